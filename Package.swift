@@ -1,0 +1,93 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Every library below is Debian's and sits behind one door; no outside Swift package is needed.
+// Targets are listed in the order of the architecture: each may import only what stands above it.
+
+/// A C library of the system, found through pkg-config, installed by `make deps`.
+func systemLibrary(_ name: String, _ pkgConfig: String, apt: String) -> Target {
+    .systemLibrary(name: name, path: "Sources/C/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
+}
+
+func module(_ name: String, _ path: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Sources/\(path)/\(name)")
+}
+
+/// Tests mirror modules; what they share stands in `Tests/Support`.
+func tests(of name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
+    .testTarget(name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies, resources: resources)
+}
+
+let package = Package(
+    name: "halcyon",
+    products: [
+        .executable(name: "halcyon", targets: ["halcyon"]),
+        .library(name: "HalcyonModel", targets: ["HalcyonModel"]),
+    ],
+    targets: [
+        // C: module maps and tiny shims, nothing else.
+        systemLibrary("CVips", "vips", apt: "libvips-dev"),
+        systemLibrary("CCurl", "libcurl", apt: "libcurl4-openssl-dev"),
+        systemLibrary("CRdKafka", "rdkafka", apt: "librdkafka-dev"),
+        systemLibrary("CHiredis", "hiredis", apt: "libhiredis-dev"),
+        systemLibrary("CYaml", "yaml-0.1", apt: "libyaml-dev"),
+        systemLibrary("CCrypto", "libcrypto", apt: "libssl-dev"),
+        .target(name: "CLinux", path: "Sources/C/CLinux"),
+        .target(
+            name: "CSimdJSON", path: "Sources/C/CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
+
+        // Foundations: know nothing of images, queues or Halcyon.
+        module("Threads", "Foundations", ["CLinux"]),
+        module("Processes", "Foundations", ["CLinux", "Threads"]),
+        module("JSON", "Foundations", ["CSimdJSON"]),
+        module("Digests", "Foundations", ["CCrypto"]),
+        module("Settings", "Foundations", ["CYaml"]),
+        module("Arguments", "Foundations"),
+        module("Telemetry", "Foundations", ["Threads", "JSON"]),
+
+        // Doors: one per library, handles owned, errors typed, async; know nothing of Halcyon.
+        module("Vips", "Doors", ["CVips", "Threads"]),
+        module("Curl", "Doors", ["CCurl", "Threads"]),
+        module("Kafka", "Doors", ["CRdKafka", "Threads"]),
+        module("Redis", "Doors", ["CHiredis", "Threads"]),
+
+        // Halcyon: pure values first, I/O at the edges.
+        module("HalcyonModel", "Halcyon"),
+        module("HalcyonWire", "Halcyon", ["HalcyonModel", "JSON", "Digests"]),
+        module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
+        module("HalcyonSources", "Halcyon", ["HalcyonModel", "Curl", "Threads"]),
+        module("HalcyonCluster", "Halcyon", ["HalcyonModel", "HalcyonWire", "Kafka", "Redis", "Telemetry", "Threads"]),
+        module(
+            "HalcyonWorker", "Halcyon",
+            ["HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "Telemetry", "Threads"]),
+        .executableTarget(
+            name: "halcyon",
+            dependencies: [
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "HalcyonWorker",
+                "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments", "Processes", "Threads", "JSON",
+            ],
+            path: "Sources/Halcyon/halcyon"),
+
+        // What tests share: real servers, started and stopped by process id.
+        .target(name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support"),
+        tests(of: "Threads"),
+        tests(of: "Processes"),
+        tests(of: "JSON"),
+        tests(of: "Digests"),
+        tests(of: "Settings"),
+        tests(of: "Arguments"),
+        tests(of: "Telemetry"),
+        tests(of: "Vips"),
+        tests(of: "Curl", ["TestSupport"]),
+        tests(of: "Kafka", ["TestSupport"]),
+        tests(of: "Redis", ["TestSupport"]),
+        tests(of: "HalcyonModel", ["JSON"]),
+        tests(of: "HalcyonWire"),
+        tests(of: "HalcyonImaging"),
+        tests(of: "HalcyonSources", ["TestSupport"]),
+        tests(of: "HalcyonCluster", ["TestSupport"]),
+        tests(of: "HalcyonWorker", ["TestSupport"]),
+    ],
+    swiftLanguageModes: [.v6],
+    cxxLanguageStandard: .cxx17
+)

@@ -1,0 +1,2 @@
+#define CURL_STRICTER 1
+#include <curl/curl.h>

@@ -1,0 +1,43 @@
+// What Linux has and Swift's Glibc module map leaves out, and the one call that must happen between fork and exec.
+#ifndef CLINUX_H
+#define CLINUX_H
+
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+
+/// One limit to set in a child before it runs (getrlimit(2)).
+struct clinux_limit {
+    int resource;
+    rlim_t soft, hard;
+};
+
+/// How a child starts. Descriptors of -1 become /dev/null.
+struct clinux_child {
+    const char *path;
+    char *const *argv;
+    char *const *envp;
+    int stdin_fd, stdout_fd, stderr_fd;
+    /// Signal the child gets when the thread that spawned it ends; 0 for none.
+    int death_signal;
+    /// A terminal's Ctrl-C goes to the whole process group: true keeps it from the child, whose parent stops it.
+    bool ignore_interrupt;
+    const struct clinux_limit *limits;
+    size_t limit_count;
+};
+
+/// Starts a child. Returns 0 and sets *pid, or the errno of what failed, also of the child's exec.
+int clinux_spawn(const struct clinux_child *how, pid_t *pid);
+
+/// Names the calling thread (prctl(2) is variadic, which Swift does not import).
+void clinux_name_thread(const char *name);
+
+#endif

@@ -1,0 +1,75 @@
+#define _GNU_SOURCE
+#include "clinux.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+// posix_spawn has neither a death signal nor limits, so this forks; between fork and exec only calls that are safe in a
+// child of a threaded process (signal-safety(7)) are made.
+
+static _Noreturn void fail(int report)
+{
+    int error = errno;
+    (void)!write(report, &error, sizeof error);
+    _exit(127);
+}
+
+static int opened(int fd, int flags)
+{
+    return fd >= 0 ? fd : open("/dev/null", flags);
+}
+
+static _Noreturn void run_child(const struct clinux_child *how, pid_t parent, int report)
+{
+    sigset_t mask;
+    sigemptyset(&mask);
+    if (how->ignore_interrupt)
+        sigaddset(&mask, SIGINT);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+
+    signal(SIGPIPE, SIG_DFL); // a parent that ignores it would pass that on
+
+    if (how->death_signal && prctl(PR_SET_PDEATHSIG, how->death_signal) != 0)
+        fail(report);
+    if (how->death_signal && getppid() != parent)
+        _exit(127); // the parent was gone before the signal was asked for
+
+    // Copies above 2 first, so that no source is overwritten before it is used.
+    int wanted[3] = {opened(how->stdin_fd, O_RDONLY), opened(how->stdout_fd, O_WRONLY), opened(how->stderr_fd, O_WRONLY)};
+    for (int i = 0; i < 3; i++)
+        if ((wanted[i] = fcntl(wanted[i], F_DUPFD_CLOEXEC, 3)) < 0)
+            fail(report);
+    for (int i = 0; i < 3; i++)
+        if (dup2(wanted[i], i) < 0)
+            fail(report);
+
+    for (size_t i = 0; i < how->limit_count; i++) {
+        struct rlimit limit = {how->limits[i].soft, how->limits[i].hard};
+        if (setrlimit(how->limits[i].resource, &limit) != 0)
+            fail(report);
+    }
+    execve(how->path, how->argv, how->envp);
+    fail(report);
+}
+
+int clinux_spawn(const struct clinux_child *how, pid_t *pid)
+{
+    int report[2], error = 0;
+    if (pipe2(report, O_CLOEXEC) != 0)
+        return errno;
+    pid_t parent = getpid(), child = fork();
+    if (child == 0)
+        run_child(how, parent, report[1]);
+    close(report[1]);
+    if (child < 0) {
+        error = errno;
+    } else if (read(report[0], &error, sizeof error) == (ssize_t)sizeof error) {
+        waitpid(child, NULL, 0); // never ran: reap it here
+    } else {
+        error = 0; // exec closed the pipe
+        *pid = child;
+    }
+    close(report[0]);
+    return error;
+}

@@ -1,0 +1,6 @@
+#include "clinux.h"
+
+void clinux_name_thread(const char *name)
+{
+    prctl(PR_SET_NAME, name);
+}

@@ -1,0 +1,34 @@
+import CLinux
+import Glibc
+import Threads
+
+/// The signals a process lives by, as a stream of their numbers.
+public enum Signals {
+    /// Blocks `numbers` in the calling thread and in every thread it starts from now on, so that ``stream(of:)`` is the only
+    /// one to see them. Call it first thing in `main`.
+    public static func block(_ numbers: [Int32]) {
+        var mask = set(of: numbers)
+        pthread_sigmask(SIG_BLOCK, &mask, nil)
+        signal(SIGPIPE, SIG_IGN)
+    }
+
+    /// Each arrival of one of `numbers`, which have been blocked, in order. A thread waits for them until the process ends.
+    public static func stream(of numbers: [Int32]) -> AsyncStream<Int32> {
+        AsyncStream { continuation in
+            _ = WorkThread(name: "signals", stackSize: 1 << 16) {
+                var mask = set(of: numbers)
+                while true {
+                    var number: Int32 = 0
+                    if sigwait(&mask, &number) == 0 { continuation.yield(number) }
+                }
+            }
+        }
+    }
+
+    private static func set(of numbers: [Int32]) -> sigset_t {
+        var mask = sigset_t()
+        sigemptyset(&mask)
+        for number in numbers { sigaddset(&mask, number) }
+        return mask
+    }
+}

@@ -1,0 +1,189 @@
+import CLinux
+import Glibc
+
+/// A thread with an epoll set that is also a serial executor: an actor that names it as its executor runs there and
+/// nowhere else, so a C library that wants one thread gets one, and the compiler checks who talks to it.
+///
+/// `watch`, `schedule` and their undoing are for code on the loop: inside such an actor, or in a callback of the loop
+/// (use `assumeIsolated` there).
+///
+/// `@unchecked Sendable`: `inbox` is a lock; everything else is touched only on the loop's own thread.
+public final class EventLoop: SerialExecutor, @unchecked Sendable {
+    /// What a watched descriptor is ready for.
+    public struct Readiness: OptionSet, Sendable {
+        /// EPOLL bits.
+        public let rawValue: UInt32
+        /// Takes EPOLL bits as they are.
+        public init(rawValue: UInt32) { self.rawValue = rawValue }
+        /// There is something to read, or the peer has closed.
+        public static let readable = Readiness(rawValue: EPOLLIN.rawValue)
+        /// A write would not block.
+        public static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+        /// An error or a hang-up; always reported, never asked for.
+        public static let failed = Readiness(rawValue: EPOLLERR.rawValue | EPOLLHUP.rawValue)
+    }
+
+    /// Names a scheduled call, for taking it back.
+    public struct Timer: Hashable, Sendable {
+        fileprivate let deadline: ContinuousClock.Instant
+        fileprivate let number: UInt64
+    }
+
+    private struct Inbox {
+        var jobs: [UnownedJob] = []
+        var stopping = false
+        var awake = false
+    }
+
+    private let epoll: Int32
+    private let wakeup: Int32
+    private let inbox = Lock(Inbox())
+    private let thread = Lock<WorkThread?>(nil)
+    private let ready = Lock<pthread_t?>(nil)
+
+    private var handlers: [Int32: (Readiness) -> Void] = [:]
+    private var timers: [(timer: Timer, call: () -> Void)] = []
+    private var timerCount: UInt64 = 0
+
+    /// Starts the loop's thread. ``stop()`` must be called before the last reference goes.
+    public init(name: String) {
+        epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
+        wakeup = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+        precondition(epoll >= 0 && wakeup >= 0, "no epoll or eventfd: errno \(errno)")
+        var event = epoll_event(events: Readiness.readable.rawValue, data: epoll_data_t(fd: wakeup))
+        epoll_ctl(epoll, EPOLL_CTL_ADD, wakeup, &event)
+        let started = WorkThread(name: name) { self.run() }
+        thread.withLock { $0 = started }
+    }
+
+    /// Ends the thread after the jobs already handed in, and waits for it. It blocks: never call it on the loop or on a
+    /// task's thread.
+    public func stop() {
+        inbox.withLock { $0.stopping = true }
+        wake()
+        thread.withLock { $0 }?.join()
+    }
+
+    deinit {
+        close(wakeup)
+        close(epoll)
+    }
+
+    // MARK: Executor
+
+    /// Takes a job of an actor that lives here.
+    public func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let mustWake = inbox.withLock { inbox in
+            inbox.jobs.append(job)
+            defer { inbox.awake = true }
+            return !inbox.awake
+        }
+        if mustWake { wake() }
+    }
+
+    /// Whether the caller is on the loop's thread.
+    public var isCurrent: Bool {
+        guard let own = ready.withLock({ $0 }) else { return false }
+        return pthread_equal(own, pthread_self()) != 0
+    }
+
+    /// Lets `assumeIsolated` work in C callbacks on the loop's thread.
+    public func checkIsolated() {
+        precondition(isCurrent, "not on the event loop's thread")
+    }
+
+    // MARK: On the loop
+
+    /// Calls `handler` whenever `descriptor` is ready (level-triggered). A second call for it replaces interest and handler.
+    public func watch(_ descriptor: Int32, for interest: Readiness, _ handler: @escaping (Readiness) -> Void) {
+        checkIsolated()
+        var event = epoll_event(events: interest.rawValue, data: epoll_data_t(fd: descriptor))
+        let known = handlers.updateValue(handler, forKey: descriptor) != nil
+        epoll_ctl(epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, descriptor, &event)
+    }
+
+    /// Ends ``watch(_:for:_:)``. Call it before the descriptor is closed.
+    public func unwatch(_ descriptor: Int32) {
+        checkIsolated()
+        guard handlers.removeValue(forKey: descriptor) != nil else { return }
+        epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, nil)
+    }
+
+    /// Calls `call` once after `delay`.
+    @discardableResult
+    public func schedule(after delay: Duration, _ call: @escaping () -> Void) -> Timer {
+        checkIsolated()
+        timerCount += 1
+        let timer = Timer(deadline: .now + delay, number: timerCount)
+        let place = timers.firstIndex { $0.timer.deadline > timer.deadline } ?? timers.endIndex
+        timers.insert((timer, call), at: place)
+        return timer
+    }
+
+    /// Takes a scheduled call back; nothing happens if it has been made.
+    public func cancel(_ timer: Timer) {
+        checkIsolated()
+        timers.removeAll { $0.timer == timer }
+    }
+
+    // MARK: The thread
+
+    private func wake() {
+        var one: UInt64 = 1
+        _ = write(wakeup, &one, 8)
+    }
+
+    private func run() {
+        ready.withLock { $0 = pthread_self() }
+        let capacity = 64
+        let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
+        defer { events.deallocate() }
+        while runJobs() {
+            runTimers()
+            let count = epoll_wait(epoll, events, Int32(capacity), untilNextTimer())
+            for index in 0..<max(0, Int(count)) {
+                let descriptor = events[index].data.fd
+                if descriptor == wakeup {
+                    var count: UInt64 = 0
+                    _ = read(wakeup, &count, 8)
+                } else if let handler = handlers[descriptor] {
+                    handler(Readiness(rawValue: events[index].events))
+                }
+            }
+        }
+    }
+
+    /// Runs what was handed in. False when the loop is to end.
+    private func runJobs() -> Bool {
+        while true {
+            let (jobs, stopping) = inbox.withLock { inbox in
+                defer {
+                    inbox.jobs = []
+                    // Stays awake while jobs run: those that they cause need no system call.
+                    inbox.awake = !inbox.jobs.isEmpty
+                }
+                return (inbox.jobs, inbox.stopping)
+            }
+            if jobs.isEmpty { return !stopping }
+            for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
+        }
+    }
+
+    private func runTimers() {
+        while let first = timers.first, first.timer.deadline <= .now {
+            timers.removeFirst()
+            first.call()
+        }
+    }
+
+    /// Milliseconds for `epoll_wait`: rounded up so that a timer is due when it returns; -1 for ever.
+    private func untilNextTimer() -> Int32 {
+        if inbox.withLock({ !$0.jobs.isEmpty }) { return 0 }
+        guard let first = timers.first else { return -1 }
+        let left = ContinuousClock.now.duration(to: first.timer.deadline)
+        let (seconds, attoseconds) = left.components
+        let milliseconds = seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
+        return Int32(clamping: max(0, milliseconds))
+    }
+}

@@ -1,0 +1,116 @@
+import Glibc
+
+/// A fixed number of threads for work that blocks or burns CPU: libvips, files, name look-ups.
+///
+/// Work waits in one first-in-first-out queue and holds no thread of the cooperative pool while it waits or runs, so timers,
+/// heartbeats and leases stay on time however busy the processors are.
+public final class ThreadPool: Sendable {
+    private let queue: WorkQueue
+    private let threads: [WorkThread]
+
+    /// How many pieces of work run at once.
+    public var width: Int { threads.count }
+
+    /// - Parameters:
+    ///   - onThreadEnd: runs on each thread as its last act; a library's per-thread clean-up belongs here.
+    public init(
+        name: String, threads count: Int, stackSize: Int = 1 << 20, onThreadEnd: @escaping @Sendable () -> Void = {}
+    ) {
+        precondition(count > 0, "a pool needs a thread")
+        let queue = WorkQueue()
+        self.queue = queue
+        threads = (0..<count).map { index in
+            WorkThread(name: "\(name)-\(index)", stackSize: stackSize) {
+                while let work = queue.next() { work() }
+                onThreadEnd()
+            }
+        }
+    }
+
+    /// Runs `work` on a thread of the pool and gives back what it returned or threw.
+    ///
+    /// Cancelling the task does not take work out of the queue or stop it: what can be stopped half way looks at a token of
+    /// its own.
+    public func run<Success>(_ work: @escaping @Sendable () throws -> sending Success) async throws -> sending Success {
+        try await withCheckedThrowingContinuation { continuation in
+            let accepted = queue.add {
+                continuation.resume(with: Result(catching: work))
+            }
+            if !accepted { continuation.resume(throwing: ThreadPoolClosed()) }
+        }
+    }
+
+    /// Lets queued work finish, ends the threads and waits for them. It blocks: never call it on a task's thread.
+    public func shutdown() {
+        queue.close()
+        for thread in threads { thread.join() }
+    }
+}
+
+/// Work was given to a pool that has been shut down.
+public struct ThreadPoolClosed: Error {
+    /// The error has nothing to say but that it happened.
+    public init() {}
+}
+
+/// The queue of a pool: a mutex and a condition.
+///
+/// `@unchecked Sendable`: `items` and `closed` are touched only with `mutex` held.
+private final class WorkQueue: @unchecked Sendable {
+    typealias Work = @Sendable () -> Void
+
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let filled = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private var items: [Work] = []
+    private var head = 0
+    private var closed = false
+
+    init() {
+        pthread_mutex_init(mutex, nil)
+        pthread_cond_init(filled, nil)
+    }
+
+    deinit {
+        pthread_cond_destroy(filled)
+        pthread_mutex_destroy(mutex)
+        filled.deallocate()
+        mutex.deallocate()
+    }
+
+    /// False when the queue is closed and the work was not taken.
+    func add(_ work: @escaping Work) -> Bool {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        guard !closed else { return false }
+        items.append(work)
+        pthread_cond_signal(filled)
+        return true
+    }
+
+    /// Waits for work; nil when the queue is closed and empty.
+    func next() -> Work? {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        while head == items.count {
+            if closed { return nil }
+            pthread_cond_wait(filled, mutex)
+        }
+        let work = items[head]
+        head += 1
+        if head == items.count {
+            items.removeAll(keepingCapacity: true)
+            head = 0
+        } else if head > 1024, head * 2 > items.count {
+            items.removeFirst(head)
+            head = 0
+        }
+        return work
+    }
+
+    func close() {
+        pthread_mutex_lock(mutex)
+        closed = true
+        pthread_cond_broadcast(filled)
+        pthread_mutex_unlock(mutex)
+    }
+}

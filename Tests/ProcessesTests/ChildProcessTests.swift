@@ -1,0 +1,55 @@
+import Glibc
+import Processes
+import Testing
+
+@Suite struct ChildProcessTests {
+    @Test func tellsHowAChildEnded() async throws {
+        #expect(try await ChildProcess.start("sh", ["-c", "exit 3"]).exit() == .code(3))
+        let sleeper = try await ChildProcess.start("sleep", ["100"])
+        #expect(sleeper.isRunning)
+        sleeper.send(SIGKILL)
+        #expect(await sleeper.exit() == .signal(SIGKILL))
+        #expect(!sleeper.isRunning)
+        #expect(await sleeper.exit() == .signal(SIGKILL))
+    }
+
+    @Test func saysWhatCannotBeRun() async {
+        await #expect(throws: ChildProcessError.self) { try await ChildProcess.start("no-such-program-here") }
+        await #expect(throws: ChildProcessError.self) { try await ChildProcess.start("/etc/passwd") }
+    }
+
+    @Test func stopsAChildThatIgnoresSIGTERM() async throws {
+        let stubborn = try await ChildProcess.start("sh", ["-c", "trap '' TERM; while :; do sleep 0.01; done"])
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(await stubborn.stop(grace: .milliseconds(100)) == .signal(SIGKILL))
+    }
+
+    @Test func setsLimits() async throws {
+        var options = ChildProcess.Options()
+        options.limits = [Int32(RLIMIT_NOFILE.rawValue): 17]
+        #expect(try await ChildProcess.start("sh", ["-c", "exit $(ulimit -n)"], options: options).exit() == .code(17))
+    }
+
+    @Test func passesOutputAndEnvironment() async throws {
+        var ends: [Int32] = [0, 0]
+        #expect(pipe(&ends) == 0)
+        var options = ChildProcess.Options()
+        options.environment = ["WORD": "halcyon"]
+        options.output = .descriptor(ends[1])
+        #expect(try await ChildProcess.start("/bin/sh", ["-c", "printf %s $WORD"], options: options).exit() == .code(0))
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = read(ends[0], &bytes, bytes.count)
+        #expect(String(decoding: bytes.prefix(count), as: UTF8.self) == "halcyon")
+        close(ends[0])
+        close(ends[1])
+    }
+
+    /// A shell starts a child with a death signal through this very type, in a process of its own, is killed, and the
+    /// grandchild must go: tested on `halcyon dev` itself, where it matters. Here: the child outlives its spawning call.
+    @Test func childOutlivesTheTaskThatStartedIt() async throws {
+        let child = try await Task.detached { try await ChildProcess.start("sleep", ["100"]) }.value
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(child.isRunning)
+        await child.stop()
+    }
+}
