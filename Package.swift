@@ -81,7 +81,7 @@ let package = Package(
         tests(of: "Curl", ["TestSupport"]),
         tests(of: "Kafka", ["TestSupport"]),
         tests(of: "Redis", ["TestSupport"]),
-        tests(of: "HalcyonModel", ["JSON"]),
+        tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire"),
         tests(of: "HalcyonImaging"),
         tests(of: "HalcyonSources", ["TestSupport"]),
