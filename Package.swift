@@ -59,7 +59,10 @@ let package = Package(
         module("HalcyonCluster", "Halcyon", ["HalcyonModel", "HalcyonWire", "Kafka", "Redis", "Telemetry", "Threads"]),
         module(
             "HalcyonWorker", "Halcyon",
-            ["HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "Telemetry", "Threads"]),
+            [
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "Telemetry",
+                "Threads",
+            ]),
         .executableTarget(
             name: "halcyon",
             dependencies: [

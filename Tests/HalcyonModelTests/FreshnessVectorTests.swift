@@ -47,7 +47,8 @@ import Testing
         ("", .standard),
     ])
     func readsCacheControl(field: String, expected: ResultLifetime) {
-        let lifetime = ResultLifetime(maxAge: 0, headers: [(name: "Cache-Control", value: field)], completedAt: Self.now)
+        let lifetime = ResultLifetime(
+            maxAge: 0, headers: [(name: "Cache-Control", value: field)], completedAt: Self.now)
         #expect(lifetime == expected)
     }
 

@@ -62,7 +62,8 @@ import Testing
                 width: .random(in: 1...3000, using: &generator), height: .random(in: 1...3000, using: &generator))
             let display = Display(
                 width: .random(in: 0.1...2000), height: .random(in: 0.1...2000),
-                contentMode: ContentMode.allCases.randomElement()!, scaleOptions: ScaleOptions.allCases.randomElement()!)
+                contentMode: ContentMode.allCases.randomElement()!, scaleOptions: ScaleOptions.allCases.randomElement()!
+            )
             let crop = UnitRect(
                 x: .random(in: 0..<1), y: .random(in: 0..<1), width: .random(in: 0.001...1.5),
                 height: .random(in: 0.001...1.5))

@@ -69,7 +69,8 @@ public struct SizingPlan: Hashable, Sendable {
         plan.outputSize = PixelSize(width: scaled(outputSize.width), height: scaled(outputSize.height))
         // Sides are rounded, not lengths: neighbours stay neighbours when a scale such as 1.5 does not come out even.
         plan.destRect = PixelRect(
-            x: x, y: y, width: scaled(destRect.x + destRect.width) - x, height: scaled(destRect.y + destRect.height) - y)
+            x: x, y: y, width: scaled(destRect.x + destRect.width) - x, height: scaled(destRect.y + destRect.height) - y
+        )
         return plan
     }
 }

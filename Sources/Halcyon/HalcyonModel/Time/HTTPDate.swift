@@ -35,8 +35,8 @@ public enum HTTPDate {
                 }
             }
         }
-        guard let day, let month, let year, let time, (1...daysIn(month, of: year)).contains(day) else { return nil }
-        return Double(daysSince1970(year, month, day) * 86_400 + time)
+        guard let day, let month, let year, let time, Calendar.has(day, month, year) else { return nil }
+        return Double(Calendar.daysSince1970(year, month, day) * 86_400 + time)
     }
 
     private static func number(_ part: Substring) -> Int? {
@@ -55,18 +55,5 @@ public enum HTTPDate {
         let thisYear = 1970 + Int(now / 31_556_952)
         let candidate = thisYear - thisYear % 100 + ending
         return candidate > thisYear + 50 ? candidate - 100 : candidate <= thisYear - 50 ? candidate + 100 : candidate
-    }
-
-    private static func daysIn(_ month: Int, of year: Int) -> Int {
-        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-        return [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]
-    }
-
-    /// Days of the proleptic Gregorian calendar, by counting years from March so that the leap day comes last.
-    private static func daysSince1970(_ year: Int, _ month: Int, _ day: Int) -> Int {
-        let years = month > 2 ? year : year - 1
-        let monthsSinceMarch = (month + 9) % 12
-        let daysBefore = years * 365 + years / 4 - years / 100 + years / 400
-        return daysBefore + (monthsSinceMarch * 153 + 2) / 5 + day - 719_469
     }
 }
