@@ -39,7 +39,7 @@ let package = Package(
         // Foundations: know nothing of images, queues or Halcyon.
         module("Threads", "Foundations", ["CLinux"]),
         module("Processes", "Foundations", ["CLinux", "Threads"]),
-        module("JSON", "Foundations", ["CSimdJSON"]),
+        module("JSON", "Foundations", ["CSimdJSON", "Threads"]),
         module("Digests", "Foundations", ["CCrypto"]),
         module("Settings", "Foundations", ["CYaml"]),
         module("Arguments", "Foundations"),
