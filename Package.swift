@@ -40,7 +40,7 @@ let package = Package(
         module("Threads", "Foundations", ["CLinux"]),
         module("Processes", "Foundations", ["CLinux", "Threads"]),
         module("JSON", "Foundations", ["CSimdJSON", "Threads"]),
-        module("Digests", "Foundations", ["CCrypto"]),
+        module("Digests", "Foundations", ["CCrypto", "Threads"]),
         module("Settings", "Foundations", ["CYaml"]),
         module("Arguments", "Foundations"),
         module("Telemetry", "Foundations", ["Threads", "JSON"]),
