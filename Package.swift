@@ -39,8 +39,8 @@ let package = Package(
         // Foundations: know nothing of images, queues or Halcyon.
         module("Threads", "Foundations", ["CLinux"]),
         module("Processes", "Foundations", ["CLinux", "Threads"]),
-        module("JSON", "Foundations", ["CSimdJSON"]),
-        module("Digests", "Foundations", ["CCrypto"]),
+        module("JSON", "Foundations", ["CSimdJSON", "Threads"]),
+        module("Digests", "Foundations", ["CCrypto", "Threads"]),
         module("Settings", "Foundations", ["CYaml"]),
         module("Arguments", "Foundations"),
         module("Telemetry", "Foundations", ["Threads", "JSON"]),
