@@ -5,37 +5,37 @@ import Testing
 @Suite struct WatermarkTests {
     @Test func neverPassesAnUnfinishedJob() {
         var watermark = Watermark(startingAt: 10)
-        for offset in Int64(10)..<14 { #expect(watermark.take(offset)) }
-        #expect(!watermark.end(12))
+        for offset in Int64(10)..<14 { expect(watermark.take(offset), true) }
+        expect(watermark.end(12), false)
         #expect(watermark.base == 10)
-        #expect(watermark.end(10))
+        expect(watermark.end(10), true)
         #expect(watermark.base == 11)
-        #expect(watermark.end(11))
+        expect(watermark.end(11), true)
         #expect(watermark.base == 13)
-        #expect(watermark.end(13))
+        expect(watermark.end(13), true)
         #expect(watermark.base == 14)
         #expect(watermark.inFlight == 0)
     }
 
     @Test func countsGapsAsDone() {
         var watermark = Watermark(startingAt: 0)
-        for offset in [5, 6, 9] as [Int64] { #expect(watermark.take(offset)) }
+        for offset in [5, 6, 9] as [Int64] { expect(watermark.take(offset), true) }
         #expect(watermark.base == 5)
-        #expect(watermark.end(5))
-        #expect(watermark.end(6))
+        expect(watermark.end(5), true)
+        expect(watermark.end(6), true)
         #expect(watermark.base == 9)
-        #expect(watermark.end(9))
+        expect(watermark.end(9), true)
         #expect(watermark.base == 10)
     }
 
     @Test func takesNothingTwice() {
         var watermark = Watermark(startingAt: 3)
-        #expect(watermark.take(3))
-        #expect(!watermark.take(3))
-        #expect(!watermark.take(2))
-        #expect(watermark.end(3))
-        #expect(!watermark.end(3))
-        #expect(!watermark.end(99))
+        expect(watermark.take(3), true)
+        expect(watermark.take(3), false)
+        expect(watermark.take(2), false)
+        expect(watermark.end(3), true)
+        expect(watermark.end(3), false)
+        expect(watermark.end(99), false)
         #expect(watermark.base == 4)
     }
 
@@ -48,7 +48,7 @@ import Testing
             for _ in 0..<100 {
                 if Bool.random() || open.isEmpty {
                     next += Int64.random(in: 0...2)
-                    #expect(watermark.take(next))
+                    expect(watermark.take(next), true)
                     taken.append(next)
                     open.insert(next)
                     next += 1
@@ -62,5 +62,10 @@ import Testing
                 #expect(watermark.base == open.min() ?? next)
             }
         }
+    }
+
+    /// `#expect` takes no mutating calls.
+    func expect(_ found: Bool, _ expected: Bool, at location: SourceLocation = #_sourceLocation) {
+        #expect(found == expected, sourceLocation: location)
     }
 }
