@@ -43,7 +43,7 @@ let package = Package(
         module("Digests", "Foundations", ["CCrypto", "Threads"]),
         module("Settings", "Foundations", ["CYaml"]),
         module("Arguments", "Foundations"),
-        module("Telemetry", "Foundations", ["Threads", "JSON"]),
+        module("Telemetry", "Foundations", ["CLinux", "Threads", "JSON"]),
 
         // Doors: one per library, handles owned, errors typed, async; know nothing of Halcyon.
         module("Vips", "Doors", ["CVips", "Threads"]),
