@@ -44,11 +44,10 @@ import Testing
     }
 
     @Test func newOnesDifferAndReadBack() {
-        var generator = SystemRandomNumberGenerator()
         var seen: Set<TraceContext> = []
         for isSampled in [true, false] {
             for _ in 0..<100 {
-                let context = TraceContext(isSampled: isSampled, using: &generator)
+                let context = TraceContext(isSampled: isSampled)
                 #expect(context.isSampled == isSampled)
                 #expect(TraceContext(traceparent: context.traceparent) == context)
                 seen.insert(context)
@@ -58,9 +57,8 @@ import Testing
     }
 
     @Test func aChildStaysInTheTrace() throws {
-        var generator = SystemRandomNumberGenerator()
         let parent = try #require(TraceContext(traceparent: Self.example))
-        let child = parent.child(using: &generator)
+        let child = parent.child()
         #expect(child.traceID == parent.traceID)
         #expect(child.spanID != parent.spanID)
         #expect(child.isSampled)

@@ -5,10 +5,9 @@ public struct TraceContext: Hashable, Sendable {
     /// Whether who handed it on may have recorded its part.
     public let isSampled: Bool
 
-    /// The first place of a new trace.
-    public init(isSampled: Bool, using generator: inout some RandomNumberGenerator) {
-        let trace = (high: identifier(&generator), low: identifier(&generator))
-        self.init(trace: trace, span: identifier(&generator), isSampled: isSampled)
+    /// The first place of a new trace, by the system's random numbers.
+    public init(isSampled: Bool = true) {
+        self.init(trace: (identifier(), identifier()), span: identifier(), isSampled: isSampled)
     }
 
     private init(trace: (high: UInt64, low: UInt64), span: UInt64, isSampled: Bool) {
@@ -18,8 +17,8 @@ public struct TraceContext: Hashable, Sendable {
     }
 
     /// A place of its own in the same trace, for work that this one caused.
-    public func child(using generator: inout some RandomNumberGenerator) -> TraceContext {
-        TraceContext(trace: trace, span: identifier(&generator), isSampled: isSampled)
+    public func child() -> TraceContext {
+        TraceContext(trace: trace, span: identifier(), isSampled: isSampled)
     }
 
     /// Reads a `traceparent` header; nil when it is not one, and then a new trace begins. Versions to come are read as far
@@ -59,9 +58,7 @@ public struct TraceContext: Hashable, Sendable {
 }
 
 /// Never 0, which the recommendation keeps for "none".
-private func identifier(_ generator: inout some RandomNumberGenerator) -> UInt64 {
-    UInt64.random(in: 1 ... .max, using: &generator)
-}
+private func identifier() -> UInt64 { .random(in: 1 ... .max) }
 
 private func digits(_ value: UInt64) -> String {
     let digits = String(value, radix: 16)
