@@ -41,8 +41,9 @@ let package = Package(
         module("Processes", "Foundations", ["CLinux", "Threads"]),
         module("JSON", "Foundations", ["CSimdJSON", "Threads"]),
         module("Digests", "Foundations", ["CCrypto", "Threads"]),
-        module("Settings", "Foundations", ["CYaml"]),
-        module("Arguments", "Foundations"),
+        module("Spelling", "Foundations"),
+        module("Settings", "Foundations", ["CYaml", "Spelling"]),
+        module("Arguments", "Foundations", ["Spelling"]),
         module("Telemetry", "Foundations", ["CLinux", "Threads", "JSON"]),
 
         // Doors: one per library, handles owned, errors typed, async; know nothing of Halcyon.
@@ -74,6 +75,7 @@ let package = Package(
         tests(of: "Processes"),
         tests(of: "JSON"),
         tests(of: "Digests"),
+        tests(of: "Spelling"),
         tests(of: "Settings"),
         tests(of: "Arguments"),
         tests(of: "Telemetry"),
