@@ -41,9 +41,10 @@ let package = Package(
         module("Processes", "Foundations", ["CLinux", "Threads"]),
         module("JSON", "Foundations", ["CSimdJSON", "Threads"]),
         module("Digests", "Foundations", ["CCrypto", "Threads"]),
-        module("Settings", "Foundations", ["CYaml"]),
-        module("Arguments", "Foundations"),
-        module("Telemetry", "Foundations", ["Threads", "JSON"]),
+        module("Spelling", "Foundations"),
+        module("Settings", "Foundations", ["CYaml", "Spelling"]),
+        module("Arguments", "Foundations", ["Spelling"]),
+        module("Telemetry", "Foundations", ["CLinux", "Threads", "JSON"]),
 
         // Doors: one per library, handles owned, errors typed, async; know nothing of Halcyon.
         module("Vips", "Doors", ["CVips", "Threads"]),
@@ -77,6 +78,7 @@ let package = Package(
         tests(of: "Processes"),
         tests(of: "JSON"),
         tests(of: "Digests"),
+        tests(of: "Spelling"),
         tests(of: "Settings"),
         tests(of: "Arguments"),
         tests(of: "Telemetry"),
