@@ -39,8 +39,8 @@ let package = Package(
         // Foundations: know nothing of images, queues or Halcyon.
         module("Threads", "Foundations", ["CLinux"]),
         module("Processes", "Foundations", ["CLinux", "Threads"]),
-        module("JSON", "Foundations", ["CSimdJSON"]),
-        module("Digests", "Foundations", ["CCrypto"]),
+        module("JSON", "Foundations", ["CSimdJSON", "Threads"]),
+        module("Digests", "Foundations", ["CCrypto", "Threads"]),
         module("Settings", "Foundations", ["CYaml"]),
         module("Arguments", "Foundations"),
         module("Telemetry", "Foundations", ["Threads", "JSON"]),
@@ -59,7 +59,10 @@ let package = Package(
         module("HalcyonCluster", "Halcyon", ["HalcyonModel", "HalcyonWire", "Kafka", "Redis", "Telemetry", "Threads"]),
         module(
             "HalcyonWorker", "Halcyon",
-            ["HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "Telemetry", "Threads"]),
+            [
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "Telemetry",
+                "Threads",
+            ]),
         .executableTarget(
             name: "halcyon",
             dependencies: [
@@ -81,7 +84,7 @@ let package = Package(
         tests(of: "Curl", ["TestSupport"]),
         tests(of: "Kafka", ["TestSupport"]),
         tests(of: "Redis", ["TestSupport"]),
-        tests(of: "HalcyonModel", ["JSON"]),
+        tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire"),
         tests(of: "HalcyonImaging"),
         tests(of: "HalcyonSources", ["TestSupport"]),

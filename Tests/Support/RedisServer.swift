@@ -8,7 +8,8 @@ public struct RedisServer: Sendable {
     public let process: ChildProcess
 
     /// Starts the server and waits until it answers. `arguments` go to redis-server.
-    public static func start(port: UInt16 = LoopbackPort.free(), _ arguments: [String] = []) async throws -> RedisServer {
+    public static func start(port: UInt16 = LoopbackPort.free(), _ arguments: [String] = []) async throws -> RedisServer
+    {
         let process = try await ChildProcess.start(
             "redis-server",
             ["--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"] + arguments)
