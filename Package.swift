@@ -72,6 +72,12 @@ let package = Package(
             ],
             path: "Sources/Halcyon/halcyon"),
 
+        // Benchmarks: what the product costs beside the plainest C.
+        .target(name: "PlainLoop", dependencies: ["CVips"], path: "Benchmarks/PlainLoop"),
+        .executableTarget(
+            name: "RenderBenchmark", dependencies: ["PlainLoop", "HalcyonImaging", "HalcyonModel", "Vips", "Threads"],
+            path: "Benchmarks/RenderBenchmark"),
+
         // What tests share: real servers, started and stopped by process id.
         .target(name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support"),
         tests(of: "Threads"),
