@@ -37,6 +37,7 @@ let package = Package(
             name: "CSimdJSON", path: "Sources/C/CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
 
         // Foundations: know nothing of images, queues or Halcyon.
+        module("CivilTime", "Foundations"),
         module("Threads", "Foundations", ["CLinux"]),
         module("Processes", "Foundations", ["CLinux", "Threads"]),
         module("JSON", "Foundations", ["CSimdJSON", "Threads"]),
@@ -44,7 +45,7 @@ let package = Package(
         module("Spelling", "Foundations"),
         module("Settings", "Foundations", ["CYaml", "Spelling"]),
         module("Arguments", "Foundations", ["Spelling"]),
-        module("Telemetry", "Foundations", ["CLinux", "Threads", "JSON"]),
+        module("Telemetry", "Foundations", ["CLinux", "CivilTime", "Threads", "JSON"]),
 
         // Doors: one per library, handles owned, errors typed, async; know nothing of Halcyon.
         module("Vips", "Doors", ["CVips", "Threads"]),
@@ -53,8 +54,8 @@ let package = Package(
         module("Redis", "Doors", ["CHiredis", "Threads"]),
 
         // Halcyon: pure values first, I/O at the edges.
-        module("HalcyonModel", "Halcyon"),
-        module("HalcyonWire", "Halcyon", ["HalcyonModel", "JSON", "Digests"]),
+        module("HalcyonModel", "Halcyon", ["CivilTime"]),
+        module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
         module("HalcyonSources", "Halcyon", ["HalcyonModel", "Curl", "Threads"]),
         module("HalcyonCluster", "Halcyon", ["HalcyonModel", "HalcyonWire", "Kafka", "Redis", "Telemetry", "Threads"]),
@@ -80,6 +81,7 @@ let package = Package(
 
         // What tests share: real servers, started and stopped by process id.
         .target(name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support"),
+        tests(of: "CivilTime"),
         tests(of: "Threads"),
         tests(of: "Processes"),
         tests(of: "JSON"),
@@ -87,7 +89,7 @@ let package = Package(
         tests(of: "Spelling"),
         tests(of: "Settings"),
         tests(of: "Arguments"),
-        tests(of: "Telemetry"),
+        tests(of: "Telemetry", ["CivilTime"]),
         tests(of: "Vips"),
         tests(of: "Curl", ["TestSupport"]),
         tests(of: "Kafka", ["TestSupport"]),

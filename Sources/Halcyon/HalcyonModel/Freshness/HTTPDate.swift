@@ -1,3 +1,5 @@
+import CivilTime
+
 /// Dates as HTTP writes them (RFC 9110, section 5.6.7): IMF-fixdate, RFC 850 and asctime, and what senders make of them (no
 /// weekday, no seconds).
 public enum HTTPDate {
@@ -12,11 +14,11 @@ public enum HTTPDate {
         var day: Int?
         var month: Int?
         var year: Int?
-        var time: Int?
+        var time: (hour: Int, minute: Int, second: Int)?
         for part in text.split(whereSeparator: { " ,-\t".contains($0) }) {
             if part.contains(":") {
-                guard time == nil, let seconds = secondsOfDay(part) else { return nil }
-                time = seconds
+                guard time == nil, let found = timeOfDay(part) else { return nil }
+                time = found
             } else if let number = number(part) {
                 if day == nil, part.count <= 2 {
                     day = number
@@ -35,20 +37,22 @@ public enum HTTPDate {
                 }
             }
         }
-        guard let day, let month, let year, let time, Calendar.has(day, month, year) else { return nil }
-        return Double(Calendar.daysSince1970(year, month, day) * 86_400 + time)
+        guard let day, let month, let year, let time else { return nil }
+        let date = CivilDate(
+            year: year, month: month, day: day, hour: time.hour, minute: time.minute, second: time.second)
+        return date.secondsSince1970.map(Double.init)
     }
 
     private static func number(_ part: Substring) -> Int? {
         part.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(part) : nil
     }
 
-    private static func secondsOfDay(_ part: Substring) -> Int? {
+    private static func timeOfDay(_ part: Substring) -> (hour: Int, minute: Int, second: Int)? {
         let fields = part.split(separator: ":", omittingEmptySubsequences: false).map { number($0) }
         guard (2...3).contains(fields.count), let hour = fields[0], let minute = fields[1],
-            let second = fields.count == 3 ? fields[2] : 0, hour < 24, minute < 60, second <= 60
+            let second = fields.count == 3 ? fields[2] : 0
         else { return nil }
-        return hour * 3600 + minute * 60 + second
+        return (hour, minute, second)
     }
 
     private static func fullYear(_ ending: Int, now: Double) -> Int {

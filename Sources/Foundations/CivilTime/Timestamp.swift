@@ -1,4 +1,8 @@
+#if canImport(Darwin)
+import Darwin
+#else
 import Glibc
+#endif
 
 /// A moment of civil time, for reading by people and other machines; never for measuring spans.
 public struct Timestamp: Hashable, Sendable {
@@ -9,6 +13,14 @@ public struct Timestamp: Hashable, Sendable {
     public init(milliseconds: Int64) {
         self.milliseconds = milliseconds
     }
+
+    /// - Parameter seconds: since 1970-01-01T00:00:00Z; rounded to milliseconds.
+    public init(seconds: Double) {
+        milliseconds = Int64((seconds * 1000).rounded())
+    }
+
+    /// Since 1970-01-01T00:00:00Z.
+    public var seconds: Double { Double(milliseconds) / 1000 }
 
     /// The system's clock now.
     public static var now: Timestamp {
