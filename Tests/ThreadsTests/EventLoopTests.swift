@@ -15,7 +15,9 @@ import Threads
 
         func fireTimers() async {
             await withCheckedContinuation { continuation in
-                let taken = loop.schedule(after: .milliseconds(5)) { self.assumeIsolated { $0.notes.append("taken back") } }
+                let taken = loop.schedule(after: .milliseconds(5)) {
+                    self.assumeIsolated { $0.notes.append("taken back") }
+                }
                 loop.schedule(after: .milliseconds(20)) {
                     self.assumeIsolated { $0.notes.append("late") }
                     continuation.resume()
