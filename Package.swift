@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+import Foundation
 import PackageDescription
 
 // Every library below is Debian's and sits behind one door; no outside Swift package is needed.
@@ -9,9 +10,17 @@ func systemLibrary(_ name: String, _ pkgConfig: String, apt: String) -> Target {
     .systemLibrary(name: name, path: "Sources/C/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
-func module(_ name: String, _ path: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: dependencies, path: "Sources/\(path)/\(name)")
+func module(
+    _ name: String, _ path: String, _ dependencies: [Target.Dependency] = [], linker: [LinkerSetting] = []
+) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Sources/\(path)/\(name)", linkerSettings: linker)
 }
+
+/// TLS of hiredis is a library of its own, from 1.0 on; the shim looks for the same header.
+let hiredisTLS: [LinkerSetting] =
+    ["/usr/include", "/usr/local/include", "/opt/homebrew/include"]
+        .contains { FileManager.default.fileExists(atPath: "\($0)/hiredis/hiredis_ssl.h") }
+    ? [.linkedLibrary("hiredis_ssl")] : []
 
 /// Tests mirror modules; what they share stands in `Tests/Support`.
 func tests(of name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
@@ -51,7 +60,7 @@ let package = Package(
         module("Vips", "Doors", ["CVips", "Threads"]),
         module("Curl", "Doors", ["CCurl", "Threads"]),
         module("Kafka", "Doors", ["CRdKafka", "Threads"]),
-        module("Redis", "Doors", ["CHiredis", "Threads"]),
+        module("Redis", "Doors", ["CHiredis", "Threads"], linker: hiredisTLS),
 
         // Halcyon: pure values first, I/O at the edges.
         module("HalcyonModel", "Halcyon", ["CivilTime"]),
