@@ -66,8 +66,8 @@ let package = Package(
         module("HalcyonModel", "Halcyon", ["CivilTime"]),
         module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
-        module("HalcyonSources", "Halcyon", ["HalcyonModel", "Curl", "Threads"]),
-        module("HalcyonCluster", "Halcyon", ["HalcyonModel", "HalcyonWire", "Kafka", "Redis", "Telemetry", "Threads"]),
+        module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl"]),
+        module("HalcyonCluster", "Halcyon", ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
         module(
             "HalcyonWorker", "Halcyon",
             [
