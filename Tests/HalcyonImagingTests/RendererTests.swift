@@ -60,6 +60,8 @@ import Vips
         }
         WorkThread(name: "closer") { pool.shutdown() }.join()
         // Other suites render at the same time: wait for them too.
-        try await until("libvips holds no pixels", within: .seconds(120)) { VipsLibrary.liveBuffers == 0 }
+        try await until("libvips holds no pixels and no objects", within: .seconds(120)) {
+            VipsLibrary.liveBuffers == 0 && VipsLibrary.liveObjects == 0
+        }
     }
 }
