@@ -63,7 +63,7 @@ extension LoadPlan {
         let bytesPerSample = header.sampleFormat == .uint8 ? 1 : header.sampleFormat == .uint16 ? 2 : 4
         self.init(
             format: source.format, size: source.rawSize,
-            isProgressive: header.has(field: "jpeg-multiscan") || header.has(field: "interlaced"),
+            isProgressive: header.text(of: "jpeg-multiscan") == "1" || header.text(of: "interlaced") == "1",
             samples: header.bands * bytesPerSample, part: part.size, target: target, smooth: quality != .none)
     }
 }

@@ -38,11 +38,7 @@ struct Encoder {
 
     /// The file, without metadata.
     func encode(_ image: Image, _ cancellation: Cancellation?) throws(VipsError) -> [UInt8] {
-        // libvips before 8.14.2 leaves EXIF in WebP whatever `strip` says: what is not there cannot be written.
-        try image.removing(Self.isMetadata).encoded(as: format, options, cancellation)
-    }
-
-    private static func isMetadata(_ field: String) -> Bool {
-        ["exif", "xmp", "iptc", "icc", "photoshop", "orientation", "png-comment"].contains { field.hasPrefix($0) }
+        let file = try image.encoded(as: format, options, cancellation)
+        return format == .webp ? WebPContainer.withoutMetadata(file) : file
     }
 }

@@ -19,6 +19,10 @@ struct SourceImage {
             header = try file.open(Self.options)
         } catch {
             guard error.code == .unsupportedFormat else { throw Failure(.corruptImage, "the header: \(error.message)") }
+            // libvips knows a TIFF by its directory, which often stands at the end: a cut one is nothing to it.
+            if bytes.starts(with: Array("II*\0".utf8)) || bytes.starts(with: Array("MM\0*".utf8)) {
+                throw Failure(.corruptImage, "the header: the directory of the TIFF cannot be read")
+            }
             throw Failure(.unsupportedFormat, Self.impression(of: bytes))
         }
         format = ImageFormat(file.format, header)
