@@ -1,4 +1,5 @@
 import CRdKafka
+import Threads
 
 /// A topic to be made.
 public struct NewTopic: Hashable, Sendable {
