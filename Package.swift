@@ -71,8 +71,8 @@ let package = Package(
         module(
             "HalcyonWorker", "Halcyon",
             [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "Telemetry",
-                "Threads",
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "CivilTime", "Kafka",
+                "Redis", "Telemetry", "Threads",
             ]),
         .executableTarget(
             name: "halcyon",

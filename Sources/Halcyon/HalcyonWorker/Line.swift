@@ -1,6 +1,7 @@
 import CivilTime
 import HalcyonCluster
 import HalcyonModel
+import HalcyonSources
 import HalcyonWire
 import Kafka
 import Telemetry
@@ -90,34 +91,38 @@ struct Line: Sendable {
                 key: work.key.description, result: found.facts, expiresAt: found.expiresAt, origin: .memory,
                 timings: timings, inline: inline)
         }
-        var stopwatch = Stopwatch()
-        // The place of a fetch is given up only when the renderer has a place for the bytes: no more sources than that are ever in
-        // memory, however slow rendering is; and a slow origin holds no place of the renderer.
-        try await fetch.places.acquire()
-        let source: LoadedSource
-        do {
-            defer { fetch.places.release() }
-            guard taken.isWanted else { throw CancellationError() }
-            timings[.waited] = stopwatch.lap()
-            async let started: Void = publish.started(work)
-            source = try await fetch.fetch(work)
-            await started
-            timings[.fetch] = stopwatch.lap()
-            try await render.places.acquire()
-        }
+        let source = try await load(work, taken, &timings)
         defer { render.places.release() }
         let image = try await render.render(source.body, work)
         timings[.decode] = image.timings.decode.milliseconds
         timings[.process] = image.timings.process.milliseconds
         timings[.encode] = image.timings.encode.milliseconds
 
-        _ = stopwatch.lap()
+        var stopwatch = Stopwatch()
         let facts = ResultFacts(image, from: source)
         let placement = try await store.store(image, facts, from: source, work)
         timings[.store] = stopwatch.lap()
         return Ready(
             key: placement.key, result: facts, expiresAt: placement.expiresAt, origin: .network, timings: timings,
             inline: placement.inline)
+    }
+
+    /// Loads the source, and gets it a place of the renderer, which the caller gives back.
+    ///
+    /// The place of a fetch is given up only then: no more sources than there are such places are ever in memory, however slow
+    /// rendering is; and a slow origin holds no place of the renderer.
+    private func load(_ work: Work, _ taken: TakenRecord, _ timings: inout Timings) async throws -> LoadedSource {
+        var stopwatch = Stopwatch()
+        try await fetch.places.acquire()
+        defer { fetch.places.release() }
+        guard taken.isWanted else { throw CancellationError() }
+        timings[.waited] = stopwatch.lap()
+        async let started: Void = publish.started(work)
+        let source = try await fetch.fetch(work)
+        await started
+        timings[.fetch] = stopwatch.lap()
+        try await render.places.acquire()
+        return source
     }
 
     private func report(_ work: Work, _ body: Event.Body) {

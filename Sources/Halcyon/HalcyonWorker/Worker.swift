@@ -53,6 +53,9 @@ public final class Worker: Sendable {
         }
     }
 
+    /// Waits until the group has given this worker its share for the first time.
+    public func ready() async { await consumer.assignedOnce() }
+
     /// Takes no more jobs, finishes what was begun within `grace`, commits, leaves the group, and closes everything.
     /// - Returns: how many jobs were cut short. They are not lost: another worker takes them again.
     public func drain(grace: Duration) async -> Int {

@@ -21,6 +21,7 @@ public final class JobConsumer: ConsumerHandler {
     private struct State {
         var ledger: OffsetLedger
         var isDraining = false
+        var wasAssigned = false
     }
 
     private let options: Options
@@ -74,6 +75,13 @@ public final class JobConsumer: ConsumerHandler {
         return left
     }
 
+    /// Waits until the group has assigned this consumer its share, be it empty, for the first time.
+    public func assignedOnce() async {
+        while !state.withLock({ $0.wasAssigned }) {
+            try? await Task.sleep(for: .milliseconds(10))
+        }
+    }
+
     /// Whether ``drain(grace:)`` has begun: what has not been started should be handed back.
     public var isDraining: Bool { state.withLock { $0.isDraining } }
 
@@ -125,7 +133,10 @@ public final class JobConsumer: ConsumerHandler {
 
     /// Begins to take records of these partitions.
     public func assigned(_ partitions: [TopicPartition], to consumer: Consumer) {
-        state.withLock { state in for partition in partitions { state.ledger.assign(partition) } }
+        state.withLock { state in
+            for partition in partitions { state.ledger.assign(partition) }
+            state.wasAssigned = true
+        }
         for partition in partitions { consumer.grant(options.window, to: partition) }
         if !partitions.isEmpty { log.info("partitions assigned", ["partitions": "\(partitions.sorted())"]) }
     }
