@@ -1,5 +1,6 @@
-@testable import Kafka
 import Testing
+
+@testable import Kafka
 
 @Suite struct ConnectionWatchTests {
     @Test func clearsASuspicionWithoutAWord() {

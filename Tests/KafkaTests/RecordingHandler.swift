@@ -21,7 +21,8 @@ final class RecordingHandler: ConsumerHandler {
     private let journal: Journal
     private let creditAtStart: Int
     private let renewsCredit: Bool
-    private let whenRevoked: @Sendable (_ partitions: [TopicPartition], _ lost: Bool, _ consumer: Consumer) async -> Void
+    private let whenRevoked:
+        @Sendable (_ partitions: [TopicPartition], _ lost: Bool, _ consumer: Consumer) async -> Void
 
     /// - Parameters:
     ///   - creditAtStart: granted for each partition when it is assigned.

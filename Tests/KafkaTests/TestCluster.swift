@@ -90,7 +90,8 @@ struct TestCluster {
             for number in numbers {
                 group.addTask {
                     let value = Array("\(number)".utf8)
-                    try await producer.send(ProducerRecord(topic: topic, partition: partition, key: value, value: value))
+                    try await producer.send(
+                        ProducerRecord(topic: topic, partition: partition, key: value, value: value))
                 }
             }
             try await group.waitForAll()

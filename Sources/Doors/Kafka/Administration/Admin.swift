@@ -21,7 +21,7 @@ public final class Admin: Sendable {
         await blocking { [client] in client.destroy() }
     }
 
-    /// Makes topics.
+    /// Makes topics, and waits until a broker knows them.
     /// - Returns: what became of each, by name. The mock cluster does not know this request: every topic fails there.
     /// - Throws: ``KafkaError`` when the request as a whole failed or a topic's description was refused.
     public func create(

@@ -1,5 +1,5 @@
 import CRdKafka
-import Threads
+import Glibc
 
 /// A topic to be made.
 public struct NewTopic: Hashable, Sendable {
@@ -13,7 +13,8 @@ public struct NewTopic: Hashable, Sendable {
     public var configuration: [String: String]
 
     /// A topic; what is left out is as the broker likes it.
-    public init(_ name: String, partitions: Int? = nil, replication: Int? = nil, configuration: [String: String] = [:]) {
+    public init(_ name: String, partitions: Int? = nil, replication: Int? = nil, configuration: [String: String] = [:])
+    {
         self.name = name
         self.partitions = partitions
         self.replication = replication
@@ -56,7 +57,16 @@ extension Client {
                 creations[name] = .failed(KafkaError(code, reason.map { "topic \(name): \($0)" }))
             }
         }
+        awaitSight(of: creations.filter { $0.value == .created }.keys, deadline)
         return creations
+    }
+
+    /// The controller says "created" before the brokers know it (KRaft spreads metadata behind the answer). Until then the first user of
+    /// a topic would be told that there is none.
+    private func awaitSight(of topics: some Sequence<String>, _ deadline: Deadline) {
+        for topic in topics {
+            while deadline.left > 1, (try? partitions(of: topic, deadline)) == nil { usleep(20_000) }
+        }
     }
 
     /// Blocks: it belongs into `blocking`.

@@ -31,7 +31,9 @@ final class Assignment {
             partitions[partition] = Partition(RecordQueue(queue, of: partition.topic, wakeup))
         }
         let list = PartitionList(added)
-        if isCooperative { return rd_kafka_incremental_assign(client.pointer, list.pointer).map(KafkaError.init(consuming:)) }
+        if isCooperative {
+            return rd_kafka_incremental_assign(client.pointer, list.pointer).map(KafkaError.init(consuming:))
+        }
         return KafkaError(unlessNone: rd_kafka_assign(client.pointer, list.pointer))
     }
 
@@ -44,7 +46,9 @@ final class Assignment {
     func remove(_ removed: [TopicPartition]) -> KafkaError? {
         defer { for partition in removed { partitions.removeValue(forKey: partition)?.queue.destroy() } }
         let list = PartitionList(removed)
-        if isCooperative { return rd_kafka_incremental_unassign(client.pointer, list.pointer).map(KafkaError.init(consuming:)) }
+        if isCooperative {
+            return rd_kafka_incremental_unassign(client.pointer, list.pointer).map(KafkaError.init(consuming:))
+        }
         // The eager protocol takes everything away at once.
         return KafkaError(unlessNone: rd_kafka_assign(client.pointer, nil))
     }

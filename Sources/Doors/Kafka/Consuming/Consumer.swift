@@ -41,7 +41,8 @@ public actor Consumer {
     ///   - handler: kept until the consumer is released; it gets the consumer with each call and need not keep it.
     /// - Throws: ``KafkaError`` that names the property that was refused.
     public static func start(
-        topics: [String], properties: [String: String], handler: any ConsumerHandler, events: ClientEvents = ClientEvents()
+        topics: [String], properties: [String: String], handler: any ConsumerHandler,
+        events: ClientEvents = ClientEvents()
     ) async throws(KafkaError) -> Consumer {
         let defaults = ["queued.max.messages.kbytes": "4096"]
         let client = try Client(
@@ -94,7 +95,8 @@ public actor Consumer {
         let list = PartitionList(offsets)
         commitCount += 1
         let number = commitCount
-        let code = rd_kafka_commit_queue(client.pointer, list.pointer, queue, nil, UnsafeMutableRawPointer(bitPattern: number))
+        let code = rd_kafka_commit_queue(
+            client.pointer, list.pointer, queue, nil, UnsafeMutableRawPointer(bitPattern: number))
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code) }
         if let error = await withCheckedContinuation({ commits[number] = $0 }) { throw error }
     }

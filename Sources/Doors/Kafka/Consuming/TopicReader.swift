@@ -179,7 +179,9 @@ public actor TopicReader: AsyncSequence {
     private func wake() {
         wakeup.drain()
         while !isClosed, let event = rd_kafka_queue_poll(events, 0) {
-            if rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR, let error = client.absorb(error: event) { fail(error) }
+            if rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR, let error = client.absorb(error: event) {
+                fail(error)
+            }
             rd_kafka_event_destroy(event)
         }
         if waiter == nil { return }

@@ -62,7 +62,8 @@ extension Client {
             return watermarks.mapValues(\.upperBound).merging(offsets.filter { watermarks[$0.key] != nil }) { $1 }
         case .timestamp(let time):
             let list = PartitionList(
-                Dictionary(uniqueKeysWithValues: watermarks.keys.map { (TopicPartition(topic, $0), GroupOffset(time)) }))
+                Dictionary(uniqueKeysWithValues: watermarks.keys.map { (TopicPartition(topic, $0), GroupOffset(time)) })
+            )
             let code = rd_kafka_offsets_for_times(pointer, list.pointer, deadline.left)
             if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(code) }
             let view = PartitionListView(list.pointer)!

@@ -19,7 +19,8 @@ public final class Producer: Sendable {
     /// - Throws: ``KafkaError`` that names the property that was refused.
     public init(properties: [String: String], events: ClientEvents = ClientEvents()) throws(KafkaError) {
         client = try Client(
-            RD_KAFKA_PRODUCER, properties: properties, eventMask: RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR, events: events)
+            RD_KAFKA_PRODUCER, properties: properties, eventMask: RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR,
+            events: events)
         topics = TopicHandles(client)
         let thread = WorkThread(name: "kafka-producer") { self.poll() }
         poller.withLock { $0 = thread }
@@ -96,7 +97,9 @@ public final class Producer: Sendable {
 
     private func produce(_ record: ProducerRecord, opaque: UnsafeMutableRawPointer) -> KafkaError? {
         guard let topic = topics.handle(of: record.topic) else {
-            return KafkaError(rd_kafka_last_error(), "topic \(record.topic): \(String(cString: rd_kafka_err2str(rd_kafka_last_error())))")
+            return KafkaError(
+                rd_kafka_last_error(),
+                "topic \(record.topic): \(String(cString: rd_kafka_err2str(rd_kafka_last_error())))")
         }
         let headers = record.headers.isEmpty ? nil : headers(record.headers)
         let error = withUnsafeTemporaryAllocation(of: rd_kafka_vu_t.self, capacity: 8) { arguments in
@@ -116,7 +119,9 @@ public final class Producer: Sendable {
                     if let partition = record.partition { add(RD_KAFKA_VTYPE_PARTITION) { $0.u.i32 = partition } }
                     if let timestamp = record.timestamp { add(RD_KAFKA_VTYPE_TIMESTAMP) { $0.u.i64 = timestamp } }
                     if let key { add(RD_KAFKA_VTYPE_KEY) { $0.u.mem = .init(ptr: key.pointer, size: key.count) } }
-                    if let value { add(RD_KAFKA_VTYPE_VALUE) { $0.u.mem = .init(ptr: value.pointer, size: value.count) } }
+                    if let value {
+                        add(RD_KAFKA_VTYPE_VALUE) { $0.u.mem = .init(ptr: value.pointer, size: value.count) }
+                    }
                     if let headers { add(RD_KAFKA_VTYPE_HEADERS) { $0.u.headers = headers } }
                     return rd_kafka_produceva(client.pointer, arguments.baseAddress, count)
                 }
