@@ -46,13 +46,15 @@ let package = Package(
             name: "CSimdJSON", path: "Sources/C/CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
 
         // Foundations: know nothing of images, queues or Halcyon.
+        module("CivilTime", "Foundations"),
         module("Threads", "Foundations", ["CLinux"]),
         module("Processes", "Foundations", ["CLinux", "Threads"]),
-        module("JSON", "Foundations", ["CSimdJSON"]),
-        module("Digests", "Foundations", ["CCrypto"]),
-        module("Settings", "Foundations", ["CYaml"]),
-        module("Arguments", "Foundations"),
-        module("Telemetry", "Foundations", ["Threads", "JSON"]),
+        module("JSON", "Foundations", ["CSimdJSON", "Threads"]),
+        module("Digests", "Foundations", ["CCrypto", "Threads"]),
+        module("Spelling", "Foundations"),
+        module("Settings", "Foundations", ["CYaml", "Spelling"]),
+        module("Arguments", "Foundations", ["Spelling"]),
+        module("Telemetry", "Foundations", ["CLinux", "CivilTime", "Threads", "JSON"]),
 
         // Doors: one per library, handles owned, errors typed, async; know nothing of Halcyon.
         module("Vips", "Doors", ["CVips", "Threads"]),
@@ -61,14 +63,17 @@ let package = Package(
         module("Redis", "Doors", ["CHiredis", "Threads"], linker: hiredisTLS),
 
         // Halcyon: pure values first, I/O at the edges.
-        module("HalcyonModel", "Halcyon"),
-        module("HalcyonWire", "Halcyon", ["HalcyonModel", "JSON", "Digests"]),
+        module("HalcyonModel", "Halcyon", ["CivilTime"]),
+        module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
         module("HalcyonSources", "Halcyon", ["HalcyonModel", "Curl", "Threads"]),
         module("HalcyonCluster", "Halcyon", ["HalcyonModel", "HalcyonWire", "Kafka", "Redis", "Telemetry", "Threads"]),
         module(
             "HalcyonWorker", "Halcyon",
-            ["HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "Telemetry", "Threads"]),
+            [
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "Telemetry",
+                "Threads",
+            ]),
         .executableTarget(
             name: "halcyon",
             dependencies: [
@@ -77,20 +82,28 @@ let package = Package(
             ],
             path: "Sources/Halcyon/halcyon"),
 
+        // Benchmarks: what the product costs beside the plainest C.
+        .target(name: "PlainLoop", dependencies: ["CVips"], path: "Benchmarks/PlainLoop"),
+        .executableTarget(
+            name: "RenderBenchmark", dependencies: ["PlainLoop", "HalcyonImaging", "HalcyonModel", "Vips", "Threads"],
+            path: "Benchmarks/RenderBenchmark"),
+
         // What tests share: real servers, started and stopped by process id.
         .target(name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support"),
+        tests(of: "CivilTime"),
         tests(of: "Threads"),
         tests(of: "Processes"),
         tests(of: "JSON"),
         tests(of: "Digests"),
+        tests(of: "Spelling"),
         tests(of: "Settings"),
         tests(of: "Arguments"),
-        tests(of: "Telemetry"),
+        tests(of: "Telemetry", ["CivilTime"]),
         tests(of: "Vips"),
         tests(of: "Curl", ["TestSupport"]),
         tests(of: "Kafka", ["TestSupport"]),
         tests(of: "Redis", ["TestSupport"]),
-        tests(of: "HalcyonModel", ["JSON"]),
+        tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire"),
         tests(of: "HalcyonImaging"),
         tests(of: "HalcyonSources", ["TestSupport"]),
