@@ -77,7 +77,7 @@ let package = Package(
         tests(of: "Digests"),
         tests(of: "Spelling"),
         tests(of: "Settings"),
-        tests(of: "Arguments"),
+        tests(of: "Arguments", ["Processes"]),
         tests(of: "Telemetry"),
         tests(of: "Vips"),
         tests(of: "Curl", ["TestSupport"]),
