@@ -1,3 +1,5 @@
+import CivilTime
+
 /// Takes log records: a ``LogWriter``, or a list in a test. It must not block.
 public protocol LogSink: Sendable {
     /// Takes one record.
