@@ -22,8 +22,11 @@ enum Example {
 
     static let submit = Command(
         "submit", summary: "Submits jobs and can wait for them.",
-        discussion:
-            "Each source becomes one job. Jobs are independent of each other.\n\nWith '-' a job is read from standard input.",
+        discussion: """
+            Each source becomes one job. Jobs are independent of each other.
+
+            With '-' a job is read from standard input.
+            """,
         parameters: [json, width, scale, format, tags, folder, sources],
         examples: [.init("prog submit --width 400 cat.jpg", "Makes a picture of 400 points width.")])
     static let dead = Command(

@@ -69,7 +69,7 @@ import Testing
             ["submit", "-h"], ["help", "submit"], ["submit", "a", "--help", "--nonsense"],
             ["-vh", "submit"].reversed(),
         ] {
-            #expect(try help(Array(words)) == text)
+            #expect(try help(words) == text)
         }
         #expect(try help(["help"]) == help(["--help"]))
         #expect(try help(["help", "dead", "list"]) == help(["dead", "list", "--help"]))
@@ -96,12 +96,11 @@ import Testing
                 """
                 Options:
                       --a-very-long-name-for-an-option WITH-A-VALUE
-                                  Rarely used.
-                  -s, --short     Often.
-                  -h, --help      Show this help.
+                               Rarely used.
+                  -s, --short  Often.
+                  -h, --help   Show this help.
 
-                """) || text.contains("WITH-A-VALUE\n"))
-        #expect(text.contains("  -s, --short  Often.\n"))
+                """))
     }
 
     @Test func showsTheVersion() throws {

@@ -35,7 +35,7 @@ import Testing
         #expect(parsed[Example.tags] == ["x", "y", "z", ""])
     }
 
-    @Test func optionsOfThePrograminWorkEverywhere() throws {
+    @Test func optionsOfTheProgramWorkEverywhere() throws {
         for line in [["-v", "-c", "f", "submit", "a"], ["submit", "-v", "a", "--config=f"]] {
             guard case .run(let parsed) = try Example.program.parse(line) else { throw Example.NotACommand() }
             #expect(parsed[Example.verbose])
