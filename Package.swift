@@ -97,7 +97,7 @@ let package = Package(
         tests(of: "Digests"),
         tests(of: "Spelling"),
         tests(of: "Settings"),
-        tests(of: "Arguments"),
+        tests(of: "Arguments", ["Processes"]),
         tests(of: "Telemetry", ["CivilTime"]),
         tests(of: "Vips", ["TestSupport"]),
         tests(of: "Curl", ["TestSupport"]),
