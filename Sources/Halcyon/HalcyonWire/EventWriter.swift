@@ -1,3 +1,4 @@
+import CivilTime
 import Digests
 import HalcyonModel
 import JSON
@@ -17,7 +18,7 @@ extension Event {
             writer.member("source", "/halcyon")
             writer.member("type", Self.typePrefix + kind.rawValue)
             writer.member("subject", subject)
-            writer.member("time", Timestamp.text(time))
+            writer.member("time", Timestamp(seconds: time).rfc3339)
             writer.member("datacontenttype", "application/json")
             writer.member("traceparent", traceparent)
             writer.name("data")
@@ -68,7 +69,7 @@ extension Ready {
                 writer.member("data", inline.map(Base64.encode))
             }
         }
-        writer.member("expiresAt", expiresAt.map(Timestamp.text))
+        writer.member("expiresAt", expiresAt.map { Timestamp(seconds: $0).rfc3339 })
         writer.member("origin", origin.rawValue)
         writer.member("timings", timings)
         writer.member("source", result.source)

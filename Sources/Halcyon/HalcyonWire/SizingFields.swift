@@ -1,3 +1,4 @@
+import CivilTime
 import HalcyonModel
 import JSON
 
@@ -96,8 +97,8 @@ extension Job.Deadline {
     init(_ value: JSONElement) throws(JSONError) {
         if value.kind == .number {
             self = .after(try value.double(in: 0...315_360_000))
-        } else if let moment = Timestamp.seconds(try value.string()) {
-            self = .at(moment)
+        } else if let moment = Timestamp(rfc3339: try value.string()) {
+            self = .at(moment.seconds)
         } else {
             throw JSONError(.invalid, "expected seconds, or a date and time as RFC 3339 writes them")
         }
