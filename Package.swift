@@ -104,7 +104,7 @@ let package = Package(
         tests(of: "Kafka", ["TestSupport"]),
         tests(of: "Redis", ["TestSupport"]),
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
-        tests(of: "HalcyonWire"),
+        tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
         tests(of: "HalcyonImaging", ["TestSupport"]),
         tests(of: "HalcyonSources", ["TestSupport"]),
         tests(of: "HalcyonCluster", ["TestSupport"]),

@@ -11,9 +11,9 @@ extension Variant {
     /// in this order.
     public var canonicalText: String {
         var lines = ["halcyon-variant/1"]
-        if sizing.cropRect != .whole, !sizing.cropRect.isEmpty {
-            let crop = sizing.cropRect
-            let sides = [crop.x, crop.y, crop.width, crop.height].map(CanonicalNumber.text)
+        let crop = sizing.cropRect
+        let sides = crop == .whole ? [] : [crop.x, crop.y, crop.width, crop.height].map(CanonicalNumber.text)
+        if !sides.isEmpty, sides != ["0", "0", "1", "1"], sides[2] != "0", sides[3] != "0" {
             lines.append("crop=\(sides.joined(separator: ","))")
         }
         lines.append("size=\(sizing.canonicalSize)")
