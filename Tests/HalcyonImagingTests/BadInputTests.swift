@@ -77,7 +77,8 @@ import Vips
             for _ in 0..<60 {
                 var bytes = whole
                 for _ in 0..<Int.random(in: 1...20, using: &generator) {
-                    bytes[Int.random(in: 0..<min(bytes.count, 4000), using: &generator)] = .random(in: 0...255, using: &generator)
+                    bytes[Int.random(in: 0..<min(bytes.count, 4000), using: &generator)] = .random(
+                        in: 0...255, using: &generator)
                 }
                 let code = await failure(bytes, filling(50, 50))?.code
                 #expect([nil, .corruptImage, .unsupportedFormat, .tooManyPixels].contains(code))
@@ -88,7 +89,8 @@ import Vips
     @Test func limitsAreCheckedAgainstHeadersAndPlans() async throws {
         let photo = try await Self.photo(.jpeg)
         #expect(await failure(photo, filling(100, 100), ImageLimits(sourcePixels: 640 * 480)) == nil)
-        #expect(await failure(photo, filling(100, 100), ImageLimits(sourcePixels: 640 * 480 - 1))?.code == .tooManyPixels)
+        #expect(
+            await failure(photo, filling(100, 100), ImageLimits(sourcePixels: 640 * 480 - 1))?.code == .tooManyPixels)
         #expect(await failure(photo, filling(100, 100), ImageLimits(outputPixels: 10_000)) == nil)
         #expect(await failure(photo, filling(101, 100), ImageLimits(outputPixels: 10_000))?.code == .tooManyPixels)
         #expect(await failure(photo, filling(20_000, 10, .scaleToFill, as: .webp))?.code == .tooManyPixels)
@@ -103,7 +105,8 @@ import Vips
     @Test func aBombIsRefusedByItsHeader() async throws {
         // 30000×30000 of one colour: a few hundred kilobytes that would decode to 0.9 GB.
         let bomb = try await offThePool {
-            try Operation.call("black", ["width": 30_000, "height": 30_000]).image().encoded(as: .png, ["compression": 1])
+            try Operation.call("black", ["width": 30_000, "height": 30_000]).image().encoded(
+                as: .png, ["compression": 1])
         }
         let failure = await self.failure(bomb)
         #expect(failure?.code == .tooManyPixels)

@@ -3,8 +3,8 @@ import Vips
 
 @testable import HalcyonImaging
 
-/// A test picture whose colours say where its pixels come from: red grows from 0 to 255 across `part`, green down it. Blue
-/// is 0 inside and, where `marked`, 255 outside, so that what bleeds in from outside shows.
+/// A test picture whose colours say where its pixels come from: red grows from 0 to 255 across `part`, green down it.
+/// Blue is 0 inside and, where `marked`, 255 outside, so that what bleeds in from outside shows.
 struct Card: Sendable {
     let size: PixelSize
     let part: PixelRect
@@ -69,8 +69,8 @@ struct Pixels: Sendable {
 }
 
 extension SizingPlan {
-    /// The red and green that a card's pixel at a place of the output must have, and how much a shift of half an output pixel
-    /// changes them. nil where the place is excess.
+    /// The red and green that a card's pixel at a place of the output must have, and how much a shift of half an output
+    /// pixel changes them. nil where the place is excess.
     func expected(at x: Int, _ y: Int) -> (red: Double, green: Double, half: (Double, Double))? {
         let (column, row) = (x - destRect.x, y - destRect.y)
         guard column >= 0, column < destRect.width, row >= 0, row < destRect.height else { return nil }

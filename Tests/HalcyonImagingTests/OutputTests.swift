@@ -17,7 +17,9 @@ import Vips
     }
 
     /// The same, converted to a profile of libvips' own, and with it in the file.
-    static func plain(_ pixel: [UInt8], in profile: String, as format: Format, strip: Bool = false) async throws -> [UInt8] {
+    static func plain(_ pixel: [UInt8], in profile: String, as format: Format, strip: Bool = false) async throws
+        -> [UInt8]
+    {
         try await offThePool {
             try Operation.call(
                 "icc_transform",
@@ -143,11 +145,14 @@ import Vips
         let source = withEXIF(jpeg, orientation: 6, more: [xmp, iptc, comment])
         let opened = try EncodedImage(source).open()
         #expect(opened.orientation == 6)
-        #expect(opened.has(field: "exif-data") && opened.has(field: "xmp-data") && opened.has(field: "icc-profile-data"))
+        #expect(
+            opened.has(field: "exif-data") && opened.has(field: "xmp-data") && opened.has(field: "icc-profile-data"))
 
         let body = try await render(source, filling(40, 60, as: format)).body
         let text = String(decoding: body, as: Unicode.ASCII.self)
-        for trace in ["secret", "Exif", "EXIF", "xmp", "XMP ", "ICCP", "ICC_PROFILE", "iCCP", "eXIf", "8BIM", "tEXt", "iTXt"] {
+        for trace in [
+            "secret", "Exif", "EXIF", "xmp", "XMP ", "ICCP", "ICC_PROFILE", "iCCP", "eXIf", "8BIM", "tEXt", "iTXt",
+        ] {
             #expect(!text.contains(trace), "\(trace) in a \(format)")
         }
         let again = try EncodedImage(body).open()

@@ -43,7 +43,8 @@ import Vips
     @Test func nothingIsLeftAfterThousandsOfRenderings() async throws {
         let pool = Renderer.makePool(threads: 2)
         let sources = [
-            try await BadInputTests.photo(.jpeg), try await BadInputTests.photo(.png), try await BadInputTests.photo(.webp),
+            try await BadInputTests.photo(.jpeg), try await BadInputTests.photo(.png),
+            try await BadInputTests.photo(.webp),
         ]
         let cut = sources.map { Array($0.prefix($0.count / 2)) }
         try await withThrowingTaskGroup(of: Void.self) { group in

@@ -5,8 +5,8 @@ import Vips
 @testable import HalcyonImaging
 
 @Suite struct ShrinkOnLoadTests {
-    /// Sizes and parts that do not divide by anything, in every orientation, through every decoder: each pixel of the output
-    /// must show its place in the source to within half an output pixel.
+    /// Sizes and parts that do not divide by anything, in every orientation, through every decoder: each pixel of the
+    /// output must show its place in the source to within half an output pixel.
     @Test(arguments: 1...8)
     func placesHoldInEveryOrientationAtAnySize(_ orientation: Int) async throws {
         var generator = Numbers(seed: UInt64(orientation))

@@ -47,7 +47,8 @@ import Testing
 
     @Test func junkIsRefusedBeforeAnythingReadsIt() {
         let junk: [[UInt8]] = [
-            [], [0], Array("<!DOCTYPE html>".utf8), [UInt8](repeating: 7, count: 32), [UInt8](repeating: 0xff, count: 4096),
+            [], [0], Array("<!DOCTYPE html>".utf8), [UInt8](repeating: 7, count: 32),
+            [UInt8](repeating: 0xff, count: 4096),
         ]
         for bytes in junk {
             let error = #expect(throws: VipsError.self) { try EncodedImage(bytes) }

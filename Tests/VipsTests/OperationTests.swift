@@ -6,7 +6,8 @@ import Testing
     @Test func everyOperationIsCalledByItsName() throws {
         let black = try Operation.call("black", ["width": 40, "height": 30, "bands": 3]).image()
         #expect((black.width, black.height, black.bands) == (40, 30, 3))
-        let lighter = try Operation.call("linear", ["in": .image(black), "a": [1], "b": [10, 20, 30], "uchar": true]).image()
+        let lighter = try Operation.call("linear", ["in": .image(black), "a": [1], "b": [10, 20, 30], "uchar": true])
+            .image()
         #expect(try lighter.pixels().prefix(3) == [10, 20, 30])
         let average = try Operation.call("avg", ["in": .image(lighter)]).double()
         #expect(average == 20)

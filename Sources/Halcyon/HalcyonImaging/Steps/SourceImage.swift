@@ -10,7 +10,6 @@ struct SourceImage {
     /// As stored, before auto-rotation.
     let rawSize: PixelSize
     let orientation: Orientation
-    let frames: Int
 
     /// - Throws: `unsupportedFormat` for bytes of no allowed format, `corruptImage` for a header that cannot be read.
     init(_ bytes: [UInt8]) throws(Failure) {
@@ -28,13 +27,13 @@ struct SourceImage {
         format = ImageFormat(file.format, header)
         rawSize = PixelSize(width: header.width, height: header.height)
         orientation = Orientation(exif: header.orientation)
-        frames = header.pages
     }
 
     /// The size as one sees it.
     var size: PixelSize { orientation.upright(rawSize) }
 
-    /// Opens the pixels, from the top down. Any damage is an error: without `fail-on` libvips fills what is missing with grey.
+    /// Opens the pixels, from the top down. Any damage is an error: without `fail-on` libvips fills what is missing
+    /// with grey.
     func open(_ load: LoadPlan) throws(VipsError) -> Image {
         switch load.reduction {
         case .none: header
@@ -50,7 +49,8 @@ struct SourceImage {
         guard !bytes.isEmpty else { return "the source is empty" }
         let start = String(decoding: bytes.prefix(256), as: UTF8.self).lowercased()
         let kinds = [
-            ("<!doctype html", "HTML"), ("<html", "HTML"), ("<svg", "SVG"), ("%pdf", "PDF"), ("<?xml", "XML"), ("{", "JSON"),
+            ("<!doctype html", "HTML"), ("<html", "HTML"), ("<svg", "SVG"), ("%pdf", "PDF"), ("<?xml", "XML"),
+            ("{", "JSON"),
         ]
         let text = start.drop { $0.isWhitespace || $0 == "\u{feff}" }
         let kind = kinds.first { text.hasPrefix($0.0) }.map { "\($0.1), which is" } ?? "of"
