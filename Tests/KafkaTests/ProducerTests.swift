@@ -183,7 +183,7 @@ extension KafkaTests {
                 }
                 for _ in 0..<20 { #expect(try await records.next()?.value?.count == value.count) }
             }
-            #expect(residentMegabytes() - before < 150)
+            #expect(residentMegabytes() - before < 300)
             await reader.close()
             await producer.close()
             await mock.stop()
