@@ -36,7 +36,8 @@ import Testing
         var options = ChildProcess.Options()
         options.environment = ["WORD": "halcyon"]
         options.output = .descriptor(ends[1])
-        #expect(try await ChildProcess.start("/bin/sh", ["-c", "printf %s $WORD"], options: options).exit() == .code(0))
+        #expect(
+            try await ChildProcess.start("/bin/sh", ["-c", "printf %s $WORD"], options: options).exit() == .code(0))
         var bytes = [UInt8](repeating: 0, count: 64)
         let count = read(ends[0], &bytes, bytes.count)
         #expect(String(decoding: bytes.prefix(count), as: UTF8.self) == "halcyon")

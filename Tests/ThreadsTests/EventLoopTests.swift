@@ -15,7 +15,9 @@ import Threads
 
         func fireTimers() async {
             await withCheckedContinuation { continuation in
-                let taken = loop.schedule(after: .milliseconds(5)) { self.assumeIsolated { $0.notes.append("taken back") } }
+                let taken = loop.schedule(after: .milliseconds(5)) {
+                    self.assumeIsolated { $0.notes.append("taken back") }
+                }
                 loop.schedule(after: .milliseconds(20)) {
                     self.assumeIsolated { $0.notes.append("late") }
                     continuation.resume()
@@ -76,6 +78,19 @@ import Threads
             return await group.allSatisfy { $0 }
         }
         #expect(all)
+        WorkThread(name: "stopper") { loop.stop() }.join()
+    }
+
+    @Test func performsCallsInOrderOnItsThread() async {
+        let loop = EventLoop(name: "loop")
+        let seen = Lock<[Int]>([])
+        await withCheckedContinuation { continuation in
+            for number in 0..<100 {
+                loop.perform { if loop.isCurrent { seen.withLock { $0.append(number) } } }
+            }
+            loop.perform { continuation.resume() }
+        }
+        #expect(seen.withLock { $0 } == Array(0..<100))
         WorkThread(name: "stopper") { loop.stop() }.join()
     }
 }

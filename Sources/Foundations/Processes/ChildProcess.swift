@@ -167,7 +167,8 @@ public func findExecutable(_ program: String) -> String? {
     return path.split(separator: ":").lazy.map { "\($0)/\(program)" }.first { access($0, X_OK) == 0 }
 }
 
-private func spawn(_ path: String, _ arguments: [String], _ options: ChildProcess.Options, _ pid: inout pid_t) -> Int32 {
+private func spawn(_ path: String, _ arguments: [String], _ options: ChildProcess.Options, _ pid: inout pid_t) -> Int32
+{
     func strings(_ values: [String]) -> [UnsafeMutablePointer<CChar>?] { values.map { strdup($0) } + [nil] }
     func descriptor(_ output: ChildProcess.Output, inherited: Int32) -> Int32 {
         switch output {

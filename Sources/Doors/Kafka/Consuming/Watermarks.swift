@@ -1,4 +1,5 @@
 import CRdKafka
+import Threads
 
 /// A point in time that several blocking calls share.
 struct Deadline: Sendable {

@@ -1,0 +1,55 @@
+import CVips
+
+/// The bytes of an image file, recognised by what they are and never by a name.
+public struct EncodedImage: Sendable {
+    /// What the bytes were found to be.
+    public let format: Format
+    private let bytes: KeptBytes
+
+    /// Looks at the first bytes; decodes nothing. The array is held, not copied.
+    ///
+    /// - Throws: ``VipsError`` of code `unsupportedFormat` when they are of no format of ``Format``.
+    public init(_ bytes: [UInt8]) throws(VipsError) {
+        VipsLibrary.start()
+        let kept = KeptBytes(bytes)
+        guard let format = Self.find(kept) else {
+            vips_error_clear()
+            throw VipsError(
+                .unsupportedFormat, "foreign_find_load",
+                bytes.isEmpty ? "there are no bytes" : "the bytes are of no image format that may be loaded")
+        }
+        self.format = format
+        self.bytes = kept
+    }
+
+    /// Bytes in the file.
+    public var count: Int { bytes.count }
+
+    /// Reads the header; pixels follow when they are asked for. Can be called again with other options.
+    ///
+    /// - Parameter options: of the format's loader, such as `shrink` for JPEG, `scale` for WebP, `access`, `fail-on`.
+    /// - Throws: ``VipsError``, `failed` for a damaged header.
+    public func open(_ options: Operation.Arguments = [:]) throws(VipsError) -> Image {
+        try Operation.load(format.loader, bytes, options)
+    }
+
+    private static func find(_ bytes: KeptBytes) -> Format? {
+        guard bytes.count > 0, let name = vips_foreign_find_load_buffer(bytes.start, bytes.count) else { return nil }
+        let nickname = String(cString: vips_nickname_find(g_type_from_name(name)))
+        return Format.allCases.first { $0.loader == nickname }
+    }
+}
+
+extension Image {
+    /// Encodes the picture, computing its pixels where that has not been done.
+    ///
+    /// - Parameter options: of the format's saver, such as `Q`, `strip`, `effort`, `lossless`.
+    /// - Throws: ``VipsError``, `cancelled` where `cancellation` stopped it.
+    public func encoded(
+        as format: Format, _ options: Operation.Arguments = [:], _ cancellation: Cancellation? = nil
+    ) throws(VipsError) -> [UInt8] {
+        try running(cancellation, format.saver) { () throws(VipsError) in
+            try Operation.call(format.saver, options.merging(["in": .image(self)]) { _, image in image }).bytes()
+        }
+    }
+}

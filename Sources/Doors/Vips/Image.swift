@@ -1,0 +1,122 @@
+import CVips
+
+/// A picture of libvips: its header, and a recipe for its pixels that runs when they are needed.
+///
+/// It owns one reference. It is not Sendable: a pipeline is built, run and dropped by one job on one thread; only a
+/// ``Cancellation`` may reach it from elsewhere.
+public final class Image {
+    let handle: UnsafeMutablePointer<CVips.VipsImage>
+
+    init(owning handle: UnsafeMutablePointer<CVips.VipsImage>) {
+        self.handle = handle
+    }
+
+    /// A picture of 8-bit samples, `bands` to the pixel, row by row from the top left, copied. Three and four bands are
+    /// sRGB, one and two are grey; the last of two or four is alpha.
+    ///
+    /// - Throws: ``VipsError`` when `pixels` has not `width * height * bands` bytes.
+    public convenience init(pixels: [UInt8], width: Int, height: Int, bands: Int) throws(VipsError) {
+        VipsLibrary.start()
+        guard
+            let handle = vips_image_new_from_memory_copy(
+                pixels, pixels.count, Int32(width), Int32(height), Int32(bands), VIPS_FORMAT_UCHAR)
+        else { throw .last(in: "image_new_from_memory") }
+        handle.pointee.Type = bands < 3 ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB
+        self.init(owning: handle)
+    }
+
+    deinit { g_object_unref(handle) }
+
+    /// Pixels across.
+    public var width: Int { Int(handle.pointee.Xsize) }
+    /// Pixels down; over all pages where several are loaded.
+    public var height: Int { Int(handle.pointee.Ysize) }
+    /// Samples per pixel.
+    public var bands: Int { Int(handle.pointee.Bands) }
+    /// Whether the last band is alpha.
+    public var hasAlpha: Bool { vips_image_hasalpha(handle) != 0 }
+    /// How to turn the picture to stand upright, as EXIF counts: 1 (nothing to do) to 8.
+    public var orientation: Int { Int(vips_image_get_orientation(handle)) }
+    /// Frames or pages in the file; 1 where the format has none.
+    public var pages: Int { Int(vips_image_get_n_pages(handle)) }
+
+    /// What the samples are.
+    public enum SampleFormat: Sendable, Hashable {
+        /// 8 bits, 0 to 255.
+        case uint8
+        /// 16 bits, 0 to 65535.
+        case uint16
+        /// Anything wider, signed, or with a fraction.
+        case other
+    }
+
+    /// What the samples are.
+    public var sampleFormat: SampleFormat {
+        switch handle.pointee.BandFmt {
+        case VIPS_FORMAT_UCHAR: .uint8
+        case VIPS_FORMAT_USHORT: .uint16
+        default: .other
+        }
+    }
+
+    /// What the samples mean.
+    public enum Interpretation: Sendable, Hashable {
+        /// 8-bit red, green, blue.
+        case sRGB
+        /// 16-bit red, green, blue.
+        case rgb16
+        /// 8-bit grey.
+        case grey
+        /// 16-bit grey.
+        case grey16
+        /// Four inks.
+        case cmyk
+        /// Another colour space of libvips.
+        case other
+    }
+
+    /// What the samples mean.
+    public var interpretation: Interpretation {
+        switch vips_image_guess_interpretation(handle) {
+        case VIPS_INTERPRETATION_sRGB: .sRGB
+        case VIPS_INTERPRETATION_RGB16: .rgb16
+        case VIPS_INTERPRETATION_B_W: .grey
+        case VIPS_INTERPRETATION_GREY16: .grey16
+        case VIPS_INTERPRETATION_CMYK: .cmyk
+        default: .other
+        }
+    }
+
+    /// Computes all pixels now and gives a picture that holds them. This is where decoding happens, and where damaged
+    /// input shows.
+    ///
+    /// - Throws: ``VipsError``, `cancelled` where `cancellation` stopped it.
+    public func inMemory(_ cancellation: Cancellation? = nil) throws(VipsError) -> Image {
+        try running(cancellation, "copy_memory") { () throws(VipsError) in
+            guard let copy = vips_image_copy_memory(handle) else { throw .last(in: "copy_memory") }
+            return Image(owning: copy)
+        }
+    }
+
+    /// All samples, row by row from the top left, as they lie in memory.
+    ///
+    /// - Throws: ``VipsError`` where the pixels cannot be computed.
+    public func pixels() throws(VipsError) -> [UInt8] {
+        var size = 0
+        guard let memory = vips_image_write_to_memory(handle, &size) else { throw .last(in: "write_to_memory") }
+        defer { g_free(memory) }
+        return Array(UnsafeRawBufferPointer(start: memory, count: size))
+    }
+
+    /// Runs what computes this image's pixels, with the way for `cancellation` to stop it.
+    func running<Result>(
+        _ cancellation: Cancellation?, _ operation: String, _ body: () throws(VipsError) -> Result
+    ) throws(VipsError) -> Result {
+        guard let cancellation else { return try body() }
+        guard cancellation.begin(self) else { throw VipsError(.cancelled, operation, "cancelled") }
+        let outcome: Swift.Result<Result, VipsError>
+        do throws(VipsError) { outcome = .success(try body()) } catch { outcome = .failure(error) }
+        guard cancellation.end() else { return try outcome.get() }
+        throw VipsError(.cancelled, operation, "cancelled")
+    }
+}

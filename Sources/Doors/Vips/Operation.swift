@@ -1,0 +1,136 @@
+import CVips
+
+/// One call of a libvips operation, whichever it is: found by name, its arguments set as properties, built, its results
+/// read back as properties. The names are those of libvips' reference ("vips_resize" is `resize`, with `-` in names).
+///
+/// Confined, like ``Image``, to the job that made it.
+public final class Operation {
+    /// Inputs by name.
+    public typealias Arguments = [String: Value]
+
+    private let name: String
+    private var handle: UnsafeMutablePointer<VipsOperation>
+
+    /// Builds the operation. Most are lazy: pixels are computed when they are asked for, in another call.
+    ///
+    /// - Throws: ``VipsError`` of code `misuse` for an unknown name or a value of the wrong kind, `failed` where
+    /// libvips
+    ///   refuses.
+    public static func call(_ name: String, _ arguments: Arguments) throws(VipsError) -> Operation {
+        let operation = try Operation(name)
+        for (argument, value) in arguments { try operation.set(argument, value) }
+        try operation.build()
+        return operation
+    }
+
+    /// The image result called `name`.
+    public func image(_ name: String = "out") throws(VipsError) -> Image {
+        try read(name, as: cvips_type_image()) { value in
+            guard let object = g_value_dup_object(&value) else { return nil }
+            return Image(owning: object.assumingMemoryBound(to: CVips.VipsImage.self))
+        }
+    }
+
+    /// A copy of the blob result called `name`.
+    public func bytes(_ name: String = "buffer") throws(VipsError) -> [UInt8] {
+        try read(name, as: cvips_type_blob()) { value in
+            var length = 0
+            guard let area = g_value_get_boxed(&value)?.assumingMemoryBound(to: VipsArea.self),
+                let data = vips_area_get_data(area, &length, nil, nil, nil)
+            else { return nil }
+            return Array(UnsafeRawBufferPointer(start: data, count: length))
+        }
+    }
+
+    /// The number result called `name`.
+    public func double(_ name: String = "out") throws(VipsError) -> Double {
+        try read(name, as: cvips_type_double()) { g_value_get_double(&$0) }
+    }
+
+    /// The whole-number result called `name`.
+    public func int(_ name: String) throws(VipsError) -> Int {
+        try read(name, as: cvips_type_int()) { Int(g_value_get_int(&$0)) }
+    }
+
+    // MARK: Inside
+
+    /// Loads from kept bytes: the blob input, which only this door may set, so that the bytes are sure to be held.
+    static func load(_ loader: String, _ bytes: KeptBytes, _ arguments: Arguments) throws(VipsError) -> Image {
+        let operation = try Operation(loader)
+        let blob = bytes.blob()
+        defer { vips_area_unref(blob) }
+        try operation.set("buffer") { value, type in
+            guard type == cvips_type_blob() else { return false }
+            g_value_set_boxed(&value, blob)
+            return true
+        }
+        for (argument, value) in arguments { try operation.set(argument, value) }
+        try operation.build()
+        return try operation.image()
+    }
+
+    private init(_ name: String) throws(VipsError) {
+        VipsLibrary.start()
+        guard let handle = vips_operation_new(name) else { throw .last(.misuse, in: name) }
+        self.name = name
+        self.handle = handle
+    }
+
+    deinit {
+        // Outputs hold references of their own until they are let go.
+        vips_object_unref_outputs(object)
+        g_object_unref(handle)
+    }
+
+    private var object: UnsafeMutablePointer<VipsObject> {
+        UnsafeMutableRawPointer(handle).assumingMemoryBound(to: VipsObject.self)
+    }
+
+    private func build() throws(VipsError) {
+        // The call may swap the operation for an equal one; either way one reference remains ours.
+        var built: UnsafeMutablePointer<VipsOperation>? = handle
+        let code = vips_cache_operation_buildp(&built)
+        if let built { handle = built }
+        guard code == 0 else { throw .last(in: name) }
+    }
+
+    private func set(_ argument: String, _ value: Value) throws(VipsError) {
+        try set(argument) { target, type in value.write(to: &target, type: type) }
+    }
+
+    private func set(_ argument: String, _ write: (inout GValue, GType) -> Bool) throws(VipsError) {
+        let type = try type(of: argument)
+        var value = GValue()
+        g_value_init(&value, type)
+        defer { g_value_unset(&value) }
+        guard write(&value, type) else {
+            vips_error_clear()
+            throw VipsError(.misuse, name, "argument \(argument) takes another kind of value")
+        }
+        g_object_set_property(UnsafeMutableRawPointer(handle).assumingMemoryBound(to: GObject.self), argument, &value)
+    }
+
+    private func read<Result>(
+        _ output: String, as type: GType, _ convert: (inout GValue) -> Result?
+    ) throws(VipsError) -> Result {
+        var value = GValue()
+        g_value_init(&value, try self.type(of: output))
+        defer { g_value_unset(&value) }
+        g_object_get_property(UnsafeMutableRawPointer(handle).assumingMemoryBound(to: GObject.self), output, &value)
+        guard value.g_type == type, let result = convert(&value) else {
+            throw VipsError(.misuse, name, "no result \(output) of that kind")
+        }
+        return result
+    }
+
+    private func type(of argument: String) throws(VipsError) -> GType {
+        var specification: UnsafeMutablePointer<GParamSpec>?
+        var argumentClass: UnsafeMutablePointer<VipsArgumentClass>?
+        var argumentInstance: UnsafeMutablePointer<VipsArgumentInstance>?
+        guard
+            vips_object_get_argument(object, argument, &specification, &argumentClass, &argumentInstance) == 0,
+            let specification
+        else { throw .last(.misuse, in: name) }
+        return specification.pointee.value_type
+    }
+}

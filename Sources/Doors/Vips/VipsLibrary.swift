@@ -1,0 +1,66 @@
+import CVips
+
+/// libvips as a whole: started once, closed to formats that were not written for hostile input.
+public enum VipsLibrary {
+    /// Starts libvips for a server; later calls do nothing. To be called before anything else here.
+    ///
+    /// One thread per pipeline (jobs run side by side instead), no cache of operations (jobs do not repeat), and of all
+    /// loaders only those of ``Format``: libvips marks many others as untrusted, and without the block a few bytes of
+    /// junk reach ImageMagick. See "Block untrusted loaders" in libvips' `vips_block_untrusted_set`.
+    public static func start() {
+        _ = started
+    }
+
+    /// The library's version, such as `8.14.1`.
+    public static var version: String {
+        String(cString: vips_version_string()).split(separator: "-").first.map(String.init) ?? ""
+    }
+
+    /// Gives back what libvips keeps for the calling thread: the last act of each thread that has used it.
+    @Sendable public static func endThread() {
+        vips_thread_shutdown()
+    }
+
+    /// Pixel buffers that libvips holds now, over all threads; 0 when every image is gone.
+    public static var liveBuffers: Int { Int(vips_tracked_get_allocs()) }
+
+    /// Bytes of pixels that libvips holds now, over all threads.
+    public static var liveBytes: Int { vips_tracked_get_mem() }
+
+    /// Images, operations and other objects of libvips that are alive now, over all threads.
+    public static var liveObjects: Int {
+        var count = 0
+        vips_object_map(countObject, &count, nil)
+        return count
+    }
+
+    /// Whether this build of libvips has the operation.
+    public static func has(operation name: String) -> Bool {
+        start()
+        return vips_type_find("VipsOperation", name) != 0
+    }
+
+    private static let started: Void = {
+        precondition(cvips_start("halcyon") == 0, "libvips does not start: \(VipsError.last(in: "init").message)")
+        vips_concurrency_set(1)
+        vips_cache_set_max(0)
+        vips_block_untrusted_set(1)
+        vips_operation_block_set("VipsForeignLoad", 1)
+        for format in Format.allCases { vips_operation_block_set(format.loaderClass, 0) }
+        // What a decoder says about a damaged picture comes as an error too, where it matters: not on standard error.
+        _ = g_log_set_handler("VIPS", G_LOG_LEVEL_MASK, dropLogMessage, nil)
+    }()
+}
+
+private func countObject(
+    _ object: UnsafeMutableRawPointer?, _ count: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+    count?.assumingMemoryBound(to: Int.self).pointee += 1
+    return nil
+}
+
+// A plain function: a closure made in isolated code would trap when C calls it on a thread of its own.
+private func dropLogMessage(
+    _ domain: UnsafePointer<CChar>?, _ level: GLogLevelFlags, _ message: UnsafePointer<CChar>?,
+    _ context: UnsafeMutableRawPointer?
+) {}

@@ -1,0 +1,196 @@
+import CSimdJSON
+
+/// A value of a parsed JSON text. It keeps the whole text's document alive.
+///
+/// The reading methods throw a ``JSONError`` without a path; the walks ``forEachMember(_:)`` and ``forEachElement(_:)``
+/// add the steps on its way out, so that a path costs nothing while all is well.
+public struct JSONElement: Sendable {
+    /// The six types of JSON.
+    public enum Kind: String, Sendable {
+        /// `null`.
+        case null
+        /// `true` or `false`.
+        case bool
+        /// Any number.
+        case number
+        /// A string.
+        case string
+        /// An array.
+        case array
+        /// An object.
+        case object
+    }
+
+    private let document: JSONDocument
+    private let value: csj_value
+
+    init(_ document: JSONDocument) {
+        self.init(document, document.root)
+    }
+
+    private init(_ document: JSONDocument, _ value: csj_value) {
+        self.document = document
+        self.value = value
+    }
+
+    /// Which of the six types it is.
+    public var kind: Kind {
+        switch csj_kind_of(value) {
+        case CSJ_OBJECT: .object
+        case CSJ_ARRAY: .array
+        case CSJ_STRING: .string
+        case CSJ_INT64, CSJ_UINT64, CSJ_DOUBLE: .number
+        case CSJ_BOOL: .bool
+        default: .null
+        }
+    }
+
+    /// Whether it is `null`.
+    public var isNull: Bool { csj_kind_of(value) == CSJ_NULL }
+
+    // MARK: Scalars
+
+    /// - Throws: ``JSONError`` of code `wrongType` when it is no string.
+    public func string() throws(JSONError) -> String {
+        guard csj_kind_of(value) == CSJ_STRING else { throw wrongType(.string) }
+        return withExtendedLifetime(document) { String(csj_string_of(value)) }
+    }
+
+    /// - Throws: ``JSONError`` of code `wrongType` when it is neither `true` nor `false`.
+    public func bool() throws(JSONError) -> Bool {
+        guard csj_kind_of(value) == CSJ_BOOL else { throw wrongType(.bool) }
+        return csj_bool(value)
+    }
+
+    /// The nearest double to any number.
+    /// - Throws: ``JSONError`` of code `wrongType` when it is no number.
+    public func double() throws(JSONError) -> Double {
+        switch csj_kind_of(value) {
+        case CSJ_DOUBLE: return csj_double(value)
+        case CSJ_INT64: return Double(csj_int64(value))
+        case CSJ_UINT64: return Double(csj_uint64(value))
+        default: throw wrongType(.number)
+        }
+    }
+
+    /// A whole number. `400.0` and `4e2` are whole numbers too, as JSON Schema has it.
+    /// - Throws: ``JSONError`` of code `wrongType` when it is no number, `invalid` when it has a fraction or is out of
+    ///   `range`.
+    public func integer(in range: ClosedRange<Int64> = .min ... .max) throws(JSONError) -> Int64 {
+        let number: Int64?
+        switch csj_kind_of(value) {
+        case CSJ_INT64: number = csj_int64(value)
+        case CSJ_DOUBLE: number = Int64(exactly: csj_double(value))
+        case CSJ_UINT64: number = nil
+        default: throw wrongType(.number)
+        }
+        guard let number else { throw JSONError(.invalid, "expected a whole number of 64 bits") }
+        guard range.contains(number) else {
+            let limits =
+                range.upperBound == .max ? "at least \(range.lowerBound)" : "\(range.lowerBound) to \(range.upperBound)"
+            throw JSONError(.invalid, "expected \(limits), found \(number)")
+        }
+        return number
+    }
+
+    // MARK: Arrays and objects
+
+    /// The first member of that name; nil when there is none or this is no object.
+    public func member(_ name: String) -> JSONElement? {
+        var name = name
+        var found = csj_value()
+        let isThere = name.withUTF8 { csj_member(value, $0.baseAddress, $0.count, &found) }
+        return isThere ? JSONElement(document, found) : nil
+    }
+
+    /// Calls `body` with each member in the order of the text. The names go into the paths of the errors it throws.
+    /// - Throws: ``JSONError`` of code `wrongType` when this is no object, `doubled` when a name stands twice (found
+    ///   before `body` is called), and what `body` throws.
+    public func forEachMember(_ body: (JSONName, JSONElement) throws(JSONError) -> Void) throws(JSONError) {
+        guard csj_kind_of(value) == CSJ_OBJECT else { throw wrongType(.object) }
+        var name = csj_string()
+        if csj_doubled_name(value, &name) { throw JSONError(.doubled, "stands twice", path: String(name)) }
+        var cursor = csj_members(value)
+        var member = csj_value()
+        while csj_next_member(&cursor, &name, &member) {
+            do {
+                try body(JSONName(document, name), JSONElement(document, member))
+            } catch {
+                throw error.within(String(name))
+            }
+        }
+    }
+
+    /// Calls `body` with each element in order. The places go into the paths of the errors that it throws.
+    /// - Throws: ``JSONError`` of code `wrongType` when this is no array, and what `body` throws.
+    public func forEachElement(_ body: (JSONElement) throws(JSONError) -> Void) throws(JSONError) {
+        guard csj_kind_of(value) == CSJ_ARRAY else { throw wrongType(.array) }
+        var cursor = csj_elements(value)
+        var element = csj_value()
+        var index = 0
+        while csj_next_element(&cursor, &element) {
+            do {
+                try body(JSONElement(document, element))
+            } catch {
+                throw error.within("[\(index)]")
+            }
+            index += 1
+        }
+    }
+
+    // MARK: Back to text
+
+    /// The value as compact JSON: order and doubled names as in the text, numbers as they were understood.
+    public var bytes: [UInt8] {
+        var writer = JSONWriter(capacity: 64)
+        writer.value(self)
+        return writer.bytes
+    }
+
+    private func wrongType(_ expected: Kind) -> JSONError {
+        func article(_ kind: Kind) -> String {
+            switch kind {
+            case .null: "null"
+            case .bool: "true or false"
+            case .array, .object: "an \(kind.rawValue)"
+            case .number, .string: "a \(kind.rawValue)"
+            }
+        }
+        return JSONError(.wrongType, "expected \(article(expected)), found \(article(kind))")
+    }
+}
+
+extension JSONElement: JSONWritable {
+    /// Writes the value; see ``bytes``.
+    public func write(to writer: inout JSONWriter) {
+        switch csj_kind_of(value) {
+        case CSJ_INT64: writer.value(csj_int64(value))
+        case CSJ_UINT64: writer.value(csj_uint64(value))
+        case CSJ_DOUBLE: writer.value(csj_double(value))
+        case CSJ_BOOL: writer.value(csj_bool(value))
+        case CSJ_STRING: writer.value(String(csj_string_of(value)))
+        case CSJ_ARRAY:
+            writer.array { writer in
+                var cursor = csj_elements(value)
+                var element = csj_value()
+                while csj_next_element(&cursor, &element) { writer.value(JSONElement(document, element)) }
+            }
+        case CSJ_OBJECT:
+            writer.object { writer in
+                var cursor = csj_members(value)
+                var name = csj_string()
+                var member = csj_value()
+                while csj_next_member(&cursor, &name, &member) {
+                    writer.member(String(name), JSONElement(document, member))
+                }
+            }
+        default: writer.null()
+        }
+    }
+}
+
+extension String {
+    init(_ string: csj_string) {
+        self.init(decoding: UnsafeBufferPointer(start: string.bytes, count: string.length), as: UTF8.self)
+    }
+}

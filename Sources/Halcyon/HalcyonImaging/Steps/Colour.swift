@@ -1,0 +1,28 @@
+import Vips
+
+extension Image {
+    /// Step 5, colour: 8-bit sRGB, or 8-bit grey; alpha stays. It runs on the small picture, where a conversion costs
+    /// little.
+    ///
+    /// An embedded profile is applied unless it says sRGB; without one, four inks take libvips' own CMYK profile. A
+    /// profile that does not fit the pixels is passed over, as browsers do.
+    func inSRGB() throws(VipsError) -> Image {
+        let profile = bytes(of: "icc-profile-data")
+        if interpretation == .cmyk || profile.map({ !ICCProfile($0).isSRGB }) ?? false {
+            if let converted = try? converted() { return converted }
+        }
+        switch interpretation {
+        case .sRGB where sampleFormat == .uint8, .grey where sampleFormat == .uint8: return self
+        case .grey, .grey16: return try Operation.call("colourspace", ["in": .image(self), "space": "b-w"]).image()
+        default: return try Operation.call("colourspace", ["in": .image(self), "space": "srgb"]).image()
+        }
+    }
+
+    private func converted() throws(VipsError) -> Image {
+        var arguments: [String: Value] = [
+            "in": .image(self), "output-profile": "srgb", "embedded": true, "depth": 8, "intent": "relative",
+        ]
+        if interpretation == .cmyk { arguments["input-profile"] = "cmyk" }
+        return try Operation.call("icc_transform", arguments).image()
+    }
+}

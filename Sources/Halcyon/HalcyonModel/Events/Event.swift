@@ -1,0 +1,177 @@
+/// What is told about a job. Each job ends in exactly one event that ``Kind/isTerminal``.
+public struct Event: Sendable {
+    /// CloudEvents' `type`, behind `halcyon.image.`.
+    public enum Kind: String, CaseIterable, Sendable {
+        case started, progress, ready, failed, cancelled, superseded, purged
+
+        /// Whether the job ends with it.
+        public var isTerminal: Bool {
+            switch self {
+            case .ready, .failed, .cancelled, .superseded: true
+            case .started, .progress, .purged: false
+            }
+        }
+    }
+
+    /// What happened.
+    public enum Body: Sendable {
+        /// The work for the job began: its result was not there yet.
+        case started
+        /// The image is there.
+        case ready(Ready)
+        /// It is not, and will not be.
+        case failed(Failure, attempts: Int, timings: Timings)
+    }
+
+    /// Unique for each event, and the same when a redelivered job causes it again.
+    public var id: String
+    /// Seconds since 1970.
+    public var time: Double
+    /// The source as the job gave it; nil when the job could not be read so far.
+    public var subject: String?
+    /// The job's id.
+    public var jobID: String
+    /// The job's own values.
+    public var echo: Job.Echo
+    /// W3C trace context of the job.
+    public var traceparent: String?
+    /// What happened.
+    public var body: Body
+
+    /// Takes the values as they are.
+    public init(
+        id: String, time: Double, subject: String?, jobID: String, echo: Job.Echo, traceparent: String?, body: Body
+    ) {
+        self.id = id
+        self.time = time
+        self.subject = subject
+        self.jobID = jobID
+        self.echo = echo
+        self.traceparent = traceparent
+        self.body = body
+    }
+
+    /// The kind that the body says.
+    public var kind: Kind {
+        switch body {
+        case .started: .started
+        case .ready: .ready
+        case .failed: .failed
+        }
+    }
+}
+
+/// A result that is there.
+public struct Ready: Sendable {
+    /// The key in the result tier, also of a result that is not stored there.
+    public var key: String
+    /// The output.
+    public var result: ResultFacts
+    /// When the result tier forgets it, in seconds since 1970; nil when it is not stored.
+    public var expiresAt: Double?
+    /// Where the result came from.
+    public var origin: ResultOrigin
+    /// How long what took.
+    public var timings: Timings
+    /// The bytes, when they are delivered in the event.
+    public var inline: [UInt8]?
+
+    /// Takes the values as they are.
+    public init(
+        key: String, result: ResultFacts, expiresAt: Double?, origin: ResultOrigin, timings: Timings,
+        inline: [UInt8]? = nil
+    ) {
+        self.key = key
+        self.result = result
+        self.expiresAt = expiresAt
+        self.origin = origin
+        self.timings = timings
+        self.inline = inline
+    }
+}
+
+/// Where a result came from.
+public enum ResultOrigin: String, Sendable {
+    /// It was in the result tier.
+    case memory
+    /// It was made from bytes that the source tier held.
+    case sourceCache = "source-cache"
+    /// It was fetched and made for this job.
+    case network
+    /// It was made for another job that wanted the same at the same time.
+    case coalesced
+}
+
+/// What is known of an output, stored beside its bytes.
+public struct ResultFacts: Hashable, Sendable {
+    /// Pixels across.
+    public var width: Int
+    /// Pixels down.
+    public var height: Int
+    /// The file format.
+    public var format: ImageFormat
+    /// Length of the file.
+    public var bytes: Int
+    /// Of the file, in lower-case hexadecimal.
+    public var sha256: String
+    /// What it was made from.
+    public var source: SourceFacts
+
+    /// Takes the values as they are.
+    public init(width: Int, height: Int, format: ImageFormat, bytes: Int, sha256: String, source: SourceFacts) {
+        self.width = width
+        self.height = height
+        self.format = format
+        self.bytes = bytes
+        self.sha256 = sha256
+        self.source = source
+    }
+}
+
+/// What is known of a source.
+public struct SourceFacts: Hashable, Sendable {
+    /// The status of the response, for HTTP.
+    public var status: Int?
+    /// The entity tag of the response, as it was sent.
+    public var etag: String?
+    /// Length of the source.
+    public var bytes: Int
+    /// Its format.
+    public var format: ImageFormat
+    /// Pixels across, after auto-rotation.
+    public var width: Int
+    /// Pixels down, after auto-rotation.
+    public var height: Int
+
+    /// Takes the values as they are.
+    public init(status: Int?, etag: String?, bytes: Int, format: ImageFormat, width: Int, height: Int) {
+        self.status = status
+        self.etag = etag
+        self.bytes = bytes
+        self.format = format
+        self.width = width
+        self.height = height
+    }
+}
+
+/// How long each stage took for one job, in milliseconds; a stage that was not entered is absent.
+public struct Timings: Hashable, Sendable {
+    /// The stages, in the order of the line.
+    public enum Stage: Int, CaseIterable, Sendable {
+        case queued, waited, fetch, decode, process, encode, store, total
+
+        /// As events name it.
+        public var name: String { "\(self)" }
+    }
+
+    private var milliseconds = [Double?](repeating: nil, count: Stage.allCases.count)
+
+    /// Nothing measured yet.
+    public init() {}
+
+    /// Milliseconds of a stage.
+    public subscript(stage: Stage) -> Double? {
+        get { milliseconds[stage.rawValue] }
+        set { milliseconds[stage.rawValue] = newValue }
+    }
+}

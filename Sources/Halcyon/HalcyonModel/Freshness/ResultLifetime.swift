@@ -1,0 +1,56 @@
+/// How long the result tier keeps a result.
+public enum ResultLifetime: Hashable, Sendable {
+    /// This many seconds from the moment the fetch was complete, above 0.
+    case seconds(Double)
+    /// Nothing said how long: the configured default (`cache.defaultTTL`).
+    case standard
+    /// Not at all.
+    case notStored
+
+    /// The rule of the result tier: a job's own `maxAge` above 0 wins over all headers; 0 follows the response, Cache-Control's
+    /// max-age first (RFC 9111, section 5.2.2.1), else Expires (section 5.3), else the default; below 0 nothing is stored.
+    /// `Age` does not count: the life of a result starts with its fetch. 2^31 seconds and more mean "for ever" (section 1.2.2).
+    ///
+    /// - Parameters:
+    ///   - maxAge: the job's, in seconds.
+    ///   - headers: the response's; names in any case, repeated fields in order.
+    ///   - completedAt: when the fetch was complete, in seconds since 1970.
+    public init(maxAge: Double, headers: some Sequence<(name: String, value: String)>, completedAt: Double) {
+        if maxAge > 0 {
+            self = .seconds(min(maxAge, Double(CacheControl.greatestSeconds)))
+        } else if maxAge < 0 {
+            self = .notStored
+        } else {
+            self.init(headers: headers, completedAt: completedAt)
+        }
+    }
+
+    private init(headers: some Sequence<(name: String, value: String)>, completedAt: Double) {
+        var cacheControl: [String] = []
+        var expires: String?
+        for header in headers {
+            switch header.name.lowercased() {
+            case "cache-control": cacheControl.append(header.value)
+            case "expires": expires = expires ?? header.value
+            default: break
+            }
+        }
+        let control = CacheControl(cacheControl.joined(separator: ","))
+        guard !control.forbidsStoring else {
+            self = .notStored
+            return
+        }
+        switch control.maxAge {
+        case .seconds(let seconds): self = seconds > 0 ? .seconds(Double(seconds)) : .notStored
+        case .invalid: self = .notStored
+        case .absent:
+            guard let expires else {
+                self = .standard
+                return
+            }
+            // A date that cannot be read lies in the past (RFC 9111, section 5.3).
+            let left = (HTTPDate.seconds(of: expires, now: completedAt) ?? 0) - completedAt
+            self = left > 0 ? .seconds(left) : .notStored
+        }
+    }
+}

@@ -1,0 +1,71 @@
+/// Why a job failed. The list is closed: consumers may switch over it.
+public enum FailureCode: String, CaseIterable, Sendable {
+    /// The message is no valid job.
+    case invalidJob = "invalid_job"
+    /// A kind of source or a scheme that is not served here.
+    case unsupportedSource = "unsupported_source"
+    /// The source's host has an address that may not be dialled.
+    case blockedAddress = "blocked_address"
+    /// 404.
+    case notFound = "not_found"
+    /// 410.
+    case gone
+    /// 401, 403 and 451.
+    case forbidden
+    /// Any other status that is not a success, or a broken HTTP exchange.
+    case httpError = "http_error"
+    /// The host's name has no address.
+    case dnsError = "dns_error"
+    /// No connection to the host.
+    case connectError = "connect_error"
+    /// No trust in the host's certificate, or no agreement on TLS.
+    case tlsError = "tls_error"
+    /// A time limit passed: connecting, the whole transfer, or a stall.
+    case timeout
+    /// More redirects than allowed.
+    case tooManyRedirects = "too_many_redirects"
+    /// More bytes than allowed.
+    case tooLarge = "too_large"
+    /// More pixels than allowed, in the source or in the output.
+    case tooManyPixels = "too_many_pixels"
+    /// The bytes are no image of a format that is served here.
+    case unsupportedFormat = "unsupported_format"
+    /// The bytes begin like an image and do not hold what they promise.
+    case corruptImage = "corrupt_image"
+    /// The deadline passed.
+    case expired
+    /// A provider other than HTTP failed.
+    case providerError = "provider_error"
+    /// The job killed its workers.
+    case poison
+    /// A defect of Halcyon, or of the machine it runs on.
+    case `internal`
+
+    /// Whether the same job may succeed later, where nothing more is known.
+    public var isRetryable: Bool {
+        switch self {
+        case .httpError, .dnsError, .connectError, .timeout, .providerError, .internal: true
+        default: false
+        }
+    }
+}
+
+/// The failure of one job: a value that travels down the line like a result.
+public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
+    /// Which of the closed list.
+    public var code: FailureCode
+    /// What happened, for people; it says what to change where that is known.
+    public var message: String
+    /// Whether the same job may succeed later.
+    public var isRetryable: Bool
+
+    /// `isRetryable` defaults to what the code says.
+    public init(_ code: FailureCode, _ message: String, isRetryable: Bool? = nil) {
+        self.code = code
+        self.message = message
+        self.isRetryable = isRetryable ?? code.isRetryable
+    }
+
+    /// For logs.
+    public var description: String { "\(code.rawValue): \(message)" }
+}

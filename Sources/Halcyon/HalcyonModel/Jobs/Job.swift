@@ -1,0 +1,74 @@
+/// A fetch-and-size job, read and checked. It goes down the line once.
+public struct Job: Sendable {
+    /// The producer's name for it, or topic-partition-offset; at most 128 characters.
+    public var id: String
+    /// What to load.
+    public var source: Source
+    /// What to make of it.
+    public var variant: Variant
+    /// Seconds; see ``ResultLifetime``.
+    public var maxAge: Double
+    /// How the result reaches the consumer.
+    public var delivery: Delivery
+    /// When the job is no longer wanted.
+    public var deadline: Deadline?
+    /// What events give back untouched.
+    public var echo: Echo
+
+    /// Takes the values as they are.
+    public init(
+        id: String, source: Source, variant: Variant, maxAge: Double = 0, delivery: Delivery = .reference,
+        deadline: Deadline? = nil, echo: Echo = Echo()
+    ) {
+        self.id = id
+        self.source = source
+        self.variant = variant
+        self.maxAge = maxAge
+        self.delivery = delivery
+        self.deadline = deadline
+        self.echo = echo
+    }
+
+    /// How a result is handed over.
+    public enum Delivery: String, CaseIterable, Sendable {
+        /// By its key in the result tier.
+        case reference
+        /// In the event, as base64, and by key where it is stored.
+        case inline
+    }
+
+    /// When a job is no longer wanted.
+    public enum Deadline: Hashable, Sendable {
+        /// At this moment, in seconds since 1970.
+        case at(Double)
+        /// This many seconds after the job was written to its topic.
+        case after(Double)
+
+        /// In seconds since 1970, for a job written at `submitted`.
+        public func moment(submitted: Double) -> Double {
+            switch self {
+            case .at(let moment): moment
+            case .after(let seconds): submitted + seconds
+            }
+        }
+    }
+
+    /// Values that pass through: JSON texts, each at most 16 KiB.
+    public struct Echo: Hashable, Sendable {
+        /// Bytes of the longest value taken.
+        public static let longest = 16 << 10
+        /// Any JSON.
+        public var metadata: [UInt8]?
+        /// Any JSON.
+        public var placeholder: [UInt8]?
+        /// Any JSON.
+        public var altText: [UInt8]?
+
+        /// Takes the texts as they are.
+        public init(metadata: [UInt8]? = nil, placeholder: [UInt8]? = nil, altText: [UInt8]? = nil) {
+            self.metadata = metadata
+            self.placeholder = placeholder
+            self.altText = altText
+        }
+    }
+}

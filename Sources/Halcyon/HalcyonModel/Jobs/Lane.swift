@@ -1,0 +1,12 @@
+/// A priority, chosen by the topic a job is written to.
+public enum Lane: String, CaseIterable, Sendable {
+    /// Before everything else.
+    case high
+    /// The usual one.
+    case normal
+    /// When there is time.
+    case low
+
+    /// The topic of the lane behind the configured prefix: `jobs.high`, `jobs`, `jobs.low`.
+    public var topic: String { self == .normal ? "jobs" : "jobs.\(rawValue)" }
+}

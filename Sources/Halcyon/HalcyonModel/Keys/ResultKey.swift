@@ -1,0 +1,18 @@
+/// The names that one output of one source has in Redis.
+///
+/// All keys of a source stand in one slot of a Redis Cluster: the source's hash is their hash tag.
+public struct ResultKey: Hashable, Sendable, CustomStringConvertible {
+    /// The source's hash: 32 hexadecimal digits.
+    public let sourceHash: String
+    /// The variant's hash: 32 hexadecimal digits.
+    public let variantHash: String
+
+    /// - Parameter sha256: gives the lower-case hexadecimal SHA-256 of a text's UTF-8 bytes; the first 128 bits are used.
+    public init(source: Source, variant: Variant, sha256: (String) -> String) {
+        sourceHash = String(sha256(source.canonicalText).prefix(32))
+        variantHash = String(sha256(variant.canonicalText).prefix(32))
+    }
+
+    /// The key of the result, a hash with the fields `body`, `facts` and `expiresAt`.
+    public var description: String { "halcyon:{\(sourceHash)}:\(variantHash)" }
+}

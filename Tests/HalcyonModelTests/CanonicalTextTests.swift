@@ -1,0 +1,51 @@
+import HalcyonModel
+import Testing
+
+@Suite struct CanonicalTextTests {
+    func text(_ goal: Sizing.Goal, crop: UnitRect = .whole, scale: Double = 1, _ output: OutputOptions = .init())
+        -> String
+    {
+        Variant(sizing: Sizing(goal: goal, cropRect: crop, screenScale: scale), output: output).canonicalText
+    }
+
+    @Test func namesEveryFieldThatChangesTheBytes() {
+        let display = Display(width: 400, height: 300.5, contentMode: .scaleAspectFit, scaleOptions: .fitCropsExcess)
+        let output = OutputOptions(format: .webp, quality: 70, lossless: true, effort: 3, progressive: true)
+        let crop = UnitRect(x: 0.5, y: 0, width: 0.1234567, height: 1)
+        #expect(
+            text(.display(display), crop: crop, scale: 2, output) == """
+                halcyon-variant/1
+                crop=0.5,0,0.123457,1
+                size=400x300.5@2 scaleAspectFit cropsExcess
+                format=webp
+                quality=70
+                lossless
+                effort=3
+                progressive
+
+                """)
+    }
+
+    @Test func leavesOutWhatHasNoInfluence() {
+        let plain = text(.display(Display(width: 4, height: 3, contentMode: .scaleToFill)))
+        #expect(plain == "halcyon-variant/1\nsize=4x3@1 scaleToFill\n")
+        for options in ScaleOptions.allCases {
+            #expect(text(.display(Display(width: 4, height: 3, contentMode: .redraw, scaleOptions: options))) == plain)
+        }
+        #expect(text(.original) == text(.sizer(.natural), scale: 3))
+        #expect(text(.original, crop: UnitRect(x: 0, y: 0, width: 0, height: 0)) == text(.original))
+    }
+
+    @Test func tellsSizersApart() {
+        #expect(text(.sizer(.aspectScaleDownByWidth(9))) == "halcyon-variant/1\nsize=width 9\n")
+        #expect(text(.sizer(.aspectScaleDownByHeight(9))) == "halcyon-variant/1\nsize=height 9\n")
+    }
+
+    @Test func keysOfOneSourceShareASlot() throws {
+        let source = try Source("http://EXAMPLE.org")
+        #expect(source.canonicalText == "halcyon-source/1\nurl:http://example.org/\n")
+        let variant = Variant(sizing: Sizing(goal: .original))
+        let key = ResultKey(source: source, variant: variant) { $0.hasPrefix("halcyon-source") ? "5" : "7" }
+        #expect(key.description == "halcyon:{5}:7")
+    }
+}

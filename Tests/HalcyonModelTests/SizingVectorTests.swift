@@ -1,0 +1,88 @@
+import HalcyonModel
+import Testing
+
+@Suite struct SizingVectorTests {
+    struct Vector: Decodable {
+        struct Expectation: Decodable {
+            let sourceRect: [Int]?
+            let outputSize: [Int]?
+            let destRect: [Int]?
+            let error: String?
+        }
+        let id: String
+        let source: [Int]
+        let display: [Double]
+        let screenScale: Double
+        let contentMode: String
+        let scaleOptions: String
+        let cropRect: [Double]?
+        let sizeForDisplay: Bool?
+        let expect: Expectation
+
+        var sizing: Sizing? {
+            guard let mode = ContentMode(name: contentMode) else { return nil }
+            let options: ScaleOptions? =
+                switch scaleOptions {
+                case "default": .fitLeavesExcessAndFillCropsExcess
+                case "both": .fitCropsExcessAndFillLeavesExcess
+                default: ScaleOptions(rawValue: scaleOptions)
+                }
+            guard let options else { return nil }
+            let display = Display(width: display[0], height: display[1], contentMode: mode, scaleOptions: options)
+            return Sizing(
+                goal: sizeForDisplay == false ? .original : .display(display),
+                cropRect: cropRect.map { UnitRect(x: $0[0], y: $0[1], width: $0[2], height: $0[3]) } ?? .whole,
+                screenScale: screenScale)
+        }
+    }
+
+    @Test func everyVectorComesOutExactly() throws {
+        let vectors = try vectors("sizing", as: Vector.self)
+        #expect(vectors.count >= 50)
+        for vector in vectors {
+            let sizing = try #require(vector.sizing, "\(vector.id)")
+            let source = PixelSize(width: vector.source[0], height: vector.source[1])
+            if vector.expect.error != nil {
+                // Refused when the job is read: such a rectangle never reaches the geometry.
+                #expect(sizing.cropRect.x >= 1 || sizing.cropRect.y >= 1, "\(vector.id)")
+                continue
+            }
+            let plan = sizing.plan(for: source)
+            #expect(plan.outputSize.numbers == vector.expect.outputSize, "\(vector.id) outputSize")
+            #expect(plan.destRect.numbers == vector.expect.destRect, "\(vector.id) destRect")
+            let expectedSource = vector.expect.sourceRect ?? PixelRect(source).numbers
+            #expect(plan.sourceRect.numbers == expectedSource, "\(vector.id) sourceRect")
+        }
+    }
+
+    @Test func noPlanLeavesTheSourceOrTheCanvas() {
+        var generator = SystemRandomNumberGenerator()
+        for _ in 0..<20_000 {
+            let source = PixelSize(
+                width: .random(in: 1...3000, using: &generator), height: .random(in: 1...3000, using: &generator))
+            let display = Display(
+                width: .random(in: 0.1...2000), height: .random(in: 0.1...2000),
+                contentMode: ContentMode.allCases.randomElement()!, scaleOptions: ScaleOptions.allCases.randomElement()!
+            )
+            let crop = UnitRect(
+                x: .random(in: 0..<1), y: .random(in: 0..<1), width: .random(in: 0.001...1.5),
+                height: .random(in: 0.001...1.5))
+            let sizing = Sizing(goal: .display(display), cropRect: crop, screenScale: .random(in: 1...4))
+            let plan = sizing.plan(for: source)
+            #expect(plan.sourceRect.lies(in: source), "\(sizing) of \(source): \(plan)")
+            #expect(plan.destRect.lies(in: plan.outputSize), "\(sizing) of \(source): \(plan)")
+        }
+    }
+}
+
+extension PixelRect {
+    var numbers: [Int] { [x, y, width, height] }
+
+    func lies(in size: PixelSize) -> Bool {
+        x >= 0 && y >= 0 && width >= 1 && height >= 1 && x + width <= size.width && y + height <= size.height
+    }
+}
+
+extension PixelSize {
+    var numbers: [Int] { [width, height] }
+}
