@@ -9,9 +9,12 @@ import Threads
 ///
 /// Offsets are committed by ``commit(_:)`` alone. It must be ended by ``close()``.
 ///
-/// `fetch.wait.max.ms` (librdkafka's default 500) is how long a broker may hold back an answer for lack of data. Apache Kafka
-/// answers as soon as one byte is there, so it costs no latency; the mock cluster looks again only when the time is over, so
-/// there 10 is right.
+/// `fetch.wait.max.ms` (librdkafka's default 500) is how long a broker may hold back an answer for lack of data. Measured from send
+/// to delivery on loopback: Apache Kafka 4.1 takes 0.7 ms with 500 as with 10, for it answers with the first byte, and 10 only costs an
+/// idle consumer 0.7 % of a core instead of 0.15 %; the mock cluster looks again only when the time is over, so there it takes 500 ms or
+/// 10.5 ms. So: the default for real brokers, 10 for the mock cluster (2 % of a core when idle).
+///
+/// Measured with Apache Kafka and records of 500 bytes: a million records delivered per CPU-second, with a credit of 64 as of 100,000.
 public actor Consumer {
     private let loop: EventLoop
     /// The consumer's own thread.
@@ -106,14 +109,15 @@ public actor Consumer {
     public func committed(
         _ partitions: [TopicPartition], within limit: Duration = .seconds(10)
     ) async throws(KafkaError) -> [TopicPartition: GroupOffset] {
-        if case .closed = phase { throw Self.closed }
-        return try await blocking { [client] () throws(KafkaError) in
-            let list = PartitionList(partitions)
-            let code = rd_kafka_committed(client.pointer, list.pointer, limit.milliseconds)
-            if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(code) }
-            let view = PartitionListView(list.pointer)!
-            if let error = view.firstError { throw error }
-            return view.groupOffsets
+        try await blocking { [client] () throws(KafkaError) in
+            try client.use { (client) throws(KafkaError) in
+                let list = PartitionList(partitions)
+                let code = rd_kafka_committed(client.pointer, list.pointer, limit.milliseconds)
+                if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(code) }
+                let view = PartitionListView(list.pointer)!
+                if let error = view.firstError { throw error }
+                return view.groupOffsets
+            }
         }
     }
 

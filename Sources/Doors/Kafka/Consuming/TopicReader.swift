@@ -5,7 +5,8 @@ import Threads
 ///
 /// An `AsyncSequence` for one reader at a time: records of one partition come in the order of their offsets; the sequence goes on for
 /// ever, until the task is cancelled or ``close()`` is called. What is not asked for waits in librdkafka's queues, which are bounded
-/// (`queued.max.messages.kbytes`, here 4 MiB a partition unless set). Partitions that are added to the topic later are not seen.
+/// (`queued.max.messages.kbytes`, here 4 MiB a partition unless set). When the broker has deleted what would come next, reading goes on
+/// with the oldest record there is (`auto.offset.reset`). Partitions that are added to the topic later are not seen.
 ///
 /// It must be ended by ``close()``.
 public actor TopicReader: AsyncSequence {

@@ -11,9 +11,8 @@ struct Deadline: Sendable {
     var left: Int32 { max(1, (end - .now).milliseconds) }
 }
 
+// All of this blocks: it belongs into `blocking`.
 extension Client {
-    // All of this blocks: it belongs into `blocking`.
-
     /// The partitions of a topic.
     func partitions(of topic: String, _ deadline: Deadline) throws(KafkaError) -> [Int32] {
         guard let handle = rd_kafka_topic_new(pointer, topic, nil) else { throw KafkaError(rd_kafka_last_error()) }
@@ -59,6 +58,9 @@ extension Client {
         case .beginning: return watermarks.mapValues(\.lowerBound)
         case .end: return watermarks.mapValues(\.upperBound)
         case .offsets(let offsets):
+            guard offsets.values.allSatisfy({ $0 >= 0 }) else {
+                throw KafkaError(code: .invalidArgument, message: "an offset to begin with is negative: \(offsets)")
+            }
             return watermarks.mapValues(\.upperBound).merging(offsets.filter { watermarks[$0.key] != nil }) { $1 }
         case .timestamp(let time):
             let list = PartitionList(
