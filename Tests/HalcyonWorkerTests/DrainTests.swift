@@ -25,11 +25,8 @@ import Testing
             try await stage.withWorker {
                 try await until("all jobs end") { Set(stage.events.terminal.map(\.jobID)).count == 30 }
             }
-            // What the first one finished it also committed, but for what lay behind a job that it handed back: those come out again,
-            // from memory, under the same event ids.
-            for (id, events) in Dictionary(grouping: stage.events.terminal, by: \.jobID) where events.count > 1 {
-                #expect(Set(events.compactMap { $0.json["id"] as? String }).count == 1, "job \(id)")
-            }
+            // What was handed back lies behind all that was finished, so nothing comes twice.
+            #expect(stage.events.terminal.count == 30)
             #expect(stage.events.terminal.allSatisfy { $0.kind == "ready" })
         }
         try await origin.stop()

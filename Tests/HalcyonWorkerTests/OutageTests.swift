@@ -67,7 +67,7 @@ import Threads
     @Test func aFullRedisFailsNoJob() async throws {
         let photograph = try Photograph.bytes()
         let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
-        try await Stage.with(redisArguments: ["--maxmemory", "1mb", "--maxmemory-policy", "noeviction"]) { stage in
+        try await Stage.with(redisArguments: ["--maxmemory", "100kb", "--maxmemory-policy", "noeviction"]) { stage in
             try await stage.withWorker {
                 try await stage.submit(#"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64}"#)
                 let event = try await stage.events.terminal(of: "a")
