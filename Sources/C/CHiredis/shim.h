@@ -6,8 +6,10 @@
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
 
-#if __has_include(<hiredis/hiredis_ssl.h>)
+#if __has_include(<hiredis/hiredis_ssl.h>) && __has_include(<openssl/ssl.h>)
 #include <hiredis/hiredis_ssl.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #define CHIREDIS_HAS_TLS 1
 #endif
 
@@ -63,39 +65,46 @@ static inline bool chiredis_has_tls(void) {
 #endif
 }
 
-/// A TLS set-up that trusts the system's authorities; null where there is no TLS or OpenSSL refuses.
-static inline void *chiredis_tls_create(const char *server_name) {
+/// A TLS set-up that trusts the authorities of a PEM file, or the system's where that is null. Null where there is no TLS, or
+/// where OpenSSL cannot read the file. OpenSSL is asked directly, for hiredis' own options check no host name.
+static inline void *chiredis_tls_create(const char *authorities) {
 #ifdef CHIREDIS_HAS_TLS
-    redisInitOpenSSL();
-    redisSSLContextError error = REDIS_SSL_CTX_NONE;
-    redisSSLOptions options = {0};
-    options.server_name = server_name;
-    options.verify_mode = REDIS_SSL_VERIFY_PEER;
-    // Debian's store; SSL_CERT_FILE and SSL_CERT_DIR of the environment are OpenSSL's own business.
-    options.capath = "/etc/ssl/certs";
-    return redisCreateSSLContextWithOptions(&options, &error);
+    SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
+    if (!tls) return NULL;
+    SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION);
+    SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, NULL);
+    int known = authorities ? SSL_CTX_load_verify_locations(tls, authorities, NULL) : SSL_CTX_set_default_verify_paths(tls);
+    if (known == 1) return tls;
+    SSL_CTX_free(tls);
 #else
-    (void)server_name;
-    return NULL;
+    (void)authorities;
 #endif
+    return NULL;
 }
 
 static inline void chiredis_tls_free(void *tls) {
 #ifdef CHIREDIS_HAS_TLS
-    redisFreeSSLContext((redisSSLContext *)tls);
+    SSL_CTX_free((SSL_CTX *)tls);
 #else
     (void)tls;
 #endif
 }
 
-/// Speaks TLS on a connection from its first byte on.
-static inline int chiredis_tls_start(redisAsyncContext *context, void *tls) {
+/// Speaks TLS on a connection from its first byte on, with a server whose certificate is good for `host`, a name or an IP
+/// address.
+static inline int chiredis_tls_start(redisAsyncContext *context, void *tls, const char *host) {
 #ifdef CHIREDIS_HAS_TLS
-    return redisInitiateSSLWithContext(&context->c, (redisSSLContext *)tls);
+    SSL *ssl = SSL_new((SSL_CTX *)tls);
+    if (!ssl) return REDIS_ERR;
+    // An address is no server name (RFC 6066, 3), and is looked for in another place of the certificate.
+    bool ready = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1
+        || (SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1);
+    if (ready && redisInitiateSSL(&context->c, ssl) == REDIS_OK) return REDIS_OK;
+    SSL_free(ssl);
 #else
-    (void)context, (void)tls;
-    return REDIS_ERR;
+    (void)context, (void)tls, (void)host;
 #endif
+    return REDIS_ERR;
 }
 
 #endif

@@ -71,7 +71,6 @@ final class Engine: @unchecked Sendable {
     // MARK: The thread
 
     private func run() {
-        ignoreBrokenPipes()
         while !shared.withLock({ $0.isStopping }) {
             readMail()
             var count: Int32 = 0
@@ -84,14 +83,6 @@ final class Engine: @unchecked Sendable {
         spare = []
         shared.withLock { $0.multi = nil }
         curl_multi_cleanup(multi)
-    }
-
-    /// TLS writes may raise SIGPIPE, which libcurl leaves to its user once it may not touch signals (CURLOPT_NOSIGNAL).
-    private func ignoreBrokenPipes() {
-        var mask = sigset_t()
-        sigemptyset(&mask)
-        sigaddset(&mask, SIGPIPE)
-        pthread_sigmask(SIG_BLOCK, &mask, nil)
     }
 
     private func readMail() {

@@ -54,7 +54,7 @@ final class Connection {
             defer { redisAsyncFree(made) }
             throw RedisError(.unavailable, String(cString: made.pointee.errstr))
         }
-        if let tls, chiredis_tls_start(made, tls.context) != REDIS_OK {
+        if let tls, chiredis_tls_start(made, tls.context, tls.host) != REDIS_OK {
             defer { redisAsyncFree(made) }
             throw RedisError(.unavailable, "cannot start TLS")
         }
