@@ -29,8 +29,13 @@ import Testing
         await friend.close()
 
         for (host, settings) in [("127.0.0.1", impatient), ("localhost", trusting)] {
-            let stranger = RedisClient(try RedisEndpoint("rediss://\(host):\(port)"), settings: settings)
+            let log = StateLog()
+            let stranger = RedisClient(
+                try RedisEndpoint("rediss://\(host):\(port)"), settings: settings, onStateChange: log.note)
             await expectFailure(.unavailable) { try await stranger.send("PING") }
+            guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
+            // It was the certificate, and nothing before it.
+            #expect(error.message.contains("certificate"), "\(error)")
             await stranger.close()
         }
         await server.stop()

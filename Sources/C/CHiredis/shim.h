@@ -91,20 +91,31 @@ static inline void chiredis_tls_free(void *tls) {
 }
 
 /// Speaks TLS on a connection from its first byte on, with a server whose certificate is good for `host`, a name or an IP
-/// address.
-static inline int chiredis_tls_start(redisAsyncContext *context, void *tls, const char *host) {
+/// address. The session, which lives as long as the context does; null when it could not be made.
+static inline void *chiredis_tls_start(redisAsyncContext *context, void *tls, const char *host) {
 #ifdef CHIREDIS_HAS_TLS
-    SSL *ssl = SSL_new((SSL_CTX *)tls);
-    if (!ssl) return REDIS_ERR;
+    SSL *session = SSL_new((SSL_CTX *)tls);
+    if (!session) return NULL;
     // An address is no server name (RFC 6066, 3), and is looked for in another place of the certificate.
-    bool ready = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1
-        || (SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1);
-    if (ready && redisInitiateSSL(&context->c, ssl) == REDIS_OK) return REDIS_OK;
-    SSL_free(ssl);
+    bool ready = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host) == 1
+        || (SSL_set1_host(session, host) == 1 && SSL_set_tlsext_host_name(session, host) == 1);
+    if (ready && redisInitiateSSL(&context->c, session) == REDIS_OK) return session;
+    SSL_free(session);
 #else
     (void)context, (void)tls, (void)host;
 #endif
-    return REDIS_ERR;
+    return NULL;
+}
+
+/// What is wrong with the server's certificate, or null. hiredis itself says "Success" then.
+static inline const char *chiredis_tls_complaint(void *session) {
+#ifdef CHIREDIS_HAS_TLS
+    long result = SSL_get_verify_result((SSL *)session);
+    return result == X509_V_OK ? NULL : X509_verify_cert_error_string(result);
+#else
+    (void)session;
+    return NULL;
+#endif
 }
 
 #endif

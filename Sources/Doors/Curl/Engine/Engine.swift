@@ -15,21 +15,21 @@ final class Engine: @unchecked Sendable {
 
     private struct Shared {
         /// Nil once the thread is done with it; a wake-up must not come later.
-        var multi: OpaquePointer?
+        var multi: UnsafeMutableRawPointer?
         var isStopping = false
     }
 
     /// Handles kept for later transfers.
     private static let spareLimit = 64
 
-    private let multi: OpaquePointer
+    private let multi: UnsafeMutableRawPointer
     private let shared: Lock<Shared>
     private let mailbox: Mailbox<Letter>
     private let settings: CurlSettings
     private let thread = Lock<WorkThread?>(nil)
 
     /// By the easy handle, which is all that libcurl names a finished one by.
-    private var running: [OpaquePointer: Transfer] = [:]
+    private var running: [UnsafeMutableRawPointer: Transfer] = [:]
     private var spare: [EasyHandle] = []
 
     /// Starts the thread, which runs until ``stop()``.
