@@ -2,7 +2,7 @@ import HalcyonModel
 
 /// What one rendering may cost at most. Everything is checked against headers and plans, before a pixel is decoded.
 public struct ImageLimits: Sendable, Hashable {
-    /// Pixels of the source, all frames of an animation counted.
+    /// Pixels of the source; of an animation its first frame, which alone is decoded.
     public var sourcePixels: Int
     /// Bytes of memory that decoding and the output's pixels may need together, as ``LoadPlan`` estimates them.
     public var decodedBytes: Int
@@ -20,11 +20,11 @@ public struct ImageLimits: Sendable, Hashable {
 
     /// - Throws: `tooManyPixels`.
     func admit(_ source: SourceImage) throws(Failure) {
-        let (across, down) = (source.rawSize.width, source.rawSize.height)
-        guard source.rawSize.pixels * source.frames <= sourcePixels else {
-            let frames = source.frames == 1 ? "" : " with \(source.frames) frames"
+        let size = source.rawSize
+        guard size.pixels <= sourcePixels else {
             throw Failure(
-                .tooManyPixels, "the source has \(across)×\(down) pixels\(frames); \(sourcePixels) pixels are allowed")
+                .tooManyPixels, "the source has \(size.width)×\(size.height) pixels; \(sourcePixels) pixels are allowed"
+            )
         }
     }
 
@@ -34,12 +34,14 @@ public struct ImageLimits: Sendable, Hashable {
         // A product of two sides could overflow: each is bounded first.
         guard size.width <= outputPixels, size.height <= outputPixels, size.pixels <= outputPixels else {
             throw Failure(
-                .tooManyPixels, "the output would have \(size.width)×\(size.height) pixels; \(outputPixels) are allowed")
+                .tooManyPixels, "the output would have \(size.width)×\(size.height) pixels; \(outputPixels) are allowed"
+            )
         }
         let side = format.greatestSide
         guard size.width <= side, size.height <= side else {
             throw Failure(
-                .tooManyPixels, "\(format.rawValue) holds at most \(side) pixels a side, not \(size.width)×\(size.height)")
+                .tooManyPixels,
+                "\(format.rawValue) holds at most \(side) pixels a side, not \(size.width)×\(size.height)")
         }
     }
 

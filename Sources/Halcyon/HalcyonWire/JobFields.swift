@@ -30,7 +30,7 @@ struct JobFields {
         case "source": source = try Self.source(value)
         case "width": width = try value.points()
         case "height": height = try value.points()
-        case "screenScale": screenScale = try value.double(in: 1...4)
+        case "screenScale": screenScale = CanonicalNumber.rounded(try value.double(in: 1...4))
         case "contentMode": contentMode = try value.choice(of: ContentMode.allCases, ContentMode.init(name:))
         case "scaleOptions": scaleOptions = try value.choice(of: ScaleOptions.allCases)
         case "cropRect": cropRect = try UnitRect(value)
@@ -42,31 +42,29 @@ struct JobFields {
         case "lossless": output.lossless = try value.bool()
         case "effort": output.effort = Int(try value.integer(in: 0...9))
         case "progressive": output.progressive = try value.bool()
-        case "maxAge": maxAge = try value.double(in: -.greatestFiniteMagnitude ... .greatestFiniteMagnitude)
+        case "maxAge": maxAge = try value.double()
         case "delivery": delivery = try Self.delivery(value)
         case "deadline": deadline = try Job.Deadline(value)
         case "metadata": echo.metadata = try Self.echoed(value)
         case "placeholder": echo.placeholder = try Self.echoed(value)
         case "altText": echo.altText = try Self.echoed(value)
-        default:
-            // The lane is the topic; the field is for who submits by HTTP or command line.
-            if case "priority" = name { return }
-            if try !LaterFields.takes(name, value) { unknown.append("\(name)") }
+        // The lane is the topic; the field is for who submits by HTTP or command line.
+        case "priority": _ = try value.choice(of: Lane.allCases)
+        default: if try !LaterFields.takes(name, value) { unknown.append("\(name)") }
         }
     }
 
-    /// - Throws: ``Failure`` for the source, ``JSONError`` for the rest.
-    func job(defaultID: String) throws -> Job {
-        guard let source else { throw JSONError(.missing, "is missing: say what to load", path: "source") }
+    func job(defaultID: String) throws(Failure) -> Job {
+        guard let source else { throw .invalidField("source", "is missing: say what to load") }
         return Job(
             id: id ?? defaultID, source: try Source(source),
             variant: Variant(sizing: try sizing(), interpolationQuality: interpolationQuality, output: output),
             maxAge: maxAge, delivery: delivery, deadline: deadline, echo: echo)
     }
 
-    private func sizing() throws(JSONError) -> Sizing {
+    private func sizing() throws(Failure) -> Sizing {
         if sizer != nil, width != nil || height != nil {
-            throw JSONError(.invalid, "stands instead of width and height, not beside them", path: "sizer")
+            throw .invalidField("sizer", "stands instead of width and height, not beside them")
         }
         let goal: Sizing.Goal =
             switch (sizer, width, height) {
@@ -80,7 +78,7 @@ struct JobFields {
             }
         for (name, side) in [("width", width), ("height", height)] {
             if let side, pixels(side) > Self.longestSide {
-                throw JSONError(.invalid, "makes more than \(Int(Self.longestSide)) pixels", path: name)
+                throw .invalidField(name, "makes more than \(Int(Self.longestSide)) pixels")
             }
         }
         return Sizing(goal: goal, cropRect: cropRect, screenScale: screenScale)
@@ -88,16 +86,18 @@ struct JobFields {
 
     /// Output pixels = round(points) × scale.
     private func pixels(_ points: Double) -> Double {
-        max(1, points.rounded(.toNearestOrAwayFromZero)) * screenScale
+        CanonicalNumber.rounded(max(1, points.rounded(.toNearestOrAwayFromZero)) * screenScale)
     }
 
     static func id(_ value: JSONElement) throws(JSONError) -> String {
         let id = try value.string()
-        guard !id.isEmpty, id.count <= 128 else { throw JSONError(.invalid, "expected 1 to 128 characters") }
+        guard (1...128).contains(id.unicodeScalars.count) else {
+            throw JSONError(.invalid, "expected 1 to 128 characters")
+        }
         return id
     }
 
-    private static func source(_ value: JSONElement) throws(JSONError) -> String {
+    static func source(_ value: JSONElement) throws(JSONError) -> String {
         guard value.kind != .object else {
             throw JSONError(.invalid, "sources as objects are not supported by this version; give a URL")
         }
@@ -111,11 +111,17 @@ struct JobFields {
         return try value.choice(of: Job.Delivery.allCases)
     }
 
-    private static func echoed(_ value: JSONElement) throws(JSONError) -> [UInt8] {
+    static func echoed(_ value: JSONElement) throws(JSONError) -> [UInt8] {
         let bytes = value.bytes
         guard bytes.count <= Job.Echo.longest else {
             throw JSONError(.invalid, "\(bytes.count) bytes, and at most \(Job.Echo.longest) are taken")
         }
         return bytes
+    }
+}
+
+extension Failure {
+    fileprivate static func invalidField(_ name: String, _ reason: String) -> Failure {
+        Failure(.invalidJob, "\(name): \(reason)")
     }
 }

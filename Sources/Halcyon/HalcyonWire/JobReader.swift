@@ -9,16 +9,6 @@ public struct JobReading: Sendable {
     public let unknownFields: [String]
 }
 
-/// A message that is no job that can be done.
-public struct JobRefusal: Error, Sendable {
-    /// `invalid_job` or `unsupported_source`, with the field's name.
-    public let failure: Failure
-    /// The job's id, when the message had a readable one: then an event can say what is wrong.
-    public let id: String?
-    /// What the job wanted given back, as far as it could be read.
-    public let echo: Job.Echo
-}
-
 /// Reads the value of a job message: the JSON that `schemas/job.schema.json` describes.
 public struct JobReader: Sendable {
     /// Bytes of the longest message taken.
@@ -39,25 +29,21 @@ public struct JobReader: Sendable {
         do {
             root = try JSON.parse(bytes, maximumSize: maximumBytes)
         } catch {
-            throw JobRefusal(failure: Failure(.invalidJob, "the message: \(error)"), id: nil, echo: Job.Echo())
+            throw JobRefusal(Failure(error))
         }
         var fields = JobFields()
-        do {
+        do throws(JSONError) {
             try root.forEachMember { name, value throws(JSONError) in try fields.take(name, value) }
             if isStrict, let name = fields.unknown.first {
                 throw JSONError(.unknown, "is no field of a job", path: name)
             }
-            let job = try fields.job(defaultID: defaultID)
-            return JobReading(job: job, unknownFields: fields.unknown)
         } catch {
-            let failure = (error as? Failure) ?? Failure(.invalidJob, "\(error)")
-            throw JobRefusal(failure: failure, id: fields.id ?? Self.id(of: root), echo: fields.echo)
+            throw JobRefusal(Failure(error), of: root)
         }
-    }
-
-    /// The id of a job whose reading ended before its id came.
-    private static func id(of root: JSONElement) -> String? {
-        guard let id = root.member("id") else { return nil }
-        return try? JobFields.id(id)
+        do {
+            return JobReading(job: try fields.job(defaultID: defaultID), unknownFields: fields.unknown)
+        } catch {
+            throw JobRefusal(error, of: root)
+        }
     }
 }

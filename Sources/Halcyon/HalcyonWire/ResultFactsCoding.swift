@@ -28,11 +28,10 @@ extension ResultFacts: JSONWritable {
     }
 
     init(_ value: JSONElement) throws(JSONError) {
-        guard let source = value.member("source") else { throw JSONError(.missing, "is missing", path: "source") }
         self.init(
-            width: try value.integer("width"), height: try value.integer("height"), format: try value.format(),
-            bytes: try value.integer("bytes"), sha256: try value.required("sha256").string(),
-            source: try SourceFacts(source))
+            width: try value.required("width", wholeNumber), height: try value.required("height", wholeNumber),
+            format: try value.required("format", imageFormat), bytes: try value.required("bytes", wholeNumber),
+            sha256: try value.required("sha256", text), source: try value.required("source", SourceFacts.init))
     }
 }
 
@@ -51,23 +50,34 @@ extension SourceFacts: JSONWritable {
 
     init(_ value: JSONElement) throws(JSONError) {
         self.init(
-            status: value.member("status") == nil ? nil : try value.integer("status"),
-            etag: try value.member("etag")?.string(), bytes: try value.integer("bytes"), format: try value.format(),
-            width: try value.integer("width"), height: try value.integer("height"))
+            status: try value.optional("status", wholeNumber), etag: try value.optional("etag", text),
+            bytes: try value.required("bytes", wholeNumber), format: try value.required("format", imageFormat),
+            width: try value.required("width", wholeNumber), height: try value.required("height", wholeNumber))
     }
 }
 
+private func wholeNumber(_ value: JSONElement) throws(JSONError) -> Int { Int(try value.integer(in: 0...Int64.max)) }
+private func text(_ value: JSONElement) throws(JSONError) -> String { try value.string() }
+private func imageFormat(_ value: JSONElement) throws(JSONError) -> ImageFormat {
+    try value.choice(of: ImageFormat.allCases)
+}
+
 extension JSONElement {
-    fileprivate func required(_ name: String) throws(JSONError) -> JSONElement {
-        guard let member = member(name) else { throw JSONError(.missing, "is missing", path: name) }
-        return member
+    fileprivate func required<Value>(
+        _ name: String, _ read: (JSONElement) throws(JSONError) -> Value
+    ) throws(JSONError) -> Value {
+        guard let value = try optional(name, read) else { throw JSONError(.missing, "is missing", path: name) }
+        return value
     }
 
-    fileprivate func integer(_ name: String) throws(JSONError) -> Int {
-        Int(try required(name).integer(in: 0...Int64.max))
-    }
-
-    fileprivate func format() throws(JSONError) -> ImageFormat {
-        try required("format").choice(of: ImageFormat.allCases)
+    fileprivate func optional<Value>(
+        _ name: String, _ read: (JSONElement) throws(JSONError) -> Value
+    ) throws(JSONError) -> Value? {
+        guard let member = member(name) else { return nil }
+        do throws(JSONError) {
+            return try read(member)
+        } catch {
+            throw error.within(name)
+        }
     }
 }

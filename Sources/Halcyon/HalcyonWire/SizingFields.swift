@@ -3,7 +3,7 @@ import HalcyonModel
 import JSON
 
 extension JSONElement {
-    /// A number within limits; JSON has no infinities.
+    /// A number within limits.
     func double(in range: ClosedRange<Double>) throws(JSONError) -> Double {
         let number = try double()
         guard range.contains(number) else {
@@ -12,14 +12,11 @@ extension JSONElement {
         return number
     }
 
-    /// A length in points, above 0.
+    /// A length in points, above 0, to the six decimals that keys know.
     func points() throws(JSONError) -> Double {
-        let number = try double()
-        guard number > 0 else { throw JSONError(.invalid, "expected a number above 0, found \(number)") }
-        guard number <= JobFields.longestSide else {
-            throw JSONError(.invalid, "expected at most \(Int(JobFields.longestSide)), found \(number)")
-        }
-        return number
+        let number = try double(in: 0...JobFields.longestSide)
+        guard number > 0 else { throw JSONError(.invalid, "expected a number above 0") }
+        return max(CanonicalNumber.rounded(number), 0.000_001)
     }
 
     /// One of a fixed set of words.
@@ -37,19 +34,26 @@ extension JSONElement {
 
 extension UnitRect {
     init(_ value: JSONElement) throws(JSONError) {
-        var sides: [String: Double] = [:]
-        try value.forEachMember { name, number throws(JSONError) in
+        var x: Double?
+        var y: Double?
+        var width: Double?
+        var height: Double?
+        try value.forEachMember { name, side throws(JSONError) in
             switch name {
-            case "x", "y": sides["\(name)"] = try number.double(in: 0...1)
-            case "width", "height": sides["\(name)"] = try number.double(in: 0...1_000)
+            case "x": x = try side.double(in: 0...1)
+            case "y": y = try side.double(in: 0...1)
+            case "width": width = try side.double(in: 0...1000)
+            case "height": height = try side.double(in: 0...1000)
             default: throw JSONError(.unknown, "is no side of a rectangle: x, y, width, height")
             }
         }
-        guard let x = sides["x"], let y = sides["y"], let width = sides["width"], let height = sides["height"] else {
+        guard let x, let y, let width, let height else {
             throw JSONError(.missing, "expected x, y, width and height in fractions of the image")
         }
-        self.init(x: x, y: y, width: width, height: height)
-        guard isEmpty || (x < 1 && y < 1) else { throw JSONError(.invalid, "lies outside the image") }
+        guard width == 0 || height == 0 || (x < 1 && y < 1) else { throw JSONError(.invalid, "lies outside the image") }
+        self.init(
+            x: CanonicalNumber.rounded(x), y: CanonicalNumber.rounded(y), width: CanonicalNumber.rounded(width),
+            height: CanonicalNumber.rounded(height))
     }
 }
 

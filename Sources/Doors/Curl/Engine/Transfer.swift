@@ -141,6 +141,7 @@ final class Transfer: @unchecked Sendable {
         return HTTPResponse(
             status: head.status, headers: head.headers, body: body,
             effectiveURL: easy.string(CURLINFO_EFFECTIVE_URL) ?? request.url,
+            redirectURL: easy.string(CURLINFO_REDIRECT_URL),
             remoteAddress: easy.string(CURLINFO_PRIMARY_IP).flatMap {
                 SocketAddress($0, port: UInt16(clamping: easy.long(CURLINFO_PRIMARY_PORT) ?? 0))
             },

@@ -8,6 +8,8 @@ public struct HTTPResponse: Hashable, Sendable {
     public var body: [UInt8]
     /// The URL it came from in the end.
     public var effectiveURL: String
+    /// Where it redirects to, as an absolute URL, when it is a redirect that was not followed.
+    public var redirectURL: String?
     /// Who sent it; nil where libcurl does not know.
     public var remoteAddress: SocketAddress?
     /// What took how long.

@@ -1,7 +1,9 @@
+import Glibc
+
 /// As much of an ICC profile (ICC.1:2022) as it takes to see whether it says sRGB.
 ///
-/// The many sRGB profiles in the wild differ in name, size and bytes, so the numbers decide: the three colorants and the
-/// tone curve.
+/// The many sRGB profiles in the wild differ in name, size and bytes, so the numbers decide: the three colorants and
+/// the tone curve.
 struct ICCProfile {
     private let bytes: [UInt8]
 
@@ -21,7 +23,9 @@ struct ICCProfile {
         for tag in ["rTRC", "gTRC", "bTRC"] {
             guard let place = place(of: tag) else { return false }
             for signal in [0.1, 0.25, 0.5, 0.75, 0.9] {
-                guard let light = curve(at: place, signal), abs(light - Self.light(signal)) < 0.008 else { return false }
+                guard let light = curve(at: place, signal), abs(light - Self.light(signal)) < 0.008 else {
+                    return false
+                }
             }
         }
         return true
@@ -92,3 +96,6 @@ struct ICCProfile {
         number(at: place).map { Double(Int32(truncatingIfNeeded: $0)) / 65536 }
     }
 }
+
+/// `base` to the power of `exponent`, 0 for a negative base.
+private func power(_ base: Double, _ exponent: Double) -> Double { base <= 0 ? 0 : pow(base, exponent) }

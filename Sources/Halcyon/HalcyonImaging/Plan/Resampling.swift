@@ -1,9 +1,9 @@
 /// How a span of pixels along one axis becomes a given number of pixels.
 ///
 /// The span may begin and end inside pixels, when the decoder has shrunk the picture. libvips crops at whole pixels and
-/// resizes about the middle of what it gets, so the crop is chosen such that its middle is as near as can be to the span's,
-/// and the scale is the span's own: what remains is a shift of at most a quarter of a decoded pixel, plus what the
-/// decoder cut off at the picture's end.
+/// resizes about the middle of what it gets, so the crop is chosen such that its middle is as near as can be to the
+/// span's, and the scale is the span's own: what remains is a shift of at most a quarter of a decoded pixel, plus what
+/// the decoder cut off at the picture's end.
 struct Resampling: Hashable {
     /// The first pixel that is used.
     let start: Int
@@ -27,7 +27,8 @@ struct Resampling: Hashable {
             let start = min(max(0, Int(ideal.rounded())), count - length)
             return (start, length, abs(Double(start) - ideal))
         }
-        let lengths = Set([extent.rounded(.down), extent.rounded(), extent.rounded(.up)].map { min(max(1, Int($0)), count) })
+        let lengths = Set(
+            [extent.rounded(.down), extent.rounded(), extent.rounded(.up)].map { min(max(1, Int($0)), count) })
         // libvips rounds the size of its output: only lengths that round to the target will do.
         let fitting = lengths.filter { abs(Double($0) * scale - Double(target)) < 0.49 }
         if let best = fitting.map(crop).min(by: { ($0.error, $0.length) < ($1.error, $1.length) }) {
