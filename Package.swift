@@ -20,7 +20,7 @@ func module(
 let hiredisTLS: [LinkerSetting] =
     ["/usr/include", "/usr/local/include", "/opt/homebrew/include"]
         .contains { FileManager.default.fileExists(atPath: "\($0)/hiredis/hiredis_ssl.h") }
-    ? [.linkedLibrary("hiredis_ssl")] : []
+    ? [.linkedLibrary("hiredis_ssl"), .linkedLibrary("ssl"), .linkedLibrary("crypto")] : []
 
 /// Tests mirror modules; what they share stands in `Tests/Support`.
 func tests(of name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {

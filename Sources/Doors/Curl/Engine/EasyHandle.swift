@@ -4,7 +4,7 @@ import CCurl
 ///
 /// It belongs to the client's thread.
 final class EasyHandle {
-    let handle: OpaquePointer
+    let handle: UnsafeMutableRawPointer
     private let errors: UnsafeMutablePointer<CChar>
     private var headers: UnsafeMutablePointer<curl_slist>?
 
@@ -146,10 +146,10 @@ final class EasyHandle {
 
 /// Sets options and remembers the first that was refused.
 private struct Options {
-    private let handle: OpaquePointer
+    private let handle: UnsafeMutableRawPointer
     private(set) var firstError = CURLE_OK
 
-    init(_ handle: OpaquePointer) { self.handle = handle }
+    init(_ handle: UnsafeMutableRawPointer) { self.handle = handle }
 
     mutating func note(_ result: CURLcode) { if firstError == CURLE_OK { firstError = result } }
     mutating func set(_ option: CURLoption, _ value: Int) { note(ccurl_set_long(handle, option, value)) }
