@@ -67,11 +67,14 @@ let package = Package(
         module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
         module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl"]),
-        module("HalcyonCluster", "Halcyon", ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
+        module(
+            "HalcyonCluster", "Halcyon",
+            ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
         module(
             "HalcyonWorker", "Halcyon",
             [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "CivilTime", "Kafka",
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "CivilTime",
+                "Kafka",
                 "Redis", "Telemetry", "Threads",
             ]),
         .executableTarget(

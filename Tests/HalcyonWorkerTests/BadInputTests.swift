@@ -17,7 +17,8 @@ import Testing
         return RawOrigin { request in
             switch request.path {
             case "/good.jpg": RawOrigin.Step.response(photograph, ["Cache-Control: max-age=60"])
-            case "/page": RawOrigin.Step.response(Array("<!doctype html><html>no</html>".utf8), ["Content-Type: image/jpeg"])
+            case "/page":
+                RawOrigin.Step.response(Array("<!doctype html><html>no</html>".utf8), ["Content-Type: image/jpeg"])
             case "/cut.jpg": RawOrigin.Step.response(Array(photograph.prefix(photograph.count / 3)))
             case "/empty": RawOrigin.Step.response([])
             case "/junk": RawOrigin.Step.response((0..<5_000).map { _ in UInt8.random(in: 0...255) })
@@ -44,9 +45,12 @@ import Testing
             Case(testDescription: "wrong type", fields: #""source":5"#, code: "invalid_job"),
             Case(testDescription: "negative", fields: source("/good.jpg") + #","quality":-3"#, code: "invalid_job"),
             Case(
-                testDescription: "absurd size", fields: #""source":"\#(origin.url("/good.jpg"))","width":1e9,"height":1"#,
+                testDescription: "absurd size",
+                fields: #""source":"\#(origin.url("/good.jpg"))","width":1e9,"height":1"#,
                 code: "invalid_job"),
-            Case(testDescription: "unknown mode", fields: source("/good.jpg") + #","contentMode":"x""#, code: "invalid_job"),
+            Case(
+                testDescription: "unknown mode", fields: source("/good.jpg") + #","contentMode":"x""#,
+                code: "invalid_job"),
             Case(testDescription: "no scheme", fields: #""source":"cat.jpg""#, code: "invalid_job"),
             Case(testDescription: "ftp", fields: #""source":"ftp://example.org/cat.jpg""#, code: "unsupported_source"),
             Case(testDescription: "404", fields: source("/none"), code: "not_found"),
@@ -64,9 +68,15 @@ import Testing
             Case(testDescription: "redirect inside", fields: source("/inside"), code: "blocked_address"),
             Case(testDescription: "redirect to ftp", fields: source("/away"), code: "http_error"),
             Case(testDescription: "private", fields: #""source":"http://192.168.0.1/x""#, code: "blocked_address"),
-            Case(testDescription: "nobody there", fields: #""source":"http://127.0.0.1:\#(unused)/x""#, code: "connect_error"),
-            Case(testDescription: "no such host", fields: #""source":"http://no-such-host.invalid/x""#, code: "dns_error"),
-            Case(testDescription: "too late", fields: source("/good.jpg") + #","deadline":"2001-01-01T00:00:00Z""#, code: "expired"),
+            Case(
+                testDescription: "nobody there", fields: #""source":"http://127.0.0.1:\#(unused)/x""#,
+                code: "connect_error"),
+            Case(
+                testDescription: "no such host", fields: #""source":"http://no-such-host.invalid/x""#, code: "dns_error"
+            ),
+            Case(
+                testDescription: "too late", fields: source("/good.jpg") + #","deadline":"2001-01-01T00:00:00Z""#,
+                code: "expired"),
         ]
         try await Stage.with { stage in
             try await stage.withWorker({
@@ -104,7 +114,9 @@ import Testing
                 #expect(Set(buried.map { $0.value ?? [] }) == Set(rubbish))
                 for letter in buried {
                     let headers = Dictionary(
-                        uniqueKeysWithValues: letter.headers.map { ($0.name, String(decoding: $0.value ?? [], as: UTF8.self)) })
+                        uniqueKeysWithValues: letter.headers.map {
+                            ($0.name, String(decoding: $0.value ?? [], as: UTF8.self))
+                        })
                     #expect(headers["halcyon-code"] == "invalid_job")
                     #expect(headers["halcyon-topic"] == "halcyon.jobs")
                     #expect(headers["halcyon-message"]?.isEmpty == false)

@@ -7,7 +7,9 @@ import Testing
 @Suite struct DrainTests {
     @Test func finishesWhatItBeganAndLeavesTheRestToTheNextWorker() async throws {
         let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in [.pause(.milliseconds(300))] + RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let origin = RawOrigin { _ in
+            [.pause(.milliseconds(300))] + RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"])
+        }
         try await Stage.with { stage in
             var options = stage.options
             options.fetches = 2

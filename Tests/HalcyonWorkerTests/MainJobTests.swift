@@ -8,13 +8,15 @@ import Vips
     @Test func aJobBecomesAnEventAndAStoredImage() async throws {
         let photograph = try Photograph.bytes()
         let origin = RawOrigin { _ in
-            RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600", "ETag: \"v1\"", "Content-Type: image/jpeg"])
+            RawOrigin.Step.response(
+                photograph, ["Cache-Control: max-age=600", "ETag: \"v1\"", "Content-Type: image/jpeg"])
         }
         try await Stage.with { stage in
             try await stage.withWorker {
                 let url = origin.url("/rocket.jpg")
                 try await stage.submit(
-                    #"{"id":"one","source":"\#(url)","width":400,"height":300,"metadata":{"row":7},"altText":"a rocket"}"#)
+                    #"{"id":"one","source":"\#(url)","width":400,"height":300,"metadata":{"row":7},"altText":"a rocket"}"#
+                )
                 let ready = try await stage.events.terminal(of: "one")
                 #expect(ready.kind == "ready")
                 #expect(ready.json["specversion"] as? String == "1.0")

@@ -95,7 +95,9 @@ import Threads
             #expect(terminal.allSatisfy { $0.kind == "ready" })
             for worker in workers { #expect(await worker.stop(grace: .seconds(30)) == .code(0)) }
             // Each had a part: their events name the partition they came from, and no worker had all of those.
-            #expect(Set(terminal.compactMap { ($0.json["id"] as? String)?.split(separator: "-").dropLast(2).last }).count == 8)
+            #expect(
+                Set(terminal.compactMap { ($0.json["id"] as? String)?.split(separator: "-").dropLast(2).last }).count
+                    == 8)
         }
     }
 

@@ -95,7 +95,8 @@ final class Stage: Sendable {
 
 /// The sample photographs that come with Halcyon.
 enum Photograph {
-    static let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Samples").standardized.path
+    static let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Samples")
+        .standardized.path
 
     static func bytes(_ name: String = "rocket.jpg") throws -> [UInt8] {
         [UInt8](try Data(contentsOf: URL(filePath: "\(folder)/\(name)")))
