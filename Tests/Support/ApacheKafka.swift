@@ -9,8 +9,8 @@ public final class ApacheKafka: Sendable {
     /// KAFKA_HOME; nil when it is not set or empty.
     public static let home = getenv("KAFKA_HOME").map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
 
-    /// Whether KAFKA_HOME is set. When it is not, the first look prints one line, so that nobody takes a skipped test for a
-    /// passed one.
+    /// Whether KAFKA_HOME is set. When it is not, the first look prints one line, so that nobody takes a skipped test
+    /// for a passed one.
     public static let isAvailable: Bool = {
         if home == nil { print("SKIPPED: tests against Apache Kafka, because KAFKA_HOME is not set") }
         return home != nil

@@ -3,8 +3,8 @@ import Threads
 
 /// Looks at a cluster and makes topics.
 ///
-/// Each call runs on a thread of its own, never on the cooperative pool, and gives up after its time. ``close()`` must be called before
-/// the last reference goes.
+/// Each call runs on a thread of its own, never on the cooperative pool, and gives up after its time. ``close()`` must
+/// be called before the last reference goes.
 public final class Admin: Sendable {
     private let client: Client
 

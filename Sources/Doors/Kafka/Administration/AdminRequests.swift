@@ -30,11 +30,11 @@ extension Client {
         return creations
     }
 
-    /// The controller says "created" before the brokers know it (KRaft spreads metadata behind the answer). Until then the first user of
-    /// a topic would be told that there is none.
+    /// The controller says "created" before the brokers know it (KRaft spreads metadata behind the answer). Until then
+    /// the first user of a topic would be told that there is none.
     private func awaitSight(of topics: some Sequence<String>, _ deadline: Deadline) {
         for topic in topics {
-            while deadline.left > 1, (try? partitions(of: topic, deadline)) == nil { usleep(20_000) }
+            while deadline.left > 1, (try? watermarks(of: topic, deadline)) == nil { usleep(20_000) }
         }
     }
 

@@ -3,8 +3,8 @@ import Threads
 
 /// Owns an `rd_kafka_t`.
 ///
-/// `@unchecked Sendable`: librdkafka's handles may be used from any thread (its INTRODUCTION.md, "Threads and callbacks");
-/// `usage` is a lock.
+/// `@unchecked Sendable`: librdkafka's handles may be used from any thread (its INTRODUCTION.md, "Threads and
+/// callbacks"); `usage` is a lock.
 final class Client: @unchecked Sendable {
     let pointer: OpaquePointer
     private let sink: EventSink
@@ -75,8 +75,9 @@ final class Client: @unchecked Sendable {
         return try body(self)
     }
 
-    /// Ends librdkafka's threads and frees the handle, as soon as no one is in ``use(_:)``. Queues, topics and messages taken
-    /// from it must have been given back. It blocks: never call it on a task's thread. A second call does nothing.
+    /// Ends librdkafka's threads and frees the handle, as soon as no one is in ``use(_:)``. Queues, topics and messages
+    /// taken from it must have been given back. It blocks: never call it on a task's thread. A second call does
+    /// nothing.
     func destroy() {
         let isUnused = usage.withLock { usage in
             defer { usage.isClosed = true }
@@ -116,8 +117,8 @@ final class Client: @unchecked Sendable {
     /// Writes an error to the client's log.
     func log(_ error: KafkaError) { sink.events.log(.error, error.name, error.message) }
 
-    /// To be called about once a second: asks a broker for a sign of life when all seemed down, and tells what came of it.
-    /// Blocks for at most half a second, and only then.
+    /// To be called about once a second: asks a broker for a sign of life when all seemed down, and tells what came of
+    /// it. Blocks for at most half a second, and only then.
     func watchConnection() {
         guard let limit = sink.watch.withLock({ $0.probe }) else { return }
         var metadata: UnsafePointer<rd_kafka_metadata>?

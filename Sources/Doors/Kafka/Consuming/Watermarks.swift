@@ -55,12 +55,18 @@ extension Client {
     func watermarks(of partition: TopicPartition, _ deadline: Deadline) throws(KafkaError) -> Range<Int64> {
         var low: Int64 = 0
         var high: Int64 = 0
-        let code = rd_kafka_query_watermark_offsets(
-            pointer, partition.topic, partition.partition, &low, &high, deadline.left)
-        if code != RD_KAFKA_RESP_ERR_NO_ERROR {
-            throw KafkaError(code, "\(partition): \(String(cString: rd_kafka_err2str(code)))")
+        while true {
+            let code = rd_kafka_query_watermark_offsets(
+                pointer, partition.topic, partition.partition, &low, &high, deadline.left)
+            switch code {
+            case RD_KAFKA_RESP_ERR_NO_ERROR: return low..<max(low, high)
+            // Leadership is moving, or the topic is brand-new: librdkafka leaves asking again to the caller.
+            case RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION where deadline.left > 1,
+                RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE where deadline.left > 1:
+                usleep(20_000)
+            default: throw KafkaError(code, "\(partition): \(String(cString: rd_kafka_err2str(code)))")
+            }
         }
-        return low..<max(low, high)
     }
 
     /// Where to begin, as offsets.
