@@ -117,7 +117,7 @@ import Testing
         await expectFailure(.tls) { try await friend.perform(HTTPRequest(.get, "https://localhost:\(server.port)/")) }
         await friend.close()
         await server.stop()
-        certificate.remove()
+        await certificate.remove()
     }
 
     @Test func cancellingCutsTheConnection() async throws {

@@ -39,6 +39,6 @@ import Testing
             await stranger.close()
         }
         await server.stop()
-        certificate.remove()
+        await certificate.remove()
     }
 }

@@ -1,4 +1,3 @@
-import Glibc
 import Processes
 
 /// A certificate that signed itself, good for 127.0.0.1 alone, in files of its own.
@@ -7,11 +6,13 @@ public struct SelfSignedCertificate: Sendable {
     public let certificate: String
     /// The PEM file of its key.
     public let key: String
+    private let folder: TemporaryFolder
 
     /// Has openssl make one.
     public static func make() async throws -> SelfSignedCertificate {
-        let base = "/tmp/halcyon-test-\(getpid())-\(UInt32.random(in: 0 ... .max))"
-        let made = SelfSignedCertificate(certificate: "\(base).crt", key: "\(base).key")
+        let folder = TemporaryFolder("certificate")
+        let made = SelfSignedCertificate(
+            certificate: "\(folder.path)/crt", key: "\(folder.path)/key", folder: folder)
         let exit = try await ChildProcess.start(
             "openssl",
             [
@@ -24,9 +25,6 @@ public struct SelfSignedCertificate: Sendable {
         return made
     }
 
-    /// Removes the files.
-    public func remove() {
-        unlink(certificate)
-        unlink(key)
-    }
+    /// Deletes the files.
+    public func remove() async { await folder.remove() }
 }
