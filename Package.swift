@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+import Foundation
 import PackageDescription
 
 // Every library below is Debian's and sits behind one door; no outside Swift package is needed.
@@ -9,9 +10,17 @@ func systemLibrary(_ name: String, _ pkgConfig: String, apt: String) -> Target {
     .systemLibrary(name: name, path: "Sources/C/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
-func module(_ name: String, _ path: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: dependencies, path: "Sources/\(path)/\(name)")
+func module(
+    _ name: String, _ path: String, _ dependencies: [Target.Dependency] = [], linker: [LinkerSetting] = []
+) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Sources/\(path)/\(name)", linkerSettings: linker)
 }
+
+/// TLS of hiredis is a library of its own, from 1.0 on; the shim looks for the same header.
+let hiredisTLS: [LinkerSetting] =
+    ["/usr/include", "/usr/local/include", "/opt/homebrew/include"]
+        .contains { FileManager.default.fileExists(atPath: "\($0)/hiredis/hiredis_ssl.h") }
+    ? [.linkedLibrary("hiredis_ssl")] : []
 
 /// Tests mirror modules; what they share stands in `Tests/Support`.
 func tests(of name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
@@ -37,31 +46,33 @@ let package = Package(
             name: "CSimdJSON", path: "Sources/C/CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
 
         // Foundations: know nothing of images, queues or Halcyon.
+        module("CivilTime", "Foundations"),
         module("Threads", "Foundations", ["CLinux"]),
         module("Processes", "Foundations", ["CLinux", "Threads"]),
         module("JSON", "Foundations", ["CSimdJSON", "Threads"]),
         module("Digests", "Foundations", ["CCrypto", "Threads"]),
-        module("Settings", "Foundations", ["CYaml"]),
-        module("Arguments", "Foundations"),
-        module("Telemetry", "Foundations", ["Threads", "JSON"]),
+        module("Spelling", "Foundations"),
+        module("Settings", "Foundations", ["CYaml", "Spelling"]),
+        module("Arguments", "Foundations", ["Spelling"]),
+        module("Telemetry", "Foundations", ["CLinux", "CivilTime", "Threads", "JSON"]),
 
         // Doors: one per library, handles owned, errors typed, async; know nothing of Halcyon.
         module("Vips", "Doors", ["CVips", "Threads"]),
         module("Curl", "Doors", ["CCurl", "Threads"]),
         module("Kafka", "Doors", ["CRdKafka", "Threads"]),
-        module("Redis", "Doors", ["CHiredis", "Threads"]),
+        module("Redis", "Doors", ["CHiredis", "Threads"], linker: hiredisTLS),
 
         // Halcyon: pure values first, I/O at the edges.
-        module("HalcyonModel", "Halcyon"),
-        module("HalcyonWire", "Halcyon", ["HalcyonModel", "JSON", "Digests"]),
+        module("HalcyonModel", "Halcyon", ["CivilTime"]),
+        module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
-        module("HalcyonSources", "Halcyon", ["HalcyonModel", "Curl", "Threads"]),
-        module("HalcyonCluster", "Halcyon", ["HalcyonModel", "HalcyonWire", "Kafka", "Redis", "Telemetry", "Threads"]),
+        module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl"]),
+        module("HalcyonCluster", "Halcyon", ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
         module(
             "HalcyonWorker", "Halcyon",
             [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "Telemetry",
-                "Threads",
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "CivilTime", "Kafka",
+                "Redis", "Telemetry", "Threads",
             ]),
         .executableTarget(
             name: "halcyon",
@@ -79,19 +90,21 @@ let package = Package(
 
         // What tests share: real servers, started and stopped by process id.
         .target(name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support"),
+        tests(of: "CivilTime"),
         tests(of: "Threads"),
         tests(of: "Processes"),
         tests(of: "JSON"),
         tests(of: "Digests"),
+        tests(of: "Spelling"),
         tests(of: "Settings"),
-        tests(of: "Arguments"),
-        tests(of: "Telemetry"),
+        tests(of: "Arguments", ["Processes"]),
+        tests(of: "Telemetry", ["CivilTime"]),
         tests(of: "Vips", ["TestSupport"]),
         tests(of: "Curl", ["TestSupport"]),
         tests(of: "Kafka", ["TestSupport"]),
         tests(of: "Redis", ["TestSupport"]),
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
-        tests(of: "HalcyonWire"),
+        tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
         tests(of: "HalcyonImaging", ["TestSupport"]),
         tests(of: "HalcyonSources", ["TestSupport"]),
         tests(of: "HalcyonCluster", ["TestSupport"]),

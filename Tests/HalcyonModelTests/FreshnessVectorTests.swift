@@ -52,6 +52,11 @@ import Testing
         #expect(lifetime == expected)
     }
 
+    @Test func noMaxAgeIsLongerThanForEver() {
+        let lifetime = ResultLifetime(maxAge: .greatestFiniteMagnitude, headers: [], completedAt: Self.now)
+        #expect(lifetime == .seconds(2_147_483_648))
+    }
+
     @Test func joinsRepeatedCacheControlFields() {
         let headers = [(name: "cache-control", value: "public"), (name: "Cache-Control", value: "max-age=8")]
         #expect(ResultLifetime(maxAge: 0, headers: headers, completedAt: Self.now) == .seconds(8))

@@ -80,4 +80,17 @@ import Threads
         #expect(all)
         WorkThread(name: "stopper") { loop.stop() }.join()
     }
+
+    @Test func performsCallsInOrderOnItsThread() async {
+        let loop = EventLoop(name: "loop")
+        let seen = Lock<[Int]>([])
+        await withCheckedContinuation { continuation in
+            for number in 0..<100 {
+                loop.perform { if loop.isCurrent { seen.withLock { $0.append(number) } } }
+            }
+            loop.perform { continuation.resume() }
+        }
+        #expect(seen.withLock { $0 } == Array(0..<100))
+        WorkThread(name: "stopper") { loop.stop() }.join()
+    }
 }

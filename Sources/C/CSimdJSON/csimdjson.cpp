@@ -19,7 +19,8 @@ struct csj_parser {
 
 namespace {
 
-// simdjson's values and iterators are a pointer and an index, copied here as plain memory, which C++ allows for such types.
+// simdjson's values and iterators are a pointer and an index, copied here as plain memory, which C++ allows for trivially
+// copyable types.
 template <typename To, typename From> To copied(const From &from) noexcept
 {
     static_assert(std::is_trivially_copyable_v<To> && std::is_trivially_copyable_v<From>);

@@ -4,7 +4,8 @@ public enum JSON {
     ///
     /// - Parameters:
     ///   - maximumSize: bytes.
-    ///   - maximumDepth: how deep arrays and objects may nest; 1 allows `[0]` and refuses `[[0]]`. Empty ones do not count.
+    ///   - maximumDepth: how deep arrays and objects may nest; 1 allows `[0]` and refuses `[[0]]`. Empty ones do not
+    ///     count.
     /// - Throws: ``JSONError`` of code `tooLarge`, `tooDeep`, `malformed`, `unreadableNumber` or `noMemory`.
     public static func parse(
         _ bytes: [UInt8], maximumSize: Int, maximumDepth: Int = 32

@@ -2,8 +2,8 @@ import CSimdJSON
 
 /// A value of a parsed JSON text. It keeps the whole text's document alive.
 ///
-/// The reading methods throw a ``JSONError`` without a path; the walks ``forEachMember(_:)`` and ``forEachElement(_:)`` add
-/// the steps on its way out, so that a path costs nothing while all is well.
+/// The reading methods throw a ``JSONError`` without a path; the walks ``forEachMember(_:)`` and ``forEachElement(_:)``
+/// add the steps on its way out, so that a path costs nothing while all is well.
 public struct JSONElement: Sendable {
     /// The six types of JSON.
     public enum Kind: String, Sendable {
@@ -103,9 +103,9 @@ public struct JSONElement: Sendable {
         return isThere ? JSONElement(document, found) : nil
     }
 
-    /// Calls `body` with each member in the order of the text. The names go into the paths of the errors that it throws.
-    /// - Throws: ``JSONError`` of code `wrongType` when this is no object, `doubled` when a name stands twice (found before
-    ///   `body` is called), and what `body` throws.
+    /// Calls `body` with each member in the order of the text. The names go into the paths of the errors it throws.
+    /// - Throws: ``JSONError`` of code `wrongType` when this is no object, `doubled` when a name stands twice (found
+    ///   before `body` is called), and what `body` throws.
     public func forEachMember(_ body: (JSONName, JSONElement) throws(JSONError) -> Void) throws(JSONError) {
         guard csj_kind_of(value) == CSJ_OBJECT else { throw wrongType(.object) }
         var name = csj_string()

@@ -31,6 +31,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     private struct Inbox {
         var jobs: [UnownedJob] = []
+        var calls: [@Sendable () -> Void] = []
         var stopping = false
         var awake = false
     }
@@ -76,6 +77,18 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         let job = UnownedJob(job)
         let mustWake = inbox.withLock { inbox in
             inbox.jobs.append(job)
+            defer { inbox.awake = true }
+            return !inbox.awake
+        }
+        if mustWake { wake() }
+    }
+
+    /// Calls `call` on the loop soon; from any thread, in the order of calling. Once ``stop()`` has begun it is let go uncalled.
+    public func perform(_ call: @escaping @Sendable () -> Void) {
+        let mustWake = inbox.withLock { inbox in
+            // Kept, it would keep what it holds, and that most often holds the loop.
+            if inbox.stopping { return false }
+            inbox.calls.append(call)
             defer { inbox.awake = true }
             return !inbox.awake
         }
@@ -157,16 +170,18 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     /// Runs what was handed in. False when the loop is to end.
     private func runJobs() -> Bool {
         while true {
-            let (jobs, stopping) = inbox.withLock { inbox in
+            let (jobs, calls, stopping) = inbox.withLock { inbox in
                 defer {
-                    inbox.jobs = []
                     // Stays awake while jobs run: those that they cause need no system call.
-                    inbox.awake = !inbox.jobs.isEmpty
+                    inbox.awake = !inbox.jobs.isEmpty || !inbox.calls.isEmpty
+                    inbox.jobs = []
+                    inbox.calls = []
                 }
-                return (inbox.jobs, inbox.stopping)
+                return (inbox.jobs, inbox.calls, inbox.stopping)
             }
-            if jobs.isEmpty { return !stopping }
+            if jobs.isEmpty && calls.isEmpty { return !stopping }
             for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
+            for call in calls { call() }
         }
     }
 
@@ -179,7 +194,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     /// Milliseconds for `epoll_wait`: rounded up so that a timer is due when it returns; -1 for ever.
     private func untilNextTimer() -> Int32 {
-        if inbox.withLock({ !$0.jobs.isEmpty }) { return 0 }
+        if inbox.withLock({ !$0.jobs.isEmpty || !$0.calls.isEmpty }) { return 0 }
         guard let first = timers.first else { return -1 }
         let left = ContinuousClock.now.duration(to: first.timer.deadline)
         let (seconds, attoseconds) = left.components

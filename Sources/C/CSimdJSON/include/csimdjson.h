@@ -1,5 +1,5 @@
-// simdjson's DOM as a C API: parse once, then walk values. Nothing here throws or allocates but csj_parser_new, csj_parse
-// and csj_doubled_name.
+// simdjson's DOM as a C API: parse once, then walk values. Nothing here throws, and nothing allocates but csj_parser_new,
+// csj_parse and csj_doubled_name.
 #ifndef CSIMDJSON_H
 #define CSIMDJSON_H
 

@@ -63,7 +63,7 @@ public struct Event: Sendable {
 
 /// A result that is there.
 public struct Ready: Sendable {
-    /// The key in the result tier; nil when the result is not stored.
+    /// The key in the result tier, also of a result that is not stored there.
     public var key: String
     /// The output.
     public var result: ResultFacts

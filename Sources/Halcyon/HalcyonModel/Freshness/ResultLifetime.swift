@@ -9,7 +9,7 @@ public enum ResultLifetime: Hashable, Sendable {
 
     /// The rule of the result tier: a job's own `maxAge` above 0 wins over all headers; 0 follows the response, Cache-Control's
     /// max-age first (RFC 9111, section 5.2.2.1), else Expires (section 5.3), else the default; below 0 nothing is stored.
-    /// `Age` does not count: the life of a result starts with its fetch.
+    /// `Age` does not count: the life of a result starts with its fetch. 2^31 seconds and more mean "for ever" (section 1.2.2).
     ///
     /// - Parameters:
     ///   - maxAge: the job's, in seconds.
@@ -17,7 +17,7 @@ public enum ResultLifetime: Hashable, Sendable {
     ///   - completedAt: when the fetch was complete, in seconds since 1970.
     public init(maxAge: Double, headers: some Sequence<(name: String, value: String)>, completedAt: Double) {
         if maxAge > 0 {
-            self = .seconds(maxAge)
+            self = .seconds(min(maxAge, Double(CacheControl.greatestSeconds)))
         } else if maxAge < 0 {
             self = .notStored
         } else {

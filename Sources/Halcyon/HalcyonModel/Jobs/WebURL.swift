@@ -1,4 +1,7 @@
 /// An absolute `http` or `https` URL (RFC 3986), checked as far as keys and limits need it; libcurl reads the rest.
+///
+/// It is taken apart byte by byte: to Swift a slash with a combining mark behind it is another character, to every HTTP client
+/// it is a slash.
 public struct WebURL: Hashable, Sendable {
     /// As the job gave it.
     public let text: String
@@ -13,57 +16,116 @@ public struct WebURL: Hashable, Sendable {
 
     /// - Throws: ``Failure`` `unsupported_source` for another scheme, `invalid_job` for what is no URL.
     public init(_ text: String) throws(Failure) {
-        func invalid(_ reason: String) -> Failure { Failure(.invalidJob, "source: \(reason)") }
-        guard text.utf8.count <= Self.longest else { throw invalid("longer than \(Self.longest) bytes") }
-        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
-            throw invalid("a URL has no spaces or control characters; write them as %20 and the like")
+        var text = text
+        text.makeContiguousUTF8()
+        let bytes = text.utf8
+        guard bytes.count <= Self.longest else { throw .invalidURL("longer than \(Self.longest) bytes") }
+        guard bytes.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
+            throw .invalidURL("a URL has no spaces or control characters; write them as %20 and the like")
         }
-        guard let colon = text.firstIndex(of: ":"), Self.isScheme(text[..<colon]) else {
-            throw invalid("expected an absolute URL such as https://example.org/cat.jpg")
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), isScheme(bytes[..<colon]) else {
+            throw .invalidURL("expected an absolute URL such as https://example.org/cat.jpg")
         }
-        let scheme = text[..<colon].lowercased()
-        guard let defaultPort = ["http": "80", "https": "443"][scheme] else {
+        let scheme = lowercased(bytes[..<colon])
+        guard scheme == "http" || scheme == "https" else {
             throw Failure(.unsupportedSource, "source: no provider for \(scheme): URLs; http and https are served")
         }
-        guard text[colon...].hasPrefix("://") else { throw invalid("expected // after \(scheme):") }
-        let afterScheme = text[text.index(colon, offsetBy: 3)...]
-        let authorityEnd = afterScheme.firstIndex { "/?#\\".contains($0) } ?? afterScheme.endIndex
-        let authority = afterScheme[..<authorityEnd]
-        let tail = afterScheme[authorityEnd...].prefix { $0 != "#" }
-        guard !tail.hasPrefix("\\") else { throw invalid("a backslash is no path") }
+        guard bytes[colon...].starts(with: "://".utf8) else { throw .invalidURL("expected // after \(scheme):") }
+        let rest = bytes[colon...].dropFirst(3)
+        let end = rest.firstIndex { "/?#\\".utf8.contains($0) } ?? rest.endIndex
+        guard rest[end...].first != UInt8(ascii: "\\") else { throw .invalidURL("a backslash is no path") }
 
-        let userEnd = authority.lastIndex(of: "@").map { authority.index(after: $0) } ?? authority.startIndex
-        let (host, port) = try Self.hostAndPort(authority[userEnd...])
-        guard !host.isEmpty else { throw invalid("the URL names no host") }
-        let shownPort = port.isEmpty || port == defaultPort ? "" : ":\(port)"
+        let authority = try Authority(rest[..<end], defaultPort: scheme == "http" ? 80 : 443)
+        let tail = rest[end...].prefix { $0 != UInt8(ascii: "#") }
+        let root = tail.first == UInt8(ascii: "/") ? "" : "/"
         self.text = text
-        self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
-        canonical =
-            "\(scheme)://\(authority[..<userEnd])\(host)\(shownPort)\(tail.hasPrefix("/") ? "" : "/")\(tail)"
+        host = authority.host
+        canonical = "\(scheme)://\(authority)\(root)\(Substring(tail))"
     }
 
-    private static func isScheme(_ text: Substring) -> Bool {
-        guard let first = text.utf8.first, Self.isLetter(first) else { return false }
-        return text.utf8.allSatisfy { isLetter($0) || isDigit($0) || "+-.".utf8.contains($0) }
-    }
+    /// Whether the bytes are the same. Swift's strings are equal when they look the same; servers may tell those apart.
+    public static func == (left: WebURL, right: WebURL) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
 
-    /// The host in lower case with its brackets, and the port's digits.
-    private static func hostAndPort(_ text: Substring) throws(Failure) -> (host: String, port: String) {
-        let portColon: Substring.Index?
-        if text.hasPrefix("["), let bracket = text.lastIndex(of: "]") {
-            let next = text.index(after: bracket)
-            portColon = next == text.endIndex ? nil : next
+    /// Of the bytes.
+    public func hash(into hasher: inout Hasher) {
+        for byte in text.utf8 { hasher.combine(byte) }
+    }
+}
+
+/// User, host and port of a URL (RFC 3986, section 3.2); its text is the canonical one.
+private struct Authority: CustomStringConvertible {
+    /// With the @ behind it; empty when there is none.
+    let user: Substring
+    let host: String
+    let isIPv6: Bool
+    /// nil for the scheme's own.
+    let port: UInt16?
+
+    init(_ bytes: Substring.UTF8View, defaultPort: UInt16) throws(Failure) {
+        var hostAndPort = bytes
+        if let at = bytes.firstIndex(of: UInt8(ascii: "@")) {
+            hostAndPort = bytes[at...].dropFirst()
+            guard !hostAndPort.contains(UInt8(ascii: "@")) else {
+                throw .invalidURL("more than one @ before the path; write those of the password as %40")
+            }
+        }
+        user = Substring(bytes[..<hostAndPort.startIndex])
+
+        let bracket = hostAndPort.firstIndex(of: UInt8(ascii: "]"))
+        isIPv6 = hostAndPort.first == UInt8(ascii: "[") && bracket != nil
+        let hostEnd: Substring.Index
+        if isIPv6, let bracket {
+            let address = hostAndPort[..<bracket].dropFirst()
+            guard !address.isEmpty, address.allSatisfy({ isHexadecimal($0) || ":.".utf8.contains($0) }) else {
+                throw .invalidURL("[\(Substring(address))] is no IPv6 address")
+            }
+            host = lowercased(address)
+            hostEnd = hostAndPort.index(after: bracket)
         } else {
-            portColon = text.lastIndex(of: ":")
+            hostEnd = hostAndPort.firstIndex(of: UInt8(ascii: ":")) ?? hostAndPort.endIndex
+            let name = hostAndPort[..<hostEnd]
+            guard !name.isEmpty else { throw .invalidURL("the URL names no host") }
+            // One spelling for one host: a name that means another one once it is decoded would pass a list of hosts.
+            guard name.allSatisfy({ isLetter($0) || isDigit($0) || "-._~".utf8.contains($0) }) else {
+                throw .invalidURL("\(Substring(name)) is no host; write international names in ASCII, as xn--…")
+            }
+            host = lowercased(name)
         }
-        guard let portColon else { return (text.lowercased(), "") }
-        let port = text[portColon...].dropFirst()
-        guard text[portColon] == ":", port.utf8.allSatisfy(isDigit), port.isEmpty || UInt16(port) != nil else {
-            throw Failure(.invalidJob, "source: \(port) is no port")
-        }
-        return (text[..<portColon].lowercased(), String(UInt16(port).map(String.init) ?? ""))
+        let number = try Self.port(hostAndPort[hostEnd...])
+        port = number == defaultPort ? nil : number
     }
 
-    private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7a).contains(byte | 0x20) }
-    private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+    /// - Parameter bytes: what follows the host: nothing, or a colon and perhaps digits.
+    private static func port(_ bytes: Substring.UTF8View) throws(Failure) -> UInt16? {
+        let digits = bytes.dropFirst()
+        guard bytes.first == UInt8(ascii: ":") || bytes.isEmpty, digits.allSatisfy(isDigit) else {
+            throw .invalidURL("\(Substring(bytes)) is no port")
+        }
+        if digits.isEmpty { return nil }
+        guard let port = UInt16(Substring(digits)) else { throw .invalidURL("ports end at 65535") }
+        return port
+    }
+
+    var description: String {
+        let bracketed = isIPv6 ? "[\(host)]" : host
+        return "\(user)\(bracketed)\(port.map { ":\($0)" } ?? "")"
+    }
+}
+
+extension Failure {
+    fileprivate static func invalidURL(_ reason: String) -> Failure { Failure(.invalidJob, "source: \(reason)") }
+}
+
+private func isScheme(_ bytes: Substring.UTF8View) -> Bool {
+    guard let first = bytes.first, isLetter(first) else { return false }
+    return bytes.allSatisfy { isLetter($0) || isDigit($0) || "+-.".utf8.contains($0) }
+}
+
+private func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7a).contains(byte | 0x20) }
+private func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+private func isHexadecimal(_ byte: UInt8) -> Bool { isDigit(byte) || (0x61...0x66).contains(byte | 0x20) }
+
+/// ASCII alone, as every language can do it.
+private func lowercased(_ ascii: Substring.UTF8View) -> String {
+    String(decoding: ascii.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
 }

@@ -11,9 +11,10 @@ extension Variant {
     /// in this order.
     public var canonicalText: String {
         var lines = ["halcyon-variant/1"]
-        if sizing.cropRect != .whole, !sizing.cropRect.isEmpty {
-            let crop = sizing.cropRect
-            lines.append("crop=" + [crop.x, crop.y, crop.width, crop.height].map(canonical).joined(separator: ","))
+        let crop = sizing.cropRect
+        let sides = crop == .whole ? [] : [crop.x, crop.y, crop.width, crop.height].map(CanonicalNumber.text)
+        if !sides.isEmpty, sides != ["0", "0", "1", "1"], sides[2] != "0", sides[3] != "0" {
+            lines.append("crop=\(sides.joined(separator: ","))")
         }
         lines.append("size=\(sizing.canonicalSize)")
         if interpolationQuality != .default, interpolationQuality != .high {
@@ -31,13 +32,13 @@ extension Variant {
 extension Sizing {
     /// What decides the output's size, without what has no influence on it.
     fileprivate var canonicalSize: String {
-        let scale = "@\(canonical(screenScale))"
+        let scale = "@\(CanonicalNumber.text(screenScale))"
         switch goal {
         case .original, .sizer(.natural): return "natural"
-        case .sizer(.aspectScaleDownByWidth(let limit)): return "width \(canonical(limit))"
-        case .sizer(.aspectScaleDownByHeight(let limit)): return "height \(canonical(limit))"
+        case .sizer(.aspectScaleDownByWidth(let limit)): return "width \(CanonicalNumber.text(limit))"
+        case .sizer(.aspectScaleDownByHeight(let limit)): return "height \(CanonicalNumber.text(limit))"
         case .display(let display):
-            let size = "\(canonical(display.width))x\(canonical(display.height))\(scale)"
+            let size = "\(CanonicalNumber.text(display.width))x\(CanonicalNumber.text(display.height))\(scale)"
             switch display.contentMode {
             case .redraw: return "\(size) scaleToFill"
             case .scaleAspectFit where display.scaleOptions.fitCrops: return "\(size) scaleAspectFit cropsExcess"

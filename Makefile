@@ -1,0 +1,45 @@
+# Halcyon's commands. `make` alone explains them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+SWIFT ?= swift
+KAFKA_VERSION := 4.1.1
+FORMATTED := Package.swift Sources Tests Benchmarks
+
+.PHONY: help deps build release test demo format lint bench sanitize kafka clean
+
+help: ## explain the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+deps: ## install what the system lacks (Debian's packages; elsewhere it says what is needed)
+	@scripts/deps
+
+build: deps ## build everything for debugging
+	$(SWIFT) build --build-tests
+
+release: deps ## build the halcyon executable as it is shipped
+	$(SWIFT) build -c release --product halcyon
+
+test: deps ## run every test; those on Apache Kafka need KAFKA_HOME (see make kafka)
+	@scripts/test
+
+demo: release ## size real photographs on an embedded cluster; results in demo/
+	@scripts/demo
+
+format: ## format the Swift code in place
+	$(SWIFT) format -i --configuration .swift-format -r $(FORMATTED)
+
+lint: ## check format and documentation of the Swift code
+	$(SWIFT) format lint --strict --configuration .swift-format -r $(FORMATTED)
+
+bench: deps ## print what rendering and jobs cost, as ratios from one run
+	@Benchmarks/run
+
+sanitize: deps ## run the tests under the address and the thread sanitizer
+	@scripts/sanitize
+
+kafka: ## fetch Apache Kafka's official release for the tests into .build/kafka, checksum verified
+	@scripts/fetch-kafka $(KAFKA_VERSION)
+
+clean: ## remove what was built
+	rm -rf .build* demo

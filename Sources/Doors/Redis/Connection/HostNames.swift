@@ -1,0 +1,39 @@
+import Glibc
+import Threads
+
+/// Name look-ups, which block, on threads of their own.
+enum HostNames {
+    /// Calls `done` with the IP addresses of `host`, as text, in the order to try them: on the calling thread if it is an
+    /// address already, else on another.
+    static func resolve(_ host: String, _ done: @escaping @Sendable (Result<[String], RedisError>) -> Void) {
+        if isAddress(host) { return done(.success([host])) }
+        // One at a time and only while not connected: a thread of its own costs nothing that matters.
+        _ = WorkThread(name: "redis-names", stackSize: 1 << 18) { done(lookUp(host)) }
+    }
+
+    private static func isAddress(_ host: String) -> Bool {
+        var buffer = in6_addr()
+        return inet_pton(AF_INET, host, &buffer) == 1 || inet_pton(AF_INET6, host, &buffer) == 1
+    }
+
+    private static func lookUp(_ host: String) -> Result<[String], RedisError> {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var found: UnsafeMutablePointer<addrinfo>?
+        let code = getaddrinfo(host, nil, &hints, &found)
+        guard code == 0 else {
+            return .failure(RedisError(.unavailable, "cannot find \(host): \(String(cString: gai_strerror(code)))"))
+        }
+        defer { freeaddrinfo(found) }
+        var texts: [String] = []
+        var next = found
+        while let entry = next {
+            var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+            let status = getnameinfo(
+                entry.pointee.ai_addr, entry.pointee.ai_addrlen, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
+            if status == 0 { texts.append(text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }) }
+            next = entry.pointee.ai_next
+        }
+        return .success(texts)
+    }
+}

@@ -1,0 +1,26 @@
+/// How patient a client is.
+public struct RedisSettings: Hashable, Sendable {
+    /// How long a command may wait for its reply. A server that has said nothing at all for so long is given up and connected
+    /// to anew. Commands that block on purpose (BLPOP) have no place on a shared connection.
+    public var commandTimeout: Duration = .seconds(2)
+    /// How long one attempt to connect may take, with TLS, AUTH and SELECT.
+    public var connectTimeout: Duration = .seconds(2)
+    /// For how long after the start, or after a connection was lost, commands wait for the next one. Later they fail at once,
+    /// until there is one.
+    public var outageGrace: Duration = .milliseconds(500)
+    /// The rest between attempts to connect: doubled after each, jittered, within these bounds.
+    public var reconnectDelay: ClosedRange<Duration> = .milliseconds(50)...(.seconds(5))
+    /// A subscriber that has heard nothing for so long asks the server for a sign of life.
+    public var idlePing: Duration = .seconds(10)
+
+    /// The defaults.
+    public init() {}
+}
+
+/// Whether a client has its connection. Told once per change.
+public enum RedisState: Hashable, Sendable {
+    /// Connected, logged in and ready.
+    case connected
+    /// The connection was lost, or the first attempt failed. It is tried again until the client is closed.
+    case lost(RedisError)
+}

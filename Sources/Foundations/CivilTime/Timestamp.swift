@@ -1,0 +1,67 @@
+#if canImport(Darwin)
+import Darwin
+#else
+import Glibc
+#endif
+
+/// A moment of civil time, for reading by people and other machines; never for measuring spans.
+public struct Timestamp: Hashable, Sendable {
+    /// Since 1970-01-01T00:00:00Z, without leap seconds.
+    public let milliseconds: Int64
+
+    /// - Parameter milliseconds: since 1970-01-01T00:00:00Z.
+    public init(milliseconds: Int64) {
+        self.milliseconds = milliseconds
+    }
+
+    /// - Parameter seconds: since 1970-01-01T00:00:00Z; rounded to milliseconds.
+    public init(seconds: Double) {
+        milliseconds = Int64((seconds * 1000).rounded())
+    }
+
+    /// Since 1970-01-01T00:00:00Z.
+    public var seconds: Double { Double(milliseconds) / 1000 }
+
+    /// The system's clock now.
+    public static var now: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+    }
+
+    /// In UTC with milliseconds (RFC 3339): `2026-11-21T10:35:00.250Z`. Years 0 to 9999.
+    public var rfc3339: String {
+        let (seconds, thousandths) = milliseconds.floorDivided(by: 1000)
+        var time = time_t(seconds)
+        var parts = tm()
+        gmtime_r(&time, &parts)
+        return String(unsafeUninitializedCapacity: 24) { text in
+            var end = 0
+            func put(_ value: Int, _ digits: Int, _ mark: Unicode.Scalar) {
+                var rest = value
+                for place in stride(from: end + digits - 1, through: end, by: -1) {
+                    text[place] = UInt8(ascii: "0") + UInt8(rest % 10)
+                    rest /= 10
+                }
+                text[end + digits] = UInt8(ascii: mark)
+                end += digits + 1
+            }
+            put(Int(parts.tm_year) + 1900, 4, "-")
+            put(Int(parts.tm_mon) + 1, 2, "-")
+            put(Int(parts.tm_mday), 2, "T")
+            put(Int(parts.tm_hour), 2, ":")
+            put(Int(parts.tm_min), 2, ":")
+            put(Int(parts.tm_sec), 2, ".")
+            put(Int(thousandths), 3, "Z")
+            return end
+        }
+    }
+}
+
+extension Int64 {
+    /// The quotient rounded down and the remainder that is never negative.
+    fileprivate func floorDivided(by divisor: Int64) -> (Int64, Int64) {
+        let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+        return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
+    }
+}

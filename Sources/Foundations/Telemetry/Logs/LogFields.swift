@@ -1,0 +1,92 @@
+/// Named values of a log record, in order; a name stands once and keeps its last value.
+///
+///     log.info("image ready", ["job": job.id, "bytes": body.count, "warm": true])
+public struct LogFields: Sendable, ExpressibleByDictionaryLiteral {
+    /// What a field may hold.
+    public enum Scalar: Equatable, Sendable {
+        /// Any text.
+        case string(String)
+        /// A whole number.
+        case integer(Int64)
+        /// A number; it may be infinite or none.
+        case double(Double)
+        /// True or false.
+        case bool(Bool)
+    }
+
+    private(set) var pairs: [(name: String, value: Scalar)] = []
+
+    /// No fields.
+    public init() {}
+
+    /// The fields as they stand in the code; those that are nil are left out.
+    public init(dictionaryLiteral elements: (String, any LogValue)...) {
+        pairs.reserveCapacity(elements.count)
+        for (name, value) in elements {
+            if let value = value.logValue { self[name] = value }
+        }
+    }
+
+    /// The value of a field; setting nil takes the field away.
+    public subscript(name: String) -> Scalar? {
+        get { pairs.first { $0.name == name }?.value }
+        set {
+            let place = pairs.firstIndex { $0.name == name }
+            switch (place, newValue) {
+            case (let place?, let value?): pairs[place].value = value
+            case (let place?, nil): pairs.remove(at: place)
+            case (nil, let value?): pairs.append((name, value))
+            case (nil, nil): break
+            }
+        }
+    }
+
+    /// These fields and then `others`, whose values win.
+    public func merging(_ others: LogFields) -> LogFields {
+        if pairs.isEmpty { return others }
+        var merged = self
+        for (name, value) in others.pairs { merged[name] = value }
+        return merged
+    }
+}
+
+/// What may stand for a field's value in the code.
+public protocol LogValue {
+    /// The value; nil leaves the field out.
+    var logValue: LogFields.Scalar? { get }
+}
+
+extension String: LogValue {
+    /// Itself.
+    public var logValue: LogFields.Scalar? { .string(self) }
+}
+
+extension Int: LogValue {
+    /// Itself.
+    public var logValue: LogFields.Scalar? { .integer(Int64(self)) }
+}
+
+extension Int64: LogValue {
+    /// Itself.
+    public var logValue: LogFields.Scalar? { .integer(self) }
+}
+
+extension Double: LogValue {
+    /// Itself.
+    public var logValue: LogFields.Scalar? { .double(self) }
+}
+
+extension Bool: LogValue {
+    /// Itself.
+    public var logValue: LogFields.Scalar? { .bool(self) }
+}
+
+extension Duration: LogValue {
+    /// Milliseconds, so name the field after them: `tookMs`.
+    public var logValue: LogFields.Scalar? { .double(self / .milliseconds(1)) }
+}
+
+extension Optional: LogValue where Wrapped: LogValue {
+    /// The value, or no field at all.
+    public var logValue: LogFields.Scalar? { flatMap(\.logValue) }
+}

@@ -1,0 +1,98 @@
+import JSON
+
+/// How a record becomes a line.
+public enum LogFormat: Sendable {
+    /// One JSON object: `ts` (RFC 3339, UTC), `level`, `message`, then the fields. A field of one of those three names
+    /// gets an underscore behind it.
+    case json
+    /// For people: time of day in UTC, level, message, `name=value`.
+    case text(isColoured: Bool)
+
+    /// The line with its end.
+    public func line(_ record: LogRecord) -> [UInt8] {
+        switch self {
+        case .json: jsonLine(record)
+        case .text(let isColoured): textLine(record, isColoured: isColoured)
+        }
+    }
+}
+
+private func jsonLine(_ record: LogRecord) -> [UInt8] {
+    var writer = JSONWriter(capacity: 256)
+    writer.object { writer in
+        writer.member("ts", record.time.rfc3339)
+        writer.member("level", record.level.rawValue)
+        writer.member("message", record.message)
+        for (name, value) in record.fields.pairs {
+            let isTaken = name == "ts" || name == "level" || name == "message"
+            writer.member(isTaken ? name + "_" : name, value)
+        }
+    }
+    return writer.bytes + [UInt8(ascii: "\n")]
+}
+
+extension LogFields.Scalar: JSONWritable {
+    /// As the JSON type that it is; a double that JSON has no word for as a string.
+    public func write(to writer: inout JSONWriter) {
+        switch self {
+        case .string(let string): writer.value(string)
+        case .integer(let integer): writer.value(integer)
+        case .double(let double) where double.isFinite: writer.value(double)
+        case .double(let double): writer.value(double.description)
+        case .bool(let bool): writer.value(bool)
+        }
+    }
+}
+
+private func textLine(_ record: LogRecord, isColoured: Bool) -> [UInt8] {
+    func coloured(_ text: String, _ code: String) -> String { isColoured ? "\u{1b}[\(code)m\(text)\u{1b}[0m" : text }
+    let name = record.level.rawValue.uppercased()
+    let padding = String(repeating: " ", count: 8 - name.count)
+    var line = coloured(String(record.time.rfc3339.dropFirst(11).dropLast()), "2")
+    line += " " + coloured(name, record.level.colour) + padding + " " + printable(record.message)
+    for (name, value) in record.fields.pairs {
+        line += " " + coloured(printable(name) + "=", "2") + text(value)
+    }
+    return Array(line.utf8) + [UInt8(ascii: "\n")]
+}
+
+private func text(_ value: LogFields.Scalar) -> String {
+    switch value {
+    case .string(let string):
+        let isPlain = !string.isEmpty && !string.utf8.contains { $0 <= UInt8(ascii: " ") || $0 == UInt8(ascii: "\"") }
+        return isPlain ? printable(string) : "\"" + printable(string, quote: true) + "\""
+    case .integer(let integer): return integer.description
+    case .double(let double): return double.description
+    case .bool(let bool): return bool.description
+    }
+}
+
+/// Control characters written out, so that what came from outside can neither start a line nor command the terminal.
+private func printable(_ text: String, quote: Bool = false) -> String {
+    var result = ""
+    for scalar in text.unicodeScalars {
+        switch scalar {
+        case "\n": result += "\\n"
+        case "\t": result += "\\t"
+        case "\"" where quote: result += "\\\""
+        case "\\" where quote: result += "\\\\"
+        case _ where scalar.properties.generalCategory == .control: result += "\\u{\(String(scalar.value, radix: 16))}"
+        default: result.unicodeScalars.append(scalar)
+        }
+    }
+    return result
+}
+
+extension LogLevel {
+    /// The terminal's code for its colour (ECMA-48, SGR).
+    fileprivate var colour: String {
+        switch self {
+        case .trace, .debug: "2"
+        case .info: "32"
+        case .notice: "36"
+        case .warning: "33"
+        case .error: "31"
+        case .critical: "1;31"
+        }
+    }
+}

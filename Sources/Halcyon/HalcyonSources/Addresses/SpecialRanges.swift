@@ -1,0 +1,40 @@
+/// The ranges that IANA's special-purpose registries (RFC 6890 and what updates it) keep from the public Internet.
+enum SpecialRanges {
+    private static func ranges(_ texts: [String]) -> [AddressRange] { texts.map { AddressRange($0)! } }
+
+    private static let ipv4 = ranges([
+        "0.0.0.0/8",  // this network
+        "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16",  // private
+        "100.64.0.0/10",  // carrier-grade NAT
+        "127.0.0.0/8",  // loopback
+        "169.254.0.0/16",  // link-local, and the clouds' metadata services
+        "192.0.0.0/24", "192.88.99.0/24",  // protocol assignments, 6to4 relays
+        "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24",  // documentation
+        "198.18.0.0/15",  // benchmarks
+        "224.0.0.0/4", "240.0.0.0/4",  // multicast, reserved and broadcast
+    ])
+
+    private static let ipv4Mapped = AddressRange("::ffff:0:0/96")!
+    private static let globalUnicast = AddressRange("2000::/3")!
+    private static let nat64 = AddressRange("64:ff9b::/96")!
+    private static let sixToFour = AddressRange("2002::/16")!
+    private static let ipv6NotPublic = ranges([
+        "2001::/23",  // protocol assignments: Teredo, ORCHID, benchmarks and others
+        "2001:db8::/32", "3fff::/20",  // documentation
+    ])
+
+    /// Whether the address is globally reachable unicast, and any IPv4 address inside it as well.
+    static func isPublic(_ address: IPAddress) -> Bool {
+        if ipv4Mapped.contains(address) { return !ipv4.contains { $0.contains(address) } }
+        if nat64.contains(address) { return isPublic(address.lastFourBytes) }
+        guard globalUnicast.contains(address), !ipv6NotPublic.contains(where: { $0.contains(address) }) else {
+            return false
+        }
+        if sixToFour.contains(address) {
+            return isPublic(IPAddress(high: 0, low: 0xffff << 32 | address.high >> 16 & 0xffff_ffff))
+        }
+        // ISATAP (RFC 5214, section 6.1): the interface identifier is 0000:5efe or 0200:5efe and an IPv4 address.
+        if address.low >> 32 & 0xfdff_ffff == 0x5efe { return isPublic(address.lastFourBytes) }
+        return true
+    }
+}

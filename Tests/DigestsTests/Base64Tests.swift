@@ -1,0 +1,12 @@
+import Digests
+import Foundation
+import Testing
+
+@Suite struct Base64Tests {
+    @Test func writesWhatFoundationWrites() {
+        for count in [0, 1, 2, 3, 4, 255, 100_000] {
+            let bytes = (0..<count).map { _ in UInt8.random(in: 0...255) }
+            #expect(Base64.encode(bytes) == Data(bytes).base64EncodedString())
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import HalcyonSources
+import Testing
+
+@Suite struct AddressPolicyTests {
+    @Test(arguments: [
+        "0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.255.254",
+        "169.254.169.254",
+        "172.16.0.1", "172.31.255.255", "192.0.0.8", "192.0.2.1", "192.88.99.1", "192.168.1.1", "198.18.0.1",
+        "198.19.255.255",
+        "198.51.100.7", "203.0.113.9", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255",
+        "::", "::1", "::7f00:1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "fe80::1", "fec0::1", "fc00::1", "fd12:3456::1",
+        "ff02::1", "64:ff9b::7f00:1", "64:ff9b:1::1", "100::1", "2001::1", "2001:0:1234::1", "2001:10::1",
+        "2001:db8::1",
+        "2002:7f00:1::1", "2002:a00:1::", "3fff::1", "2a00:1450::5efe:10.0.0.1", "2a00:1450::200:5efe:192.168.0.1",
+        "4000::1", "5f00::1",
+    ])
+    func refusesWhatIsNotPublic(text: String) throws {
+        let address = try #require(IPAddress(text))
+        #expect(!AddressPolicy().permits(address))
+    }
+
+    @Test(arguments: [
+        "1.1.1.1", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0",
+        "172.15.255.255", "172.32.0.0", "192.0.1.0", "223.255.255.255", "::ffff:1.1.1.1", "2606:4700::1111",
+        "2a00:1450:4001::1", "64:ff9b::101:101", "2002:101:101::1", "2a00:1450::5efe:1.1.1.1",
+    ])
+    func permitsWhatIsPublic(text: String) throws {
+        let address = try #require(IPAddress(text))
+        #expect(AddressPolicy().permits(address))
+    }
+
+    @Test func allowsByRangeAndByHostAndDeniesFirst() throws {
+        let policy = AddressPolicy(
+            allow: ["127.0.0.0/8", "fd00::/8", "*.intern.example", "cdn.example"],
+            deny: ["127.0.0.9", "bad.intern.example"])
+        let loopback = try #require(IPAddress("127.0.0.1"))
+        let mapped = try #require(IPAddress("::ffff:127.0.0.1"))
+        let denied = try #require(IPAddress("127.0.0.9"))
+        let privateAddress = try #require(IPAddress("10.1.2.3"))
+        #expect(policy.permits(loopback) && policy.permits(mapped))
+        #expect(!policy.permits(denied) && policy.denies(denied))
+        #expect(!policy.permits(privateAddress) && !policy.denies(privateAddress))
+        #expect(policy.trusts(host: "a.intern.example") && policy.trusts(host: "cdn.example"))
+        #expect(!policy.trusts(host: "intern.example") && !policy.trusts(host: "evilintern.example"))
+        #expect(policy.denies(host: "bad.intern.example") && !policy.denies(host: "good.intern.example"))
+    }
+
+    @Test(arguments: ["1.2.3.4/33", "::/129", "1.2.3/8", "x", "", "0x7f.1", "1.2.3.4/", "1.2.3.4/a"])
+    func readsNoRangeFromOtherForms(text: String) {
+        #expect(AddressRange(text) == nil)
+    }
+
+    @Test(arguments: ["10.0.0.0/8", "2001:db8::/32", "::1/128", "192.0.2.1/32"])
+    func writesRangesAsTheyAreRead(text: String) {
+        #expect(AddressRange(text)?.description == text)
+    }
+}

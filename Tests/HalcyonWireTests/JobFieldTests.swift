@@ -1,0 +1,143 @@
+import HalcyonModel
+import HalcyonWire
+import Testing
+
+/// Each field for itself: good values, and what is said of bad ones.
+@Suite struct JobFieldTests {
+    @Test func theLeastJobIsASource() throws {
+        let job = try read("")
+        #expect(job.id == "halcyon.jobs-0-7")
+        #expect(job.source.text == "https://example.org/cat.jpg")
+        #expect(job.variant == Variant(sizing: Sizing(goal: .sizer(.natural))))
+        #expect(job.maxAge == 0)
+        #expect(job.delivery == .reference)
+        #expect(job.deadline == nil)
+        #expect(job.echo == Job.Echo())
+    }
+
+    @Test func everyFieldArrives() throws {
+        let job = try read(
+            """
+            "id":"j","width":400,"height":300.5,"screenScale":2,"contentMode":"center","scaleOptions":"fitCropsExcess",\
+            "cropRect":{"x":0.5,"y":0,"width":0.25,"height":1},"interpolationQuality":"low","format":"webp","quality":70,\
+            "lossless":true,"effort":3,"progressive":true,"maxAge":60.5,"delivery":"inline","deadline":30,\
+            "metadata":{"a":1},"placeholder":"p","altText":null,"priority":"low"
+            """)
+        #expect(job.id == "j")
+        #expect(job.variant.sizing.screenScale == 2)
+        #expect(job.variant.sizing.cropRect == UnitRect(x: 0.5, y: 0, width: 0.25, height: 1))
+        #expect(
+            job.variant.sizing.goal
+                == .display(Display(width: 400, height: 300.5, contentMode: .center, scaleOptions: .fitCropsExcess)))
+        #expect(job.variant.interpolationQuality == .low)
+        #expect(
+            job.variant.output
+                == OutputOptions(format: .webp, quality: 70, lossless: true, effort: 3, progressive: true))
+        #expect(job.maxAge == 60.5)
+        #expect(job.delivery == .inline)
+        #expect(job.deadline == .after(30))
+        #expect(
+            job.echo
+                == Job.Echo(
+                    metadata: Array(#"{"a":1}"#.utf8), placeholder: Array(#""p""#.utf8), altText: Array("null".utf8)))
+    }
+
+    @Test func everyContentModeAndAliasIsTaken() throws {
+        let aliases: [(String, ContentMode)] = [
+            ("fill", .scaleToFill), ("contain", .scaleAspectFit), ("cover", .scaleAspectFill),
+        ]
+        for (word, mode) in ContentMode.allCases.map({ ($0.rawValue, $0) }) + aliases {
+            let job = try read(#""width":4,"height":3,"contentMode":"\#(word)""#)
+            #expect(job.variant.sizing.goal == .display(Display(width: 4, height: 3, contentMode: mode)))
+        }
+        #expect(ContentMode.allCases.count == 13)
+    }
+
+    @Test func everyScaleOptionInterpolationAndFormatIsTaken() throws {
+        for options in ScaleOptions.allCases {
+            let job = try read(#""width":4,"height":3,"scaleOptions":"\#(options.rawValue)""#)
+            #expect(job.variant.sizing.goal == .display(Display(width: 4, height: 3, scaleOptions: options)))
+        }
+        for quality in InterpolationQuality.allCases {
+            #expect(try read(#""interpolationQuality":"\#(quality.rawValue)""#).variant.interpolationQuality == quality)
+        }
+        for format in ImageFormat.writable {
+            #expect(try read(#""format":"\#(format.rawValue)""#).variant.output.format == format)
+        }
+        #expect(try read(#""format":"auto""#).variant.output.format == nil)
+    }
+
+    /// Members of a job, and how its failure's message begins.
+    static let faults: [(members: String, message: String)] = [
+        (#""id":"""#, "id: expected 1 to 128 characters"),
+        (#""id":7"#, "id: expected a string, found a number"),
+        (#""width":"400""#, "width: expected a number, found a string"),
+        (#""width":0"#, "width: expected a number above 0"),
+        (#""width":-4"#, "width: expected 0.0 to 65535.0, found -4.0"),
+        (#""height":65535.5"#, "height: expected 0.0 to 65535.0, found 65535.5"),
+        (#""height":1e300"#, "height: expected 0.0 to 65535.0, found 1e+300"),
+        (#""height":null"#, "height: expected a number, found null"),
+        (#""screenScale":0.5"#, "screenScale: expected 1.0 to 4.0, found 0.5"),
+        (#""screenScale":true"#, "screenScale: expected a number, found true or false"),
+        (#""contentMode":"stretch""#, "contentMode: expected one of scaleToFill, scaleAspectFit, "),
+        (#""contentMode":1"#, "contentMode: expected a string, found a number"),
+        (#""scaleOptions":"both""#, "scaleOptions: expected one of fitLeavesExcessAndFillCropsExcess, "),
+        (#""sizeForDisplay":0"#, "sizeForDisplay: expected true or false, found a number"),
+        (#""interpolationQuality":"best""#, "interpolationQuality: expected one of none, low, "),
+        (#""format":"jpg""#, "format: this version writes auto, jpeg, png, webp, avif, not \"jpg\""),
+        (#""format":"gif""#, "format: this version writes auto, jpeg, png, webp, avif, not \"gif\""),
+        (#""quality":0"#, "quality: expected 1 to 100, found 0"),
+        (#""quality":80.5"#, "quality: expected a whole number"),
+        (#""lossless":"yes""#, "lossless: expected true or false, found a string"),
+        (#""effort":10"#, "effort: expected 0 to 9, found 10"),
+        (#""progressive":null"#, "progressive: expected true or false, found null"),
+        (#""maxAge":"60""#, "maxAge: expected a number, found a string"),
+        (#""delivery":"email""#, "delivery: expected one of reference, inline, found \"email\""),
+        (#""delivery":{"put":"https://example.org/"}"#, "delivery: {put: URL} is not supported by this version"),
+        (#""priority":"urgent""#, "priority: expected one of high, normal, low, found \"urgent\""),
+    ]
+
+    @Test(arguments: faults)
+    func saysWhichFieldIsWrongAndWhatWasExpected(members: String, message: String) throws {
+        let refused = try #require(refusal(members))
+        #expect(refused.failure.code == .invalidJob)
+        #expect(refused.failure.message.hasPrefix(message), "\(refused.failure.message)")
+        #expect(!refused.failure.isRetryable)
+    }
+
+    @Test func anIDHasUpTo128CharactersOfUnicode() throws {
+        for character in ["a", "é", "\u{1f600}"] {
+            #expect(try read(#""id":"\#(String(repeating: character, count: 128))""#).id.unicodeScalars.count == 128)
+            #expect(refusal(#""id":"\#(String(repeating: character, count: 129))""#) != nil)
+        }
+        // One character to a reader, thousands to a log.
+        #expect(refusal(#""id":"a\#(String(repeating: "\u{301}", count: 2000))""#) != nil)
+    }
+
+    @Test func wholeNumbersMayBeSpeltWithFractionsAndExponents() throws {
+        #expect(try read(#""quality":8e1"#).variant.output.quality == 80)
+        #expect(try read(#""effort":4.0"#).variant.output.effort == 4)
+        #expect(try read(#""width":4e2"#).variant == read(#""width":400"#).variant)
+    }
+
+    @Test(arguments: [
+        ("30", Job.Deadline.after(30)), ("0", .after(0)), ("0.25", .after(0.25)), ("315360000", .after(315_360_000)),
+        (#""2026-11-21T10:31:07Z""#, .at(1_795_257_067)), (#""2026-11-21T12:31:07.5+02:00""#, .at(1_795_257_067.5)),
+    ])
+    func deadlinesAreSecondsOrMoments(json: String, deadline: Job.Deadline) throws {
+        #expect(try read(#""deadline":\#(json)"#).deadline == deadline)
+    }
+
+    @Test(arguments: [
+        "-1", "315360001", "null", "true", "\"\"", "\"30\"", "\"soon\"", "\"2026-11-21\"", "\"2026-02-30T00:00:00Z\"",
+        "\"2026-11-21T10:31:07\"", "[30]",
+    ])
+    func refusesWhatIsNoDeadline(json: String) throws {
+        #expect(try #require(refusal(#""deadline":\#(json)"#)).failure.message.hasPrefix("deadline: expected "))
+    }
+
+    @Test func aDeadlineCountsFromTheSubmission() {
+        #expect(Job.Deadline.after(30).moment(submitted: 1000) == 1030)
+        #expect(Job.Deadline.at(500).moment(submitted: 1000) == 500)
+    }
+}

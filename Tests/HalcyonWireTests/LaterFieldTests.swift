@@ -1,0 +1,49 @@
+import HalcyonModel
+import HalcyonWire
+import Testing
+
+/// Fields that this version cannot follow: what happens anyway may be asked for, more is refused in clear words.
+@Suite struct LaterFieldTests {
+    static let names = [
+        "gravity", "background", "stripMetadata", "keepProfile", "processors", "tags", "headers", "cache", "upscale",
+        "frames", "variants", "slot", "generation", "webhook", "tenant",
+    ]
+
+    @Test(arguments: names)
+    func nullAsksForNothing(name: String) throws {
+        let plain = try read("")
+        let job = try read(#""\#(name)":null"#)
+        #expect(job.variant == plain.variant)
+    }
+
+    @Test(arguments: [
+        #""gravity":"center""#, #""background":"transparent""#, #""stripMetadata":true"#, #""keepProfile":false"#,
+        #""processors":[]"#, #""tags":[]"#, #""headers":{}"#, #""cache":{}"#,
+        #""cache":{"memory":true,"source":true,"reload":false,"onlyIfCached":false}"#,
+    ])
+    func defaultsAreTaken(members: String) throws {
+        #expect(try read(members).variant == read("").variant)
+    }
+
+    @Test(arguments: [
+        #""gravity":"attention""#, #""gravity":{"x":0.5,"y":0.5}"#, #""background":"white""#, #""stripMetadata":false"#,
+        #""keepProfile":true"#, #""processors":[{"blur":2}]"#, #""tags":["a"]"#, #""headers":{"Accept":"image/webp"}"#,
+        #""cache":{"reload":true}"#, #""cache":{"memory":1}"#, #""cache":{"disk":true}"#, #""cache":"none""#,
+        #""upscale":true"#, #""upscale":false"#, #""frames":1"#, #""variants":[{"width":40}]"#, #""variants":[]"#,
+        #""slot":"cell""#, #""generation":3"#, #""webhook":"https://example.org/done""#, #""tenant":"a""#,
+    ])
+    func anythingElseIsRefusedInClearWords(members: String) throws {
+        for isStrict in [true, false] {
+            let failure = try #require(refusal(members, by: JobReader(isStrict: isStrict))).failure
+            let name = members.split(separator: "\"")[0]
+            #expect(failure.code == .invalidJob)
+            #expect(failure.message == "\(name): is not supported by this version of Halcyon")
+        }
+    }
+
+    @Test(arguments: names)
+    func theyAreNotUnknown(name: String) throws {
+        let message = #"{"source":"http://h/a","\#(name)":null}"#
+        #expect(try read(message: message, by: JobReader()).unknownFields == [])
+    }
+}

@@ -1,0 +1,136 @@
+import HalcyonModel
+
+// What random jobs are made of.
+extension RandomJobs {
+    typealias Field = (name: String, values: [JSONValue])
+
+    static let sources: [JSONValue] = [
+        "https://example.org/cat.jpg", "HTTP://Example.ORG:80", "http://example.org:08080/a?b=1&a=2#c",
+        "https://User:Pa:ss@example.org:443?q", "http://[2001:DB8::1]:80/x", "http://192.0.2.7:/",
+        "https://example.org/%7Ecat/../b", "https://example.org/caf\u{e9}", "https://example.org/cafe\u{301}",
+        "http://a_b-c~d.e./@x:1", "https://example.org/\u{301}@other.org", "http://h?/", "http://h#/@x",
+    ]
+
+    /// Values that are good, each for itself.
+    static let good: [Field] = [
+        ("id", ["a", .string(String(repeating: "e\u{301}", count: 64)), "\u{0}\n\"\\"]),
+        ("screenScale", [1, 2, 1.5, 3.3333335, 4.0]),
+        ("contentMode", words(ContentMode.allCases) + ["fill", "contain", "cover"]),
+        ("scaleOptions", words(ScaleOptions.allCases)),
+        ("sizeForDisplay", [true, true, false]),
+        ("sizer", ["natural", ["aspectScaleDownByWidth": 600], ["aspectScaleDownByHeight": 33.3333335]]),
+        ("interpolationQuality", words(InterpolationQuality.allCases)),
+        ("format", ["auto", "jpeg", "png", "webp", "avif"]),
+        ("quality", [1, 80, 100, 80.0, 7e1]),
+        ("lossless", [true, false]),
+        ("effort", [0, 9, 4.0]),
+        ("progressive", [true, false]),
+        ("maxAge", [0, -1, 60, 0.5, 1e300]),
+        ("delivery", ["reference", "inline"]),
+        ("priority", ["high", "normal", "low"]),
+        ("deadline", [0, 30, 0.25, 315_360_000, "2026-11-21T12:00:00Z", "2026-11-21 12:00:60.25+05:30"]),
+        ("metadata", [nil, ["n": [1, 2.5, true, nil, "é"]], "text"]),
+        ("placeholder", [nil, false]),
+        ("altText", ["a cat", 0]),
+        ("gravity", ["center", nil]),
+        ("background", ["transparent", nil]),
+        ("stripMetadata", [true, nil]),
+        ("keepProfile", [false, nil]),
+        ("processors", [[], nil]),
+        ("tags", [[], nil]),
+        ("headers", [[:], nil]),
+        ("cache", [nil, [:], ["source": true], ["onlyIfCached": false, "memory": true, "reload": false]]),
+        ("upscale", [nil]), ("frames", [nil]), ("variants", [nil]), ("slot", [nil]), ("generation", [nil]),
+        ("webhook", [nil]), ("tenant", [nil]),
+    ]
+
+    /// Values at the limits of a field and just beyond them.
+    static let tricky: [Field] = [
+        ("id", ["", .string(String(repeating: "\u{1f600}", count: 128)), .string(String(repeating: "a", count: 129))]),
+        (
+            "source",
+            [
+                "", "cat.jpg", "http:", "http:/x", "http://", "http:///x", "http://:80/", "http://h:65535/",
+                "http://h:65536/", "http://h:000065535", "http://h:100000", "http://h:x/", "http://h:1x",
+                "http://exa mple.org/", "http://h/a\nb", "http://h/\u{7f}", "http://h\n", "http://[::1]x/",
+                "1http://h/",
+                "://h/", "http://h\\x/", "http://a@b@h/", "http://h:1:2/", "http://[]/", "http://[::g]/", "http://[::1",
+                "http://%6c/", "http://\u{ff45}xample.org/", "http://h/\u{ff45}\\", "httpss://h/", "ftp://h/x",
+                "file:///etc/passwd", "data:image/png;base64,AAAA", ["base64": "AAAA", "cacheKey": "a"], "http://h:-1/",
+                .string("http://h/" + String(repeating: "a", count: WebURL.longest - 9)),
+                .string("http://h/" + String(repeating: "a", count: WebURL.longest - 8)),
+            ]
+        ),
+        ("width", lengths), ("height", lengths),
+        ("screenScale", [0, 0.999, 1.0, 4.0000001, -2, "2"]),
+        ("contentMode", ["", "aspectFill", "ScaleToFill", "scaleToFill ", "redraw", "cover"]),
+        ("scaleOptions", ["", "default", "both", "fitCropsExcess"]),
+        (
+            "cropRect",
+            [
+                [:], ["x": 0, "y": 0, "width": 1], crop(1, 0, 0.5, 1), crop(0, 1, 0.5, 1), crop(1, 1, 0, 1),
+                crop(1, 1, 1, 0.0), crop(0.9999999, 0, 1, 1), crop(-0.1, 0, 1, 1), crop(0, 0, -1, 1),
+                crop(0, 0, 1000, 1),
+                crop(0, 0, 1000.1, 1), crop("0", 0, 1, 1), crop(nil, 0, 1, 1), crop(0, 0, true, 1),
+                crop(1.0, 0, -0.0, 1),
+                ["x": 0, "y": 0, "width": 1, "height": 1, "depth": 1], [0, 0, 1, 1],
+            ]
+        ),
+        ("sizeForDisplay", [0, "false", true]),
+        (
+            "sizer",
+            [
+                "Natural", [:], ["natural": true], ["aspectScaleDownByWidth": 0], ["aspectScaleDownByWidth": 65_536],
+                ["aspectScaleDownByHeight": "9"], ["aspectScaleDownByWidth": 1, "aspectScaleDownByHeight": 1],
+                ["aspectScaleDownByDepth": 1], "natural",
+            ]
+        ),
+        ("interpolationQuality", ["best", "High", "none"]),
+        ("format", ["jpg", "gif", "JPEG", "tiff", "webp", ""]),
+        ("quality", [0, 1, 100, 101, 80.5, -1, 1e300, "80"]),
+        ("lossless", [0, 1, "true"]),
+        ("effort", [-1, 0, 9, 10, 4.5]),
+        ("maxAge", [-1e308, "60", nil]),
+        ("delivery", ["put", ["put": "https://example.org/up"], "Inline"]),
+        ("priority", ["urgent", 1, "HIGH", nil]),
+        (
+            "deadline",
+            [
+                -1, 315_360_001, 1e300, "", "30", "tomorrow", "2026-11-21", "2026-11-21T12:00:00",
+                "2026-13-21T12:00:00Z",
+                "2026-11-32T12:00:00Z", "2026-11-21T24:00:00Z", "2026-11-21T12:60:00Z", "2026-11-21T12:00:61Z",
+                "2026-11-21T12:00:00.Z", "2026-11-21T12:00:00+0100", "2026-11-21T12:00:00+24:00",
+                "2026-11-21t12:00:00z",
+                "26-11-21T12:00:00Z",
+            ]
+        ),
+        ("gravity", ["attention", ["x": 0.5, "y": 0.5], "Center"]),
+        ("background", ["white", ""]),
+        ("stripMetadata", [false, 1]),
+        ("keepProfile", [true, 0]),
+        ("processors", [["blur"], [[:]], [:]]),
+        ("tags", [["a"], [[]], ""]),
+        ("headers", [["Accept": "image/webp"], []]),
+        ("cache", [["memory": false], ["memory": 1], ["reload": true], ["disk": true], true, []]),
+        ("upscale", [true, false]), ("frames", [1]), ("variants", [[], [["width": 1]]]), ("slot", ["a"]),
+        ("generation", [0]), ("webhook", ["https://example.org/"]), ("tenant", [""]),
+    ]
+
+    /// Something of every type.
+    static let anything: [JSONValue] = [
+        nil, true, false, 0, 1, -1, 0.5, -0.0, 1e300, 1e-300, "", "1", "true", "center", "\u{0}", [], [1], [:],
+        ["a": 1],
+    ]
+
+    private static let lengths: [JSONValue] = [
+        0, -0.0, -4, 1e-300, 1e-7, 65_535, 65_535.0001, 65_536, 1e9, "400", true, nil,
+    ]
+
+    private static func crop(_ x: JSONValue, _ y: JSONValue, _ width: JSONValue, _ height: JSONValue) -> JSONValue {
+        ["x": x, "y": y, "width": width, "height": height]
+    }
+
+    private static func words(_ choices: [some RawRepresentable<String>]) -> [JSONValue] {
+        choices.map { .string($0.rawValue) }
+    }
+}

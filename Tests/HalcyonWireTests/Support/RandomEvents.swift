@@ -1,0 +1,62 @@
+import HalcyonModel
+
+/// Makes up events with every choice taken now and then: the same for the same seed.
+struct RandomEvents {
+    private var generator: SeededGenerator
+
+    init(seed: UInt64) {
+        generator = SeededGenerator(seed: seed)
+    }
+
+    mutating func next() -> Event {
+        Event(
+            id: text(), time: Double.random(in: 0...4e9, using: &generator), subject: maybe(text()), jobID: text(),
+            echo: Job.Echo(metadata: maybe(json()), placeholder: maybe(json()), altText: maybe(json())),
+            traceparent: maybe("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), body: body())
+    }
+
+    private mutating func body() -> Event.Body {
+        switch Int.random(in: 0..<3, using: &generator) {
+        case 0: return .started
+        case 1:
+            let failure = Failure(pick(FailureCode.allCases), text(), isRetryable: maybe(.random(using: &generator)))
+            return .failed(failure, attempts: Int.random(in: 0...9, using: &generator), timings: timings())
+        default:
+            let origin = pick([ResultOrigin.memory, .sourceCache, .network, .coalesced])
+            return .ready(
+                Ready(
+                    key: SampleEvents.key, result: facts(),
+                    expiresAt: maybe(Double.random(in: 0...4e9, using: &generator)), origin: origin,
+                    timings: timings(), inline: maybe([UInt8](repeating: 7, count: count()))))
+        }
+    }
+
+    private mutating func facts() -> ResultFacts {
+        ResultFacts(
+            width: count(), height: count(), format: pick(ImageFormat.writable), bytes: count(),
+            sha256: String(repeating: "0a", count: 32),
+            source: SourceFacts(
+                status: maybe(200), etag: maybe(text()), bytes: count(), format: pick(ImageFormat.allCases),
+                width: count(), height: count()))
+    }
+
+    private mutating func timings() -> Timings {
+        var timings = Timings()
+        for stage in Timings.Stage.allCases { timings[stage] = maybe(Double.random(in: 0...1e6, using: &generator)) }
+        return timings
+    }
+
+    private mutating func count() -> Int { Int.random(in: 1...100_000, using: &generator) }
+
+    private mutating func text() -> String {
+        pick(["a", "\u{0}\u{1f}\"\\/\n\t\r\u{7f}", "é\u{301}😀\u{2028}", String(repeating: "x", count: 300)])
+    }
+
+    private mutating func json() -> [UInt8] {
+        pick(["null", "0", "\"é\"", #"{"a":[1,{"b":null}]}"#, "[]"].map { Array($0.utf8) })
+    }
+
+    private mutating func pick<Value>(_ values: [Value]) -> Value { values.randomElement(using: &generator)! }
+
+    private mutating func maybe<Value>(_ value: Value) -> Value? { Bool.random(using: &generator) ? value : nil }
+}

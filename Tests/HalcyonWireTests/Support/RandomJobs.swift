@@ -1,0 +1,88 @@
+/// Makes up jobs, good ones and broken ones: the same for the same seed.
+struct RandomJobs {
+    private var generator: SeededGenerator
+
+    init(seed: UInt64) {
+        generator = SeededGenerator(seed: seed)
+    }
+
+    /// A job of fields that are each good; they may still contradict each other.
+    mutating func plausible() -> [UInt8] {
+        JSONValue.object(members()).bytes
+    }
+
+    /// The same with one to three faults, or what may be one.
+    mutating func mutated() -> [UInt8] {
+        var members = members()
+        for _ in 0..<Int.random(in: 1...3, using: &generator) {
+            let place = Int.random(in: 0...members.count, using: &generator)
+            switch Int.random(in: 0..<10, using: &generator) {
+            case 0 where place < members.count: members.remove(at: place)
+            case 1: add(pick(["Source", "widht", "", "crop", "é", "$schema"]), 1, to: &members)
+            case 2...4 where place < members.count: members[place].value = pick(Self.anything)
+            default:
+                let field = pick(Self.tricky)
+                members.removeAll { $0.name == field.name }
+                add(field.name, pick(field.values), to: &members)
+            }
+        }
+        return JSONValue.object(members).bytes
+    }
+
+    private mutating func members() -> [JSONValue.Member] {
+        var members = [JSONValue.Member(name: "source", value: pick(Self.sources))]
+        for field in Self.good where Int.random(in: 0..<4, using: &generator) == 0 {
+            members.append(.init(name: field.name, value: pick(field.values)))
+        }
+        for side in ["width", "height"] where Int.random(in: 0..<3, using: &generator) > 0 {
+            members.append(.init(name: side, value: length()))
+        }
+        if Int.random(in: 0..<4, using: &generator) == 0 {
+            let sides = ["x", "y", "width", "height"].map { JSONValue.Member(name: $0, value: fraction()) }
+            members.append(.init(name: "cropRect", value: .object(sides)))
+        }
+        members.shuffle(using: &generator)
+        return members
+    }
+
+    private mutating func add(_ name: String, _ value: JSONValue, to members: inout [JSONValue.Member]) {
+        if !members.contains(where: { $0.name == name }) { members.append(.init(name: name, value: value)) }
+    }
+
+    /// Points with any number of decimals, often near the half of a millionth or of a point.
+    private mutating func length() -> JSONValue {
+        let whole = Int.random(in: 0...2000, using: &generator)
+        return switch Int.random(in: 0..<4, using: &generator) {
+        case 0: .int(whole + 1)
+        case 1: .double(Double(whole) + 0.5)
+        case 2: .double(Double(whole) + (Double(Int.random(in: 1...999_999, using: &generator)) + 0.5) / 1_000_000)
+        default: .double(Double.random(in: 0.001...1000, using: &generator))
+        }
+    }
+
+    private mutating func fraction() -> JSONValue {
+        switch Int.random(in: 0..<4, using: &generator) {
+        case 0: .int(Int.random(in: 0...1, using: &generator))
+        case 1: .double((Double(Int.random(in: 0...999_999, using: &generator)) + 0.5) / 1_000_000)
+        case 2: .double(Double.random(in: 0...1e-6, using: &generator))
+        default: .double(Double.random(in: 0...1, using: &generator))
+        }
+    }
+
+    private mutating func pick<Value>(_ values: [Value]) -> Value { values.randomElement(using: &generator)! }
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014): a few lines, and the same numbers everywhere.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var bits = state
+        bits = (bits ^ (bits >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        bits = (bits ^ (bits >> 27)) &* 0x94d0_49bb_1331_11eb
+        return bits ^ (bits >> 31)
+    }
+}

@@ -1,0 +1,33 @@
+import HalcyonModel
+import HalcyonWire
+
+/// Reads a whole message.
+func read(message: String, by reader: JobReader = JobReader(isStrict: true)) throws(JobRefusal) -> JobReading {
+    try reader.read(Array(message.utf8), defaultID: "halcyon.jobs-0-7")
+}
+
+/// Reads a job of a good source and these members.
+func read(_ members: String, by reader: JobReader = JobReader(isStrict: true)) throws(JobRefusal) -> Job {
+    let comma = members.isEmpty ? "" : ","
+    return try read(message: #"{"source":"https://example.org/cat.jpg"\#(comma)\#(members)}"#, by: reader).job
+}
+
+/// What a job of a good source and these members is refused for; nil when it is taken.
+func refusal(_ members: String, by reader: JobReader = JobReader(isStrict: true)) -> JobRefusal? {
+    do {
+        _ = try read(members, by: reader) as Job
+        return nil
+    } catch {
+        return error
+    }
+}
+
+/// What a whole message is refused for; nil when it is taken.
+func refusal(message: String, by reader: JobReader = JobReader(isStrict: true)) -> JobRefusal? {
+    do {
+        _ = try read(message: message, by: reader)
+        return nil
+    } catch {
+        return error
+    }
+}

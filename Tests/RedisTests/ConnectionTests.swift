@@ -1,0 +1,164 @@
+import Glibc
+import Processes
+import Redis
+import TestSupport
+import Testing
+
+/// Logging in, losing the server, and finding it again.
+@Suite struct ConnectionTests {
+    @Test func logsInWithAPasswordAndSelectsADatabase() async throws {
+        let server = try await RedisServer.start(["--requirepass", "hunter2"])
+        let client = RedisClient(try RedisEndpoint("redis://:hunter2@localhost:\(server.port)/3"))
+        #expect(try await client.send("SET", "a", 1) == .status("OK"))
+        #expect(try await client.send("INFO", "keyspace").string?.contains("db3:keys=1") == true)
+        await client.close()
+        await server.stop()
+    }
+
+    @Test func logsInAsAUser() async throws {
+        let server = try await RedisServer.start(["--user", "anna", "on", ">pass/word", "~*", "&*", "+@all"])
+        let client = RedisClient(try RedisEndpoint("redis://anna:pass%2Fword@127.0.0.1:\(server.port)"))
+        #expect(try await client.send("ACL", "WHOAMI").string == "anna")
+        await client.close()
+        await server.stop()
+    }
+
+    @Test(arguments: [("redis://:wrong@", "WRONGPASS"), ("redis://", "NOAUTH")])
+    func saysWhyItIsNotLetIn(prefix: String, code: String) async throws {
+        let server = try await RedisServer.start(["--requirepass", "hunter2"])
+        let log = StateLog()
+        let client = RedisClient(
+            try RedisEndpoint("\(prefix)127.0.0.1:\(server.port)"), settings: impatient, onStateChange: log.note)
+        await expectFailure(.unavailable) { try await client.send("PING") }
+        try await until("the loss is told") { !log.states.isEmpty }
+        guard case .lost(let error) = log.states[0] else { throw RedisError(.protocolError, "\(log.states)") }
+        #expect(error.code == .server(code))
+        #expect(!error.message.contains("wrong@"))
+        await client.close()
+        await server.stop()
+    }
+
+    @Test func speaksOverAUnixSocket() async throws {
+        let path = "/tmp/redis-door-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock"
+        let server = try await RedisServer.start(["--unixsocket", path])
+        let client = RedisClient(try RedisEndpoint("unix:\(path)"))
+        #expect(try await client.send("PING") == .status("PONG"))
+        await client.close()
+        await server.stop()
+    }
+
+    @Test func waitsForAConnectionDuringTheGraceAloneAndThenFailsAtOnce() async throws {
+        let port = LoopbackPort.free()
+        var settings = impatient
+        settings.outageGrace = .milliseconds(100)
+        let client = RedisClient(RedisEndpoint(loopbackPort: port), settings: settings)
+        await expectFailure(.unavailable) { try await client.send("PING") }
+        await expectFailure(.unavailable) { try await client.send("PING") }
+        let server = try await RedisServer.start(port: port)
+        try await until("it has connected") { try await client.send("PING") == .status("PONG") }
+        await client.close()
+        await server.stop()
+    }
+
+    @Test func failsWhatWasUnderWayWhenTheServerIsKilledAndFindsTheNextOne() async throws {
+        let log = StateLog()
+        try await withRedis(settings: impatient, onStateChange: log.note) { server, client in
+            _ = try await client.send("PING")
+            server.process.send(SIGSTOP)
+            let underWay = (0..<100).map { _ in
+                Task { await expectFailure(.connectionLost) { try await client.send("INCR", "a") } }
+            }
+            try await Task.sleep(for: .milliseconds(200))
+            server.process.send(SIGKILL)
+            for task in underWay { await task.value }
+            await server.process.exit()
+
+            let next = try await RedisServer.start(port: server.port)
+            try await until("it has connected again") { try await client.send("GET", "a") == .null }
+            guard log.states.count == 3, case .lost = log.states[1] else {
+                throw RedisError(.protocolError, "told \(log.states)")
+            }
+            #expect(log.states[0] == .connected && log.states[2] == .connected)
+            await next.stop()
+        }
+    }
+
+    @Test func givesUpASilentServerAndConnectsAnewWhenItSpeaks() async throws {
+        let log = StateLog()
+        try await withRedis(settings: impatient, onStateChange: log.note) { server, client in
+            _ = try await client.send("PING")
+            server.process.send(SIGSTOP)
+            await expectFailure(.timeout) { try await client.send("SET", "a", 1) }
+            try await until("the loss is told") { log.states.count == 2 }
+            server.process.send(SIGCONT)
+            try await until("it has connected again") { try await client.send("PING") == .status("PONG") }
+            #expect(log.states.count == 3)
+        }
+    }
+
+    @Test func resumesACancelledCallerAndKeepsTheRepliesInStep() async throws {
+        try await withRedis { server, client in
+            _ = try await client.send("PING")
+            server.process.send(SIGSTOP)
+            let first = Task { await expectFailure(.cancelled) { try await client.send("ECHO", "one") } }
+            let second = Task { try await client.send("ECHO", "two") }
+            try await Task.sleep(for: .milliseconds(200))
+            first.cancel()
+            await first.value
+            server.process.send(SIGCONT)
+            #expect(try await second.value.string == "two")
+            #expect(try await client.send("ECHO", "three").string == "three")
+        }
+    }
+
+    @Test func doesNotSendForATaskThatIsCancelledAlready() async throws {
+        try await withRedis { _, client in
+            let task = Task {
+                while !Task.isCancelled { await Task.yield() }
+                await expectFailure(.cancelled) { try await client.send("SET", "a", 1) }
+            }
+            task.cancel()
+            await task.value
+            let value = try await client.send("GET", "a")
+            #expect(value == .null)
+        }
+    }
+
+    @Test func survivesACrowdOfCancellations() async throws {
+        try await withRedis { _, client in
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<2_000 {
+                    group.addTask {
+                        let task = Task { try await client.send("ECHO", .integer(number)) }
+                        if number % 2 == 0 { task.cancel() }
+                        switch await task.result {
+                        case .success(let reply): #expect(reply.integer == number)
+                        case .failure(let error): #expect((error as? RedisError)?.code == .cancelled)
+                        }
+                    }
+                }
+            }
+            let last = try await client.send("ECHO", "still in step")
+            #expect(last.string == "still in step")
+        }
+    }
+
+    @Test func closingFailsWhatIsUnderWayAndWhatComesLater() async throws {
+        try await withRedis { server, client in
+            _ = try await client.send("PING")
+            server.process.send(SIGSTOP)
+            let underWay = Task { await expectFailure(.closed) { try await client.send("PING") } }
+            try await Task.sleep(for: .milliseconds(200))
+            await client.close()
+            await underWay.value
+            await expectFailure(.closed) { try await client.send("PING") }
+            server.process.send(SIGCONT)
+        }
+    }
+
+    @Test func closesWhileItCannotConnect() async throws {
+        let client = RedisClient(try RedisEndpoint("redis://no-such-host.invalid"), settings: impatient)
+        await expectFailure(.unavailable) { try await client.send("PING") }
+        await client.close()
+    }
+}

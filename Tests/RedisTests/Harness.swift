@@ -1,0 +1,51 @@
+import Redis
+import TestSupport
+import Testing
+import Threads
+
+/// Runs `body` with a private server and a client of it, and stops both.
+func withRedis(
+    _ arguments: [String] = [], settings: RedisSettings = RedisSettings(),
+    onStateChange: @escaping @Sendable (RedisState) -> Void = { _ in },
+    _ body: (RedisServer, RedisClient) async throws -> Void
+) async throws {
+    let server = try await RedisServer.start(arguments)
+    let client = RedisClient(
+        RedisEndpoint(loopbackPort: server.port), settings: settings, onStateChange: onStateChange)
+    let result: Result<Void, any Error>
+    do { result = .success(try await body(server, client)) } catch { result = .failure(error) }
+    await client.close()
+    await server.stop()
+    try result.get()
+}
+
+/// Expects `body` to fail with `code`.
+func expectFailure<Value>(
+    _ code: RedisError.Code, sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: () async throws -> Value
+) async {
+    do {
+        let value = try await body()
+        Issue.record("\(value) instead of \(code)", sourceLocation: sourceLocation)
+    } catch {
+        #expect((error as? RedisError)?.code == code, "\(error)", sourceLocation: sourceLocation)
+    }
+}
+
+/// The state changes of a client, in order.
+final class StateLog: Sendable {
+    private let log = Lock<[RedisState]>([])
+    var states: [RedisState] { log.withLock { $0 } }
+    @Sendable func note(_ state: RedisState) { log.withLock { $0.append(state) } }
+}
+
+/// Short patience, for tests of failures.
+var impatient: RedisSettings {
+    var settings = RedisSettings()
+    settings.commandTimeout = .seconds(1)
+    settings.connectTimeout = .seconds(1)
+    settings.outageGrace = .seconds(2)
+    settings.reconnectDelay = .milliseconds(10)...(.milliseconds(50))
+    settings.idlePing = .milliseconds(200)
+    return settings
+}

@@ -1,0 +1,147 @@
+import Glibc
+import Redis
+import TestSupport
+import Testing
+import Threads
+
+/// Messages, with a subscriber of its own for each test.
+@Suite struct SubscriberTests {
+    @Test func deliversToEveryReaderOfAChannel() async throws {
+        try await withSubscriber { _, client, subscriber in
+            var readers: [AsyncStream<RedisMessage>.Iterator] = []
+            for _ in 0..<3 { readers.append(try await subscriber.subscribe("news").makeAsyncIterator()) }
+            var other = try await subscriber.subscribe("other").makeAsyncIterator()
+            #expect(try await client.send("PUBLISH", "news", .bytes([0, 255])) == .integer(1))
+            #expect(try await client.send("PUBLISH", "other", "second") == .integer(1))
+            for index in readers.indices {
+                #expect(await readers[index].next() == RedisMessage(channel: "news", payload: [0, 255]))
+            }
+            #expect(await other.next()?.payload == Array("second".utf8))
+        }
+    }
+
+    @Test func leavesAChannelWithItsLastReader() async throws {
+        try await withSubscriber { _, client, subscriber in
+            var first: AsyncStream<RedisMessage>? = try await subscriber.subscribe("news")
+            var second: AsyncStream<RedisMessage>? = try await subscriber.subscribe("news")
+            _ = (first, second)
+            first = nil
+            #expect(try await client.send("PUBLISH", "news", "a") == .integer(1))
+            second = nil
+            try await until("the channel is left") { try await client.send("PUBLISH", "news", "b") == .integer(0) }
+            // Again, at once: the server must have confirmed the new subscription, not the old one.
+            for _ in 0..<100 {
+                var stream = try await subscriber.subscribe("news").makeAsyncIterator()
+                #expect(try await client.send("PUBLISH", "news", "c") == .integer(1))
+                #expect(await stream.next()?.payload == Array("c".utf8))
+            }
+        }
+    }
+
+    @Test func endsWithTheTaskThatReads() async throws {
+        try await withSubscriber { _, client, subscriber in
+            let reader = Task { for await _ in try await subscriber.subscribe("news") {} }
+            try await until("it reads") { try await client.send("PUBLISH", "news", "a") == .integer(1) }
+            reader.cancel()
+            try await reader.value
+            try await until("the channel is left") { try await client.send("PUBLISH", "news", "b") == .integer(0) }
+        }
+    }
+
+    @Test func keepsTheNewestOfWhatNobodyReads() async throws {
+        try await withSubscriber { _, client, subscriber in
+            let stream = try await subscriber.subscribe("news", keeping: 2)
+            for number in 1...5 { _ = try await client.send("PUBLISH", "news", .integer(number)) }
+            // Its own channel proves that the five have arrived.
+            var after = try await subscriber.subscribe("after").makeAsyncIterator()
+            _ = try await client.send("PUBLISH", "after", "")
+            _ = await after.next()
+            var reader = stream.makeAsyncIterator()
+            #expect(await reader.next()?.payload == Array("4".utf8))
+            #expect(await reader.next()?.payload == Array("5".utf8))
+        }
+    }
+
+    @Test func subscribesAgainAfterTheServerWasKilled() async throws {
+        try await withSubscriber { server, client, subscriber in
+            let received = Lock<[[UInt8]]>([])
+            let stream = try await subscriber.subscribe("news")
+            let reader = Task { for await message in stream { received.withLock { $0.append(message.payload) } } }
+            server.process.send(SIGKILL)
+            await server.process.exit()
+            let next = try await RedisServer.start(port: server.port)
+            try await until("it hears again") {
+                _ = try await client.send("PUBLISH", "news", "back")
+                return received.withLock { $0.contains(Array("back".utf8)) }
+            }
+            reader.cancel()
+            await next.stop()
+        }
+    }
+
+    @Test func noticesASilentServer() async throws {
+        let log = StateLog()
+        try await withSubscriber(onStateChange: log.note) { server, client, subscriber in
+            let stream = try await subscriber.subscribe("news")
+            server.process.send(SIGSTOP)
+            try await until("the loss is told") { log.states.count == 2 }
+            await expectFailure(.unavailable) { try await subscriber.subscribe("late") }
+            server.process.send(SIGCONT)
+            try await until("it is back") { log.states.count == 3 }
+            // A quiet server that answers is no silent one.
+            try await Task.sleep(for: .seconds(2))
+            #expect(log.states.count == 3)
+            _ = stream
+        }
+    }
+
+    @Test func usesOneConnectionHoweverManyChannels() async throws {
+        try await withSubscriber { _, client, subscriber in
+            var streams: [AsyncStream<RedisMessage>] = []
+            for number in 0..<500 { streams.append(try await subscriber.subscribe("c\(number)")) }
+            let list = try await client.send("CLIENT", "LIST", "TYPE", "pubsub").string ?? ""
+            #expect(list.split(separator: "\n").count == 1)
+            #expect(list.contains("sub=501 "))
+            streams = []
+            try await until("all are left") {
+                try await client.send("CLIENT", "LIST", "TYPE", "pubsub").string?.contains("sub=1 ") == true
+            }
+        }
+    }
+
+    @Test func cancellingEndsTheWaitForTheServersWord() async throws {
+        try await withSubscriber { server, client, subscriber in
+            _ = try await subscriber.subscribe("first")
+            server.process.send(SIGSTOP)
+            let task = Task { await expectFailure(.cancelled) { try await subscriber.subscribe("news") } }
+            try await Task.sleep(for: .milliseconds(50))
+            task.cancel()
+            await task.value
+            server.process.send(SIGCONT)
+            try await until("the channel is left") { try await client.send("PUBLISH", "news", "b") == .integer(0) }
+        }
+    }
+
+    @Test func closingEndsTheStreams() async throws {
+        try await withSubscriber { _, _, subscriber in
+            let stream = try await subscriber.subscribe("news")
+            await subscriber.close()
+            for await _ in stream {}
+            await expectFailure(.closed) { try await subscriber.subscribe("news") }
+        }
+    }
+
+    private func withSubscriber(
+        onStateChange: @escaping @Sendable (RedisState) -> Void = { _ in },
+        _ body: (RedisServer, RedisClient, RedisSubscriber) async throws -> Void
+    ) async throws {
+        try await withRedis(settings: impatient) { server, client in
+            let subscriber = RedisSubscriber(
+                RedisEndpoint(loopbackPort: server.port), settings: impatient, onStateChange: onStateChange)
+            let result: Result<Void, any Error>
+            do { result = .success(try await body(server, client, subscriber)) } catch { result = .failure(error) }
+            await subscriber.close()
+            try result.get()
+        }
+    }
+}

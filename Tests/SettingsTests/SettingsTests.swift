@@ -1,0 +1,175 @@
+import Glibc
+import Settings
+import Testing
+
+@Suite struct SettingsTests {
+    static let brokers = SettingKey(
+        "kafka.brokers", .list(of: .hostPort), default: [HostPort(host: "localhost", port: 9092)],
+        help: "Where Kafka is.")
+    static let limit = SettingKey("worker.memoryLimit", .byteSize(), default: 1 << 30, help: "Memory for pictures.")
+    static let concurrency = SettingKey("worker.concurrency", .integer(in: 1...64), default: 4, help: "Jobs at once.")
+    static let url = SettingKey("redis.url", .string, default: "redis://localhost", help: "Where Redis is.")
+    static let key = SettingKey("http.apiKey", .string, default: "", help: "Who may ask.", isSecret: true)
+    static let ttl = SettingKey("cache.defaultTTL", .duration(), default: .seconds(86400), help: "How long.")
+    static let properties = SettingMap("kafka.properties", variables: "KAFKA_PROPERTY_", help: "For librdkafka.")
+    static let schema = SettingsSchema(
+        prefix: "T_", keys: [brokers, limit, concurrency, url, key, ttl], maps: [properties], ignoring: ["T_CONFIG"])
+
+    func load(
+        flags: [(name: String, value: String)] = [], environment: [String: String] = [:], yaml: String? = nil
+    ) throws -> Settings {
+        try Settings(
+            Self.schema, flags: flags.map { SettingFlag(name: $0.name, flag: "--\($0.name)", value: $0.value) },
+            environment: environment,
+            file: try yaml.map { try SettingsFile(name: "settings.yaml", bytes: Array($0.utf8)) })
+    }
+
+    func complaint(
+        flags: [(name: String, value: String)] = [], environment: [String: String] = [:], yaml: String? = nil
+    ) -> String {
+        do {
+            _ = try load(flags: flags, environment: environment, yaml: yaml)
+            return ""
+        } catch { return "\(error)" }
+    }
+
+    @Test func theStrongestLayerWins() throws {
+        let yaml = "worker:\n  concurrency: 1\n  memoryLimit: 1MiB\nredis.url: redis://file\n"
+        let environment = ["T_WORKER_CONCURRENCY": "2", "T_WORKER_MEMORY_LIMIT": "2MiB"]
+        let settings = try load(flags: [("worker.concurrency", "3")], environment: environment, yaml: yaml)
+        #expect(settings[Self.concurrency] == 3)
+        #expect(settings[Self.limit] == 2 << 20)
+        #expect(settings[Self.url] == "redis://file")
+        #expect(settings[Self.ttl] == .seconds(86400))
+        #expect(settings.origin(of: Self.concurrency) == .flag("--worker.concurrency"))
+        #expect(settings.origin(of: Self.limit) == .variable("T_WORKER_MEMORY_LIMIT"))
+        #expect(settings.origin(of: Self.url) == .file("settings.yaml", line: 4))
+        #expect(settings.origin(of: Self.ttl) == .builtIn)
+    }
+
+    @Test func namesVariablesInUpperSnakeAndFindsThemWithoutUnderscores() throws {
+        #expect(Self.schema.variable(for: "kafka.brokers") == "T_KAFKA_BROKERS")
+        #expect(Self.schema.variable(for: "worker.memoryLimit") == "T_WORKER_MEMORY_LIMIT")
+        #expect(Self.schema.variable(for: "cache.defaultTTL") == "T_CACHE_DEFAULT_TTL")
+        for name in ["T_WORKER_MEMORY_LIMIT", "T_WORKER_MEMORYLIMIT", "T_WORKERMEMORYLIMIT"] {
+            #expect(try load(environment: [name: "1KiB"])[Self.limit] == 1024)
+        }
+    }
+
+    @Test func readsListsFromEveryLayer() throws {
+        let expected = [HostPort(host: "a", port: 1), HostPort(host: "b", port: 2)]
+        #expect(try load(yaml: "kafka:\n  brokers: [a:1, b:2]")[Self.brokers] == expected)
+        #expect(try load(yaml: "kafka:\n  brokers:\n    - a:1\n    - 'b:2'")[Self.brokers] == expected)
+        #expect(try load(yaml: "kafka.brokers: a:1,b:2")[Self.brokers] == expected)
+        #expect(try load(environment: ["T_KAFKA_BROKERS": "a:1, b:2"])[Self.brokers] == expected)
+        #expect(try load(flags: [("kafka.brokers", "a:1,b:2")])[Self.brokers] == expected)
+    }
+
+    @Test func joinsTheEntriesOfAMapFromAllLayers() throws {
+        let settings = try load(
+            flags: [("kafka.properties.debug", "flag")],
+            environment: [
+                "T_KAFKA_PROPERTY_security.protocol": "ssl", "T_KAFKA_PROPERTY_debug": "variable",
+                "T_KAFKA_PROPERTY_max_in_flight": "5",
+            ],
+            yaml: "kafka:\n  properties:\n    debug: file\n    client.id: me\n    ssl:\n      key.password: secret1")
+        #expect(
+            settings[Self.properties] == [
+                "debug": "flag", "security.protocol": "ssl", "max_in_flight": "5", "client.id": "me",
+                "ssl.key.password": "secret1",
+            ])
+    }
+
+    @Test func emptySectionsSetNothing() throws {
+        for yaml in [
+            "", "# only a comment", "---", "~", "{}", "kafka:", "kafka:\n  properties:\nworker: {}", "redis:\n  url:",
+        ] {
+            #expect(try load(yaml: yaml)[Self.url] == "redis://localhost")
+        }
+        #expect(try load(yaml: "redis.url: ''")[Self.url] == "")
+        #expect(try load(yaml: "redis.url: 'null'")[Self.url] == "null")
+    }
+
+    @Test func refusesUnknownNames() {
+        #expect(
+            complaint(yaml: "worker:\n  concurrency: 2\nkafka:\n  broker: a:1")
+                == "settings.yaml:4: unknown setting kafka.broker; did you mean kafka.brokers?")
+        #expect(complaint(yaml: "kafka: a:1") == "settings.yaml:1: unknown setting kafka")
+        #expect(complaint(yaml: "nonsense:") == "settings.yaml:1: unknown setting nonsense")
+        #expect(
+            complaint(environment: ["T_KAFKA_BROKRES": "a:1"])
+                == "T_KAFKA_BROKRES: sets nothing that is known; did you mean T_KAFKA_BROKERS?")
+        #expect(complaint(environment: ["T_KAFKA_PROPERTY_": "x"]) == "T_KAFKA_PROPERTY_: sets nothing that is known")
+        #expect(
+            complaint(environment: ["T_kafka_brokers": "a:1"]).hasPrefix("T_kafka_brokers: sets nothing that is known"))
+        #expect(complaint(environment: ["T_CONFIG": "x", "OTHER": "y", "TX": "z"]) == "")
+        #expect(complaint(flags: [("worker.concurency", "1")]).hasSuffix("did you mean worker.concurrency?"))
+    }
+
+    @Test func refusesBadValues() {
+        #expect(
+            complaint(yaml: "\nworker.concurrency: many")
+                == "settings.yaml:2: worker.concurrency: expected a whole number from 1 to 64, found \"many\"")
+        #expect(
+            complaint(environment: ["T_WORKER_CONCURRENCY": "65"])
+                == "T_WORKER_CONCURRENCY: worker.concurrency: expected a whole number from 1 to 64, found \"65\"")
+        #expect(
+            complaint(flags: [("cache.defaultTTL", "1 day")])
+                == "--cache.defaultTTL: cache.defaultTTL: expected a duration such as 500ms, 30s, 5m or 1d, found \"1 day\""
+        )
+        #expect(complaint(yaml: "redis.url: [a, b]") == "settings.yaml:1: redis.url: expected a text, found [a, b]")
+        #expect(complaint(yaml: "http.apiKey: [abc]") == "settings.yaml:1: http.apiKey: expected a text")
+        #expect(
+            complaint(yaml: "kafka.properties:\n  a: [b]")
+                == "settings.yaml:2: kafka.properties.a: expected a text, found a list")
+    }
+
+    @Test func refusesTwoVariablesForOneSetting() {
+        #expect(
+            complaint(environment: ["T_WORKER_MEMORY_LIMIT": "1", "T_WORKER_MEMORYLIMIT": "2"])
+                == "T_WORKER_MEMORY_LIMIT: sets worker.memoryLimit, as does T_WORKER_MEMORYLIMIT")
+    }
+
+    @Test func listsWithoutSecrets() throws {
+        let settings = try load(
+            environment: [
+                "T_HTTP_API_KEY": "hunter2", "T_REDIS_URL": "redis://me:pa:s/s@host:6379/0",
+                "T_KAFKA_PROPERTY_sasl.password": "hunter3", "T_KAFKA_PROPERTY_client.id": "me",
+            ])
+        let listing = settings.listing
+        #expect(
+            listing.map(\.name) == Self.schema.keys.map(\.name) + [
+                "kafka.properties.client.id", "kafka.properties.sasl.password",
+            ])
+        #expect(
+            listing.map(\.value) == [
+                "localhost:9092", "1GiB", "4", "redis://me:****@host:6379/0", "****", "1d", "me", "****",
+            ])
+        #expect(listing[0].origin == .builtIn)
+        #expect(listing[3].origin == .variable("T_REDIS_URL"))
+        #expect(try load().listing[4].value == "")
+    }
+
+    @Test(arguments: [
+        ("redis://:secret@h/0", "redis://:****@h/0"),
+        ("redis://u:s@h1 redis://u:t@h2", "redis://u:****@h1 redis://u:****@h2"),
+        ("redis://u@h:1", "redis://u@h:1"), ("redis://h:1/0", "redis://h:1/0"), ("a:b@c", "a:b@c"), ("", ""),
+        ("https://u:p@ss@h/x", "https://u:****@h/x"),
+    ]) func hidesPasswordsOfURLs(url: String, shown: String) throws {
+        #expect(try load(environment: ["T_REDIS_URL": url]).listing[3].value == shown)
+    }
+
+    @Test func readsFilesAndSaysWhichItCannot() throws {
+        #expect(throws: SettingsError.self) { try SettingsFile(path: "/no/such/file.yaml") }
+        #expect(throws: SettingsError.self) { try SettingsFile(path: "/") }
+        #expect(throws: SettingsError.self) { try SettingsFile(path: "/dev/zero") }
+        var path = Array("/tmp/settings-test-XXXXXX".utf8CString)
+        let descriptor = mkstemp(&path)
+        defer { unlink(path) }
+        let text = "worker.concurrency: 9\n"
+        #expect(write(descriptor, text, text.utf8.count) == text.utf8.count)
+        close(descriptor)
+        let file = try SettingsFile(path: String(decoding: path.dropLast().map(UInt8.init), as: UTF8.self))
+        #expect(try Settings(Self.schema, file: file)[Self.concurrency] == 9)
+    }
+}
