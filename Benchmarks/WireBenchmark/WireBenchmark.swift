@@ -13,7 +13,7 @@ import HalcyonWire
         a-cat-asleep-on-a-keyboard-4000x3000.jpg?version=7","width":400,"height":300,"screenScale":2,\
         "contentMode":"scaleAspectFit","scaleOptions":"fitCropsExcess","cropRect":{"x":0.125,"y":0,"width":0.75,"height":1},\
         "format":"webp","quality":80,"maxAge":3600,"deadline":30,"metadata":{"article":17,"slot":"hero","locale":"en-GB",\
-        "author":{"name":"A. Writer","id":90210}},"altText":"A cat asleep on a keyboard"}
+        "author":{"name":"A. Writer","id":90210}},"altText":"A ginger cat asleep on a keyboard"}
         """.utf8)
 
     static func main() throws {
@@ -44,16 +44,16 @@ import HalcyonWire
         }
     }
 
+    static let result = ResultFacts(
+        width: 800, height: 600, format: .webp, bytes: 23_481, sha256: String(repeating: "9f86d081", count: 8),
+        source: SourceFacts(
+            status: 200, etag: "\"5f3c-61e\"", bytes: 1_482_113, format: .jpeg, width: 4000, height: 3000))
+
     /// The event of a cached hit.
     static func ready(_ job: Job, _ key: String) -> Event {
         var timings = Timings()
         timings[.queued] = 4.1
         timings[.total] = 0.375
-        let source = SourceFacts(
-            status: 200, etag: "\"5f3c-61e\"", bytes: 1_482_113, format: .jpeg, width: 4000, height: 3000)
-        let result = ResultFacts(
-            width: 800, height: 600, format: .webp, bytes: 23_481, sha256: String(repeating: "9f86d081", count: 8),
-            source: source)
         return Event(
             id: "halcyon.jobs-3-1042-ready", time: 1_795_257_067.395, subject: job.source.text, jobID: job.id,
             echo: job.echo, traceparent: nil,
