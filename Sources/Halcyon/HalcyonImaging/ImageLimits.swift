@@ -34,12 +34,14 @@ public struct ImageLimits: Sendable, Hashable {
         // A product of two sides could overflow: each is bounded first.
         guard size.width <= outputPixels, size.height <= outputPixels, size.pixels <= outputPixels else {
             throw Failure(
-                .tooManyPixels, "the output would have \(size.width)×\(size.height) pixels; \(outputPixels) are allowed")
+                .tooManyPixels, "the output would have \(size.width)×\(size.height) pixels; \(outputPixels) are allowed"
+            )
         }
         let side = format.greatestSide
         guard size.width <= side, size.height <= side else {
             throw Failure(
-                .tooManyPixels, "\(format.rawValue) holds at most \(side) pixels a side, not \(size.width)×\(size.height)")
+                .tooManyPixels,
+                "\(format.rawValue) holds at most \(side) pixels a side, not \(size.width)×\(size.height)")
         }
     }
 

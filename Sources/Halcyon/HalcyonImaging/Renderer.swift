@@ -62,7 +62,8 @@ public struct Renderer: Sendable {
         let decoded = try step(.corruptImage) { () throws(VipsError) in
             try source.open(load)
                 .resized(
-                    part, of: source.rawSize, reduction: load.reduction, to: target, variant.interpolationQuality)
+                    part, of: source.rawSize, reduction: load.reduction, to: target, variant.interpolationQuality
+                )
                 .inMemory(cancellation)
         }
         timings.decode = stopwatch.lap()
@@ -76,7 +77,8 @@ public struct Renderer: Sendable {
         timings.encode = stopwatch.lap()
         return RenderedImage(
             body: body, format: format, size: PixelSize(width: placed.width, height: placed.height),
-            sha256: SHA256.hash(body).description, sourceFormat: source.format, sourceSize: source.size, timings: timings)
+            sha256: SHA256.hash(body).description, sourceFormat: source.format, sourceSize: source.size,
+            timings: timings)
     }
 
     /// Runs a step, and says whose fault it is when libvips refuses.

@@ -21,7 +21,9 @@ struct ICCProfile {
         for tag in ["rTRC", "gTRC", "bTRC"] {
             guard let place = place(of: tag) else { return false }
             for signal in [0.1, 0.25, 0.5, 0.75, 0.9] {
-                guard let light = curve(at: place, signal), abs(light - Self.light(signal)) < 0.008 else { return false }
+                guard let light = curve(at: place, signal), abs(light - Self.light(signal)) < 0.008 else {
+                    return false
+                }
             }
         }
         return true

@@ -27,7 +27,8 @@ struct Resampling: Hashable {
             let start = min(max(0, Int(ideal.rounded())), count - length)
             return (start, length, abs(Double(start) - ideal))
         }
-        let lengths = Set([extent.rounded(.down), extent.rounded(), extent.rounded(.up)].map { min(max(1, Int($0)), count) })
+        let lengths = Set(
+            [extent.rounded(.down), extent.rounded(), extent.rounded(.up)].map { min(max(1, Int($0)), count) })
         // libvips rounds the size of its output: only lengths that round to the target will do.
         let fitting = lengths.filter { abs(Double($0) * scale - Double(target)) < 0.49 }
         if let best = fitting.map(crop).min(by: { ($0.error, $0.length) < ($1.error, $1.length) }) {

@@ -46,7 +46,8 @@ struct SourceImage {
         guard !bytes.isEmpty else { return "the source is empty" }
         let start = String(decoding: bytes.prefix(256), as: UTF8.self).lowercased()
         let kinds = [
-            ("<!doctype html", "HTML"), ("<html", "HTML"), ("<svg", "SVG"), ("%pdf", "PDF"), ("<?xml", "XML"), ("{", "JSON"),
+            ("<!doctype html", "HTML"), ("<html", "HTML"), ("<svg", "SVG"), ("%pdf", "PDF"), ("<?xml", "XML"),
+            ("{", "JSON"),
         ]
         let text = start.drop { $0.isWhitespace || $0 == "\u{feff}" }
         let kind = kinds.first { text.hasPrefix($0.0) }.map { "\($0.1), which is" } ?? "of"
