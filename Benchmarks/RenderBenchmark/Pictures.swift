@@ -6,7 +6,8 @@ func jpegs(in folder: String) throws -> [[UInt8]] {
     defer { closedir(directory) }
     var names: [String] = []
     while let entry = readdir(directory) {
-        names.append(withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
+        names.append(
+            withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
     }
     let files = names.sorted().compactMap { contents(of: "\(folder)/\($0)") }.filter { $0.starts(with: [0xff, 0xd8]) }
     guard !files.isEmpty else { throw NoPictures(folder: folder) }

@@ -7,9 +7,9 @@ import Vips
 
 /// What a rendering costs beside the plainest loop in C over the same pictures: `RenderBenchmark FOLDER [ROUNDS]`.
 ///
-/// Every JPEG of the folder becomes 400×300 at quality 80, in rounds that take turns (`vips_thumbnail`, the fast loop, the
-/// renderer on one thread of a pool), so that whatever else the machine does meets all three alike. Prints the median CPU
-/// time of a picture, user and system, over all threads, and the median of the rounds' ratios.
+/// Every JPEG of the folder becomes 400×300 at quality 80, in rounds that take turns (`vips_thumbnail`, the fast loop,
+/// the renderer on one thread of a pool), so that whatever else the machine does meets all three alike. Prints the
+/// median CPU time of a picture, user and system, over all threads, and the median of the rounds' ratios.
 @main struct RenderBenchmark {
     static let width = 400
     static let height = 300
@@ -59,12 +59,14 @@ import Vips
         line("vips_thumbnail", costs.map(\.thumbnail), bytes.thumbnail)
         line("fast loop     ", costs.map(\.fast), bytes.fast)
         line("Halcyon       ", costs.map(\.renderer), bytes.renderer)
-        print("Halcyon is \(decimal(median(costs.map { $0.renderer / $0.thumbnail }), 3)) of vips_thumbnail,"
-            + " \(decimal(median(costs.map { $0.renderer / $0.fast }), 3)) of the fast loop")
+        print(
+            "Halcyon is \(decimal(median(costs.map { $0.renderer / $0.thumbnail }), 3)) of vips_thumbnail,"
+                + " \(decimal(median(costs.map { $0.renderer / $0.fast }), 3)) of the fast loop")
         let all = pictures * Double(rounds + 1)
-        print("wall ms a picture: decode and resize \(decimal(decode / .milliseconds(1) / all, 2)),"
-            + " process \(decimal(process / .milliseconds(1) / all, 2)),"
-            + " encode \(decimal(encode / .milliseconds(1) / all, 2))")
+        print(
+            "wall ms a picture: decode and resize \(decimal(decode / .milliseconds(1) / all, 2)),"
+                + " process \(decimal(process / .milliseconds(1) / all, 2)),"
+                + " encode \(decimal(encode / .milliseconds(1) / all, 2))")
     }
 
     /// Bytes written over all files.

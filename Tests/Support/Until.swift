@@ -2,6 +2,9 @@
 public struct NotInTime: Error, CustomStringConvertible {
     /// What was waited for.
     public let description: String
+
+    /// This did not.
+    public init(description: String) { self.description = description }
 }
 
 /// Looks every 20 ms whether `condition` holds.

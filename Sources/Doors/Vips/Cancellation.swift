@@ -5,8 +5,8 @@ import Threads
 public final class Cancellation: Sendable {
     private struct State {
         var cancelled = false
-        /// The address of the image whose pixels are being computed. It is set and cleared by the job, which holds the image
-        /// all that time, so under the lock it is always alive.
+        /// The address of the image whose pixels are being computed. It is set and cleared by the job, which holds the
+        /// image all that time, so under the lock it is always alive.
         var running: UInt?
     }
 
@@ -18,8 +18,8 @@ public final class Cancellation: Sendable {
     /// Whether ``cancel()`` was called.
     public var isCancelled: Bool { state.withLock { $0.cancelled } }
 
-    /// Stops what runs, and what would run later with this token. libvips looks between strips of pixels, so it takes a few
-    /// milliseconds; an encoder that takes the picture whole (AVIF, WebP) finishes first.
+    /// Stops what runs, and what would run later with this token. libvips looks between strips of pixels, so it takes a
+    /// few milliseconds; an encoder that takes the picture whole (AVIF, WebP) finishes first.
     public func cancel() {
         state.withLock { state in
             state.cancelled = true

@@ -11,8 +11,8 @@ public final class Image {
         self.handle = handle
     }
 
-    /// A picture of 8-bit samples, `bands` to the pixel, row by row from the top left, copied. Three and four bands are sRGB,
-    /// one and two are grey; the last of two or four is alpha.
+    /// A picture of 8-bit samples, `bands` to the pixel, row by row from the top left, copied. Three and four bands are
+    /// sRGB, one and two are grey; the last of two or four is alpha.
     ///
     /// - Throws: ``VipsError`` when `pixels` has not `width * height * bands` bytes.
     public convenience init(pixels: [UInt8], width: Int, height: Int, bands: Int) throws(VipsError) {
@@ -87,8 +87,8 @@ public final class Image {
         }
     }
 
-    /// Computes all pixels now and gives a picture that holds them. This is where decoding happens, and where damaged input
-    /// shows.
+    /// Computes all pixels now and gives a picture that holds them. This is where decoding happens, and where damaged
+    /// input shows.
     ///
     /// - Throws: ``VipsError``, `cancelled` where `cancellation` stopped it.
     public func inMemory(_ cancellation: Cancellation? = nil) throws(VipsError) -> Image {

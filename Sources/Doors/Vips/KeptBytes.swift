@@ -2,9 +2,9 @@ import CVips
 
 /// Encoded bytes that stay where they are for as long as any pipeline may read them.
 ///
-/// libvips decodes lazily and keeps a pointer to its input. The pointer here goes straight into the array's storage, which
-/// does not move while it is alive and unchanged: this object holds it, never changes it, and every blob made of it holds
-/// this object. So nothing is copied.
+/// libvips decodes lazily and keeps a pointer to its input. The pointer here goes straight into the array's storage,
+/// which does not move while it is alive and unchanged: this object holds it, never changes it, and every blob made of
+/// it holds this object. So nothing is copied.
 final class KeptBytes: Sendable {
     private let bytes: [UInt8]
 

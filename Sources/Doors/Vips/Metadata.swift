@@ -34,16 +34,4 @@ extension Image {
         defer { g_free(text) }
         return String(cString: text)
     }
-
-    /// The same picture without the metadata whose names `isUnwanted` picks; the header's own fields always stay.
-    ///
-    /// - Throws: ``VipsError`` where libvips refuses the copy.
-    public func removing(_ isUnwanted: (String) -> Bool) throws(VipsError) -> Image {
-        let unwanted = fields.filter(isUnwanted)
-        guard !unwanted.isEmpty else { return self }
-        // Metadata may be shared with other images: only a copy's own may be changed.
-        let copy = try Operation.call("copy", ["in": .image(self)]).image()
-        for name in unwanted { vips_image_remove(copy.handle, name) }
-        return copy
-    }
 }

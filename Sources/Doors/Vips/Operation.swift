@@ -13,7 +13,8 @@ public final class Operation {
 
     /// Builds the operation. Most are lazy: pixels are computed when they are asked for, in another call.
     ///
-    /// - Throws: ``VipsError`` of code `misuse` for an unknown name or a value of the wrong kind, `failed` where libvips
+    /// - Throws: ``VipsError`` of code `misuse` for an unknown name or a value of the wrong kind, `failed` where
+    /// libvips
     ///   refuses.
     public static func call(_ name: String, _ arguments: Arguments) throws(VipsError) -> Operation {
         let operation = try Operation(name)

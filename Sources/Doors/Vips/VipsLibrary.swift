@@ -5,8 +5,8 @@ public enum VipsLibrary {
     /// Starts libvips for a server; later calls do nothing. To be called before anything else here.
     ///
     /// One thread per pipeline (jobs run side by side instead), no cache of operations (jobs do not repeat), and of all
-    /// loaders only those of ``Format``: libvips marks many others as untrusted, and without the block a few bytes of junk
-    /// reach ImageMagick. See "Block untrusted loaders" in libvips' `vips_block_untrusted_set`.
+    /// loaders only those of ``Format``: libvips marks many others as untrusted, and without the block a few bytes of
+    /// junk reach ImageMagick. See "Block untrusted loaders" in libvips' `vips_block_untrusted_set`.
     public static func start() {
         _ = started
     }
@@ -27,6 +27,13 @@ public enum VipsLibrary {
     /// Bytes of pixels that libvips holds now, over all threads.
     public static var liveBytes: Int { vips_tracked_get_mem() }
 
+    /// Images, operations and other objects of libvips that are alive now, over all threads.
+    public static var liveObjects: Int {
+        var count = 0
+        vips_object_map(countObject, &count, nil)
+        return count
+    }
+
     /// Whether this build of libvips has the operation.
     public static func has(operation name: String) -> Bool {
         start()
@@ -43,6 +50,13 @@ public enum VipsLibrary {
         // What a decoder says about a damaged picture comes as an error too, where it matters: not on standard error.
         _ = g_log_set_handler("VIPS", G_LOG_LEVEL_MASK, dropLogMessage, nil)
     }()
+}
+
+private func countObject(
+    _ object: UnsafeMutableRawPointer?, _ count: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+    count?.assumingMemoryBound(to: Int.self).pointee += 1
+    return nil
 }
 
 // A plain function: a closure made in isolated code would trap when C calls it on a thread of its own.

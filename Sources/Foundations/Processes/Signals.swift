@@ -9,10 +9,13 @@ public enum Signals {
     public static func block(_ numbers: [Int32]) {
         var mask = set(of: numbers)
         pthread_sigmask(SIG_BLOCK, &mask, nil)
+        // A shell without job control starts background programs with SIGINT ignored, and ignored signals never arrive.
+        for number in numbers { signal(number, SIG_DFL) }
         signal(SIGPIPE, SIG_IGN)
     }
 
-    /// Each arrival of one of `numbers`, which have been blocked, in order. A thread waits for them until the process ends.
+    /// Each arrival of one of `numbers`, which have been blocked, in order. A thread waits for them until the process ends: ask
+    /// for one stream only.
     public static func stream(of numbers: [Int32]) -> AsyncStream<Int32> {
         AsyncStream { continuation in
             _ = WorkThread(name: "signals", stackSize: 1 << 16) {

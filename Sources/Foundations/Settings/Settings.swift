@@ -17,10 +17,10 @@ public struct Settings: Sendable {
     private let values: [String: Layers.Value]
     private let entries: [String: [String: Layers.Entry]]
 
-    /// Reads the layers, of which the later beat the earlier: the defaults of the schema, the file, the environment, the
-    /// flags.
-    /// - Throws: ``SettingsError`` for a name that is unknown, a value that is not what was expected, a setting that stands
-    ///   twice in one layer, and a file that is not plain YAML.
+    /// Reads the layers, of which the later beat the earlier: the defaults of the schema, the file, the environment,
+    /// the flags.
+    /// - Throws: ``SettingsError`` for a name that is unknown, a value that is not what was expected, a setting that
+    ///   stands twice in one layer, and a file that is not plain YAML.
     public init(
         _ schema: SettingsSchema, flags: [SettingFlag] = [], environment: [String: String] = [:],
         file: SettingsFile? = nil

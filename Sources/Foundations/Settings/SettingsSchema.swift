@@ -50,8 +50,8 @@ public struct SettingsSchema: Sendable {
         return .entry(map, name: String(name.dropFirst(map.name.count + 1)))
     }
 
-    /// What a variable stands for; underscores do not count. Throws for one that has the prefix and is unknown, and gives
-    /// nil for the others.
+    /// What a variable stands for; underscores do not count. Throws for one that has the prefix and is unknown, and
+    /// gives nil for the others.
     func target(ofVariable variable: String) throws(SettingsError) -> Target? {
         guard variable.hasPrefix(prefix), !ignored.contains(variable) else { return nil }
         let rest = variable.dropFirst(prefix.count)

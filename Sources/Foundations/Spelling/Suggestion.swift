@@ -1,7 +1,8 @@
 /// The candidate that was probably meant by a misspelt word; nil when none is near.
 ///
-/// Near is at most one change in three letters and three in all, counted as insertions, deletions, replacements and swaps of neighbours
-/// (optimal string alignment), in any case. Of several the nearest is taken, and of those the first.
+/// Near is at most one change in three letters and three in all, counted as insertions, deletions, replacements and
+/// swaps of neighbours (optimal string alignment), in any case. Of several the nearest is taken, and of those the
+/// first.
 public func suggestion(for word: String, among candidates: some Sequence<String>) -> String? {
     let letters = Array(word.lowercased())
     let limit = min(max(1, letters.count / 3), 3)

@@ -83,9 +83,11 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         if mustWake { wake() }
     }
 
-    /// Calls `call` on the loop soon; from any thread, in the order of calling. After ``stop()`` it is never called.
+    /// Calls `call` on the loop soon; from any thread, in the order of calling. Once ``stop()`` has begun it is let go uncalled.
     public func perform(_ call: @escaping @Sendable () -> Void) {
         let mustWake = inbox.withLock { inbox in
+            // Kept, it would keep what it holds, and that most often holds the loop.
+            if inbox.stopping { return false }
             inbox.calls.append(call)
             defer { inbox.awake = true }
             return !inbox.awake

@@ -2,7 +2,7 @@ import HalcyonModel
 
 /// What one rendering may cost at most. Everything is checked against headers and plans, before a pixel is decoded.
 public struct ImageLimits: Sendable, Hashable {
-    /// Pixels of the source, all frames of an animation counted.
+    /// Pixels of the source; of an animation its first frame, which alone is decoded.
     public var sourcePixels: Int
     /// Bytes of memory that decoding and the output's pixels may need together, as ``LoadPlan`` estimates them.
     public var decodedBytes: Int
@@ -20,11 +20,11 @@ public struct ImageLimits: Sendable, Hashable {
 
     /// - Throws: `tooManyPixels`.
     func admit(_ source: SourceImage) throws(Failure) {
-        let (across, down) = (source.rawSize.width, source.rawSize.height)
-        guard source.rawSize.pixels * source.frames <= sourcePixels else {
-            let frames = source.frames == 1 ? "" : " with \(source.frames) frames"
+        let size = source.rawSize
+        guard size.pixels <= sourcePixels else {
             throw Failure(
-                .tooManyPixels, "the source has \(across)×\(down) pixels\(frames); \(sourcePixels) pixels are allowed")
+                .tooManyPixels, "the source has \(size.width)×\(size.height) pixels; \(sourcePixels) pixels are allowed"
+            )
         }
     }
 

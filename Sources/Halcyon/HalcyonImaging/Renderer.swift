@@ -5,8 +5,8 @@ import Vips
 
 /// Makes an output of a source: bytes and a variant in, a file out.
 ///
-/// The steps are the whole of it, each in a file of its own: identify, check limits, plan, shrink on load, resize, colour,
-/// orientation, canvas, encode.
+/// The steps are the whole of it, each in a file of its own: identify, check limits, plan, shrink on load, resize,
+/// colour, orientation, canvas, encode.
 public struct Renderer: Sendable {
     /// What one rendering may cost.
     public var limits: ImageLimits
@@ -17,7 +17,8 @@ public struct Renderer: Sendable {
         VipsLibrary.start()
     }
 
-    /// Threads for rendering, with the stack and the clean-up that libvips wants. ``ThreadPool/shutdown()`` is the caller's.
+    /// Threads for rendering, with the stack and the clean-up that libvips wants. ``ThreadPool/shutdown()`` is the
+    /// caller's.
     public static func makePool(threads: Int) -> ThreadPool {
         ThreadPool(name: "render", threads: threads, onThreadEnd: VipsLibrary.endThread)
     }
@@ -36,7 +37,8 @@ public struct Renderer: Sendable {
 
     /// Renders on the calling thread, which it holds until it is done: never call it on a task's thread.
     ///
-    /// - Throws: ``Failure`` of code `unsupportedFormat`, `corruptImage`, `tooManyPixels` or `internal`; `CancellationError`
+    /// - Throws: ``Failure`` of code `unsupportedFormat`, `corruptImage`, `tooManyPixels` or `internal`;
+    /// `CancellationError`
     ///   when `cancellation` stopped it.
     public func render(
         _ bytes: [UInt8], _ variant: Variant, _ cancellation: Cancellation? = nil

@@ -71,8 +71,8 @@ extension SettingKind<Int> {
             expectation, scalar: { Int($0).flatMap { range.contains($0) ? $0 : nil } }, write: \.description)
     }
 
-    /// A number of bytes: `1048576`, `512MiB`, `10GB`. `Ki` to `Ti`, with or without a `B`, count by 1024; `kB` to `TB` by
-    /// 1000.
+    /// A number of bytes: `1048576`, `512MiB`, `10GB`. `Ki` to `Ti`, with or without a `B`, count by 1024; `kB` to `TB`
+    /// by 1000.
     public static func byteSize(in range: ClosedRange<Int> = 0 ... .max) -> Self {
         let limits = range == 0 ... .max ? "" : " from \(byteText(range.lowerBound)) to \(byteText(range.upperBound))"
         return SettingKind(

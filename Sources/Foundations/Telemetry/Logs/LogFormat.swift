@@ -2,8 +2,8 @@ import JSON
 
 /// How a record becomes a line.
 public enum LogFormat: Sendable {
-    /// One JSON object: `ts` (RFC 3339, UTC), `level`, `message`, then the fields. A field of one of those three names gets
-    /// an underscore behind it.
+    /// One JSON object: `ts` (RFC 3339, UTC), `level`, `message`, then the fields. A field of one of those three names
+    /// gets an underscore behind it.
     case json
     /// For people: time of day in UTC, level, message, `name=value`.
     case text(isColoured: Bool)

@@ -4,8 +4,8 @@ import Threads
 
 /// Writes log records to a descriptor, on a thread of its own.
 ///
-/// A reader that does not read never holds up who logs: records wait in a queue, and when that is full they are dropped and
-/// counted. The count is logged as soon as lines go out again.
+/// A reader that does not read never holds up who logs: records wait in a queue, and when that is full they are dropped
+/// and counted. The count is logged as soon as lines go out again.
 public final class LogWriter: LogSink {
     private struct Queue {
         var records: [LogRecord] = []

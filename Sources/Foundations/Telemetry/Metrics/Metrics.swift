@@ -2,9 +2,9 @@ import Threads
 
 /// The numbers of a process, by name and labels.
 ///
-/// Ask once for a counter, gauge or histogram and keep it: counting is then one atomic addition. The same name and labels
-/// give the same one again. A name has one kind, one help text and one set of label names; breaking that is a mistake in the
-/// code and traps, as does a name that Prometheus does not allow.
+/// Ask once for a counter, gauge or histogram and keep it: counting is then one atomic addition. The same name and
+/// labels give the same one again. A name has one kind, one help text and one set of label names; breaking that is a
+/// mistake in the code and traps, as does a name that Prometheus does not allow.
 public final class Metrics: Sendable {
     /// Names and values that tell series of one metric apart.
     public typealias Labels = KeyValuePairs<String, String>

@@ -21,8 +21,8 @@ public struct TraceContext: Hashable, Sendable {
         TraceContext(trace: trace, span: identifier(), isSampled: isSampled)
     }
 
-    /// Reads a `traceparent` header; nil when it is not one, and then a new trace begins. Versions to come are read as far
-    /// as this one knows them, as the recommendation asks.
+    /// Reads a `traceparent` header; nil when it is not one, and then a new trace begins. Versions to come are read as
+    /// far as this one knows them, as the recommendation asks.
     public init?(traceparent: String) {
         let text = Array(traceparent.utf8)
         let dash = UInt8(ascii: "-")

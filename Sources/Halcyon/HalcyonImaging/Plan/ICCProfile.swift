@@ -1,7 +1,9 @@
+import Glibc
+
 /// As much of an ICC profile (ICC.1:2022) as it takes to see whether it says sRGB.
 ///
-/// The many sRGB profiles in the wild differ in name, size and bytes, so the numbers decide: the three colorants and the
-/// tone curve.
+/// The many sRGB profiles in the wild differ in name, size and bytes, so the numbers decide: the three colorants and
+/// the tone curve.
 struct ICCProfile {
     private let bytes: [UInt8]
 
@@ -94,3 +96,6 @@ struct ICCProfile {
         number(at: place).map { Double(Int32(truncatingIfNeeded: $0)) / 65536 }
     }
 }
+
+/// `base` to the power of `exponent`, 0 for a negative base.
+private func power(_ base: Double, _ exponent: Double) -> Double { base <= 0 ? 0 : pow(base, exponent) }

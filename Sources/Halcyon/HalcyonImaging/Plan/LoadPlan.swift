@@ -2,8 +2,8 @@ import HalcyonModel
 
 /// Step 3, shrink on load: how much smaller the decoder may make the picture on its way, and what that will take.
 ///
-/// JPEG's DCT can be taken at 1/2, 1/4 or 1/8, and WebP is scaled to any size: both cost a fraction of decoding whole. The
-/// decoded part must not be smaller than the output, so that the last step is a real resize with a good kernel.
+/// JPEG's DCT can be taken at 1/2, 1/4 or 1/8, and WebP is scaled to any size: both cost a fraction of decoding whole.
+/// The decoded part must not be smaller than the output, so that the last step is a real resize with a good kernel.
 struct LoadPlan: Hashable {
     enum Reduction: Hashable {
         case none
@@ -63,7 +63,7 @@ extension LoadPlan {
         let bytesPerSample = header.sampleFormat == .uint8 ? 1 : header.sampleFormat == .uint16 ? 2 : 4
         self.init(
             format: source.format, size: source.rawSize,
-            isProgressive: header.has(field: "jpeg-multiscan") || header.has(field: "interlaced"),
+            isProgressive: header.text(of: "jpeg-multiscan") == "1" || header.text(of: "interlaced") == "1",
             samples: header.bands * bytesPerSample, part: part.size, target: target, smooth: quality != .none)
     }
 }

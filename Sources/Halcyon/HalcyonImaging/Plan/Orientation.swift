@@ -2,8 +2,8 @@ import HalcyonModel
 
 /// How the stored pixels have to be turned to stand upright: EXIF's Orientation (CIPA DC-008, 4.6.4).
 ///
-/// Geometry is about the upright image, decoders give the stored one. So rectangles are turned back, pixels are resized as
-/// they are stored, and only the small result is turned.
+/// Geometry is about the upright image, decoders give the stored one. So rectangles are turned back, pixels are resized
+/// as they are stored, and only the small result is turned.
 enum Orientation: Int, CaseIterable {
     case upright = 1
     case mirrored, turned180, flipped, transposed, turned90, transversed, turned270

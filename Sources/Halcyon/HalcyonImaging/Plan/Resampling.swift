@@ -1,9 +1,9 @@
 /// How a span of pixels along one axis becomes a given number of pixels.
 ///
 /// The span may begin and end inside pixels, when the decoder has shrunk the picture. libvips crops at whole pixels and
-/// resizes about the middle of what it gets, so the crop is chosen such that its middle is as near as can be to the span's,
-/// and the scale is the span's own: what remains is a shift of at most a quarter of a decoded pixel, plus what the
-/// decoder cut off at the picture's end.
+/// resizes about the middle of what it gets, so the crop is chosen such that its middle is as near as can be to the
+/// span's, and the scale is the span's own: what remains is a shift of at most a quarter of a decoded pixel, plus what
+/// the decoder cut off at the picture's end.
 struct Resampling: Hashable {
     /// The first pixel that is used.
     let start: Int

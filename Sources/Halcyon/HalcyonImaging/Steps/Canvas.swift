@@ -2,13 +2,8 @@ import HalcyonModel
 import Vips
 
 extension Image {
-    /// Step 6, orientation: upright, by the picture's own EXIF number.
-    func upright() throws(VipsError) -> Image {
-        guard Orientation(exif: orientation) != .upright else { return self }
-        return try Operation.call("autorot", ["in": .image(self)]).image()
-    }
-
-    /// Step 7, canvas: in its place on the output. What is left over is transparent; white where the format has no alpha.
+    /// Step 7, canvas: in its place on the output. What is left over is transparent; white where the format has no
+    /// alpha.
     func placed(_ plan: SizingPlan, keepingAlpha: Bool) throws(VipsError) -> Image {
         var image = self
         if hasAlpha, !keepingAlpha {

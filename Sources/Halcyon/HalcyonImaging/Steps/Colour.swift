@@ -1,10 +1,11 @@
 import Vips
 
 extension Image {
-    /// Step 5, colour: 8-bit sRGB, or 8-bit grey; alpha stays. It runs on the small picture, where a conversion costs little.
+    /// Step 5, colour: 8-bit sRGB, or 8-bit grey; alpha stays. It runs on the small picture, where a conversion costs
+    /// little.
     ///
-    /// An embedded profile is applied unless it says sRGB; without one, four inks take libvips' own CMYK profile. A profile
-    /// that does not fit the pixels is passed over, as browsers do.
+    /// An embedded profile is applied unless it says sRGB; without one, four inks take libvips' own CMYK profile. A
+    /// profile that does not fit the pixels is passed over, as browsers do.
     func inSRGB() throws(VipsError) -> Image {
         let profile = bytes(of: "icc-profile-data")
         if interpretation == .cmyk || profile.map({ !ICCProfile($0).isSRGB }) ?? false {

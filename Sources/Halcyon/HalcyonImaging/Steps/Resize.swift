@@ -48,8 +48,8 @@ extension Image {
 }
 
 extension LoadPlan.Reduction {
-    /// Decoded pixels per stored pixel along a side. A shrinking JPEG decoder makes a pixel of each whole 2, 4 or 8 and drops
-    /// what is left over; WebP scales the whole side.
+    /// Decoded pixels per stored pixel along a side. A shrinking JPEG decoder makes a pixel of each whole 2, 4 or 8 and
+    /// drops what is left over; WebP scales the whole side.
     fileprivate func ratio(_ decoded: Int, _ stored: Int) -> Double {
         switch self {
         case .none: 1

@@ -10,7 +10,6 @@ struct SourceImage {
     /// As stored, before auto-rotation.
     let rawSize: PixelSize
     let orientation: Orientation
-    let frames: Int
 
     /// - Throws: `unsupportedFormat` for bytes of no allowed format, `corruptImage` for a header that cannot be read.
     init(_ bytes: [UInt8]) throws(Failure) {
@@ -19,18 +18,22 @@ struct SourceImage {
             header = try file.open(Self.options)
         } catch {
             guard error.code == .unsupportedFormat else { throw Failure(.corruptImage, "the header: \(error.message)") }
+            // libvips knows a TIFF by its directory, which often stands at the end: a cut one is nothing to it.
+            if bytes.starts(with: Array("II*\0".utf8)) || bytes.starts(with: Array("MM\0*".utf8)) {
+                throw Failure(.corruptImage, "the header: the directory of the TIFF cannot be read")
+            }
             throw Failure(.unsupportedFormat, Self.impression(of: bytes))
         }
         format = ImageFormat(file.format, header)
         rawSize = PixelSize(width: header.width, height: header.height)
         orientation = Orientation(exif: header.orientation)
-        frames = header.pages
     }
 
     /// The size as one sees it.
     var size: PixelSize { orientation.upright(rawSize) }
 
-    /// Opens the pixels, from the top down. Any damage is an error: without `fail-on` libvips fills what is missing with grey.
+    /// Opens the pixels, from the top down. Any damage is an error: without `fail-on` libvips fills what is missing
+    /// with grey.
     func open(_ load: LoadPlan) throws(VipsError) -> Image {
         switch load.reduction {
         case .none: header

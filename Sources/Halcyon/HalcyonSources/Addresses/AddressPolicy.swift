@@ -19,19 +19,19 @@ public struct AddressPolicy: Sendable {
         deniedHosts = deny.filter { AddressRange($0) == nil }.map(HostPattern.init)
     }
 
-    /// Whether a host may be asked for at all, before its addresses are known. `host` is in lower case.
-    public func permits(host: String) -> Bool {
-        !deniedHosts.contains { $0.matches(host) }
-    }
+    /// Whether a host is refused by name. `host` is in lower case.
+    public func denies(host: String) -> Bool { deniedHosts.contains { $0.matches(host) } }
 
-    /// Whether `address` may be dialled for `host`.
-    public func permits(_ address: IPAddress, for host: String) -> Bool {
-        if deniedRanges.contains(where: { $0.contains(address) }) || !permits(host: host) { return false }
-        if allowedRanges.contains(where: { $0.contains(address) }) || allowedHosts.contains(where: { $0.matches(host) })
-        {
-            return true
-        }
-        return SpecialRanges.isPublic(address)
+    /// Whether a host is allowed by name, whatever its addresses. `host` is in lower case.
+    public func trusts(host: String) -> Bool { allowedHosts.contains { $0.matches(host) } }
+
+    /// Whether an address is refused whatever the host.
+    public func denies(_ address: IPAddress) -> Bool { deniedRanges.contains { $0.contains(address) } }
+
+    /// Whether an address may be dialled for a host that is not allowed by name.
+    public func permits(_ address: IPAddress) -> Bool {
+        if denies(address) { return false }
+        return allowedRanges.contains { $0.contains(address) } || SpecialRanges.isPublic(address)
     }
 }
 

@@ -1,0 +1,59 @@
+import Threads
+
+/// An HTTP client: HTTP/1.1, and HTTP/2 over TLS where the peer has it, on connections that are kept and used again.
+///
+/// One thread serves all requests, however many there are; name look-ups run beside it. ``close()`` must be called in the end.
+public final class CurlClient: Sendable {
+    private let mailbox = Mailbox<Engine.Letter>()
+    private let engine: Engine
+    private let settings: CurlSettings
+
+    /// A client, ready at once.
+    public init(_ settings: CurlSettings = CurlSettings()) {
+        self.settings = settings
+        engine = Engine(mailbox, settings)
+    }
+
+    /// Makes a request and waits for the whole response.
+    ///
+    /// Cancelling the task ends the transfer at once; a peer that is in the middle of a response sees the connection cut.
+    /// - Parameters:
+    ///   - progress: told how many bytes of the body there are, whenever some have come, on the client's thread: keep it short.
+    /// - Throws: why there is no response. A status of 400 and above is a response.
+    public nonisolated(nonsending) func perform(
+        _ request: HTTPRequest, progress: (@Sendable (_ received: Int) -> Void)? = nil
+    ) async throws(CurlError) -> HTTPResponse {
+        if Task.isCancelled { throw .cancelled }
+        try request.check()
+        let transfer = Transfer(request, allowsAddress: settings.allowsAddress, progress: progress)
+        return try await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                transfer.wait(continuation)
+                if !post(.start(transfer)) { transfer.answer(.failure(.closed)) }
+                // One posted before the start was passed over.
+                if Task.isCancelled { post(.cancel(transfer)) }
+            }
+        } onCancel: {
+            post(.cancel(transfer))
+        }.get()
+    }
+
+    /// Ends every transfer and connection; transfers under way and later ones fail with ``CurlError/Code/closed``. Returns when
+    /// the client's thread is gone. A second call does nothing.
+    public func close() async {
+        for case .start(let transfer) in mailbox.close() { transfer.answer(.failure(.closed)) }
+        await engine.stop()
+    }
+
+    /// False when the client is closed.
+    @discardableResult
+    private func post(_ letter: Engine.Letter) -> Bool {
+        switch mailbox.post(letter) {
+        case .first:
+            engine.wake()
+            return true
+        case .queued: return true
+        case .closed: return false
+        }
+    }
+}

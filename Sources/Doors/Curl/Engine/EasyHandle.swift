@@ -1,0 +1,173 @@
+import CCurl
+
+/// One easy handle of libcurl, which it owns, used for one transfer after another: making one costs more than a short transfer.
+///
+/// It belongs to the client's thread.
+final class EasyHandle {
+    let handle: OpaquePointer
+    private let errors: UnsafeMutablePointer<CChar>
+    private var headers: UnsafeMutablePointer<curl_slist>?
+
+    /// - Throws: ``CurlError/Code/other`` when there is no memory.
+    init() throws(CurlError) {
+        guard let made = curl_easy_init() else { throw CurlError(.other, "no memory for a transfer") }
+        handle = made
+        errors = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        errors.pointee = 0
+    }
+
+    deinit {
+        curl_easy_cleanup(handle)
+        curl_slist_free_all(headers)
+        errors.deallocate()
+    }
+
+    /// What went wrong, in libcurl's words, if it has any.
+    var errorText: String? { errors.pointee == 0 ? nil : String(cString: errors) }
+
+    /// Forgets all about the last transfer, except what makes the next one faster.
+    func reset() {
+        curl_easy_reset(handle)
+        curl_slist_free_all(headers)
+        headers = nil
+        errors.pointee = 0
+    }
+
+    /// Sets everything for `transfer`, which must outlive its use here.
+    /// - Throws: ``CurlError/Code/other`` when libcurl refuses an option, as a build without HTTP would.
+    func prepare(_ transfer: Transfer, _ settings: CurlSettings) throws(CurlError) {
+        let request = transfer.request
+        var options = Options(handle)
+        options.set(CURLOPT_ERRORBUFFER, UnsafeMutableRawPointer(errors))
+        options.set(CURLOPT_URL, request.url)
+        setMethod(request, &options)
+        setHeaders(request, settings, &options)
+        setLimits(request, &options)
+        setPolicy(settings, &options)
+        setCallbacks(Unmanaged.passUnretained(transfer).toOpaque(), &options)
+        guard options.firstError == CURLE_OK else {
+            throw CurlError(
+                .other, "libcurl refuses an option: \(String(cString: curl_easy_strerror(options.firstError)))")
+        }
+    }
+
+    private func setMethod(_ request: HTTPRequest, _ options: inout Options) {
+        switch request.method {
+        case .get: options.set(CURLOPT_HTTPGET, 1)
+        case .head: options.set(CURLOPT_NOBODY, 1)
+        case .post:
+            options.set(CURLOPT_POST, 1)
+            options.setOffset(CURLOPT_POSTFIELDSIZE_LARGE, request.body.count)
+        case .put:
+            options.set(CURLOPT_UPLOAD, 1)
+            options.setOffset(CURLOPT_INFILESIZE_LARGE, request.body.count)
+        }
+    }
+
+    private func setHeaders(_ request: HTTPRequest, _ settings: CurlSettings, _ options: inout Options) {
+        for field in request.headers.fields {
+            // Without a value, "Name:" would mean to leave the header out; "Name;" sends it empty.
+            headers = curl_slist_append(
+                headers, field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
+        }
+        if request.method == .post || request.method == .put {
+            // Neither a round trip for "100 Continue", nor a type that nobody has named.
+            if request.headers["Expect"] == nil { headers = curl_slist_append(headers, "Expect:") }
+            if request.headers["Content-Type"] == nil { headers = curl_slist_append(headers, "Content-Type:") }
+        }
+        options.set(CURLOPT_HTTPHEADER, headers)
+        if let userAgent = settings.userAgent { options.set(CURLOPT_USERAGENT, userAgent) }
+        // Empty for everything that this libcurl can undo.
+        if request.acceptsCompression { options.set(CURLOPT_ACCEPT_ENCODING, "") }
+    }
+
+    private func setLimits(_ request: HTTPRequest, _ options: inout Options) {
+        options.set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.wholeMilliseconds)
+        options.set(CURLOPT_TIMEOUT_MS, request.timeout.wholeMilliseconds)
+        if let stall = request.stall {
+            options.set(CURLOPT_LOW_SPEED_LIMIT, stall.bytesPerSecond)
+            options.set(CURLOPT_LOW_SPEED_TIME, (stall.duration.wholeMilliseconds + 999) / 1000)
+        }
+        options.set(CURLOPT_FOLLOWLOCATION, request.maxRedirects > 0 ? 1 : 0)
+        options.set(CURLOPT_MAXREDIRS, request.maxRedirects)
+        options.set(CURLOPT_BUFFERSIZE, 1 << 16)
+    }
+
+    private func setPolicy(_ settings: CurlSettings, _ options: inout Options) {
+        options.set(CURLOPT_PROTOCOLS_STR, "http,https")
+        options.set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
+        options.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+        // Set and empty: proxies of the environment are not looked at.
+        options.set(CURLOPT_PROXY, "")
+        options.set(CURLOPT_NOSIGNAL, 1)
+        // A look-up that hangs is left to end by itself: waiting for its thread would hold up every transfer.
+        options.set(CURLOPT_QUICK_EXIT, 1)
+        if let authorities = settings.authorities {
+            options.set(CURLOPT_CAINFO, authorities)
+            options.set(CURLOPT_CAPATH, nil as String?)
+        }
+    }
+
+    private func setCallbacks(_ transfer: UnsafeMutableRawPointer, _ options: inout Options) {
+        options.set(CURLOPT_PRIVATE, transfer)
+        for option in [
+            CURLOPT_WRITEDATA, CURLOPT_HEADERDATA, CURLOPT_READDATA, CURLOPT_SEEKDATA, CURLOPT_XFERINFODATA,
+            CURLOPT_OPENSOCKETDATA, CURLOPT_PREREQDATA,
+        ] { options.set(option, transfer) }
+        options.note(ccurl_set_on_body(handle, onBody))
+        options.note(ccurl_set_on_header(handle, onHeader))
+        options.note(ccurl_set_on_upload(handle, onUpload))
+        options.note(ccurl_set_on_rewind(handle, onRewind))
+        options.note(ccurl_set_on_progress(handle, onProgress))
+        options.note(ccurl_set_on_dial(handle, onDial))
+        options.note(ccurl_set_on_connected(handle, onConnected))
+        options.set(CURLOPT_NOPROGRESS, 0)
+    }
+
+    // MARK: After a transfer
+
+    func long(_ info: CURLINFO) -> Int? {
+        var value = 0
+        return ccurl_get_long(handle, info, &value) == CURLE_OK ? value : nil
+    }
+
+    /// Nil when libcurl does not know, for which it says -1.
+    func offset(_ info: CURLINFO) -> Int? {
+        var value: curl_off_t = 0
+        return ccurl_get_offset(handle, info, &value) == CURLE_OK && value >= 0 ? Int(value) : nil
+    }
+
+    func string(_ info: CURLINFO) -> String? {
+        var value: UnsafePointer<CChar>?
+        guard ccurl_get_string(handle, info, &value) == CURLE_OK, let value else { return nil }
+        return String(cString: value)
+    }
+}
+
+/// Sets options and remembers the first that was refused.
+private struct Options {
+    private let handle: OpaquePointer
+    private(set) var firstError = CURLE_OK
+
+    init(_ handle: OpaquePointer) { self.handle = handle }
+
+    mutating func note(_ result: CURLcode) { if firstError == CURLE_OK { firstError = result } }
+    mutating func set(_ option: CURLoption, _ value: Int) { note(ccurl_set_long(handle, option, value)) }
+    mutating func set(_ option: CURLoption, _ value: String?) { note(ccurl_set_string(handle, option, value)) }
+    mutating func set(_ option: CURLoption, _ value: UnsafeMutableRawPointer) {
+        note(ccurl_set_pointer(handle, option, value))
+    }
+    mutating func set(_ option: CURLoption, _ value: UnsafeMutablePointer<curl_slist>?) {
+        note(ccurl_set_list(handle, option, value))
+    }
+    mutating func setOffset(_ option: CURLoption, _ value: Int) {
+        note(ccurl_set_offset(handle, option, curl_off_t(value)))
+    }
+}
+
+extension Duration {
+    /// Rounded up, at least 1, for to libcurl 0 means no limit or its own, and at most 23 days, for it takes no more than an int.
+    fileprivate var wholeMilliseconds: Int {
+        Int(max(1, min((self / .milliseconds(1)).rounded(.up), 2_000_000_000)))
+    }
+}

@@ -1,0 +1,198 @@
+import CCurl
+import Glibc
+
+/// A request from the caller to its response.
+///
+/// `@unchecked Sendable`: the caller makes it and hands it in; from then on it is touched on the client's thread alone, so a
+/// cancellation is a letter to that thread and needs no lock. Before it has come there, a cancellation touches nothing but
+/// ``isHandedIn``, which only that thread sets.
+final class Transfer: @unchecked Sendable {
+    typealias Continuation = CheckedContinuation<Result<HTTPResponse, CurlError>, Never>
+
+    /// Told how many bytes of the body there are.
+    typealias Progress = @Sendable (Int) -> Void
+
+    let request: HTTPRequest
+    /// Whether the client's thread has it.
+    var isHandedIn = false
+    /// The transfer's handle while it runs.
+    var easy: EasyHandle?
+
+    private let allowsAddress: @Sendable (SocketAddress) -> Bool
+    private let progress: Progress?
+    private var caller: Continuation?
+
+    private var head = ResponseHead()
+    private var body: [UInt8] = []
+    private var uploaded = 0
+    private var isConnecting = true
+    private var refused: SocketAddress?
+    /// Why a callback stopped the transfer: libcurl only knows that one did.
+    private var failure: CurlError?
+
+    init(
+        _ request: HTTPRequest, allowsAddress: @escaping @Sendable (SocketAddress) -> Bool, progress: Progress?
+    ) {
+        self.request = request
+        self.allowsAddress = allowsAddress
+        self.progress = progress
+    }
+
+    /// The caller waits from now on.
+    func wait(_ continuation: Continuation) { caller = continuation }
+
+    /// Answers the caller, unless that has been done.
+    func answer(_ result: Result<HTTPResponse, CurlError>) {
+        caller?.resume(returning: result)
+        caller = nil
+    }
+
+    // MARK: Called by libcurl
+
+    /// Takes a line of a head. False stops the transfer.
+    func received(headLine: UnsafeRawBufferPointer) -> Bool {
+        switch head.take(Array(headLine)) {
+        case .tooMuch:
+            failure = CurlError(.protocolError, "the headers are larger than \(ResponseHead.limit) bytes")
+            return false
+        case .end:
+            // The next thing is another connection.
+            if head.isRedirect { isConnecting = true }
+            return true
+        case .status, .field, .trailer: return true
+        }
+    }
+
+    /// Takes a part of the body, decompressed. False stops the transfer.
+    func received(bodyPart: UnsafeRawBufferPointer) -> Bool {
+        if body.isEmpty && !makeRoom() { return false }
+        guard body.count + bodyPart.count <= request.maxBytes else { return stopAsTooLarge() }
+        body.append(contentsOf: bodyPart)
+        progress?(body.count)
+        return true
+    }
+
+    /// What has come so far as it was sent, also of responses that are thrown away on a redirect. False stops the transfer.
+    func received(rawBytes: Int) -> Bool {
+        // Compression makes incompressible bytes a little larger.
+        rawBytes <= request.maxBytes + request.maxBytes / 100 + 1024 ? true : stopAsTooLarge()
+    }
+
+    /// Puts the next part of the request's body into `buffer`, and says how many bytes it is.
+    func upload(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let part = request.body[uploaded...].prefix(buffer.count)
+        part.withUnsafeBytes { buffer.copyMemory(from: $0) }
+        uploaded += part.count
+        return part.count
+    }
+
+    /// The body is sent again from `offset` on. False when there is no such place.
+    func rewind(to offset: Int) -> Bool {
+        guard (0...request.body.count).contains(offset) else { return false }
+        uploaded = offset
+        return true
+    }
+
+    /// Whether `address` may be dialled.
+    func mayDial(_ address: SocketAddress) -> Bool {
+        isConnecting = true
+        if allowsAddress(address) { return true }
+        refused = address
+        return false
+    }
+
+    /// A connection is there and the request is about to be sent.
+    func connected() {
+        isConnecting = false
+        refused = nil
+    }
+
+    private func stopAsTooLarge() -> Bool {
+        failure = CurlError(.tooLarge, "the body is larger than \(request.maxBytes) bytes")
+        return false
+    }
+
+    /// Looks at Content-Length before the first byte: refuses what is too large at once, and reserves memory, not trusting it
+    /// with much: a lie must stay cheap.
+    private func makeRoom() -> Bool {
+        guard head.headers["Content-Encoding"] == nil, let length = easy?.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
+        else {
+            return true
+        }
+        if length > request.maxBytes { return stopAsTooLarge() }
+        body.reserveCapacity(max(0, min(length, 1 << 22)))
+        return true
+    }
+
+    // MARK: The end
+
+    /// Answers the caller with what became of the transfer.
+    func finish(_ result: CURLcode, _ easy: EasyHandle) {
+        if result == CURLE_OK {
+            answer(.success(response(easy)))
+        } else {
+            answer(.failure(failure ?? CurlError(code(of: result, easy), message(for: result, easy))))
+        }
+        body = []
+    }
+
+    private func response(_ easy: EasyHandle) -> HTTPResponse {
+        func time(_ info: CURLINFO) -> Duration { .microseconds(easy.offset(info) ?? 0) }
+        return HTTPResponse(
+            status: head.status, headers: head.headers, body: body,
+            effectiveURL: easy.string(CURLINFO_EFFECTIVE_URL) ?? request.url,
+            redirectURL: easy.string(CURLINFO_REDIRECT_URL),
+            remoteAddress: easy.string(CURLINFO_PRIMARY_IP).flatMap {
+                SocketAddress($0, port: UInt16(clamping: easy.long(CURLINFO_PRIMARY_PORT) ?? 0))
+            },
+            timings: HTTPResponse.Timings(
+                nameLookup: time(CURLINFO_NAMELOOKUP_TIME_T), connect: time(CURLINFO_CONNECT_TIME_T),
+                tls: time(CURLINFO_APPCONNECT_TIME_T), firstByte: time(CURLINFO_STARTTRANSFER_TIME_T),
+                total: time(CURLINFO_TOTAL_TIME_T)))
+    }
+
+    private func message(for result: CURLcode, _ easy: EasyHandle) -> String {
+        if result == CURLE_COULDNT_CONNECT, let refused { return "the address \(refused.host) is not allowed" }
+        return easy.errorText ?? String(cString: curl_easy_strerror(result))
+    }
+
+    private func code(of result: CURLcode, _ easy: EasyHandle) -> CurlError.Code {
+        switch result {
+        case CURLE_COULDNT_CONNECT: refused == nil ? .cannotConnect : .refusedAddress
+        case CURLE_OPERATION_TIMEDOUT: .timeout(limit(easy))
+        // After a connection was made, it is the answer that was not HTTP/1 (libcurl takes it for HTTP/0.9).
+        case CURLE_UNSUPPORTED_PROTOCOL where !isConnecting: .protocolError
+        default: CurlError.Code(result)
+        }
+    }
+
+    /// Which limit has passed: libcurl has one code for all of them, and its text is for people.
+    private func limit(_ easy: EasyHandle) -> CurlError.Limit {
+        let elapsed = Duration.microseconds(easy.offset(CURLINFO_TOTAL_TIME_T) ?? 0)
+        if elapsed >= request.timeout { return .transfer }
+        return isConnecting ? .connect : .stall
+    }
+}
+
+extension CurlError.Code {
+    /// The kind of failure that libcurl reports, where the code alone says it (libcurl-errors(3)).
+    init(_ result: CURLcode) {
+        self =
+            switch result {
+            case CURLE_URL_MALFORMAT: .badURL
+            case CURLE_UNSUPPORTED_PROTOCOL: .unsupportedScheme
+            case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .nameNotResolved
+            case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ENGINE_NOTFOUND,
+                CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED,
+                CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_SHUTDOWN_FAILED, CURLE_SSL_CRL_BADFILE,
+                CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS,
+                CURLE_SSL_CLIENTCERT:
+                .tls
+            case CURLE_TOO_MANY_REDIRECTS: .tooManyRedirects
+            case CURLE_FILESIZE_EXCEEDED: .tooLarge
+            case CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR: .interrupted
+            case CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP2, CURLE_HTTP2_STREAM: .protocolError
+            default: .other
+            }
+    }
+}

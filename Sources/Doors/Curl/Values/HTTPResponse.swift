@@ -1,0 +1,31 @@
+/// A response: the last one, where there were redirects.
+public struct HTTPResponse: Hashable, Sendable {
+    /// The status code. Codes of 400 and above are responses too, not errors.
+    public var status: Int
+    /// Its header fields, without trailers.
+    public var headers: HTTPHeaders
+    /// Its body, decompressed.
+    public var body: [UInt8]
+    /// The URL it came from in the end.
+    public var effectiveURL: String
+    /// Where it redirects to, as an absolute URL, when it is a redirect that was not followed.
+    public var redirectURL: String?
+    /// Who sent it; nil where libcurl does not know.
+    public var remoteAddress: SocketAddress?
+    /// What took how long.
+    public var timings: Timings
+
+    /// When what was done, counted from the start of the transfer. With redirects the steps of all requests add up.
+    public struct Timings: Hashable, Sendable {
+        /// The name was looked up.
+        public var nameLookup: Duration
+        /// The connection was there.
+        public var connect: Duration
+        /// TLS was agreed upon; zero without TLS or on a connection used again.
+        public var tls: Duration
+        /// The first byte of the response came.
+        public var firstByte: Duration
+        /// All of it had come.
+        public var total: Duration
+    }
+}

@@ -1,0 +1,134 @@
+import CRdKafka
+import Threads
+
+/// Owns an `rd_kafka_t`.
+///
+/// `@unchecked Sendable`: librdkafka's handles may be used from any thread (its INTRODUCTION.md, "Threads and callbacks");
+/// `destroyed` is a lock.
+final class Client: @unchecked Sendable {
+    let pointer: OpaquePointer
+    private let sink: EventSink
+    private let destroyed = Lock(false)
+
+    /// - Parameters:
+    ///   - properties: librdkafka's, by name.
+    ///   - enforced: what this module needs to be so; it beats `properties`.
+    ///   - eventMask: RD_KAFKA_EVENT bits to be had from the queues.
+    /// - Throws: ``KafkaError`` that names the property that was refused.
+    init(
+        _ type: rd_kafka_type_t, properties: [String: String], enforced: [String: String] = [:], eventMask: Int32 = 0,
+        events: ClientEvents
+    ) throws(KafkaError) {
+        let configuration = rd_kafka_conf_new()!
+        var owned = true
+        defer { if owned { rd_kafka_conf_destroy(configuration) } }
+        let properties = Self.defaults.merging(properties) { $1 }.merging(enforced) { $1 }
+        for (name, value) in properties.sorted(by: { $0.key < $1.key }) {
+            try Self.set(name, value, in: configuration)
+        }
+        let sink = EventSink(events)
+        rd_kafka_conf_set_opaque(configuration, Unmanaged.passUnretained(sink).toOpaque())
+        rd_kafka_conf_set_log_cb(configuration, forwardLog)
+        rd_kafka_conf_set_events(configuration, eventMask)
+        var reason = [CChar](repeating: 0, count: 512)
+        guard let pointer = rd_kafka_new(type, configuration, &reason, reason.count) else {
+            throw KafkaError(rd_kafka_last_error(), text(reason))
+        }
+        owned = false
+        self.pointer = pointer
+        self.sink = sink
+    }
+
+    /// What a server wants and librdkafka's defaults do not give, where the caller says nothing.
+    private static let defaults = [
+        // The default of 10 s lets a restarted broker wait that long for its clients.
+        "reconnect.backoff.max.ms": "1000"
+    ]
+
+    private static func set(_ name: String, _ value: String, in configuration: OpaquePointer) throws(KafkaError) {
+        var reason = [CChar](repeating: 0, count: 512)
+        if rd_kafka_conf_set(configuration, name, value, &reason, reason.count) != RD_KAFKA_CONF_OK {
+            throw KafkaError(RD_KAFKA_RESP_ERR__INVALID_ARG, "property \(name): \(text(reason))")
+        }
+    }
+
+    /// Ends librdkafka's threads and frees the handle. Queues, topics and messages taken from it must have been given back. It
+    /// blocks: never call it on a task's thread.
+    func destroy() {
+        let first = destroyed.withLock { destroyed in
+            defer { destroyed = true }
+            return !destroyed
+        }
+        if first { rd_kafka_destroy(pointer) }
+    }
+
+    deinit {
+        // Nobody closed it. The sink is kept until librdkafka's threads, which log to it, are gone.
+        let (pointer, sink, destroyed) = (SendablePointer(pointer), sink, destroyed.withLock { $0 })
+        if !destroyed {
+            _ = WorkThread(name: "kafka-destroy") {
+                rd_kafka_destroy(pointer.value)
+                withExtendedLifetime(sink) {}
+            }
+        }
+    }
+
+    // MARK: For the thread that serves the handle's events
+
+    /// Takes an error event that is about connections or is mended by librdkafka; gives back any other.
+    func absorb(error event: OpaquePointer) -> KafkaError? {
+        let code = rd_kafka_event_error(event)
+        let message = String(cString: rd_kafka_event_error_string(event))
+        if rd_kafka_event_error_is_fatal(event) != 0 {
+            return KafkaError(code: KafkaError.Code(code), message: message, isFatal: true)
+        }
+        switch code {
+        case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN: sink.watch.withLock { $0.allBrokersDown() }
+        case RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__RESOLVE, RD_KAFKA_RESP_ERR__TIMED_OUT: break
+        default: return KafkaError(code, message)
+        }
+        sink.events.log(.warning, KafkaError.Code(code).name, message)
+        return nil
+    }
+
+    /// Writes an error to the client's log.
+    func log(_ error: KafkaError) { sink.events.log(.error, error.name, error.message) }
+
+    /// To be called about once a second: asks a broker for a sign of life when all seemed down, and tells what came of it.
+    /// Blocks for at most half a second, and only then.
+    func watchConnection() {
+        guard let limit = sink.watch.withLock({ $0.probe }) else { return }
+        var metadata: UnsafePointer<rd_kafka_metadata>?
+        let answered = rd_kafka_metadata(pointer, 0, nil, &metadata, limit) == RD_KAFKA_RESP_ERR_NO_ERROR
+        if let metadata { rd_kafka_metadata_destroy(metadata) }
+        if let news = sink.watch.withLock({ $0.probed(answered: answered) }) { sink.events.connection(news) }
+    }
+}
+
+/// What the log callback is given.
+private final class EventSink: Sendable {
+    let events: ClientEvents
+    let watch = Lock(ConnectionWatch())
+
+    init(_ events: ClientEvents) { self.events = events }
+}
+
+/// A pointer on its way to the one thread that uses it from then on.
+struct SendablePointer: @unchecked Sendable {
+    let value: OpaquePointer
+    init(_ value: OpaquePointer) { self.value = value }
+}
+
+// A plain function: librdkafka calls it on threads of its own.
+private func forwardLog(
+    _ handle: OpaquePointer?, _ level: Int32, _ facility: UnsafePointer<CChar>?, _ message: UnsafePointer<CChar>?
+) {
+    guard let handle, let facility, let message, let opaque = rd_kafka_opaque(handle) else { return }
+    let sink = Unmanaged<EventSink>.fromOpaque(opaque).takeUnretainedValue()
+    sink.events.log(LogLevel(rawValue: level) ?? .debug, String(cString: facility), String(cString: message))
+}
+
+/// The text in a buffer that C filled up to a zero.
+func text(_ buffer: [CChar]) -> String {
+    String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+}

@@ -1,0 +1,127 @@
+/// One partition of a topic.
+public struct TopicPartition: Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// The topic's name.
+    public var topic: String
+    /// The partition's number, from 0.
+    public var partition: Int32
+
+    /// A partition by topic and number.
+    public init(_ topic: String, _ partition: Int32) {
+        self.topic = topic
+        self.partition = partition
+    }
+
+    /// By topic, then by number.
+    public static func < (one: TopicPartition, other: TopicPartition) -> Bool {
+        (one.topic, one.partition) < (other.topic, other.partition)
+    }
+
+    /// `topic[partition]`
+    public var description: String { "\(topic)[\(partition)]" }
+}
+
+/// A header of a record. Names may repeat.
+public struct RecordHeader: Hashable, Sendable {
+    /// Its name.
+    public var name: String
+    /// Its value; nil is a value too.
+    public var value: [UInt8]?
+
+    /// A header with bytes.
+    public init(_ name: String, _ value: [UInt8]?) {
+        self.name = name
+        self.value = value
+    }
+
+    /// A header with text, as UTF-8.
+    public init(_ name: String, _ value: String) {
+        self.init(name, Array(value.utf8))
+    }
+}
+
+/// What a producer is given to send.
+public struct ProducerRecord: Hashable, Sendable {
+    /// The topic it goes to.
+    public var topic: String
+    /// The partition; nil lets librdkafka's partitioner choose by the key (property `partitioner`).
+    public var partition: Int32?
+    /// What it is about; nil for nothing.
+    public var key: [UInt8]?
+    /// The message; nil is a tombstone.
+    public var value: [UInt8]?
+    /// In their order.
+    public var headers: [RecordHeader]
+    /// Milliseconds since 1970; nil for now.
+    public var timestamp: Int64?
+
+    /// A record; only topic and value are needed.
+    public init(
+        topic: String, partition: Int32? = nil, key: [UInt8]? = nil, value: [UInt8]?, headers: [RecordHeader] = [],
+        timestamp: Int64? = nil
+    ) {
+        self.topic = topic
+        self.partition = partition
+        self.key = key
+        self.value = value
+        self.headers = headers
+        self.timestamp = timestamp
+    }
+}
+
+/// Where a record came to lie.
+public struct Delivery: Hashable, Sendable {
+    /// The partition.
+    public let partition: Int32
+    /// The offset there; -1 when `acks` is 0, for then no broker says.
+    public let offset: Int64
+}
+
+/// What a consumer got.
+public struct ConsumedRecord: Hashable, Sendable {
+    /// The topic it came from.
+    public var topic: String
+    /// The partition it came from.
+    public var partition: Int32
+    /// Its offset there.
+    public var offset: Int64
+    /// Milliseconds since 1970, by its producer or its broker as the topic is configured; -1 when there is none.
+    public var timestamp: Int64
+    /// What it is about; nil for nothing.
+    public var key: [UInt8]?
+    /// The message; nil is a tombstone.
+    public var value: [UInt8]?
+    /// In their order.
+    public var headers: [RecordHeader]
+
+    /// A record as if it had come from a broker, for tests and stand-ins.
+    public init(
+        topic: String, partition: Int32, offset: Int64, timestamp: Int64 = -1, key: [UInt8]? = nil, value: [UInt8]?,
+        headers: [RecordHeader] = []
+    ) {
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.timestamp = timestamp
+        self.key = key
+        self.value = value
+        self.headers = headers
+    }
+
+    /// Where it came from.
+    public var topicPartition: TopicPartition { TopicPartition(topic, partition) }
+}
+
+/// How far a group has come in a partition.
+public struct GroupOffset: Hashable, Sendable {
+    /// The next offset to read.
+    public var offset: Int64
+    /// A note kept with it, ASCII only: librdkafka 2.0.2 garbles what follows a zero byte (its issue 4649). The broker's limit is
+    /// `offset.metadata.max.bytes`, 4096 unless changed.
+    public var metadata: String
+
+    /// An offset, with or without a note.
+    public init(_ offset: Int64, metadata: String = "") {
+        self.offset = offset
+        self.metadata = metadata
+    }
+}

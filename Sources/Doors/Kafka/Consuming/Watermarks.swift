@@ -1,0 +1,76 @@
+import CRdKafka
+import Threads
+
+/// A point in time that several blocking calls share.
+struct Deadline: Sendable {
+    private let end: ContinuousClock.Instant
+
+    init(_ limit: Duration) { end = .now + limit }
+
+    /// Milliseconds left, at least one.
+    var left: Int32 { max(1, (end - .now).milliseconds) }
+}
+
+extension Client {
+    // All of this blocks: it belongs into `blocking`.
+
+    /// The partitions of a topic.
+    func partitions(of topic: String, _ deadline: Deadline) throws(KafkaError) -> [Int32] {
+        guard let handle = rd_kafka_topic_new(pointer, topic, nil) else { throw KafkaError(rd_kafka_last_error()) }
+        defer { rd_kafka_topic_destroy(handle) }
+        var metadata: UnsafePointer<rd_kafka_metadata>?
+        let code = rd_kafka_metadata(pointer, 0, handle, &metadata, deadline.left)
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let metadata else { throw KafkaError(code) }
+        defer { rd_kafka_metadata_destroy(metadata) }
+        let found = metadata.pointee.topics[0]
+        guard found.err == RD_KAFKA_RESP_ERR_NO_ERROR, found.partition_cnt > 0 else {
+            let code = found.err == RD_KAFKA_RESP_ERR_NO_ERROR ? RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART : found.err
+            throw KafkaError(code, "topic \(topic): \(String(cString: rd_kafka_err2str(code)))")
+        }
+        return (0..<Int(found.partition_cnt)).map { found.partitions[$0].id }
+    }
+
+    /// The oldest offset and one past the newest, by partition.
+    func watermarks(of topic: String, _ deadline: Deadline) throws(KafkaError) -> [Int32: Range<Int64>] {
+        var watermarks: [Int32: Range<Int64>] = [:]
+        for partition in try partitions(of: topic, deadline) {
+            watermarks[partition] = try self.watermarks(of: TopicPartition(topic, partition), deadline)
+        }
+        return watermarks
+    }
+
+    /// The oldest offset and one past the newest.
+    func watermarks(of partition: TopicPartition, _ deadline: Deadline) throws(KafkaError) -> Range<Int64> {
+        var low: Int64 = 0
+        var high: Int64 = 0
+        let code = rd_kafka_query_watermark_offsets(
+            pointer, partition.topic, partition.partition, &low, &high, deadline.left)
+        if code != RD_KAFKA_RESP_ERR_NO_ERROR {
+            throw KafkaError(code, "\(partition): \(String(cString: rd_kafka_err2str(code)))")
+        }
+        return low..<max(low, high)
+    }
+
+    /// Where to begin, as offsets.
+    func offsets(
+        of topic: String, for start: TopicReader.Start, _ watermarks: [Int32: Range<Int64>], _ deadline: Deadline
+    ) throws(KafkaError) -> [Int32: Int64] {
+        switch start {
+        case .beginning: return watermarks.mapValues(\.lowerBound)
+        case .end: return watermarks.mapValues(\.upperBound)
+        case .offsets(let offsets):
+            return watermarks.mapValues(\.upperBound).merging(offsets.filter { watermarks[$0.key] != nil }) { $1 }
+        case .timestamp(let time):
+            let list = PartitionList(
+                Dictionary(uniqueKeysWithValues: watermarks.keys.map { (TopicPartition(topic, $0), GroupOffset(time)) })
+            )
+            let code = rd_kafka_offsets_for_times(pointer, list.pointer, deadline.left)
+            if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(code) }
+            let view = PartitionListView(list.pointer)!
+            if let error = view.firstError { throw error }
+            // Where no record is new enough the answer is "end". The end that was seen before asking misses nothing.
+            let found = view.groupOffsets.map { ($0.key.partition, $0.value.offset) }
+            return watermarks.mapValues(\.upperBound).merging(found) { $1 }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+import CRdKafka
+import Threads
+
+/// Sends records.
+///
+/// Concurrent ``send(_:)`` calls batch by themselves: librdkafka gathers what is handed in within `linger.ms` (5) into one
+/// request per broker. Set `enable.idempotence=true` to have no record twice and the order of each partition kept over retries.
+///
+/// ``close(flushingFor:)`` must be called before the last reference goes.
+public final class Producer: Sendable {
+    let client: Client
+    private let admission = Lock(Admission())
+    private let topics: TopicHandles
+    private let poller = Lock<WorkThread?>(nil)
+
+    /// - Parameters:
+    ///   - properties: librdkafka's (https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md).
+    ///   - events: told of logs and of lost and restored connections.
+    /// - Throws: ``KafkaError`` that names the property that was refused.
+    public init(properties: [String: String], events: ClientEvents = ClientEvents()) throws(KafkaError) {
+        client = try Client(
+            RD_KAFKA_PRODUCER, properties: properties, eventMask: RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR,
+            events: events)
+        topics = TopicHandles(client)
+        let thread = WorkThread(name: "kafka-producer") { self.poll() }
+        poller.withLock { $0 = thread }
+    }
+
+    /// Sends a record and waits until the brokers have it (as many as `acks` says).
+    ///
+    /// When librdkafka's queue is full (`queue.buffering.max.messages`, `queue.buffering.max.kbytes`) it waits for room.
+    /// Cancelling the task changes nothing: what was handed in cannot be taken back.
+    /// - Throws: ``KafkaError``: ``KafkaError/Code/messageTimedOut`` when no broker took it within `message.timeout.ms`,
+    ///   ``KafkaError/Code/messageTooLarge``, ``KafkaError/Code/closed``, …
+    @discardableResult
+    public func send(_ record: ProducerRecord) async throws(KafkaError) -> Delivery {
+        while true {
+            guard admission.withLock({ $0.admit() }) else { throw Self.closed }
+            switch await hand(over: record) {
+            case .delivered(let delivery): return delivery
+            case .failed(let error): throw error
+            case .full: await room()
+            }
+        }
+    }
+
+    /// Waits until everything handed in so far is delivered or has failed.
+    /// - Throws: ``KafkaError/Code/timedOut`` when that takes longer than `limit`.
+    public func flush(within limit: Duration) async throws(KafkaError) {
+        let code = await blocking { [client] in rd_kafka_flush(client.pointer, limit.milliseconds) }
+        if code != RD_KAFKA_RESP_ERR_NO_ERROR {
+            throw KafkaError(code, "not everything was delivered within \(limit)")
+        }
+    }
+
+    /// Gives what is on its way `limit` to be delivered, fails the rest (``KafkaError/Code/purgedFromQueue``,
+    /// ``KafkaError/Code/purgedInFlight``), resumes every sender and ends. A second call returns at once.
+    public func close(flushingFor limit: Duration = .seconds(5)) async {
+        guard let poller = poller.withLock({ $0.take() }) else { return }
+        await blocking { [self] in
+            for waiter in admission.withLock({ $0.stopAdmitting() }) { waiter.resume() }
+            rd_kafka_flush(client.pointer, limit.milliseconds)
+            admission.withLock { $0.giveUp() }
+            poller.join()
+            topics.destroy()
+            client.destroy()
+        }
+    }
+
+    private static let closed = KafkaError(code: .closed, message: "the producer is closed")
+
+    // MARK: Sending
+
+    private enum Attempt: Sendable {
+        case delivered(Delivery)
+        case failed(KafkaError)
+        case full
+    }
+
+    /// A send that librdkafka has: it travels as the message's opaque pointer and comes back once, with the delivery report.
+    private final class Pending: Sendable {
+        let continuation: CheckedContinuation<Attempt, Never>
+        init(_ continuation: CheckedContinuation<Attempt, Never>) { self.continuation = continuation }
+    }
+
+    private func hand(over record: ProducerRecord) async -> Attempt {
+        await withCheckedContinuation { continuation in
+            let pending = Unmanaged.passRetained(Pending(continuation))
+            guard let error = produce(record, opaque: pending.toOpaque()) else { return }
+            // Refused: there will be no delivery report.
+            pending.release()
+            let isFull = error.code == KafkaError.Code(RD_KAFKA_RESP_ERR__QUEUE_FULL)
+            admission.withLock { $0.withdraw() }
+            continuation.resume(returning: isFull ? .full : .failed(error))
+        }
+    }
+
+    private func produce(_ record: ProducerRecord, opaque: UnsafeMutableRawPointer) -> KafkaError? {
+        guard let topic = topics.handle(of: record.topic) else {
+            return KafkaError(
+                rd_kafka_last_error(),
+                "topic \(record.topic): \(String(cString: rd_kafka_err2str(rd_kafka_last_error())))")
+        }
+        let headers = record.headers.isEmpty ? nil : headers(record.headers)
+        let error = withUnsafeTemporaryAllocation(of: rd_kafka_vu_t.self, capacity: 8) { arguments in
+            record.key.withBytes { key in
+                record.value.withBytes { value in
+                    var count = 0
+                    func add(_ type: rd_kafka_vtype_t, _ fill: (inout rd_kafka_vu_t) -> Void) {
+                        var argument = rd_kafka_vu_t()
+                        argument.vtype = type
+                        fill(&argument)
+                        arguments.initializeElement(at: count, to: argument)
+                        count += 1
+                    }
+                    add(RD_KAFKA_VTYPE_RKT) { $0.u.rkt = topic }
+                    add(RD_KAFKA_VTYPE_MSGFLAGS) { $0.u.i = RD_KAFKA_MSG_F_COPY }
+                    add(RD_KAFKA_VTYPE_OPAQUE) { $0.u.ptr = opaque }
+                    if let partition = record.partition { add(RD_KAFKA_VTYPE_PARTITION) { $0.u.i32 = partition } }
+                    if let timestamp = record.timestamp { add(RD_KAFKA_VTYPE_TIMESTAMP) { $0.u.i64 = timestamp } }
+                    if let key { add(RD_KAFKA_VTYPE_KEY) { $0.u.mem = .init(ptr: key.pointer, size: key.count) } }
+                    if let value {
+                        add(RD_KAFKA_VTYPE_VALUE) { $0.u.mem = .init(ptr: value.pointer, size: value.count) }
+                    }
+                    if let headers { add(RD_KAFKA_VTYPE_HEADERS) { $0.u.headers = headers } }
+                    return rd_kafka_produceva(client.pointer, arguments.baseAddress, count)
+                }
+            }
+        }
+        guard let error else { return nil }
+        if let headers { rd_kafka_headers_destroy(headers) }  // librdkafka takes them only when it takes the message
+        return KafkaError(consuming: error)
+    }
+
+    private func headers(_ headers: [RecordHeader]) -> OpaquePointer {
+        let list = rd_kafka_headers_new(headers.count)!
+        for header in headers {
+            header.value.withBytes { value in
+                _ = rd_kafka_header_add(list, header.name, -1, value?.pointer, value?.count ?? 0)
+            }
+        }
+        return list
+    }
+
+    private func room() async {
+        await withCheckedContinuation { continuation in
+            if !admission.withLock({ $0.wait(continuation) }) { continuation.resume() }
+        }
+    }
+
+    // MARK: The polling thread
+
+    private func poll() {
+        let queue = rd_kafka_queue_get_main(client.pointer)
+        defer { rd_kafka_queue_destroy(queue) }
+        var nextLook = ContinuousClock.now
+        while true {
+            if let event = rd_kafka_queue_poll(queue, 200) { serve(event) }
+            let (hasEnded, isGivingUp) = admission.withLock { ($0.hasEnded, $0.isGivingUp) }
+            if hasEnded { return }
+            // Again and again, for a send may have been on its way in when the producer was closed.
+            if isGivingUp { rd_kafka_purge(client.pointer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT) }
+            if case let now = ContinuousClock.now, now >= nextLook {
+                client.watchConnection()
+                nextLook = now + .seconds(1)
+            }
+        }
+    }
+
+    private func serve(_ event: OpaquePointer) {
+        defer { rd_kafka_event_destroy(event) }
+        switch rd_kafka_event_type(event) {
+        case RD_KAFKA_EVENT_DR: report(event)
+        case RD_KAFKA_EVENT_ERROR: if let error = client.absorb(error: event) { client.log(error) }
+        default: break
+        }
+    }
+
+    private func report(_ event: OpaquePointer) {
+        var count = 0
+        while let message = rd_kafka_event_message_next(event) {
+            let pending = Unmanaged<Pending>.fromOpaque(message.pointee._private).takeRetainedValue()
+            let isDelivered = message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR
+            pending.continuation.resume(
+                returning: isDelivered
+                    ? .delivered(Delivery(partition: message.pointee.partition, offset: message.pointee.offset))
+                    : .failed(KafkaError(message.pointee.err)))
+            count += 1
+        }
+        for waiter in admission.withLock({ $0.finish(count) }) { waiter.resume() }
+    }
+}

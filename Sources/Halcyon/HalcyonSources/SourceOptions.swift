@@ -1,0 +1,20 @@
+/// What loading one source may cost, and where it may come from.
+public struct SourceOptions: Sendable {
+    /// Which addresses may be dialled.
+    public var policy = AddressPolicy()
+    /// Bytes of the largest source.
+    public var maximumBytes = 32 << 20
+    /// For the name, the connection and TLS of each request.
+    public var connectTimeout = Duration.seconds(5)
+    /// For the whole transfer of each request.
+    public var timeout = Duration.seconds(30)
+    /// For how long fewer than 64 bytes a second may come.
+    public var stallTimeout = Duration.seconds(10)
+    /// Redirects that are followed.
+    public var maximumRedirects = 5
+    /// How Halcyon names itself to origins.
+    public var userAgent = "Halcyon"
+
+    /// The defaults.
+    public init() {}
+}

@@ -1,0 +1,41 @@
+import Curl
+import HalcyonModel
+
+extension Failure {
+    /// What a response without an image means for a job.
+    init(status: Int) {
+        let message = "the origin answered \(status)"
+        switch status {
+        case 404: self.init(.notFound, message)
+        case 410: self.init(.gone, message)
+        case 401, 403, 451: self.init(.forbidden, message)
+        // Others of the 400s say that the request is wrong, and it will not be another one later.
+        case 408, 425, 429: self.init(.httpError, message, isRetryable: true)
+        default: self.init(.httpError, message, isRetryable: status >= 500)
+        }
+    }
+
+    /// What a transfer without a response means for a job.
+    init(_ error: CurlError, limit: Int) {
+        let code: FailureCode
+        var message = error.message
+        switch error.code {
+        case .badURL, .badRequest: code = .invalidJob
+        case .unsupportedScheme: code = .unsupportedSource
+        case .nameNotResolved: code = .dnsError
+        case .cannotConnect: code = .connectError
+        case .refusedAddress:
+            code = .blockedAddress
+            message += "; name it in sources.allow if it is to be loaded from"
+        case .tls: code = .tlsError
+        case .timeout: code = .timeout
+        case .tooLarge:
+            code = .tooLarge
+            message = "more than \(limit) bytes, the limit sources.maximumBytes"
+        case .tooManyRedirects: code = .tooManyRedirects
+        case .interrupted, .protocolError: code = .httpError
+        case .cancelled, .closed, .other: code = .internal
+        }
+        self.init(code, message, isRetryable: error.isRetriable)
+    }
+}

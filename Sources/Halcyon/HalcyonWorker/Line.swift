@@ -1,0 +1,148 @@
+import CivilTime
+import HalcyonCluster
+import HalcyonModel
+import HalcyonSources
+import HalcyonWire
+import Kafka
+import Telemetry
+import Threads
+
+/// The line that a job goes down, once: read it from top to bottom.
+///
+///     taken ─▶ intake ─▶ lookup ─▶ fetch ─▶ render ─▶ store ─▶ publish ─▶ ended
+///
+/// Failure is a value: whatever stage a job stops at, one place turns the outcome into its event.
+struct Line: Sendable {
+    let intake: Intake
+    let lookup: Lookup
+    let fetch: Fetch
+    let render: Render
+    let store: Store
+    let publish: Publish
+    let metrics: WorkerMetrics
+    let log: Log
+
+    /// Does one job, from its record to its published event; then its offset may be passed.
+    func run(_ taken: TakenRecord) async {
+        do throws(KafkaError) {
+            let work: Work
+            do throws(JobRefusal) {
+                work = try read(taken.record)
+            } catch {
+                try await publish.refused(taken.record, error)
+                metrics.refused()
+                log.warning("job refused", ["job": error.id, "failure": "\(error.failure)"])
+                taken.end()
+                return
+            }
+            guard let body = await outcome(of: work, taken) else {
+                taken.handBack()
+                return
+            }
+            try await publish.ended(work, body)
+            report(work, body)
+            taken.end()
+        } catch {
+            // The producer is closed: the worker is gone, and the job is not done.
+            log.error("event not published", ["error": "\(error)"])
+            taken.handBack()
+        }
+    }
+
+    /// Turns away who waits to start: from now on such jobs are handed back.
+    func stopStarting() {
+        fetch.places.close()
+    }
+
+    private func read(_ record: ConsumedRecord) throws(JobRefusal) -> Work {
+        let (work, unknownFields) = try intake.read(record)
+        if !unknownFields.isEmpty {
+            metrics.unknownFields.add(unknownFields.count)
+            log.info("unknown fields ignored", ["job": work.job.id, "fields": unknownFields.joined(separator: " ")])
+        }
+        return work
+    }
+
+    /// What the job ends with; nil when it is handed back.
+    private func outcome(of work: Work, _ taken: TakenRecord) async -> Event.Body? {
+        var timings = Timings()
+        timings[.queued] = max(0, (Timestamp.now.seconds - work.origin.submitted) * 1000)
+        do {
+            var ready = try await result(of: work, taken, &timings)
+            timings[.total] = work.takenAt.duration(to: .now).milliseconds
+            ready.timings = timings
+            return .ready(ready)
+        } catch is Slots.Closed {
+            return nil
+        } catch is CancellationError {
+            return nil
+        } catch {
+            let failure = (error as? Failure) ?? Failure(.internal, "\(error)")
+            timings[.total] = work.takenAt.duration(to: .now).milliseconds
+            return .failed(failure, attempts: 1, timings: timings)
+        }
+    }
+
+    private func result(of work: Work, _ taken: TakenRecord, _ timings: inout Timings) async throws -> Ready {
+        if let found = await lookup.find(work) {
+            var inline: [UInt8]?
+            if work.job.delivery == .inline { inline = await lookup.body(of: work) }
+            return Ready(
+                key: work.key.description, result: found.facts, expiresAt: found.expiresAt, origin: .memory,
+                timings: timings, inline: inline)
+        }
+        let source = try await load(work, taken, &timings)
+        defer { render.places.release() }
+        let image = try await render.render(source.body, work)
+        timings[.decode] = image.timings.decode.milliseconds
+        timings[.process] = image.timings.process.milliseconds
+        timings[.encode] = image.timings.encode.milliseconds
+
+        var stopwatch = Stopwatch()
+        let facts = ResultFacts(image, from: source)
+        let placement = try await store.store(image, facts, from: source, work)
+        timings[.store] = stopwatch.lap()
+        return Ready(
+            key: placement.key, result: facts, expiresAt: placement.expiresAt, origin: .network, timings: timings,
+            inline: placement.inline)
+    }
+
+    /// Loads the source, and gets it a place of the renderer, which the caller gives back.
+    ///
+    /// The place of a fetch is given up only then: no more sources than there are such places are ever in memory, however slow
+    /// rendering is; and a slow origin holds no place of the renderer.
+    private func load(_ work: Work, _ taken: TakenRecord, _ timings: inout Timings) async throws -> LoadedSource {
+        var stopwatch = Stopwatch()
+        try await fetch.places.acquire()
+        defer { fetch.places.release() }
+        guard taken.isWanted else { throw CancellationError() }
+        timings[.waited] = stopwatch.lap()
+        async let started: Void = publish.started(work)
+        let source = try await fetch.fetch(work)
+        await started
+        timings[.fetch] = stopwatch.lap()
+        try await render.places.acquire()
+        return source
+    }
+
+    private func report(_ work: Work, _ body: Event.Body) {
+        metrics.ended(body)
+        switch body {
+        case .ready(let ready):
+            log.debug(
+                "job ready",
+                [
+                    "job": work.job.id, "key": ready.key, "trace": work.traceparent, "origin": ready.origin.rawValue,
+                    "ms": ready.timings[.total],
+                ])
+        case .failed(let failure, _, _):
+            log.info(
+                "job failed",
+                [
+                    "job": work.job.id, "key": work.key.description, "trace": work.traceparent,
+                    "code": failure.code.rawValue, "message": failure.message,
+                ])
+        case .started: break
+        }
+    }
+}

@@ -1,0 +1,15 @@
+import HalcyonImaging
+import HalcyonModel
+import HalcyonSources
+
+extension ResultFacts {
+    /// What is known of an output and of the source it was made from.
+    init(_ image: RenderedImage, from source: LoadedSource) {
+        self.init(
+            width: image.size.width, height: image.size.height, format: image.format, bytes: image.body.count,
+            sha256: image.sha256,
+            source: SourceFacts(
+                status: source.status, etag: source.etag, bytes: source.body.count, format: image.sourceFormat,
+                width: image.sourceSize.width, height: image.sourceSize.height))
+    }
+}

@@ -1,0 +1,42 @@
+import CivilTime
+import HalcyonCluster
+import HalcyonModel
+import Kafka
+
+/// One job on its way down the line: what is known of it from the start. What the stages find out travels beside it.
+struct Work: Sendable {
+    /// What is to be done.
+    let job: Job
+    /// What the result is called.
+    let key: ResultKey
+    /// Where the job stands in its topic.
+    let origin: RecordOrigin
+    /// The trace that the job belongs to, if its producer named one.
+    let traceparent: String?
+    /// When the worker took it.
+    let takenAt: ContinuousClock.Instant
+
+    /// After this moment, in seconds since 1970, nobody wants the result.
+    var deadline: Double? { job.deadline?.moment(submitted: origin.submitted) }
+}
+
+/// Where a message stands in its topic: what makes event ids the same when it is delivered again.
+struct RecordOrigin: Sendable {
+    /// Topic, partition and offset, as ids of jobs and events are made of them.
+    let coordinates: String
+    /// When it was written, in seconds since 1970.
+    let submitted: Double
+
+    init(_ record: ConsumedRecord) {
+        coordinates = "\(record.topic)-\(record.partition)-\(record.offset)"
+        submitted = record.timestamp < 0 ? Timestamp.now.seconds : Double(record.timestamp) / 1000
+    }
+}
+
+/// Why a job went no further.
+enum Stop: Error {
+    /// It ends as failed.
+    case failed(Failure)
+    /// It is not done here: the worker is leaving, or the partition has gone to another.
+    case handedBack
+}

@@ -1,0 +1,85 @@
+import HalcyonCluster
+import HalcyonImaging
+import HalcyonSources
+import Kafka
+import Redis
+import Telemetry
+import Threads
+
+/// A worker: takes jobs until it is drained. It owns its connections and threads.
+public final class Worker: Sendable {
+    private let consumer: JobConsumer
+    private let producer: Producer
+    private let redis: RedisClient
+    private let sources: SourceLoader
+    private let pool: ThreadPool
+    private let line: Line
+    private let log: Log
+
+    /// Starts to take jobs. Servers that are away are waited for: that is no error.
+    /// - Throws: ``KafkaError`` that names a property which librdkafka refuses.
+    public static func start(_ options: WorkerOptions, log: Log, metrics: Metrics) async throws -> Worker {
+        let worker = try Worker(options, log: log, metrics: metrics)
+        do {
+            try await worker.consumer.start(
+                topics: options.topics, properties: options.kafka.worker(group: options.group), events: .telling(log))
+        } catch {
+            await worker.close()
+            throw error
+        }
+        return worker
+    }
+
+    private init(_ options: WorkerOptions, log: Log, metrics: Metrics) throws {
+        self.log = log
+        producer = try Producer(properties: options.kafka.producer)
+        redis = RedisClient(options.redis, onStateChange: { $0.tell(log) })
+        sources = SourceLoader(options.sources)
+        pool = Renderer.makePool(threads: options.concurrency)
+        let results = ResultTier(redis)
+        let line = Line(
+            intake: Intake(reader: options.reader), lookup: Lookup(results: results),
+            fetch: Fetch(sources: sources, places: Slots(options.fetches)),
+            render: Render(
+                renderer: Renderer(limits: options.images), pool: pool, places: Slots(options.concurrency * 2)),
+            store: Store(results: results, options: options.results, log: log),
+            publish: Publish(
+                events: EventPublisher(producer, topics: options.topics),
+                deadLetters: DeadLetters(producer, topics: options.topics)),
+            metrics: WorkerMetrics(metrics), log: log)
+        self.line = line
+        consumer = JobConsumer(options: options.consumer, log: log) { taken in
+            Task { await line.run(taken) }
+        }
+    }
+
+    /// Waits until the group has given this worker its share for the first time.
+    public func ready() async { await consumer.assignedOnce() }
+
+    /// Takes no more jobs, finishes what was begun within `grace`, commits, leaves the group, and closes everything.
+    /// - Returns: how many jobs were cut short. They are not lost: another worker takes them again.
+    public func drain(grace: Duration) async -> Int {
+        line.stopStarting()
+        let cutShort = await consumer.drain(grace: grace)
+        await close()
+        return cutShort
+    }
+
+    private func close() async {
+        await sources.close()
+        await producer.close()
+        await redis.close()
+        let pool = pool
+        await blocking { pool.shutdown() }
+    }
+}
+
+extension RedisState {
+    /// Says once when Redis is away and once when it is back.
+    fileprivate func tell(_ log: Log) {
+        switch self {
+        case .connected: log.notice("connected to Redis")
+        case .lost(let error): log.warning("Redis is away; waiting for it", ["error": "\(error)"])
+        }
+    }
+}

@@ -1,0 +1,56 @@
+import HalcyonCluster
+import HalcyonImaging
+import HalcyonSources
+import HalcyonWire
+import Redis
+
+/// Everything a worker can be told. The settings of the same names are documented by `halcyon config`.
+public struct WorkerOptions: Sendable {
+    /// The cluster's topics.
+    public var topics: Topics
+    /// How to reach Kafka.
+    public var kafka: KafkaProperties
+    /// The consumer group that the workers share.
+    public var group = "halcyon-workers"
+    /// Where results are kept.
+    public var redis: RedisEndpoint
+
+    /// Which messages are jobs.
+    public var reader = JobReader()
+    /// How jobs are taken and committed.
+    public var consumer = JobConsumer.Options()
+    /// How sources are loaded.
+    public var sources = SourceOptions()
+    /// Sources on their way, or in memory waiting to be rendered.
+    public var fetches = 64
+    /// Images rendered at once.
+    public var concurrency = 1
+    /// What one image may cost.
+    public var images = ImageLimits()
+    /// How results are kept.
+    public var results = ResultOptions()
+    /// Time to finish on leaving.
+    public var grace = Duration.seconds(25)
+
+    /// Takes the places of the servers; the rest has defaults.
+    public init(topics: Topics = Topics(), kafka: KafkaProperties, redis: RedisEndpoint) {
+        self.topics = topics
+        self.kafka = kafka
+        self.redis = redis
+    }
+}
+
+/// How results are kept.
+public struct ResultOptions: Sendable {
+    /// Seconds that a result lives about which nothing was said.
+    public var defaultLifetime = 86_400.0
+    /// Bytes of the largest file that an event may carry. In base64 it must stay below Kafka's limit of 1 MiB a message.
+    public var inlineLimit = 700 << 10
+    /// Seconds that a result lives which may be read once.
+    public var handOffLifetime = 300.0
+    /// How long to wait for Redis before a result goes out in its event instead, if it fits.
+    public var patience = Duration.seconds(5)
+
+    /// The defaults.
+    public init() {}
+}

@@ -1,0 +1,45 @@
+import Arguments
+import JSON
+import Settings
+
+/// `halcyon config`: the effective settings.
+enum ConfigCommand: Subcommand {
+    private static let json = Parameter.flag("json", help: "One JSON object.")
+    private static let explain = Parameter.flag("explain", help: "Say what each setting is for.")
+
+    static let command = Command(
+        "config", summary: "Print the effective settings and where each comes from; secrets are masked.",
+        parameters: [json, explain],
+        examples: [
+            .init("halcyon config --explain", "What can be set, and what it does."),
+            .init("HALCYON_WORKER_GRACE=10s halcyon config", "Check that a variable arrives."),
+        ])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let settings = try Configuration(arguments).settings
+        if arguments[json] {
+            var writer = JSONWriter()
+            writer.object { writer in
+                for line in settings.listing {
+                    writer.name(line.name)
+                    writer.object { writer in
+                        writer.member("value", line.value)
+                        writer.member("origin", "\(line.origin)")
+                    }
+                }
+            }
+            Console.print(String(decoding: writer.bytes, as: UTF8.self))
+            return .done
+        }
+        let help = Dictionary(uniqueKeysWithValues: Keys.schema.keys.map { ($0.name, $0) })
+        let width = settings.listing.map(\.name.count).max() ?? 0
+        for line in settings.listing {
+            let name = line.name + String(repeating: " ", count: width - line.name.count)
+            Console.print("\(name)  \(line.value.isEmpty ? "-" : line.value)  (\(line.origin))")
+            if arguments[explain], let key = help[line.name] {
+                Console.print("    \(key.help) Expected: \(key.expectation). \(Keys.schema.variable(for: key.name))")
+            }
+        }
+        return .done
+    }
+}

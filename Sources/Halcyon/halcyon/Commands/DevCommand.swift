@@ -1,0 +1,91 @@
+import Arguments
+import Glibc
+import HalcyonCluster
+import HalcyonSources
+import HalcyonWorker
+import JSON
+import Kafka
+import Processes
+import Redis
+import Settings
+import Telemetry
+
+/// `halcyon dev`: a whole cluster in one process group, for development.
+enum DevCommand: Subcommand {
+    private static let json = Parameter.flag("json", help: "Print the addresses as one line of JSON when ready.")
+
+    static let command = Command(
+        "dev", summary: "Run a whole cluster on this machine, with nothing to set up.",
+        discussion: """
+            Starts an embedded Kafka broker (librdkafka's mock cluster: any Kafka client can connect; it keeps everything in memory), \
+            a private redis-server and a worker, all on 127.0.0.1, and prints their addresses. Images may be loaded from \
+            loopback addresses here. Ctrl-C stops all of it and leaves nothing behind.
+            """, parameters: [json],
+        examples: [
+            .init("halcyon dev", "Start it; then put jobs on the topic halcyon.jobs."),
+            .init(
+                "halcyon submit --brokers 127.0.0.1:PORT http://… --width 400 --wait",
+                "In another terminal, with the address it printed."),
+        ])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let configuration = try Configuration(arguments)
+        let writer = configuration.logWriter()
+        let log = Log(level: configuration.settings[Keys.logLevel], sink: writer)
+        defer { writer.shutdown() }
+        let signals = Signals.stream(of: [SIGINT, SIGTERM])
+
+        let topics = configuration.topics
+        let kafka = try MockCluster()
+        for topic in topics.all { try kafka.createTopic(topic, partitions: 4) }
+        let redis = try await PrivateRedis.start()
+
+        var options = try configuration.worker()
+        // The mock looks for new records only when this time is over.
+        let properties = ["fetch.wait.max.ms": "10"].merging(configuration.settings[Keys.kafkaProperties]) { $1 }
+        options.kafka = KafkaProperties(brokers: kafka.bootstrapServers, properties: properties)
+        options.redis = RedisEndpoint(loopbackPort: redis.port)
+        options.sources.policy = AddressPolicy(
+            allow: configuration.settings[Keys.allow] + ["127.0.0.0/8", "::1"], deny: configuration.settings[Keys.deny])
+        let worker = try await Worker.start(options, log: log, metrics: Metrics())
+        await worker.ready()
+        announce(kafka: kafka.bootstrapServers, redis: "127.0.0.1:\(redis.port)", topics, asJSON: arguments[json])
+
+        // Whatever comes first: somebody stops it, or Redis is gone.
+        let reason = await withTaskGroup(of: String?.self) { group in
+            group.addTask {
+                _ = await signals.first { _ in true }
+                return nil
+            }
+            group.addTask { "redis-server ended by itself: \(await redis.process.exit())" }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
+        }
+        if let reason { log.error("\(reason)") }
+        _ = await WorkerCommand.drain(worker, grace: options.grace, signals, log)
+        await redis.process.stop()
+        await kafka.stop()
+        return reason == nil ? .done : .failed
+    }
+
+    private static func announce(kafka: String, redis: String, _ topics: Topics, asJSON: Bool) {
+        if asJSON {
+            var writer = JSONWriter()
+            writer.object { writer in
+                writer.member("kafka", kafka)
+                writer.member("redis", redis)
+            }
+            Console.print(String(decoding: writer.bytes, as: UTF8.self))
+        } else {
+            Console.print(
+                """
+                Halcyon is ready.
+                  Kafka   \(kafka)   jobs on \(topics.jobs(.normal)), events on \(topics.events)
+                  Redis   \(redis)
+                Submit a job from another terminal:
+                  halcyon submit --brokers \(kafka) --redis redis://\(redis) https://… --width 400 --height 300 --wait
+                Ctrl-C stops all of it.
+                """)
+        }
+    }
+}

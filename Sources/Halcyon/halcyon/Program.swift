@@ -1,0 +1,78 @@
+import Arguments
+import HalcyonCluster
+import Settings
+import Telemetry
+
+/// What every command is: its declaration, and what it does.
+protocol Subcommand: Sendable {
+    /// Name, help and parameters.
+    static var command: Command { get }
+    /// Does it.
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode
+}
+
+/// The tree of commands.
+enum Program {
+    private static let subcommands: [any Subcommand.Type] = [DevCommand.self, WorkerCommand.self, ConfigCommand.self]
+
+    static let command = Command(
+        "halcyon", summary: "A distributed image worker cluster: fetch-and-size jobs on Kafka, results in Redis.",
+        discussion: """
+            `halcyon dev` runs all of it on this machine with nothing to set up. `halcyon worker` is what runs in a cluster.
+
+            Settings come from flags, the environment (HALCYON_KAFKA_BROKERS), a YAML file (--config) and defaults, in this order; \
+            `halcyon config` shows all of them.
+            """, version: Version.number, parameters: CommonArguments.all, commands: subcommands.map { $0.command })
+
+    /// The command that a path such as `["halcyon", "worker"]` leads to.
+    static func subcommand(at path: [String]) -> any Subcommand.Type {
+        guard let found = subcommands.first(where: { $0.command.name == path.dropFirst().first }) else {
+            preconditionFailure("the parser knows a command that is not there: \(path)")
+        }
+        return found
+    }
+}
+
+/// Options that every command takes.
+enum CommonArguments {
+    static let config = Parameter.option(
+        "config", .file, as: "FILE", help: "Settings in YAML; HALCYON_CONFIG names one too.")
+    static let set = Parameter.repeated(
+        "set", .text, as: "NAME=VALUE", help: "Any setting, as `halcyon config` names it.")
+    static let brokers = Parameter<String?>.option(
+        "brokers", .text, as: "HOST:PORT,…", help: "Kafka's brokers (kafka.brokers).")
+    static let redis = Parameter<String?>.option("redis", .text, as: "URL", help: "Redis (redis.url).")
+    static let prefix = Parameter<String?>.option(
+        "prefix", .text, as: "TEXT", help: "What the names of all topics begin with (kafka.prefix).")
+    static let logLevel = Parameter<String?>.option(
+        "log-level", .oneOf(LogLevel.allCases.map(\.rawValue)), as: "LEVEL", help: "What is logged (log.level).")
+
+    static let all: [any AnyParameter] = [config, set, brokers, redis, prefix, logLevel]
+
+    /// The settings that the options stand for.
+    /// - Throws: ``ConfigurationError`` for a `--set` without `=`.
+    static func flags(_ arguments: ParsedCommand) throws -> [SettingFlag] {
+        let named: [(Parameter<String?>, String, String)] = [
+            (brokers, Keys.brokers.name, "--brokers"), (redis, Keys.redisURL.name, "--redis"),
+            (prefix, Keys.prefix.name, "--prefix"), (logLevel, Keys.logLevel.name, "--log-level"),
+        ]
+        let free = try arguments[set].map { text in
+            guard let equals = text.firstIndex(of: "=") else {
+                throw ConfigurationError("--set \(text): expected NAME=VALUE")
+            }
+            return SettingFlag(
+                name: String(text[..<equals]), flag: "--set", value: String(text[equals...].dropFirst()))
+        }
+        return free + named.compactMap { parameter, name, flag in
+            arguments[parameter].map { SettingFlag(name: name, flag: flag, value: $0) }
+        }
+    }
+}
+
+extension Configuration {
+    /// From a command's options, the environment and the file.
+    /// - Throws: as ``init(flags:file:)``.
+    init(_ arguments: ParsedCommand) throws {
+        try self.init(flags: CommonArguments.flags(arguments), file: arguments[CommonArguments.config])
+    }
+}

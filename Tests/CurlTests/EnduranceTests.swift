@@ -1,0 +1,46 @@
+import CLinux
+import Curl
+import Glibc
+import TestSupport
+import Testing
+
+/// Thousands of requests leave neither memory nor descriptors behind.
+///
+/// Other tests run in this process too, and what they hold comes and goes; a leak would show in every round.
+@Suite struct EnduranceTests {
+    @Test(arguments: ["keep-alive", "close"])
+    func leavesNothingBehind(connection: String) async throws {
+        try await withOrigin(keepsLog: false) { _ in
+            RawOrigin.answer("200 OK", ["Connection: \(connection)"], String(repeating: "x", count: 1000))
+                + (connection == "close" ? [.close] : [])
+        } _: { origin, client in
+            func load(_ count: Int) async throws {
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<20 {
+                        group.addTask {
+                            for _ in 0..<count / 20 { _ = try await client.perform(HTTPRequest(.get, origin.url("/"))) }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+            }
+            try await load(500)
+            for round in 1... {
+                let before = (memory: mallinfo2().uordblks, descriptors: descriptors())
+                try await load(3_000)
+                let memory = Int(mallinfo2().uordblks) - Int(before.memory)
+                let opened = descriptors() - before.descriptors
+                if memory < 3_000 * 100 && opened < 300 { break }
+                try #require(round < 5, "\(memory) bytes and \(opened) descriptors more")
+            }
+        }
+    }
+
+    private func descriptors() -> Int {
+        guard let folder = opendir("/proc/self/fd") else { return 0 }
+        defer { closedir(folder) }
+        var count = 0
+        while readdir(folder) != nil { count += 1 }
+        return count
+    }
+}

@@ -1,0 +1,122 @@
+import HalcyonModel
+import Testing
+import Vips
+
+@testable import HalcyonImaging
+
+@Suite struct BadInputTests {
+    /// 640×480 pixels of noise, so that the file is long and a cut falls into the pixels.
+    static func photo(_ format: Format, progressive: Bool = false) async throws -> [UInt8] {
+        var generator = Numbers(seed: 1)
+        let pixels = (0..<640 * 480 * 3 / 8).flatMap { _ in
+            withUnsafeBytes(of: UInt64.random(in: 0...UInt64.max, using: &generator)) { Array($0) }
+        }
+        return try await offThePool {
+            try Image(pixels: pixels, width: 640, height: 480, bands: 3)
+                .encoded(as: format, progressive ? ["interlace": true] : [:])
+        }
+    }
+
+    func failure(
+        _ bytes: [UInt8], _ variant: Variant = filling(100, 100), _ limits: ImageLimits = ImageLimits()
+    ) async -> Failure? {
+        do {
+            _ = try await render(bytes, variant, limits: limits)
+            return nil
+        } catch {
+            return error as? Failure ?? Failure(.poison, "not a Failure: \(error)")
+        }
+    }
+
+    @Test(arguments: [Format.jpeg, .png, .webp, .gif, .tiff])
+    func truncatedPicturesAreCorruptAndNeverHalfGrey(_ format: Format) async throws {
+        let whole = try await Self.photo(format)
+        #expect(await failure(whole) == nil)
+        for share in [0.3, 0.6, 0.9] {
+            let cut = Array(whole.prefix(Int(Double(whole.count) * share)))
+            #expect(await failure(cut)?.code == .corruptImage, "\(share) of a \(format)")
+        }
+    }
+
+    @Test func aTruncatedProgressiveJPEGIsCorrupt() async throws {
+        let whole = try await Self.photo(.jpeg, progressive: true)
+        #expect(await failure(Array(whole.prefix(whole.count / 2)))?.code == .corruptImage)
+        #expect(await failure(whole) == nil)
+    }
+
+    @Test func damageInsideAPNGIsCorrupt() async throws {
+        var bytes = try await Self.photo(.png)
+        for index in bytes.count / 2..<bytes.count / 2 + 40 { bytes[index] ^= 0x55 }
+        #expect(await failure(bytes)?.code == .corruptImage)
+    }
+
+    @Test(arguments: [
+        ("", "empty"), ("<!DOCTYPE html><html><body>Not found</body></html>", "HTML"),
+        ("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>", "SVG"), ("%PDF-1.7 junk", "PDF"),
+        ("{\"error\":\"no such image\"}", "JSON"), ("P6 1 1 255 abc", "no image format"),
+        ("\u{1}\u{2}\u{3}\u{4}\u{5}", "no image format"),
+    ])
+    func whatIsNoImageIsNamed(_ text: String, _ word: String) async {
+        let failure = await self.failure(Array(text.utf8))
+        #expect(failure?.code == .unsupportedFormat)
+        #expect(failure?.message.contains(word) == true, "\(failure?.message ?? "")")
+        #expect(failure?.isRetryable == false)
+    }
+
+    @Test func aHeaderAloneIsCorrupt() async throws {
+        for format in [Format.jpeg, .png, .webp, .gif, .tiff] {
+            let bytes = try await Self.photo(format)
+            #expect(await failure(Array(bytes.prefix(24)))?.code == .corruptImage, "\(format)")
+        }
+    }
+
+    @Test func randomDamageEndsAsAFailureOrAnImageAndNothingElse() async throws {
+        var generator = Numbers(seed: 11)
+        for format in [Format.jpeg, .png, .webp, .gif, .tiff] {
+            let whole = try await Self.photo(format)
+            for _ in 0..<60 {
+                var bytes = whole
+                for _ in 0..<Int.random(in: 1...20, using: &generator) {
+                    bytes[Int.random(in: 0..<min(bytes.count, 4000), using: &generator)] = .random(
+                        in: 0...255, using: &generator)
+                }
+                let code = await failure(bytes, filling(50, 50))?.code
+                #expect([nil, .corruptImage, .unsupportedFormat, .tooManyPixels].contains(code))
+            }
+        }
+    }
+
+    @Test func limitsAreCheckedAgainstHeadersAndPlans() async throws {
+        let photo = try await Self.photo(.jpeg)
+        #expect(await failure(photo, filling(100, 100), ImageLimits(sourcePixels: 640 * 480)) == nil)
+        #expect(
+            await failure(photo, filling(100, 100), ImageLimits(sourcePixels: 640 * 480 - 1))?.code == .tooManyPixels)
+        #expect(await failure(photo, filling(100, 100), ImageLimits(outputPixels: 10_000)) == nil)
+        #expect(await failure(photo, filling(101, 100), ImageLimits(outputPixels: 10_000))?.code == .tooManyPixels)
+        #expect(await failure(photo, filling(20_000, 10, .scaleToFill, as: .webp))?.code == .tooManyPixels)
+        #expect(await failure(photo, filling(1e9, 1e9))?.code == .tooManyPixels)
+
+        let progressive = try await Self.photo(.jpeg, progressive: true)
+        let tight = ImageLimits(decodedBytes: 640 * 480 * 3)
+        #expect(await failure(photo, filling(100, 100), tight) == nil)
+        #expect(await failure(progressive, filling(100, 100), tight)?.code == .tooManyPixels)
+    }
+
+    @Test func aBombIsRefusedByItsHeader() async throws {
+        // 30000×30000 of one colour: a few hundred kilobytes that would decode to 0.9 GB.
+        let bomb = try await offThePool {
+            try Operation.call("black", ["width": 30_000, "height": 30_000]).image().encoded(
+                as: .png, ["compression": 1])
+        }
+        let failure = await self.failure(bomb)
+        #expect(failure?.code == .tooManyPixels)
+        #expect(failure?.message.contains("30000×30000") == true)
+    }
+
+    @Test func formatsThatAreNotWrittenAreRefused() async throws {
+        let photo = try await Self.photo(.jpeg)
+        for format in ImageFormat.allCases where !ImageFormat.writable.contains(format) {
+            #expect(await failure(photo, filling(10, 10, as: format))?.code == .unsupportedFormat)
+        }
+    }
+}

@@ -1,0 +1,181 @@
+import HalcyonModel
+import Testing
+import Vips
+
+@testable import HalcyonImaging
+
+@Suite struct OutputTests {
+    /// 120×80 pixels, all alike, of 8-bit samples.
+    static func plain(_ pixel: [UInt8]) throws -> Image {
+        let pixels = [[UInt8]](repeating: pixel, count: 120 * 80).flatMap { $0 }
+        return try Image(pixels: pixels, width: 120, height: 80, bands: pixel.count)
+    }
+
+    /// The same, as a file.
+    static func plain(_ pixel: [UInt8], as format: Format) async throws -> [UInt8] {
+        try await offThePool { try plain(pixel).encoded(as: format) }
+    }
+
+    /// The same, converted to a profile of libvips' own, and with it in the file.
+    static func plain(_ pixel: [UInt8], in profile: String, as format: Format, strip: Bool = false) async throws
+        -> [UInt8]
+    {
+        try await offThePool {
+            try Operation.call(
+                "icc_transform",
+                ["in": .image(try plain(pixel)), "input-profile": "srgb", "output-profile": .string(profile)]
+            ).image().encoded(as: format, ["strip": .bool(strip)])
+        }
+    }
+
+    @Test func automaticFormatKeepsTheKindOfTheSource() async throws {
+        let (opaque, seeThrough): ([UInt8], [UInt8]) = ([200, 100, 50], [200, 100, 50, 128])
+        let fill = filling(50, 50, as: nil)
+        let fit = filling(50, 50, .scaleAspectFit, as: nil)
+        func format(_ pixel: [UInt8], _ format: Format, _ variant: Variant) async throws -> ImageFormat {
+            try await render(try await Self.plain(pixel, as: format), variant).format
+        }
+        #expect(try await format(opaque, .jpeg, fill) == .jpeg)
+        #expect(try await format(opaque, .tiff, fill) == .jpeg)
+        #expect(try await format(opaque, .jpeg, fit) == .png)
+        #expect(try await format(opaque, .png, fill) == .png)
+        #expect(try await format(opaque, .gif, fill) == .png)
+        #expect(try await format(seeThrough, .png, fill) == .png)
+        #expect(try await format(seeThrough, .tiff, fill) == .png)
+        #expect(try await format(opaque, .webp, fill) == .webp)
+        #expect(try await format(seeThrough, .webp, fit) == .webp)
+    }
+
+    @Test(arguments: ImageFormat.writable)
+    func everyWritableFormatIsWrittenAndTold(_ format: ImageFormat) async throws {
+        let source = try await Self.plain([200, 100, 50], as: .png)
+        let image = try await render(source, filling(60, 40, as: format))
+        let again = try SourceImage(image.body)
+        #expect(again.format == format)
+        #expect(image.format == format)
+        #expect(again.rawSize == PixelSize(width: 60, height: 40))
+        #expect(image.size == again.rawSize)
+        #expect(image.sourceFormat == .png)
+        #expect(image.sourceSize == PixelSize(width: 120, height: 80))
+        #expect(image.sha256.count == 64)
+        let pixel = try Pixels(image.body)[30, 20]
+        #expect(zip(pixel, [200, 100, 50]).allSatisfy { abs($0 - $1) <= 6 }, "\(pixel)")
+    }
+
+    @Test func transparencyIsKeptOrBecomesWhite() async throws {
+        let source = try await Self.plain([200, 100, 50, 0], as: .png)
+        #expect(try await renderedPixels(source, filling(60, 40, as: .png))[5, 5][3] == 0)
+        #expect(try await renderedPixels(source, filling(60, 40, as: .webp))[5, 5][3] == 0)
+        #expect(try await renderedPixels(source, filling(60, 40, as: .avif))[5, 5][3] == 0)
+        #expect(try await renderedPixels(source, filling(60, 40, as: .jpeg))[5, 5] == [255, 255, 255])
+        // Excess too.
+        let opaque = try await Self.plain([0, 0, 0], as: .png)
+        let jpeg = try await renderedPixels(opaque, filling(100, 100, .scaleAspectFit, as: .jpeg))
+        #expect(jpeg[50, 2].allSatisfy { $0 > 250 })
+        #expect(jpeg[50, 50].allSatisfy { $0 < 5 })
+    }
+
+    @Test func greyStaysGreyAndIsPlacedWithAlpha() async throws {
+        let source = try await Self.plain([77], as: .jpeg)
+        #expect(try await renderedPixels(source, filling(60, 40, as: .jpeg)).bands == 1)
+        let placed = try await renderedPixels(source, filling(100, 100, .scaleAspectFit, as: .png))
+        #expect(placed[50, 50] == [77, 255])
+        #expect(placed[50, 0] == [0, 0])
+    }
+
+    @Test func coloursOfTransparentPixelsDoNotBleed() async throws {
+        // Left half opaque red, right half invisible green.
+        let pixels = (0..<100 * 100).flatMap { $0 % 100 < 50 ? [255, 0, 0, 255] : [0, 255, 0, 0] as [UInt8] }
+        let source = try await offThePool {
+            try Image(pixels: pixels, width: 100, height: 100, bands: 4).encoded(as: .png)
+        }
+        let output = try await renderedPixels(source, filling(33, 33))
+        for x in 0..<33 where output[x, 16][3] > 0 { #expect(output[x, 16][1] == 0, "green at \(x)") }
+    }
+
+    @Test func sixteenBitsBecomeEight() async throws {
+        for pixel: [UInt8] in [[200, 100, 50], [200, 100, 50, 128], [90], [90, 60]] {
+            let source = try await offThePool {
+                try Operation.call(
+                    "colourspace", ["in": .image(try Self.plain(pixel)), "space": pixel.count < 3 ? "grey16" : "rgb16"]
+                ).image().encoded(as: .png)
+            }
+            #expect(try EncodedImage(source).open().sampleFormat == .uint16)
+            for variant in [filling(60, 40), filling(120, 80)] {
+                let output = try await renderedPixels(source, variant)
+                #expect(zip(output[20, 20], pixel).allSatisfy { abs($0 - Int($1)) <= 1 }, "\(output[20, 20])")
+                #expect(output.bands == pixel.count)
+            }
+        }
+    }
+
+    @Test func fourInksBecomeSRGB() async throws {
+        for strip in [false, true] {
+            let source = try await Self.plain([200, 100, 50], in: "cmyk", as: .jpeg, strip: strip)
+            let opened = try EncodedImage(source).open()
+            #expect(opened.bands == 4)
+            #expect(opened.has(field: "icc-profile-data") == !strip)
+            let output = try await renderedPixels(source, filling(60, 40))
+            #expect(output.bands == 3)
+            #expect(zip(output[20, 20], [200, 100, 50]).allSatisfy { abs($0 - $1) <= 12 }, "\(output[20, 20])")
+        }
+    }
+
+    @Test func anEmbeddedProfileIsAppliedUnlessItIsSRGB() async throws {
+        let wide = try await Self.plain([200, 100, 50], in: "p3", as: .png)
+        let raw = try Pixels(wide)[20, 20]
+        #expect(abs(raw[0] - 200) > 5, "the stored samples are not sRGB's: \(raw)")
+        let output = try await renderedPixels(wide, filling(60, 40))[20, 20]
+        #expect(zip(output, [200, 100, 50]).allSatisfy { abs($0 - $1) <= 2 }, "\(output)")
+
+        let plain = try await Self.plain([200, 100, 50], in: "srgb", as: .png)
+        let profile = try #require(try EncodedImage(plain).open().bytes(of: "icc-profile-data"))
+        #expect(ICCProfile(profile).isSRGB)
+        let other = try #require(try EncodedImage(wide).open().bytes(of: "icc-profile-data"))
+        #expect(!ICCProfile(other).isSRGB)
+        for length in 0..<200 { #expect(!ICCProfile(Array(profile.prefix(length))).isSRGB) }
+    }
+
+    @Test(arguments: ImageFormat.writable)
+    func noMetadataIsLeft(_ format: ImageFormat) async throws {
+        let jpeg = try await Self.plain([200, 100, 50], in: "p3", as: .jpeg)
+        let xmp = segment(0xe1, Array("http://ns.adobe.com/xap/1.0/\0<x:xmpmeta>secret place</x:xmpmeta>".utf8))
+        let iptc = segment(0xed, Array("Photoshop 3.0\08BIM\u{4}\u{4}\0\0\0\0\0\u{c}secret place".utf8))
+        let comment = segment(0xfe, Array("secret place".utf8))
+        let source = withEXIF(jpeg, orientation: 6, more: [xmp, iptc, comment])
+        let opened = try EncodedImage(source).open()
+        #expect(opened.orientation == 6)
+        #expect(
+            opened.has(field: "exif-data") && opened.has(field: "xmp-data") && opened.has(field: "icc-profile-data"))
+
+        let body = try await render(source, filling(40, 60, as: format)).body
+        let text = String(decoding: body, as: Unicode.ASCII.self)
+        for trace in [
+            "secret", "Exif", "EXIF", "xmp", "XMP ", "ICCP", "ICC_PROFILE", "iCCP", "eXIf", "8BIM", "tEXt", "iTXt",
+        ] {
+            #expect(!text.contains(trace), "\(trace) in a \(format)")
+        }
+        let again = try EncodedImage(body).open()
+        #expect(again.orientation == 1)
+        #expect((again.width, again.height) == (40, 60))
+    }
+
+    @Test func qualityAndProgressionReachTheEncoder() async throws {
+        let source = try await BadInputTests.photo(.png)
+        func size(_ format: ImageFormat, _ quality: Int) async throws -> Int {
+            var variant = filling(200, 150, as: format)
+            variant.output.quality = quality
+            return try await render(source, variant).body.count
+        }
+        for format in [ImageFormat.jpeg, .webp, .avif] { #expect(try await size(format, 20) < size(format, 90)) }
+        var variant = filling(200, 150, as: .jpeg)
+        variant.output.progressive = true
+        let progressive = try await render(source, variant).body
+        #expect(try EncodedImage(progressive).open().text(of: "jpeg-multiscan") == "1")
+        variant = filling(200, 150, as: .webp)
+        variant.output.lossless = true
+        let lossless = try await renderedPixels(source, variant)
+        let png = try await renderedPixels(source, filling(200, 150))
+        #expect(lossless.bytes == png.bytes)
+    }
+}

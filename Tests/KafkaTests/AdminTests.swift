@@ -1,0 +1,60 @@
+import Kafka
+import TestSupport
+import Testing
+
+extension KafkaTests {
+    @Suite struct AdminTests {
+        @Test(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
+        func makesTopicsAndTellsThoseThatWereThere() async throws {
+            try await TestCluster.with(.apache) { cluster in
+                let admin = try Admin(properties: cluster.properties)
+                let name = cluster.unique("made")
+                let topic = NewTopic(name, partitions: 3, replication: 1, configuration: ["retention.ms": "60000"])
+                #expect(try await admin.create([topic]) == [name: .created])
+                #expect(try await admin.create([topic]) == [name: .existed])
+                let wrong = NewTopic(cluster.unique("wrong"), partitions: 1, configuration: ["no.such.setting": "1"])
+                guard case .failed(let error) = try await admin.create([wrong])[wrong.name] else {
+                    Issue.record("a topic with a wrong setting was made")
+                    return
+                }
+                #expect(error.message.contains("no.such.setting"))
+                await admin.close()
+            }
+        }
+
+        @Test(arguments: ClusterKind.available)
+        func tellsBrokersTopicsAndOffsets(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 2)
+                try await cluster.fill(topic, partition: 1, 0..<9)
+                let admin = try Admin(properties: cluster.properties)
+
+                let metadata = try await admin.metadata()
+                #expect(metadata.brokers.map { "\($0.host):\($0.port)" } == [cluster.bootstrapServers])
+                #expect(metadata.topics[topic]?.map(\.id) == [0, 1])
+                #expect(metadata.topics[topic]?.map(\.leader) == [1, 1])
+
+                let partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+                #expect(try await admin.watermarks(of: partitions) == [partitions[0]: 0..<0, partitions[1]: 0..<9])
+
+                let handler = RecordingHandler()
+                let consumer = try await Consumer.start(
+                    topics: [topic], properties: cluster.properties(group: topic), handler: handler)
+                try await until("partitions are assigned") { handler.owned.count == 2 }
+                try await consumer.commit([partitions[1]: GroupOffset(4)])
+                await consumer.close()
+                #expect(try await admin.committed(by: topic, in: partitions) == [partitions[1]: GroupOffset(4)])
+                await admin.close()
+            }
+        }
+
+        @Test func givesUpInTime() async throws {
+            let admin = try Admin(properties: ["bootstrap.servers": "127.0.0.1:1"])
+            await #expect(throws: KafkaError.self) { try await admin.metadata(within: .milliseconds(200)) }
+            await #expect(throws: KafkaError.self) {
+                try await admin.create([NewTopic("topic", partitions: 1)], within: .milliseconds(200))
+            }
+            await admin.close()
+        }
+    }
+}

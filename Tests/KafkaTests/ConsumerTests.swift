@@ -1,0 +1,197 @@
+import Kafka
+import TestSupport
+import Testing
+
+extension KafkaTests {
+    @Suite struct ConsumerTests {
+        @Test(arguments: ClusterKind.available)
+        func everyRecordComesOnceThroughLittleCredit(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 4)
+                let handler = RecordingHandler(creditAtStart: 25)
+                let consumer = try await Consumer.start(
+                    topics: [topic], properties: cluster.properties(group: topic), handler: handler)
+                try await cluster.fill(topic, 0..<20_000)
+                try await until("20,000 records are there", within: .seconds(60)) { handler.records.count >= 20_000 }
+                await consumer.close()
+                #expect(handler.records.count == 20_000)
+                #expect(Set(handler.values) == Set((0..<20_000).map(String.init)))
+                for records in Dictionary(grouping: handler.records, by: \.partition).values {
+                    #expect(records.map(\.offset) == Array(0..<Int64(records.count)))
+                }
+                #expect(handler.errors == [])
+            }
+        }
+
+        @Test(arguments: ClusterKind.available)
+        func nothingComesWithoutCredit(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 2)
+                try await cluster.fill(topic, partition: 0, 0..<50)
+                let handler = RecordingHandler(creditAtStart: 0, renewsCredit: false)
+                let consumer = try await Consumer.start(
+                    topics: [topic], properties: cluster.properties(group: topic), handler: handler)
+                try await until("partitions are assigned") { handler.owned.count == 2 }
+                consumer.grant(5, to: TopicPartition(topic, 0))
+                consumer.grant(2, to: TopicPartition(topic, 0))
+                consumer.grant(1_000, to: TopicPartition("another", 0))
+                try await until("the granted records are there") { handler.records.count == 7 }
+                // What comes later on the other partition shows that the first was passed over meanwhile.
+                consumer.grant(100, to: TopicPartition(topic, 1))
+                try await cluster.fill(topic, partition: 1, 100..<150)
+                try await until("the other partition is there") { handler.records.count { $0.partition == 1 } == 50 }
+                #expect(handler.records.filter { $0.partition == 0 }.map(\.offset) == Array(0..<7))
+                // The prefetch is not lost.
+                consumer.grant(100, to: TopicPartition(topic, 0))
+                try await until("the rest is there") { handler.records.count == 100 }
+                #expect(handler.records.filter { $0.partition == 0 }.map(\.offset) == Array(0..<50))
+                await consumer.close()
+            }
+        }
+
+        @Test(arguments: ClusterKind.available)
+        func theNextConsumerGoesOnFromTheCommit(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let partition = TopicPartition(topic, 0)
+                try await cluster.fill(topic, 0..<10)
+                let first = RecordingHandler()
+                var consumer = try await Consumer.start(
+                    topics: [topic], properties: cluster.properties(group: topic), handler: first)
+                try await until("records are there") { first.records.count == 10 }
+                #expect(try await consumer.committed([partition]) == [:])
+                try await consumer.commit([partition: GroupOffset(7, metadata: "v1;9")])
+                #expect(try await consumer.committed([partition]) == [partition: GroupOffset(7, metadata: "v1;9")])
+                let refused = await #expect(throws: KafkaError.self) {
+                    try await consumer.commit([partition: GroupOffset(8, metadata: "é")])
+                }
+                #expect(refused?.code == .invalidArgument)
+                await consumer.close()
+                let late = await #expect(throws: KafkaError.self) {
+                    try await consumer.commit([partition: GroupOffset(9)])
+                }
+                #expect(late?.code == .closed)
+
+                let second = RecordingHandler()
+                consumer = try await Consumer.start(
+                    topics: [topic], properties: cluster.properties(group: topic), handler: second)
+                try await until("the rest is there") { second.records.count == 3 }
+                #expect(second.records.map(\.offset) == [7, 8, 9])
+                await consumer.close()
+                await consumer.close()
+            }
+        }
+
+        @Test(arguments: ClusterKind.available)
+        func closingWaitsForTheHandlerAndItsCommit(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 2)
+                let journal = RecordingHandler.Journal()
+                let handler = RecordingHandler(journal: journal) { partitions, lost, consumer in
+                    try? await Task.sleep(for: .milliseconds(200))
+                    await #expect(throws: Never.self) {
+                        try await consumer.commit([TopicPartition(topic, 1): GroupOffset(3, metadata: "last words")])
+                    }
+                    #expect(!lost)
+                }
+                let consumer = try await Consumer.start(
+                    topics: [topic], properties: cluster.properties(group: topic), handler: handler)
+                try await until("partitions are assigned") { handler.owned.count == 2 }
+                await consumer.close()
+                #expect(journal.all.suffix(2) == ["consumer revoked 0", "consumer revoked 1"])
+                let admin = try Admin(properties: cluster.properties)
+                let partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+                #expect(
+                    try await admin.committed(by: topic, in: partitions)
+                        == [partitions[1]: GroupOffset(3, metadata: "last words")])
+                await admin.close()
+            }
+        }
+
+        @Test(arguments: ClusterKind.available, ["range", "cooperative-sticky"])
+        func twoConsumersShareAndHandOverInOrder(_ kind: ClusterKind, strategy: String) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 4)
+                for partition in 0..<4 { try await cluster.fill(topic, partition: Int32(partition), 0..<5) }
+                let properties = cluster.properties(group: topic, ["partition.assignment.strategy": strategy])
+                let journal = RecordingHandler.Journal()
+                // Finishes work that takes its time, then commits, before it lets go.
+                let first = RecordingHandler("first", journal: journal) { partitions, lost, consumer in
+                    try? await Task.sleep(for: .milliseconds(300))
+                    do throws(KafkaError) {
+                        let offsets = partitions.map { ($0, GroupOffset(5, metadata: "handed over")) }
+                        try await consumer.commit(Dictionary(uniqueKeysWithValues: offsets))
+                    } catch {
+                        // The mock cluster takes no commit while it rebalances; Apache Kafka does, as long as members join.
+                        #expect(kind == .mock && error.name == "REBALANCE_IN_PROGRESS")
+                    }
+                }
+                let second = RecordingHandler("second", journal: journal)
+                let firstConsumer = try await Consumer.start(topics: [topic], properties: properties, handler: first)
+                try await until("the first has all") { first.owned.count == 4 && first.records.count == 20 }
+                let secondConsumer = try await Consumer.start(topics: [topic], properties: properties, handler: second)
+                try await until("they share", within: .seconds(40)) {
+                    first.owned.count == 2 && second.owned.count == 2
+                }
+                #expect(first.owned.isDisjoint(with: second.owned))
+
+                // Each partition was let go, with its commit, before the other got it.
+                let lines = journal.all
+                for partition in second.owned.map(\.partition) {
+                    let released = try #require(lines.firstIndex(of: "first revoked \(partition)"))
+                    let taken = try #require(lines.firstIndex(of: "second assigned \(partition)"))
+                    #expect(released < taken)
+                }
+                if kind == .apache {
+                    let moved = second.owned.map { ($0, GroupOffset(5, metadata: "handed over")) }
+                    #expect(
+                        try await secondConsumer.committed(Array(second.owned))
+                            == Dictionary(uniqueKeysWithValues: moved))
+                }
+
+                // Both work, and what the first leaves the second takes over.
+                try await cluster.fill(topic, 100..<500)
+                try await until("all is there") {
+                    Set(first.values + second.values).isSuperset(of: (100..<500).map(String.init))
+                }
+                #expect(first.records.count > 20 && !second.records.isEmpty)
+                await firstConsumer.close()
+                try await until("the second has all", within: .seconds(40)) { second.owned.count == 4 }
+                await secondConsumer.close()
+                #expect(second.owned == [])
+                #expect(first.errors + second.errors == [])
+            }
+        }
+
+        /// The mock cluster makes every topic that is asked for.
+        @Test(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
+        func saysThatATopicIsMissing() async throws {
+            try await TestCluster.with(.apache) { cluster in
+                let handler = RecordingHandler()
+                let name = cluster.unique("missing")
+                let consumer = try await Consumer.start(
+                    topics: [name], properties: cluster.properties(group: name), handler: handler)
+                try await until("the error is told") { handler.errors.contains { $0.code == .unknownTopicOrPartition } }
+                #expect(handler.errors.allSatisfy { !$0.isFatal })
+                await consumer.close()
+            }
+        }
+
+        @Test func needsAGroup() async {
+            let error = await #expect(throws: KafkaError.self) {
+                try await Consumer.start(
+                    topics: ["topic"], properties: ["bootstrap.servers": "127.0.0.1:1"], handler: RecordingHandler())
+            }
+            #expect(error?.message.contains("group.id") == true)
+        }
+
+        @Test func closesWhileNoBrokerAnswers() async throws {
+            let handler = RecordingHandler()
+            let consumer = try await Consumer.start(
+                topics: ["topic"], properties: ["bootstrap.servers": "127.0.0.1:1", "group.id": "group"],
+                handler: handler)
+            await consumer.close()
+            #expect(handler.records == [])
+        }
+    }
+}

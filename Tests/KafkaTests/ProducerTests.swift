@@ -1,0 +1,192 @@
+import TestSupport
+import Testing
+import Threads
+
+@testable import Kafka
+
+extension KafkaTests {
+    @Suite struct ProducerTests {
+        @Test(arguments: ClusterKind.available)
+        func keysHeadersAndMissingValuesComeThrough(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 2)
+                let sent = [
+                    ProducerRecord(
+                        topic: topic, partition: 1, key: [1, 2], value: Array("all".utf8),
+                        headers: [RecordHeader("a", "1"), RecordHeader("a", [0, 255]), RecordHeader("none", nil)],
+                        timestamp: 1_700_000_000_123),
+                    ProducerRecord(topic: topic, partition: 1, value: nil),
+                    ProducerRecord(topic: topic, partition: 1, key: [], value: []),
+                ]
+                let producer = try cluster.producer()
+                for (offset, record) in sent.enumerated() {
+                    #expect(try await producer.send(record) == Delivery(partition: 1, offset: Int64(offset)))
+                }
+                await producer.close()
+
+                let reader = try await TopicReader.open(topic, from: .beginning, properties: cluster.properties)
+                var got: [ConsumedRecord] = []
+                for try await record in reader {
+                    got.append(record)
+                    if got.count == sent.count { break }
+                }
+                await reader.close()
+                #expect(got.map(\.topicPartition) == Array(repeating: TopicPartition(topic, 1), count: 3))
+                #expect(got.map(\.offset) == [0, 1, 2])
+                #expect(got.map(\.key) == sent.map(\.key))
+                #expect(got.map(\.value) == sent.map(\.value))
+                #expect(got.map(\.headers) == sent.map(\.headers))
+                #expect(got[0].timestamp == 1_700_000_000_123)
+                #expect(got[1].timestamp > 1_700_000_000_123)
+            }
+        }
+
+        @Test func namesTheRefusedProperty() {
+            for (name, value) in [("no.such.property", "1"), ("linger.ms", "soon")] {
+                let error = #expect(throws: KafkaError.self) { try Producer(properties: [name: value]) }
+                #expect(error?.code == .invalidArgument)
+                #expect(error?.message.contains(name) == true)
+            }
+        }
+
+        @Test(arguments: ClusterKind.available)
+        func waitsWhileTheQueueIsFull(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let producer = try cluster.producer(["queue.buffering.max.messages": "7"])
+                let offsets = try await withThrowingTaskGroup(of: Int64.self) { group in
+                    for _ in 0..<500 {
+                        group.addTask { try await producer.send(ProducerRecord(topic: topic, value: [1])).offset }
+                    }
+                    return try await group.reduce(into: Set<Int64>()) { $0.insert($1) }
+                }
+                await producer.close()
+                #expect(offsets == Set(0..<500))
+            }
+        }
+
+        @Test(arguments: [10, 100_000])
+        func closingResumesEverySender(queueSize: Int) async throws {
+            let mock = try MockCluster()
+            try mock.createTopic("topic", partitions: 1)
+            mock.setDown(true)
+            let producer = try Producer(properties: [
+                "bootstrap.servers": mock.bootstrapServers, "queue.buffering.max.messages": "\(queueSize)",
+            ])
+            let codes = await withTaskGroup(of: KafkaError.Code?.self) { group in
+                for _ in 0..<300 {
+                    group.addTask {
+                        do throws(KafkaError) {
+                            try await producer.send(ProducerRecord(topic: "topic", value: [1]))
+                            return nil
+                        } catch {
+                            return error.code
+                        }
+                    }
+                }
+                group.addTask {
+                    await producer.close(flushingFor: .milliseconds(50))
+                    return .closed
+                }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(codes.count == 301)
+            #expect(Set(codes).isSubset(of: [.purgedFromQueue, .purgedInFlight, .closed]))
+            let late = await #expect(throws: KafkaError.self) {
+                try await producer.send(ProducerRecord(topic: "topic", value: [1]))
+            }
+            #expect(late?.code == .closed)
+            await producer.close()
+            await mock.stop()
+        }
+
+        @Test(arguments: ClusterKind.available)
+        func saysWhyARecordIsRefused(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let producer = try cluster.producer()
+                let large = await #expect(throws: KafkaError.self) {
+                    try await producer.send(ProducerRecord(topic: topic, value: Array(repeating: 0, count: 2_000_000)))
+                }
+                #expect(large?.code == .messageTooLarge)
+                #expect(large?.isRetriable == false)
+                let astray = await #expect(throws: KafkaError.self) {
+                    try await producer.send(ProducerRecord(topic: topic, partition: 9, value: [1]))
+                }
+                #expect(astray?.name == "_UNKNOWN_PARTITION")
+                await producer.close()
+            }
+        }
+
+        @Test func tellsOnceThatTheBrokersAreGoneAndOnceThatTheyAreBack() async throws {
+            let mock = try MockCluster()
+            try mock.createTopic("topic", partitions: 1)
+            let news = Lock<[Connection]>([])
+            let logged = Lock<[LogLevel]>([])
+            let producer = try Producer(
+                properties: ["bootstrap.servers": mock.bootstrapServers],
+                events: ClientEvents(
+                    log: { level, _, _ in logged.withLock { $0.append(level) } },
+                    connection: { change in news.withLock { $0.append(change) } }))
+            try await producer.send(ProducerRecord(topic: "topic", value: [0]))
+            mock.setDown(true)
+            try await until("the loss is told") { news.withLock { $0.count } == 1 }
+            async let delayed = producer.send(ProducerRecord(topic: "topic", value: [1]))
+            try await Task.sleep(for: .milliseconds(1500))
+            mock.setDown(false)
+            #expect(try await delayed.offset == 1)
+            try await until("the return is told") { news.withLock { $0.count } == 2 }
+            #expect(news.withLock { $0 } == [.lost, .restored])
+            #expect(logged.withLock { $0.contains { $0 <= .warning } })
+            await producer.close()
+            await mock.stop()
+        }
+
+        @Test(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
+        func deliversOnceTheBrokerComes() async throws {
+            let apache = try await ApacheKafka(properties: ["auto.create.topics.enable=true"])
+            let news = Lock<[Connection]>([])
+            let producer = try Producer(
+                properties: ["bootstrap.servers": apache.bootstrapServers, "enable.idempotence": "true"],
+                events: ClientEvents(connection: { change in news.withLock { $0.append(change) } }))
+            async let delivery = producer.send(ProducerRecord(topic: "early", value: [1]))
+            try await until("the absence is told") { news.withLock { $0 } == [.lost] }
+            try await apache.start()
+            #expect(try await delivery.offset == 0)
+            try await until("the arrival is told") { news.withLock { $0 } == [.lost, .restored] }
+
+            // The same over a crash.
+            await apache.kill()
+            async let second = producer.send(ProducerRecord(topic: "early", value: [2]))
+            try await apache.start()
+            #expect(try await second.offset == 1)
+            await producer.close()
+            await apache.remove()
+        }
+
+        @Test func keepsMemoryFlat() async throws {
+            // 400 MB pass through; the mock cluster keeps 5 MB of them.
+            let mock = try MockCluster()
+            try mock.createTopic("topic", partitions: 1)
+            let producer = try Producer(properties: ["bootstrap.servers": mock.bootstrapServers, "linger.ms": "0"])
+            let reader = try await TopicReader.open(
+                "topic", from: .end,
+                properties: ["bootstrap.servers": mock.bootstrapServers, "fetch.wait.max.ms": "10"])
+            var records = reader.makeAsyncIterator()
+            let value = [UInt8](repeating: 7, count: 100_000)
+            let before = residentMegabytes()
+            let record = ProducerRecord(topic: "topic", value: value, headers: [RecordHeader("name", "value")])
+            for _ in 0..<200 {
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<20 { group.addTask { try await producer.send(record) } }
+                    try await group.waitForAll()
+                }
+                for _ in 0..<20 { #expect(try await records.next()?.value?.count == value.count) }
+            }
+            #expect(residentMegabytes() - before < 150)
+            await reader.close()
+            await producer.close()
+            await mock.stop()
+        }
+    }
+}

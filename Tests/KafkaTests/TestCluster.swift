@@ -1,0 +1,125 @@
+import Kafka
+import TestSupport
+import Testing
+import Threads
+
+/// All tests of the door stand in this suite, so that they share one Apache Kafka where there is one.
+@Suite(.sharedApacheKafka) struct KafkaTests {}
+
+/// What a test runs against.
+enum ClusterKind: CaseIterable, CustomTestStringConvertible {
+    case mock, apache
+
+    /// Both; without KAFKA_HOME the mock cluster alone, and a line says so.
+    static let available: [ClusterKind] = ApacheKafka.isAvailable ? [.mock, .apache] : [.mock]
+
+    var testDescription: String { self == .mock ? "mock cluster" : "Apache Kafka" }
+}
+
+/// A cluster for one test.
+struct TestCluster {
+    let bootstrapServers: String
+    let kind: ClusterKind
+    /// The mock cluster, when this is one.
+    let mock: MockCluster?
+
+    private static let counter = Lock(0)
+
+    /// Runs `body` with a cluster of the kind: a mock cluster of its own, or the Apache Kafka that all tests share.
+    static func with(_ kind: ClusterKind, _ body: (TestCluster) async throws -> Void) async throws {
+        switch kind {
+        case .mock:
+            let mock = try MockCluster()
+            do {
+                try await body(TestCluster(bootstrapServers: mock.bootstrapServers, kind: kind, mock: mock))
+            } catch {
+                await mock.stop()
+                throw error
+            }
+            await mock.stop()
+        case .apache:
+            let apache = try #require(SharedApacheKafka.current)
+            try await body(TestCluster(bootstrapServers: apache.bootstrapServers, kind: kind, mock: nil))
+        }
+    }
+
+    /// A name that no other test uses.
+    func unique(_ word: String) -> String {
+        let number = Self.counter.withLock { number in
+            number += 1
+            return number
+        }
+        return "\(word)-\(number)"
+    }
+
+    /// Makes a topic that no other test uses.
+    func newTopic(partitions: Int) async throws -> String {
+        let name = unique("topic")
+        if let mock {
+            try mock.createTopic(name, partitions: partitions)
+        } else {
+            let admin = try Admin(properties: properties)
+            let made = try await admin.create([NewTopic(name, partitions: partitions, replication: 1)])
+            await admin.close()
+            #expect(made == [name: .created])
+        }
+        return name
+    }
+
+    /// What every client needs; the mock cluster waits out fetches.
+    var properties: [String: String] {
+        var properties = ["bootstrap.servers": bootstrapServers]
+        if kind == .mock { properties["fetch.wait.max.ms"] = "10" }
+        return properties
+    }
+
+    /// What a consumer needs.
+    func properties(group: String, _ more: [String: String] = [:]) -> [String: String] {
+        properties.merging(["group.id": group, "auto.offset.reset": "earliest", "session.timeout.ms": "6000"]) { $1 }
+            .merging(more) { $1 }
+    }
+
+    func producer(_ more: [String: String] = [:]) throws -> Producer {
+        try Producer(properties: ["bootstrap.servers": bootstrapServers, "linger.ms": "1"].merging(more) { $1 })
+    }
+
+    /// Sends records with values "0", "1", … all at once and returns when the cluster has them.
+    func fill(_ topic: String, partition: Int32? = nil, _ numbers: Range<Int>) async throws {
+        let producer = try producer()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in numbers {
+                group.addTask {
+                    let value = Array("\(number)".utf8)
+                    try await producer.send(
+                        ProducerRecord(topic: topic, partition: partition, key: value, value: value))
+                }
+            }
+            try await group.waitForAll()
+        }
+        await producer.close()
+    }
+}
+
+/// Starts Apache Kafka before the first test of the suite and removes it after the last.
+struct SharedApacheKafka: SuiteTrait, TestScoping {
+    @TaskLocal static var current: ApacheKafka?
+
+    func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        guard ApacheKafka.isAvailable else { return try await function() }
+        let apache = try await ApacheKafka()
+        do {
+            try await apache.start()
+            try await Self.$current.withValue(apache) { try await function() }
+        } catch {
+            await apache.remove()
+            throw error
+        }
+        await apache.remove()
+    }
+}
+
+extension Trait where Self == SharedApacheKafka {
+    static var sharedApacheKafka: Self { SharedApacheKafka() }
+}

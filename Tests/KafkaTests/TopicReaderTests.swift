@@ -1,0 +1,120 @@
+import Kafka
+import TestSupport
+import Testing
+
+extension KafkaTests {
+    @Suite struct TopicReaderTests {
+        @Test(arguments: ClusterKind.available)
+        func missesNothingWrittenAfterItWasOpened(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 3)
+                try await cluster.fill(topic, 0..<30)
+                let reader = try await TopicReader.open(topic, from: .end, properties: cluster.properties)
+                #expect(reader.endOffsets.values.reduce(0, +) == 30)
+                try await cluster.fill(topic, 100..<110)
+                let values = try await take(10, from: reader)
+                #expect(Set(values) == Set((100..<110).map(String.init)))
+                await reader.close()
+            }
+        }
+
+        @Test(arguments: ClusterKind.available)
+        func readsFromTheBeginningFromOffsetsAndFromATime(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let producer = try cluster.producer()
+                for number in 0..<10 {
+                    try await producer.send(
+                        ProducerRecord(
+                            topic: topic, value: Array("\(number)".utf8), timestamp: 1_700_000_000_000 + Int64(number)))
+                }
+                await producer.close()
+                let numbers = (0..<10).map(String.init)
+                #expect(try await read(10, topic, .beginning, cluster) == numbers)
+                #expect(try await read(2, topic, .offsets([0: 8, 7: 1]), cluster) == ["8", "9"])
+                // The mock cluster knows no times: it takes each for the end.
+                if kind == .apache {
+                    #expect(try await read(4, topic, .timestamp(1_700_000_000_006), cluster) == ["6", "7", "8", "9"])
+                }
+                let reader = try await TopicReader.open(
+                    topic, from: .timestamp(4_000_000_000_000), properties: cluster.properties)
+                #expect(reader.startOffsets == [0: 10])
+                await reader.close()
+            }
+        }
+
+        @Test(arguments: ClusterKind.available)
+        func endsWhenItsTaskIsCancelledOrItIsClosed(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let reader = try await TopicReader.open(topic, from: .beginning, properties: cluster.properties)
+                let cancelled = Task { try await take(1, from: reader) }
+                try await Task.sleep(for: .milliseconds(50))
+                cancelled.cancel()
+                #expect(try await cancelled.value == [])
+                // It can still be read.
+                try await cluster.fill(topic, 0..<1)
+                #expect(try await take(1, from: reader) == ["0"])
+                let closed = Task { try await take(1, from: reader) }
+                try await Task.sleep(for: .milliseconds(50))
+                await reader.close()
+                #expect(try await closed.value == [])
+                #expect(try await take(1, from: reader) == [])
+            }
+        }
+
+        @Test(arguments: ClusterKind.available)
+        func readsMuchInOrder(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                try await cluster.fill(topic, 0..<5_000)
+                let reader = try await TopicReader.open(topic, from: .beginning, properties: cluster.properties)
+                var next: Int64 = 0
+                for try await record in reader {
+                    #expect(record.offset == next)
+                    next += 1
+                    if next == reader.endOffsets[0] { break }
+                }
+                #expect(next == 5_000)
+                await reader.close()
+            }
+        }
+
+        @Test(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
+        func saysThatATopicIsMissing() async throws {
+            try await TestCluster.with(.apache) { cluster in
+                let error = await #expect(throws: KafkaError.self) {
+                    try await TopicReader.open(cluster.unique("missing"), from: .end, properties: cluster.properties)
+                }
+                #expect(error?.code == .unknownTopicOrPartition)
+            }
+        }
+
+        @Test func saysThatNoBrokerAnswers() async {
+            let error = await #expect(throws: KafkaError.self) {
+                try await TopicReader.open(
+                    "topic", from: .end, properties: ["bootstrap.servers": "127.0.0.1:1"], within: .milliseconds(300))
+            }
+            #expect(error?.isRetriable == true)
+        }
+    }
+}
+
+/// The next values, fewer when the reader ends before.
+private func take(_ count: Int, from reader: TopicReader) async throws -> [String] {
+    var values: [String] = []
+    for try await record in reader {
+        values.append(String(decoding: record.value ?? [], as: UTF8.self))
+        if values.count == count { break }
+    }
+    return values
+}
+
+private func read(
+    _ count: Int, _ topic: String, _ start: TopicReader.Start, _ cluster: TestCluster
+) async throws -> [String] {
+    let reader = try await TopicReader.open(topic, from: start, properties: cluster.properties)
+    let values = try await take(count, from: reader)
+    await reader.close()
+    return values
+}

@@ -1,0 +1,54 @@
+import Testing
+import Threads
+
+@testable import Vips
+
+@Suite struct CancellationTests {
+    /// A picture whose pixels would take hours: a rank filter with a window of 500×500.
+    static func endless() throws -> Image {
+        let noise = try Operation.call("gaussnoise", ["width": 4000, "height": 4000]).image()
+        let bytes = try Operation.call("cast", ["in": .image(noise), "format": "uchar"]).image()
+        return try Operation.call(
+            "rank", ["in": .image(bytes), "width": 500, "height": 500, "index": 1000]
+        ).image()
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func aRunningPipelineIsStopped() async throws {
+        let pool = ThreadPool(name: "vips", threads: 2, onThreadEnd: VipsLibrary.endThread)
+        for encode in [false, true] {
+            let cancellation = Cancellation()
+            let running = Task {
+                try await pool.run {
+                    let image = try Self.endless()
+                    if encode {
+                        _ = try image.encoded(as: .png, [:], cancellation)
+                    } else {
+                        _ = try image.inMemory(cancellation)
+                    }
+                }
+            }
+            try await Task.sleep(for: .milliseconds(200))
+            cancellation.cancel()
+            let error = await #expect(throws: VipsError.self) { try await running.value }
+            #expect(error?.code == .cancelled)
+        }
+        WorkThread(name: "closer") { pool.shutdown() }.join()
+    }
+
+    @Test func whatIsCancelledDoesNotBegin() throws {
+        let cancellation = Cancellation()
+        cancellation.cancel()
+        #expect(cancellation.isCancelled)
+        let error = #expect(throws: VipsError.self) { try Self.endless().inMemory(cancellation) }
+        #expect(error?.code == .cancelled)
+    }
+
+    @Test func anUnusedTokenChangesNothing() throws {
+        let cancellation = Cancellation()
+        let card = try EncodedImageTests.card()
+        let file = try card.inMemory(cancellation).encoded(as: .png, [:], cancellation)
+        cancellation.cancel()
+        #expect(try EncodedImage(file).open().pixels() == card.pixels())
+    }
+}

@@ -1,0 +1,41 @@
+import TestSupport
+import Testing
+import Threads
+
+@testable import Vips
+
+@Suite struct LibraryTests {
+    @Test func theLibraryTellsItsVersionAndWhatItHolds() throws {
+        VipsLibrary.start()
+        VipsLibrary.start()
+        let image = try Operation.call("black", ["width": 4, "height": 4]).image()
+        #expect(VipsLibrary.liveObjects > 0 && image.width == 4)
+        let numbers = VipsLibrary.version.split(separator: ".").map { Int($0) }
+        #expect(numbers.count == 3 && numbers.allSatisfy { $0 != nil }, "\(VipsLibrary.version)")
+        #expect(VipsLibrary.has(operation: "resize"))
+        #expect(!VipsLibrary.has(operation: "no_such_operation"))
+    }
+
+    @Test func nothingIsLeftAfterThousandsOfPictures() async throws {
+        let pool = ThreadPool(name: "vips", threads: 2, onThreadEnd: VipsLibrary.endThread)
+        try await pool.run { try Self.run(1000) }
+        WorkThread(name: "closer") { pool.shutdown() }.join()
+        // Other suites render at the same time: wait for them too.
+        try await until("libvips holds no pixels and no objects", within: .seconds(120)) {
+            VipsLibrary.liveBuffers == 0 && VipsLibrary.liveBytes == 0 && VipsLibrary.liveObjects == 0
+        }
+    }
+
+    /// Load, shrink, save; and each time a picture that is damaged, and one that is left half done.
+    static func run(_ count: Int) throws {
+        let file = try EncodedImageTests.card(width: 250, height: 150).encoded(as: .jpeg)
+        let cut = Array(file.prefix(file.count / 2))
+        for _ in 0..<count {
+            let image = try EncodedImage(file).open(["access": "sequential"])
+            let small = try Operation.call("resize", ["in": .image(image), "scale": 0.2]).image().inMemory()
+            _ = try small.encoded(as: .jpeg)
+            _ = try? EncodedImage(cut).open(["access": "sequential", "fail-on": "error"]).inMemory()
+            _ = try Operation.call("resize", ["in": .image(try EncodedImage(file).open()), "scale": 0.2]).image()
+        }
+    }
+}

@@ -1,0 +1,53 @@
+import Testing
+
+@testable import Vips
+
+@Suite struct OperationTests {
+    @Test func everyOperationIsCalledByItsName() throws {
+        let black = try Operation.call("black", ["width": 40, "height": 30, "bands": 3]).image()
+        #expect((black.width, black.height, black.bands) == (40, 30, 3))
+        let lighter = try Operation.call("linear", ["in": .image(black), "a": [1], "b": [10, 20, 30], "uchar": true])
+            .image()
+        #expect(try lighter.pixels().prefix(3) == [10, 20, 30])
+        let average = try Operation.call("avg", ["in": .image(lighter)]).double()
+        #expect(average == 20)
+        let joined = try Operation.call("bandjoin", ["in": .images([lighter, lighter])]).image()
+        #expect(joined.bands == 6)
+        let small = try Operation.call(
+            "resize", ["in": .image(lighter), "scale": 0.5, "kernel": "nearest"]
+        ).image()
+        #expect((small.width, small.height) == (20, 15))
+    }
+
+    @Test func mistakesAreSaidAndNotMade() throws {
+        let black = try Operation.call("black", ["width": 4, "height": 4]).image()
+        func code(_ name: String, _ arguments: [String: Value]) -> VipsError.Code? {
+            do {
+                _ = try Operation.call(name, arguments).image()
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        #expect(code("no_such_operation", [:]) == .misuse)
+        #expect(code("resize", ["in": .image(black), "no-such": 1]) == .misuse)
+        #expect(code("resize", ["in": .image(black), "scale": "half"]) == .misuse)
+        #expect(code("resize", ["in": .image(black), "scale": 1, "kernel": "no-such"]) == .misuse)
+        #expect(code("resize", ["in": 5, "scale": 1]) == .misuse)
+        #expect(code("avg", ["in": .image(black)]) == .misuse)
+        #expect(code("resize", ["scale": 1]) == .failed)
+        #expect(
+            code("extract_area", ["input": .image(black), "left": 3, "top": 0, "width": 2, "height": 1]) == .failed)
+        #expect(code("resize", ["in": .image(black), "scale": 1]) == nil)
+    }
+
+    @Test func failuresSayWhichOperationAndWhy() throws {
+        let black = try Operation.call("black", ["width": 4, "height": 4]).image()
+        let error = try #require(throws: VipsError.self) {
+            try Operation.call("extract_area", ["input": .image(black), "left": 9, "top": 0, "width": 2, "height": 1])
+        }
+        #expect(error.operation == "extract_area")
+        #expect(!error.message.isEmpty && !error.message.contains("\n"))
+        #expect(!error.isRetriable)
+    }
+}
