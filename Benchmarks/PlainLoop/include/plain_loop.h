@@ -13,6 +13,7 @@ enum plain_mode {
 };
 
 // Runs once over all files. Returns the number of bytes written in all, or -1 with libvips' words on standard error.
-long plain_loop(enum plain_mode mode, const void *const *files, const size_t *lengths, int count, int width, int height);
+long plain_loop(
+    enum plain_mode mode, const void *const *files, const size_t *lengths, int count, int width, int height);
 
 #endif

@@ -66,7 +66,10 @@ public actor TopicReader: AsyncSequence {
                 eventMask: RD_KAFKA_EVENT_ERROR, events: events)
             do throws(KafkaError) {
                 let deadline = Deadline(limit)
-                let watermarks = try client.watermarks(of: topic, deadline)
+                // Leadership may be on its way to another broker: then the answer is another one a moment later.
+                let watermarks = try deadline.retrying { () throws(KafkaError) in
+                    try client.watermarks(of: topic, deadline)
+                }
                 return TopicReader(
                     client, topic, starts: try client.offsets(of: topic, for: start, watermarks, deadline),
                     ends: watermarks.mapValues(\.upperBound))

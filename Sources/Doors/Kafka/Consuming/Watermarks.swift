@@ -10,6 +10,18 @@ struct Deadline: Sendable {
 
     /// Milliseconds left, at least one.
     var left: Int32 { max(1, (end - .now).milliseconds) }
+
+    /// Tries again, every 50 ms, while time mends the error; a topic that is not there is told at once.
+    func retrying<Success>(_ attempt: () throws(KafkaError) -> Success) throws(KafkaError) -> Success {
+        while true {
+            do throws(KafkaError) {
+                return try attempt()
+            } catch {
+                guard error.isRetriable, error.code != .unknownTopicOrPartition, .now < end else { throw error }
+                usleep(50_000)
+            }
+        }
+    }
 }
 
 // All of this blocks: it belongs into `blocking`.
