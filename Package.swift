@@ -20,7 +20,7 @@ func module(
 let hiredisTLS: [LinkerSetting] =
     ["/usr/include", "/usr/local/include", "/opt/homebrew/include"]
         .contains { FileManager.default.fileExists(atPath: "\($0)/hiredis/hiredis_ssl.h") }
-    ? [.linkedLibrary("hiredis_ssl")] : []
+    ? [.linkedLibrary("hiredis_ssl"), .linkedLibrary("ssl"), .linkedLibrary("crypto")] : []
 
 /// Tests mirror modules; what they share stands in `Tests/Support`.
 func tests(of name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
@@ -67,11 +67,14 @@ let package = Package(
         module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
         module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl"]),
-        module("HalcyonCluster", "Halcyon", ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
+        module(
+            "HalcyonCluster", "Halcyon",
+            ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
         module(
             "HalcyonWorker", "Halcyon",
             [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "CivilTime", "Kafka",
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "CivilTime",
+                "Kafka",
                 "Redis", "Telemetry", "Threads",
             ]),
         .executableTarget(
@@ -87,6 +90,8 @@ let package = Package(
         .executableTarget(
             name: "RenderBenchmark", dependencies: ["PlainLoop", "HalcyonImaging", "HalcyonModel", "Vips", "Threads"],
             path: "Benchmarks/RenderBenchmark"),
+        .executableTarget(
+            name: "WireBenchmark", dependencies: ["HalcyonModel", "HalcyonWire"], path: "Benchmarks/WireBenchmark"),
 
         // What tests share: real servers, started and stopped by process id.
         .target(name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support"),

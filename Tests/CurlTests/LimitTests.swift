@@ -132,6 +132,7 @@ import Threads
             request.maxRedirects = 0
             let redirect = try await client.perform(request)
             #expect(redirect.status == 302 && redirect.headers["location"] == "/loopx")
+            #expect(redirect.redirectURL == origin.url("/loopx"))
         }
     }
 

@@ -122,7 +122,8 @@ extension KafkaTests {
                         let offsets = partitions.map { ($0, GroupOffset(5, metadata: "handed over")) }
                         try await consumer.commit(Dictionary(uniqueKeysWithValues: offsets))
                     } catch {
-                        // The mock cluster takes no commit while it rebalances; Apache Kafka does, as long as members join.
+                        // The mock cluster takes no commit while it rebalances; Apache Kafka does, as long as members
+                        // join.
                         #expect(kind == .mock && error.name == "REBALANCE_IN_PROGRESS")
                     }
                 }

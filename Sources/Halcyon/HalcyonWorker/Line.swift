@@ -49,11 +49,6 @@ struct Line: Sendable {
         }
     }
 
-    /// Turns away who waits to start: from now on such jobs are handed back.
-    func stopStarting() {
-        fetch.places.close()
-    }
-
     private func read(_ record: ConsumedRecord) throws(JobRefusal) -> Work {
         let (work, unknownFields) = try intake.read(record)
         if !unknownFields.isEmpty {
@@ -72,8 +67,6 @@ struct Line: Sendable {
             timings[.total] = work.takenAt.duration(to: .now).milliseconds
             ready.timings = timings
             return .ready(ready)
-        } catch is Slots.Closed {
-            return nil
         } catch is CancellationError {
             return nil
         } catch {
@@ -85,6 +78,7 @@ struct Line: Sendable {
 
     private func result(of work: Work, _ taken: TakenRecord, _ timings: inout Timings) async throws -> Ready {
         if let found = await lookup.find(work) {
+            guard taken.begin() else { throw CancellationError() }
             var inline: [UInt8]?
             if work.job.delivery == .inline { inline = await lookup.body(of: work) }
             return Ready(
@@ -115,7 +109,7 @@ struct Line: Sendable {
         var stopwatch = Stopwatch()
         try await fetch.places.acquire()
         defer { fetch.places.release() }
-        guard taken.isWanted else { throw CancellationError() }
+        guard taken.begin() else { throw CancellationError() }
         timings[.waited] = stopwatch.lap()
         async let started: Void = publish.started(work)
         let source = try await fetch.fetch(work)

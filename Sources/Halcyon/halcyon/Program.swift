@@ -63,9 +63,10 @@ enum CommonArguments {
             return SettingFlag(
                 name: String(text[..<equals]), flag: "--set", value: String(text[equals...].dropFirst()))
         }
-        return free + named.compactMap { parameter, name, flag in
-            arguments[parameter].map { SettingFlag(name: name, flag: flag, value: $0) }
-        }
+        return free
+            + named.compactMap { parameter, name, flag in
+                arguments[parameter].map { SettingFlag(name: name, flag: flag, value: $0) }
+            }
     }
 }
 

@@ -4,7 +4,7 @@ import CCurl
 ///
 /// It belongs to the client's thread.
 final class EasyHandle {
-    let handle: OpaquePointer
+    let handle: UnsafeMutableRawPointer
     private let errors: UnsafeMutablePointer<CChar>
     private var headers: UnsafeMutablePointer<curl_slist>?
 
@@ -45,9 +45,9 @@ final class EasyHandle {
         setLimits(request, &options)
         setPolicy(settings, &options)
         setCallbacks(Unmanaged.passUnretained(transfer).toOpaque(), &options)
-        guard options.firstError == CURLE_OK else {
+        if let (option, reason) = options.refused {
             throw CurlError(
-                .other, "libcurl refuses an option: \(String(cString: curl_easy_strerror(options.firstError)))")
+                .other, "libcurl refuses option \(option.rawValue): \(String(cString: curl_easy_strerror(reason)))")
         }
     }
 
@@ -90,7 +90,9 @@ final class EasyHandle {
         }
         options.set(CURLOPT_FOLLOWLOCATION, request.maxRedirects > 0 ? 1 : 0)
         options.set(CURLOPT_MAXREDIRS, request.maxRedirects)
-        options.set(CURLOPT_BUFFERSIZE, 1 << 16)
+        // Not noted: libcurl 7.88 refuses it while a handle still holds the buffer of its last transfer, which now and then it does.
+        // Then that one, of the same size, serves again.
+        _ = ccurl_set_long(handle, CURLOPT_BUFFERSIZE, 1 << 16)
     }
 
     private func setPolicy(_ settings: CurlSettings, _ options: inout Options) {
@@ -114,13 +116,13 @@ final class EasyHandle {
             CURLOPT_WRITEDATA, CURLOPT_HEADERDATA, CURLOPT_READDATA, CURLOPT_SEEKDATA, CURLOPT_XFERINFODATA,
             CURLOPT_OPENSOCKETDATA, CURLOPT_PREREQDATA,
         ] { options.set(option, transfer) }
-        options.note(ccurl_set_on_body(handle, onBody))
-        options.note(ccurl_set_on_header(handle, onHeader))
-        options.note(ccurl_set_on_upload(handle, onUpload))
-        options.note(ccurl_set_on_rewind(handle, onRewind))
-        options.note(ccurl_set_on_progress(handle, onProgress))
-        options.note(ccurl_set_on_dial(handle, onDial))
-        options.note(ccurl_set_on_connected(handle, onConnected))
+        options.note(CURLOPT_WRITEFUNCTION, ccurl_set_on_body(handle, onBody))
+        options.note(CURLOPT_HEADERFUNCTION, ccurl_set_on_header(handle, onHeader))
+        options.note(CURLOPT_READFUNCTION, ccurl_set_on_upload(handle, onUpload))
+        options.note(CURLOPT_SEEKFUNCTION, ccurl_set_on_rewind(handle, onRewind))
+        options.note(CURLOPT_XFERINFOFUNCTION, ccurl_set_on_progress(handle, onProgress))
+        options.note(CURLOPT_OPENSOCKETFUNCTION, ccurl_set_on_dial(handle, onDial))
+        options.note(CURLOPT_PREREQFUNCTION, ccurl_set_on_connected(handle, onConnected))
         options.set(CURLOPT_NOPROGRESS, 0)
     }
 
@@ -146,22 +148,25 @@ final class EasyHandle {
 
 /// Sets options and remembers the first that was refused.
 private struct Options {
-    private let handle: OpaquePointer
-    private(set) var firstError = CURLE_OK
+    private let handle: UnsafeMutableRawPointer
+    /// The first option that was refused, and why.
+    private(set) var refused: (option: CURLoption, reason: CURLcode)?
 
-    init(_ handle: OpaquePointer) { self.handle = handle }
+    init(_ handle: UnsafeMutableRawPointer) { self.handle = handle }
 
-    mutating func note(_ result: CURLcode) { if firstError == CURLE_OK { firstError = result } }
-    mutating func set(_ option: CURLoption, _ value: Int) { note(ccurl_set_long(handle, option, value)) }
-    mutating func set(_ option: CURLoption, _ value: String?) { note(ccurl_set_string(handle, option, value)) }
+    mutating func note(_ option: CURLoption, _ result: CURLcode) {
+        if result != CURLE_OK, refused == nil { refused = (option, result) }
+    }
+    mutating func set(_ option: CURLoption, _ value: Int) { note(option, ccurl_set_long(handle, option, value)) }
+    mutating func set(_ option: CURLoption, _ value: String?) { note(option, ccurl_set_string(handle, option, value)) }
     mutating func set(_ option: CURLoption, _ value: UnsafeMutableRawPointer) {
-        note(ccurl_set_pointer(handle, option, value))
+        note(option, ccurl_set_pointer(handle, option, value))
     }
     mutating func set(_ option: CURLoption, _ value: UnsafeMutablePointer<curl_slist>?) {
-        note(ccurl_set_list(handle, option, value))
+        note(option, ccurl_set_list(handle, option, value))
     }
     mutating func setOffset(_ option: CURLoption, _ value: Int) {
-        note(ccurl_set_offset(handle, option, curl_off_t(value)))
+        note(option, ccurl_set_offset(handle, option, curl_off_t(value)))
     }
 }
 

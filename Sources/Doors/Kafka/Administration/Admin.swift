@@ -3,8 +3,8 @@ import Threads
 
 /// Looks at a cluster and makes topics.
 ///
-/// Each call runs on a thread of its own, never on the cooperative pool, and gives up after its time. ``close()`` must be called before
-/// the last reference goes.
+/// Each call runs on a thread of its own, never on the cooperative pool, and gives up after its time. ``close()`` must
+/// be called before the last reference goes.
 public final class Admin: Sendable {
     private let client: Client
 
@@ -16,7 +16,7 @@ public final class Admin: Sendable {
         client = try Client(RD_KAFKA_PRODUCER, properties: properties, events: events)
     }
 
-    /// Ends it, once no call is under way. A second call does nothing.
+    /// Ends it; calls under way are finished, later ones throw ``KafkaError/Code/closed``. A second call does nothing.
     public func close() async {
         await blocking { [client] in client.destroy() }
     }
@@ -27,13 +27,13 @@ public final class Admin: Sendable {
     public func create(
         _ topics: [NewTopic], within limit: Duration = .seconds(20)
     ) async throws(KafkaError) -> [String: TopicCreation] {
-        try await blocking { [client] () throws(KafkaError) in try client.create(topics, Deadline(limit)) }
+        try await call { (client) throws(KafkaError) in try client.create(topics, Deadline(limit)) }
     }
 
     /// The brokers and all topics.
     /// - Throws: ``KafkaError``, also when no broker answers in time.
     public func metadata(within limit: Duration = .seconds(10)) async throws(KafkaError) -> ClusterMetadata {
-        try await blocking { [client] () throws(KafkaError) in
+        try await call { (client) throws(KafkaError) in
             var metadata: UnsafePointer<rd_kafka_metadata>?
             let code = rd_kafka_metadata(client.pointer, 1, nil, &metadata, limit.milliseconds)
             guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let metadata else { throw KafkaError(code) }
@@ -47,7 +47,7 @@ public final class Admin: Sendable {
     public func watermarks(
         of partitions: [TopicPartition], within limit: Duration = .seconds(10)
     ) async throws(KafkaError) -> [TopicPartition: Range<Int64>] {
-        try await blocking { [client] () throws(KafkaError) in
+        try await call { (client) throws(KafkaError) in
             let deadline = Deadline(limit)
             var watermarks: [TopicPartition: Range<Int64>] = [:]
             for partition in partitions { watermarks[partition] = try client.watermarks(of: partition, deadline) }
@@ -60,8 +60,14 @@ public final class Admin: Sendable {
     public func committed(
         by group: String, in partitions: [TopicPartition], within limit: Duration = .seconds(10)
     ) async throws(KafkaError) -> [TopicPartition: GroupOffset] {
-        try await blocking { [client] () throws(KafkaError) in
+        try await call { (client) throws(KafkaError) in
             try client.committed(by: group, in: partitions, Deadline(limit))
         }
+    }
+
+    private func call<Success: Sendable>(
+        _ body: @escaping @Sendable (Client) throws(KafkaError) -> Success
+    ) async throws(KafkaError) -> Success {
+        try await blocking { [client] () throws(KafkaError) in try client.use(body) }
     }
 }

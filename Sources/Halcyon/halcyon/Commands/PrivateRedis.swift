@@ -9,7 +9,8 @@ struct PrivateRedis: Sendable {
     /// - Throws: ``ConfigurationError`` when there is no redis-server, or it does not come up.
     static func start() async throws -> PrivateRedis {
         guard findExecutable("redis-server") != nil else {
-            throw ConfigurationError("no redis-server in PATH; `make deps` installs it (Debian: apt-get install redis-server)")
+            throw ConfigurationError(
+                "no redis-server in PATH; `make deps` installs it (Debian: apt-get install redis-server)")
         }
         // A port that was free may be taken a moment later: then the server ends, and another port is tried.
         for _ in 0..<10 {

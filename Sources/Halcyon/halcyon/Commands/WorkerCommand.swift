@@ -14,7 +14,8 @@ enum WorkerCommand: Subcommand {
             """,
         examples: [
             .init(
-                "HALCYON_KAFKA_BROKERS=kafka:9092 HALCYON_REDIS_URL=redis://redis halcyon worker", "A worker in a cluster.")
+                "HALCYON_KAFKA_BROKERS=kafka:9092 HALCYON_REDIS_URL=redis://redis halcyon worker",
+                "A worker in a cluster.")
         ])
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
