@@ -8,7 +8,9 @@ import Threads
 /// and takes none to free it: two threads that build and drop resizes crash within some 50,000 of them. So with Orc,
 /// what may translate or free runs under one lock: about a millisecond of a rendering.
 enum VectorCode {
-    private static let lock: Lock<Void>? = cvips_translates_at_run_time() != 0 ? Lock(()) : nil
+    // It guards nothing of ours. Not Void: a value without bytes shares its place with the mutex, which the thread
+    // sanitizer takes for a race.
+    private static let lock: Lock<Bool>? = cvips_translates_at_run_time() != 0 ? Lock(true) : nil
 
     /// Whether libvips has such code.
     static var isTranslated: Bool { lock != nil }
