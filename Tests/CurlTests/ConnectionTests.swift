@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Addresses, broken peers, TLS, cancelling, closing, and many at once.
-@Suite struct ConnectionTests {
+@Suite(.takesTurns) struct ConnectionTests {
     private var noSecondAddress: CurlSettings {
         var settings = CurlSettings()
         settings.allowsAddress = { $0.host != "127.0.0.2" }

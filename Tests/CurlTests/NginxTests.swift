@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// HTTP/2 over TLS, against a real server.
-@Suite struct NginxTests {
+@Suite(.takesTurns) struct NginxTests {
     @Test func sharesOneConnectionOverHTTP2() async throws {
         let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 13) }
         try await withHTTP2(serving: body) { url, client in

@@ -4,7 +4,7 @@ import Redis
 import TestSupport
 import Testing
 
-@Suite struct ResultTierTests {
+@Suite(.takesTurns) struct ResultTierTests {
     static let facts = ResultFacts(
         width: 4, height: 3, format: .png, bytes: 3, sha256: "ab",
         source: SourceFacts(status: 200, etag: "\"e\"", bytes: 9, format: .jpeg, width: 40, height: 30))

@@ -4,7 +4,7 @@ import Processes
 import TestSupport
 import Testing
 
-@Suite struct BadInputTests {
+@Suite(.takesTurns) struct BadInputTests {
     /// What comes in, and the code it ends with.
     struct Case: CustomTestStringConvertible {
         let testDescription: String

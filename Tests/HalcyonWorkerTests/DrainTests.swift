@@ -4,7 +4,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite struct DrainTests {
+@Suite(.takesTurns) struct DrainTests {
     @Test func finishesWhatItBeganAndLeavesTheRestToTheNextWorker() async throws {
         let photograph = try Photograph.bytes()
         let origin = RawOrigin { _ in

@@ -3,7 +3,7 @@ import Redis
 import TestSupport
 import Testing
 
-@Suite struct MainJobTests {
+@Suite(.takesTurns) struct MainJobTests {
     @Test func aJobBecomesAnEventAndAStoredImage() async throws {
         let photograph = try Photograph.bytes()
         let origin = RawOrigin { _ in

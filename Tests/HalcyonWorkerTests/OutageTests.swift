@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 import Threads
 
-@Suite struct OutageTests {
+@Suite(.takesTurns) struct OutageTests {
     /// Keeps what was logged.
     final class Notes: LogSink {
         private let lines = Lock<[String]>([])

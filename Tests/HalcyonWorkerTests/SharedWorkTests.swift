@@ -7,7 +7,7 @@ import Testing
 import Threads
 
 /// Workers as processes of their own, on Apache Kafka, a stock redis-server and nginx.
-@Suite(.enabled(if: ApacheKafka.isAvailable), .serialized) struct SharedWorkTests {
+@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable), .serialized) struct SharedWorkTests {
     static let jobs = 2_000
     static let sources = 500
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Redis
 
 /// `rediss://`, where hiredis has it.
-@Suite struct TLSTests {
+@Suite(.takesTurns) struct TLSTests {
     @Test(.disabled(if: Connection.hasTLS, "this hiredis has TLS"))
     func saysThatThisBuildHasNoTLS() {
         #expect { try RedisEndpoint("rediss://host") } throws: { "\($0)".contains("hiredis_ssl") }

@@ -1,11 +1,12 @@
 import Glibc
+import TestSupport
 import Testing
 import Threads
 
 @testable import Vips
 
 /// The crash that the lock prevents takes minutes to come; that the lock is taken shows at once.
-@Suite struct VectorCodeTests {
+@Suite(.takesTurns) struct VectorCodeTests {
     static func resize() throws -> Image {
         let black = try Operation.call("black", ["width": 80, "height": 60]).image()
         return try Operation.call("resize", ["in": .image(black), "scale": 0.6]).image()
