@@ -112,8 +112,10 @@ let package = Package(
         tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
         tests(of: "HalcyonImaging", ["TestSupport"]),
         tests(of: "HalcyonSources", ["TestSupport"]),
-        tests(of: "HalcyonCluster", ["TestSupport"]),
-        tests(of: "HalcyonWorker", ["TestSupport"]),
+        tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
+        tests(
+            of: "HalcyonWorker",
+            ["HalcyonCluster", "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads"]),
     ],
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17

@@ -2,7 +2,6 @@ import Foundation
 import Redis
 import TestSupport
 import Testing
-import Vips
 
 @Suite struct MainJobTests {
     @Test func aJobBecomesAnEventAndAStoredImage() async throws {

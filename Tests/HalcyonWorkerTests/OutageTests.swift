@@ -33,6 +33,9 @@ import Threads
             // Nothing may claim to be stored while there is nowhere to store it.
             try await Task.sleep(for: .seconds(1))
             let again = try await RedisServer.start(port: stage.redis.port)
+            try await until("the test's own client is connected again") {
+                try await stage.client.send("PING").string == "PONG"
+            }
             for number in 0..<20 {
                 let event = try await stage.events.terminal(of: "\(number)")
                 #expect(event.kind == "ready")

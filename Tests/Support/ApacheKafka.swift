@@ -67,7 +67,7 @@ public final class ApacheKafka: Sendable {
         let child = try await ChildProcess.start(
             Self.tool("kafka-server-start.sh"), ["\(data.path)/server.properties"], options: options)
         await process.set(child)
-        try await until("Apache Kafka serves on \(port)", within: .seconds(60)) { [port] in
+        try await until("Apache Kafka serves on \(port)", within: .seconds(120)) { [port] in
             KafkaProbe.brokerCount(port: port) > 0
         }
     }

@@ -77,6 +77,7 @@ struct Line: Sendable {
     }
 
     private func result(of work: Work, _ taken: TakenRecord, _ timings: inout Timings) async throws -> Ready {
+        try work.checkDeadline()
         if let found = await lookup.find(work) {
             guard taken.begin() else { throw CancellationError() }
             var inline: [UInt8]?
@@ -87,6 +88,7 @@ struct Line: Sendable {
         }
         let source = try await load(work, taken, &timings)
         defer { render.places.release() }
+        try work.checkDeadline()
         let image = try await render.render(source.body, work)
         timings[.decode] = image.timings.decode.milliseconds
         timings[.process] = image.timings.process.milliseconds
@@ -111,6 +113,7 @@ struct Line: Sendable {
         defer { fetch.places.release() }
         guard taken.begin() else { throw CancellationError() }
         timings[.waited] = stopwatch.lap()
+        try work.checkDeadline()
         async let started: Void = publish.started(work)
         let source = try await fetch.fetch(work)
         await started

@@ -45,10 +45,7 @@ final class EasyHandle {
         setLimits(request, &options)
         setPolicy(settings, &options)
         setCallbacks(Unmanaged.passUnretained(transfer).toOpaque(), &options)
-        if let (option, reason) = options.refused {
-            throw CurlError(
-                .other, "libcurl refuses option \(option.rawValue): \(String(cString: curl_easy_strerror(reason)))")
-        }
+        if let error = options.error { throw error }
     }
 
     private func setMethod(_ request: HTTPRequest, _ options: inout Options) {
@@ -81,6 +78,7 @@ final class EasyHandle {
         if request.acceptsCompression { options.set(CURLOPT_ACCEPT_ENCODING, "") }
     }
 
+    /// CURLOPT_BUFFERSIZE is left alone: libcurl refuses it on a handle whose last HTTP/2 connection still serves others.
     private func setLimits(_ request: HTTPRequest, _ options: inout Options) {
         options.set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.wholeMilliseconds)
         options.set(CURLOPT_TIMEOUT_MS, request.timeout.wholeMilliseconds)
@@ -90,9 +88,6 @@ final class EasyHandle {
         }
         options.set(CURLOPT_FOLLOWLOCATION, request.maxRedirects > 0 ? 1 : 0)
         options.set(CURLOPT_MAXREDIRS, request.maxRedirects)
-        // Not noted: libcurl 7.88 refuses it while a handle still holds the buffer of its last transfer, which now and then it does.
-        // Then that one, of the same size, serves again.
-        _ = ccurl_set_long(handle, CURLOPT_BUFFERSIZE, 1 << 16)
     }
 
     private func setPolicy(_ settings: CurlSettings, _ options: inout Options) {
@@ -149,16 +144,20 @@ final class EasyHandle {
 /// Sets options and remembers the first that was refused.
 private struct Options {
     private let handle: UnsafeMutableRawPointer
-    /// The first option that was refused, and why.
-    private(set) var refused: (option: CURLoption, reason: CURLcode)?
+    private(set) var error: CurlError?
 
     init(_ handle: UnsafeMutableRawPointer) { self.handle = handle }
 
     mutating func note(_ option: CURLoption, _ result: CURLcode) {
-        if result != CURLE_OK, refused == nil { refused = (option, result) }
+        guard result != CURLE_OK && error == nil else { return }
+        let name = curl_easy_option_by_id(option).map { String(cString: $0.pointee.name) } ?? "\(option.rawValue)"
+        error = CurlError(.other, "libcurl refuses the option \(name): \(String(cString: curl_easy_strerror(result)))")
     }
+
     mutating func set(_ option: CURLoption, _ value: Int) { note(option, ccurl_set_long(handle, option, value)) }
-    mutating func set(_ option: CURLoption, _ value: String?) { note(option, ccurl_set_string(handle, option, value)) }
+    mutating func set(_ option: CURLoption, _ value: String?) {
+        note(option, ccurl_set_string(handle, option, value))
+    }
     mutating func set(_ option: CURLoption, _ value: UnsafeMutableRawPointer) {
         note(option, ccurl_set_pointer(handle, option, value))
     }

@@ -16,7 +16,7 @@ public struct ResultTier: Sendable {
     }
 
     /// A result that is there.
-    public struct Found: Sendable {
+    public struct Found: Hashable, Sendable {
         /// What is known of it.
         public let facts: ResultFacts
         /// When it goes, in seconds since 1970.
