@@ -87,9 +87,14 @@ let package = Package(
 
         // Benchmarks: what the product costs beside the plainest C.
         .target(name: "PlainLoop", dependencies: ["CVips"], path: "Benchmarks/PlainLoop"),
+        .target(name: "Measuring", dependencies: ["PlainLoop"], path: "Benchmarks/Measuring"),
         .executableTarget(
-            name: "RenderBenchmark", dependencies: ["PlainLoop", "HalcyonImaging", "HalcyonModel", "Vips", "Threads"],
+            name: "RenderBenchmark", dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "Vips", "Threads"],
             path: "Benchmarks/RenderBenchmark"),
+        .executableTarget(
+            name: "ClusterBenchmark",
+            dependencies: ["Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads", "Vips"],
+            path: "Benchmarks/ClusterBenchmark"),
         .executableTarget(
             name: "WireBenchmark", dependencies: ["HalcyonModel", "HalcyonWire"], path: "Benchmarks/WireBenchmark"),
 
