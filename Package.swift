@@ -93,7 +93,9 @@ let package = Package(
             path: "Benchmarks/RenderBenchmark"),
         .executableTarget(
             name: "ClusterBenchmark",
-            dependencies: ["Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads", "Vips"],
+            dependencies: [
+                "Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads", "Vips",
+            ],
             path: "Benchmarks/ClusterBenchmark"),
         .executableTarget(
             name: "WireBenchmark", dependencies: ["HalcyonModel", "HalcyonWire"], path: "Benchmarks/WireBenchmark"),
