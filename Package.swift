@@ -67,18 +67,23 @@ let package = Package(
         module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
         module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl"]),
-        module("HalcyonCluster", "Halcyon", ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
+        module(
+            "HalcyonCluster", "Halcyon",
+            ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
         module(
             "HalcyonWorker", "Halcyon",
             [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "CivilTime", "Kafka",
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "CivilTime",
+                "Kafka",
                 "Redis", "Telemetry", "Threads",
             ]),
         .executableTarget(
             name: "halcyon",
             dependencies: [
                 "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "HalcyonWorker",
-                "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments", "Processes", "Threads", "JSON",
+                "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments", "Processes",
+                "Threads",
+                "JSON", "Digests",
             ],
             path: "Sources/Halcyon/halcyon"),
 
@@ -109,6 +114,7 @@ let package = Package(
         tests(of: "HalcyonSources", ["TestSupport"]),
         tests(of: "HalcyonCluster", ["TestSupport"]),
         tests(of: "HalcyonWorker", ["TestSupport"]),
+        tests(of: "halcyon", ["HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17

@@ -31,7 +31,9 @@ enum Keys {
 
     static let allow = SettingKey(
         "sources.allow", .list(of: .string), default: [],
-        help: "Hosts (img.example.org, *.example.org), addresses and CIDR ranges to load from though they are not public.")
+        help:
+            "Hosts (img.example.org, *.example.org), addresses and CIDR ranges to load from though they are not public."
+    )
     static let deny = SettingKey(
         "sources.deny", .list(of: .string), default: [],
         help: "Hosts, addresses and CIDR ranges never to load from.")
@@ -65,16 +67,18 @@ enum Keys {
     // MARK: Results
 
     static let defaultTTL = SettingKey(
-        "cache.defaultTTL", .duration(in: .milliseconds(1) ... .seconds(3_155_760_000)), default: .seconds(Defaults.results.defaultLifetime),
+        "cache.defaultTTL", .duration(in: .milliseconds(1) ... .seconds(3_155_760_000)),
+        default: .seconds(Defaults.results.defaultLifetime),
         help: "Life of a result when neither the job nor the origin says how long.")
     static let inlineLimit = SettingKey(
         "delivery.inlineLimit", .byteSize(in: 0...(700 << 10)), default: Defaults.results.inlineLimit,
         help: "The largest image that an event may carry; Kafka takes 1 MiB a message.")
     static let handOffTTL = SettingKey(
-        "delivery.handOffTTL", .duration(in: .milliseconds(1) ... .seconds(86_400)), default: .seconds(Defaults.results.handOffLifetime),
+        "delivery.handOffTTL", .duration(in: .milliseconds(1) ... .seconds(86_400)),
+        default: .seconds(Defaults.results.handOffLifetime),
         help: "Life of an image that may be read only once.")
     static let delivery = SettingKey(
-        "delivery", .oneOf, default: Delivery.atLeastOnce,
+        "delivery", .oneOf, default: Guarantee.atLeastOnce,
         help: "at-least-once; exactly-once is not in this version.")
 
     // MARK: Worker
@@ -99,7 +103,8 @@ enum Keys {
 
     // MARK: Log
 
-    static let logLevel = SettingKey("log.level", .oneOf, default: LogLevel.info, help: "The lowest level that is logged.")
+    static let logLevel = SettingKey(
+        "log.level", .oneOf, default: LogLevel.info, help: "The lowest level that is logged.")
     static let logFormat = SettingKey(
         "log.format", .oneOf, default: LogStyle.auto, help: "json, text, or auto: text on a terminal, else json.")
 
@@ -108,7 +113,8 @@ enum Keys {
         prefix: "HALCYON_",
         keys: [
             brokers, prefix, group, redisURL, allow, deny, maximumBytes, connectTimeout, timeout, stallTimeout,
-            maximumRedirects, maximumPixels, maximumDecodedBytes, maximumOutputPixels, defaultTTL, delivery, inlineLimit,
+            maximumRedirects, maximumPixels, maximumDecodedBytes, maximumOutputPixels, defaultTTL, delivery,
+            inlineLimit,
             handOffTTL, concurrency, fetches, window, grace, strict, maximumJobBytes, logLevel, logFormat,
         ],
         maps: [kafkaProperties],
@@ -125,7 +131,7 @@ private enum Defaults {
 }
 
 /// What is promised of each job's event.
-enum Delivery: String, CaseIterable, Sendable {
+enum Guarantee: String, CaseIterable, Sendable {
     case atLeastOnce = "at-least-once"
     case exactlyOnce = "exactly-once"
 }
