@@ -20,7 +20,7 @@ func module(
 let hiredisTLS: [LinkerSetting] =
     ["/usr/include", "/usr/local/include", "/opt/homebrew/include"]
         .contains { FileManager.default.fileExists(atPath: "\($0)/hiredis/hiredis_ssl.h") }
-    ? [.linkedLibrary("hiredis_ssl")] : []
+    ? [.linkedLibrary("hiredis_ssl"), .linkedLibrary("ssl"), .linkedLibrary("crypto")] : []
 
 /// Tests mirror modules; what they share stands in `Tests/Support`.
 func tests(of name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
@@ -89,9 +89,18 @@ let package = Package(
 
         // Benchmarks: what the product costs beside the plainest C.
         .target(name: "PlainLoop", dependencies: ["CVips"], path: "Benchmarks/PlainLoop"),
+        .target(name: "Measuring", dependencies: ["PlainLoop"], path: "Benchmarks/Measuring"),
         .executableTarget(
-            name: "RenderBenchmark", dependencies: ["PlainLoop", "HalcyonImaging", "HalcyonModel", "Vips", "Threads"],
+            name: "RenderBenchmark", dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "Vips", "Threads"],
             path: "Benchmarks/RenderBenchmark"),
+        .executableTarget(
+            name: "ClusterBenchmark",
+            dependencies: [
+                "Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads", "Vips",
+            ],
+            path: "Benchmarks/ClusterBenchmark"),
+        .executableTarget(
+            name: "WireBenchmark", dependencies: ["HalcyonModel", "HalcyonWire"], path: "Benchmarks/WireBenchmark"),
 
         // What tests share: real servers, started and stopped by process id.
         .target(name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support"),
@@ -112,8 +121,10 @@ let package = Package(
         tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
         tests(of: "HalcyonImaging", ["TestSupport"]),
         tests(of: "HalcyonSources", ["TestSupport"]),
-        tests(of: "HalcyonCluster", ["TestSupport"]),
-        tests(of: "HalcyonWorker", ["TestSupport"]),
+        tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
+        tests(
+            of: "HalcyonWorker",
+            ["HalcyonCluster", "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads"]),
         tests(of: "halcyon", ["HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6],

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Addresses, broken peers, TLS, cancelling, closing, and many at once.
-@Suite struct ConnectionTests {
+@Suite(.takesTurns) struct ConnectionTests {
     private var noSecondAddress: CurlSettings {
         var settings = CurlSettings()
         settings.allowsAddress = { $0.host != "127.0.0.2" }
@@ -101,14 +101,15 @@ import Testing
     }
 
     @Test func trustsOnlyKnownAuthorities() async throws {
-        let server = try await TLSServer.start()
+        let certificate = try await SelfSignedCertificate.make()
+        let server = try await TLSServer.start(certificate)
         let url = "https://127.0.0.1:\(server.port)/"
         let stranger = CurlClient()
         await expectFailure(.tls) { try await stranger.perform(HTTPRequest(.get, url)) }
         await stranger.close()
 
         var settings = CurlSettings()
-        settings.authorities = server.certificate
+        settings.authorities = certificate.certificate
         let friend = CurlClient(settings)
         let response = try await friend.perform(HTTPRequest(.get, url))
         #expect(response.status == 200 && response.timings.tls > .zero)
@@ -116,6 +117,7 @@ import Testing
         await expectFailure(.tls) { try await friend.perform(HTTPRequest(.get, "https://localhost:\(server.port)/")) }
         await friend.close()
         await server.stop()
+        await certificate.remove()
     }
 
     @Test func cancellingCutsTheConnection() async throws {

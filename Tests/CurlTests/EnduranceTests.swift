@@ -7,7 +7,7 @@ import Testing
 /// Thousands of requests leave neither memory nor descriptors behind.
 ///
 /// Other tests run in this process too, and what they hold comes and goes; a leak would show in every round.
-@Suite struct EnduranceTests {
+@Suite(.takesTurns) struct EnduranceTests {
     @Test(arguments: ["keep-alive", "close"])
     func leavesNothingBehind(connection: String) async throws {
         try await withOrigin(keepsLog: false) { _ in

@@ -4,7 +4,7 @@ import Testing
 import Threads
 
 /// Bytes, time and redirects: what an origin may take from us.
-@Suite struct LimitTests {
+@Suite(.takesTurns) struct LimitTests {
     private static let head = "HTTP/1.1 200 OK\r\n"
 
     @Test(arguments: ["Content-Length: 1001", "Content-Length: 99999999999", "X: y"])
@@ -132,6 +132,7 @@ import Threads
             request.maxRedirects = 0
             let redirect = try await client.perform(request)
             #expect(redirect.status == 302 && redirect.headers["location"] == "/loopx")
+            #expect(redirect.redirectURL == origin.url("/loopx"))
         }
     }
 

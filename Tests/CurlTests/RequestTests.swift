@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What goes out and what comes back, when all is well.
-@Suite struct RequestTests {
+@Suite(.takesTurns) struct RequestTests {
     @Test func givesStatusHeadersBodyAndWhereItCameFrom() async throws {
         try await withOrigin { _ in
             RawOrigin.answer(

@@ -1,10 +1,11 @@
 import HalcyonModel
+import TestSupport
 import Testing
 import Vips
 
 @testable import HalcyonImaging
 
-@Suite struct BadInputTests {
+@Suite(.takesTurns) struct BadInputTests {
     /// 640×480 pixels of noise, so that the file is long and a cut falls into the pixels.
     static func photo(_ format: Format, progressive: Bool = false) async throws -> [UInt8] {
         var generator = Numbers(seed: 1)

@@ -1,10 +1,11 @@
 import HalcyonModel
+import TestSupport
 import Testing
 import Vips
 
 @testable import HalcyonImaging
 
-@Suite struct OutputTests {
+@Suite(.takesTurns) struct OutputTests {
     /// 120×80 pixels, all alike, of 8-bit samples.
     static func plain(_ pixel: [UInt8]) throws -> Image {
         let pixels = [[UInt8]](repeating: pixel, count: 120 * 80).flatMap { $0 }

@@ -6,7 +6,7 @@ import Vips
 
 @testable import HalcyonImaging
 
-@Suite struct RendererTests {
+@Suite(.takesTurns) struct RendererTests {
     @Test func rendersOnAPoolAndSaysHowLongItTook() async throws {
         let source = try await BadInputTests.photo(.jpeg)
         let pool = Renderer.makePool(threads: 2)

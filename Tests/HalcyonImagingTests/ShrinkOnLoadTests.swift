@@ -1,10 +1,11 @@
 import HalcyonModel
+import TestSupport
 import Testing
 import Vips
 
 @testable import HalcyonImaging
 
-@Suite struct ShrinkOnLoadTests {
+@Suite(.takesTurns) struct ShrinkOnLoadTests {
     /// Sizes and parts that do not divide by anything, in every orientation, through every decoder: each pixel of the
     /// output must show its place in the source to within half an output pixel.
     @Test(arguments: 1...8)

@@ -1,12 +1,13 @@
 import Foundation
 import HalcyonModel
+import TestSupport
 import Testing
 import Vips
 
 @testable import HalcyonImaging
 
 /// The published geometry, on real pixels: what comes out must come from where the vectors say.
-@Suite struct SizingVectorPixelTests {
+@Suite(.takesTurns) struct SizingVectorPixelTests {
     struct Vector: Decodable {
         struct Expectation: Decodable {
             let sourceRect: [Int]?

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `schemas/event.schema.json` and the writer say the same.
-@Suite struct EventSchemaTests {
+@Suite(.takesTurns) struct EventSchemaTests {
     static let schema = Repository.path("schemas/event.schema.json")
 
     @Test func everyEventFollowsTheSchema() async throws {

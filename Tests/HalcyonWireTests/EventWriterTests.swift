@@ -70,6 +70,14 @@ import Testing
         #expect(Self.text(event).contains(#""timings":{"fetch":1.235,"total":0.0}"#))
     }
 
+    @Test func noStageTakesLessThanNoTime() {
+        // A producer's clock may be ahead of the worker's.
+        #expect(SampleEvents.timings([.queued: -12])[.queued] == 0)
+        var timings = SampleEvents.timings([.fetch: 3])
+        timings[.fetch] = nil
+        #expect(timings == Timings())
+    }
+
     @Test func everyEventIsJSONToFoundationToo() throws {
         var random = RandomEvents(seed: 5)
         for _ in 0..<500 {

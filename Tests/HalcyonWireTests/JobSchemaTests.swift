@@ -1,10 +1,11 @@
 import HalcyonModel
 import HalcyonWire
 import JSON
+import TestSupport
 import Testing
 
 /// `schemas/job.schema.json` and the reader say the same.
-@Suite struct JobSchemaTests {
+@Suite(.takesTurns) struct JobSchemaTests {
     static let schema = Repository.path("schemas/job.schema.json")
     static let strict = JobReader(isStrict: true)
 

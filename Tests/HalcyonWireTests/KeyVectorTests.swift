@@ -1,10 +1,11 @@
 import HalcyonModel
 import HalcyonWire
 import JSON
+import TestSupport
 import Testing
 
 /// Keys are computed twice: here, and by the small implementation in Python that other languages may follow.
-@Suite struct KeyVectorTests {
+@Suite(.takesTurns) struct KeyVectorTests {
     struct Texts: Equatable {
         let source: String
         let variant: String

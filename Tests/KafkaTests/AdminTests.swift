@@ -62,6 +62,24 @@ extension KafkaTests {
             }
         }
 
+        @Test func finishesCallsUnderWayWhenItIsClosed() async throws {
+            let mock = try MockCluster()
+            mock.setRoundTripTime(.milliseconds(200))
+            let admin = try Admin(properties: ["bootstrap.servers": mock.bootstrapServers])
+            async let metadata = admin.metadata()
+            try await Task.sleep(for: .milliseconds(100))
+            await admin.close()
+            // Whichever came first: an answer or a refusal, never a crash or a hang.
+            do {
+                #expect(try await metadata.brokers.count == 1)
+            } catch {
+                #expect((error as? KafkaError)?.code == .closed)
+            }
+            let late = await #expect(throws: KafkaError.self) { try await admin.metadata() }
+            #expect(late?.code == .closed)
+            await mock.stop()
+        }
+
         @Test func givesUpInTime() async throws {
             let admin = try Admin(properties: ["bootstrap.servers": "127.0.0.1:1"])
             await #expect(throws: KafkaError.self) { try await admin.metadata(within: .milliseconds(200)) }

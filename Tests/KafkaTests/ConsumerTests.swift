@@ -122,7 +122,8 @@ extension KafkaTests {
                         let offsets = partitions.map { ($0, GroupOffset(5, metadata: "handed over")) }
                         try await consumer.commit(Dictionary(uniqueKeysWithValues: offsets))
                     } catch {
-                        // The mock cluster takes no commit while it rebalances; Apache Kafka does, as long as members join.
+                        // The mock cluster takes no commit while it rebalances; Apache Kafka does, as long as members
+                        // join.
                         #expect(kind == .mock && error.name == "REBALANCE_IN_PROGRESS")
                     }
                 }
@@ -160,6 +161,47 @@ extension KafkaTests {
                 await secondConsumer.close()
                 #expect(second.owned == [])
                 #expect(first.errors + second.errors == [])
+            }
+        }
+
+        @Test(arguments: ClusterKind.available)
+        func nothingIsLostWhileConsumersComeAndGo(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 4)
+                // Writes until it is told to stop, and says how much.
+                let filling = Task {
+                    var count = 0
+                    while !Task.isCancelled {
+                        try await cluster.fill(topic, count..<count + 200)
+                        count += 200
+                        try? await Task.sleep(for: .milliseconds(150))
+                    }
+                    return count
+                }
+                func join(_ handler: RecordingHandler) async throws -> Consumer {
+                    try await Consumer.start(
+                        topics: [topic], properties: cluster.properties(group: topic), handler: handler)
+                }
+                let steady = RecordingHandler(commitsWhenRevoked: true)
+                let steadyConsumer = try await join(steady)
+                var guests: [RecordingHandler] = []
+                for _ in 0..<3 {
+                    let guest = RecordingHandler(commitsWhenRevoked: true)
+                    let guestConsumer = try await join(guest)
+                    try await until("the guest works", within: .seconds(30)) { !guest.records.isEmpty }
+                    await guestConsumer.close()
+                    guests.append(guest)
+                }
+                filling.cancel()
+                let total = try await filling.value
+                let all = guests + [steady]
+                try await until("every record has come", within: .seconds(30)) {
+                    Set(all.flatMap(\.values)).count == total
+                }
+                await steadyConsumer.close()
+                #expect(all.flatMap(\.errors) == [])
+                // Redelivery is for records between a refused commit and its repetition; Apache Kafka refuses none here.
+                if kind == .apache { #expect(all.map(\.records.count).reduce(0, +) == total) }
             }
         }
 

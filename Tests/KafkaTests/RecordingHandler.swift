@@ -14,6 +14,8 @@ final class RecordingHandler: ConsumerHandler {
         var records: [ConsumedRecord] = []
         var owned: Set<TopicPartition> = []
         var errors: [KafkaError] = []
+        /// One past the newest record of each partition since it was assigned.
+        var next: [TopicPartition: GroupOffset] = [:]
     }
 
     private let state = Lock(State())
@@ -21,20 +23,24 @@ final class RecordingHandler: ConsumerHandler {
     private let journal: Journal
     private let creditAtStart: Int
     private let renewsCredit: Bool
+    private let commitsWhenRevoked: Bool
     private let whenRevoked:
         @Sendable (_ partitions: [TopicPartition], _ lost: Bool, _ consumer: Consumer) async -> Void
 
     /// - Parameters:
     ///   - creditAtStart: granted for each partition when it is assigned.
     ///   - renewsCredit: whether each record delivered is worth another one.
+    ///   - commitsWhenRevoked: whether it commits everything that came, if the broker lets it.
     init(
-        _ name: String = "consumer", creditAtStart: Int = 100, renewsCredit: Bool = true, journal: Journal = Journal(),
+        _ name: String = "consumer", creditAtStart: Int = 100, renewsCredit: Bool = true,
+        commitsWhenRevoked: Bool = false, journal: Journal = Journal(),
         whenRevoked: @escaping @Sendable ([TopicPartition], Bool, Consumer) async -> Void = { _, _, _ in }
     ) {
         self.name = name
         self.journal = journal
         self.creditAtStart = creditAtStart
         self.renewsCredit = renewsCredit
+        self.commitsWhenRevoked = commitsWhenRevoked
         self.whenRevoked = whenRevoked
     }
 
@@ -46,17 +52,27 @@ final class RecordingHandler: ConsumerHandler {
 
     func assigned(_ partitions: [TopicPartition], to consumer: Consumer) {
         for partition in partitions.sorted() { journal.write("\(name) assigned \(partition.partition)") }
-        state.withLock { $0.owned.formUnion(partitions) }
+        state.withLock { state in
+            state.owned.formUnion(partitions)
+            for partition in partitions { state.next[partition] = nil }
+        }
         if creditAtStart > 0 { for partition in partitions { consumer.grant(creditAtStart, to: partition) } }
     }
 
     func received(_ records: [ConsumedRecord], from consumer: Consumer) {
-        state.withLock { $0.records += records }
+        state.withLock { state in
+            state.records += records
+            if let last = records.last { state.next[last.topicPartition] = GroupOffset(last.offset + 1) }
+        }
         if renewsCredit, let first = records.first { consumer.grant(records.count, to: first.topicPartition) }
     }
 
     func revoked(_ partitions: [TopicPartition], lost: Bool, from consumer: Consumer) async {
-        state.withLock { $0.owned.subtract(partitions) }
+        let next = state.withLock { state in
+            state.owned.subtract(partitions)
+            return state.next.filter { partitions.contains($0.key) }
+        }
+        if commitsWhenRevoked { try? await consumer.commit(next) }
         await whenRevoked(partitions, lost, consumer)
         for partition in partitions.sorted() { journal.write("\(name) revoked \(partition.partition)") }
     }

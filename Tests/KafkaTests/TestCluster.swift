@@ -4,7 +4,7 @@ import Testing
 import Threads
 
 /// All tests of the door stand in this suite, so that they share one Apache Kafka where there is one.
-@Suite(.sharedApacheKafka) struct KafkaTests {}
+@Suite(.takesTurns, .sharedApacheKafka) struct KafkaTests {}
 
 /// What a test runs against.
 enum ClusterKind: CaseIterable, CustomTestStringConvertible {

@@ -90,6 +90,16 @@ extension KafkaTests {
             }
         }
 
+        @Test func refusesNegativeOffsets() async throws {
+            try await TestCluster.with(.mock) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let error = await #expect(throws: KafkaError.self) {
+                    try await TopicReader.open(topic, from: .offsets([0: -5]), properties: cluster.properties)
+                }
+                #expect(error?.code == .invalidArgument)
+            }
+        }
+
         @Test func saysThatNoBrokerAnswers() async {
             let error = await #expect(throws: KafkaError.self) {
                 try await TopicReader.open(

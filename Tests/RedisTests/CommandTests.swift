@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Commands and replies on a healthy server.
-@Suite struct CommandTests {
+@Suite(.takesTurns) struct CommandTests {
     @Test func mapsEveryKindOfReply() async throws {
         try await withRedis { _, client in
             #expect(try await client.send("PING") == .status("PONG"))

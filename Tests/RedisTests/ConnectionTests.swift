@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Logging in, losing the server, and finding it again.
-@Suite struct ConnectionTests {
+@Suite(.takesTurns) struct ConnectionTests {
     @Test func logsInWithAPasswordAndSelectsADatabase() async throws {
         let server = try await RedisServer.start(["--requirepass", "hunter2"])
         let client = RedisClient(try RedisEndpoint("redis://:hunter2@localhost:\(server.port)/3"))

@@ -5,7 +5,7 @@ import Testing
 import Threads
 
 /// Messages, with a subscriber of its own for each test.
-@Suite struct SubscriberTests {
+@Suite(.takesTurns) struct SubscriberTests {
     @Test func deliversToEveryReaderOfAChannel() async throws {
         try await withSubscriber { _, client, subscriber in
             var readers: [AsyncStream<RedisMessage>.Iterator] = []

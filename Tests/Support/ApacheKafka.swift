@@ -6,11 +6,11 @@ import Processes
 /// The distribution is the one KAFKA_HOME names. Suites that want it are skipped when it is not set:
 /// `.enabled(if: ApacheKafka.isAvailable)`.
 public final class ApacheKafka: Sendable {
-    /// KAFKA_HOME.
-    public static let home = getenv("KAFKA_HOME").map { String(cString: $0) }
+    /// KAFKA_HOME; nil when it is not set or empty.
+    public static let home = getenv("KAFKA_HOME").map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
 
-    /// Whether KAFKA_HOME is set. When it is not, the first look prints one line, so that nobody takes a skipped test for a
-    /// passed one.
+    /// Whether KAFKA_HOME is set. When it is not, the first look prints one line, so that nobody takes a skipped test
+    /// for a passed one.
     public static let isAvailable: Bool = {
         if home == nil { print("SKIPPED: tests against Apache Kafka, because KAFKA_HOME is not set") }
         return home != nil
@@ -32,6 +32,7 @@ public final class ApacheKafka: Sendable {
     /// - Parameter properties: lines for server.properties, after those of this type.
     /// - Throws: ``ApacheKafkaError`` when KAFKA_HOME is not set or its tools fail.
     public init(port: UInt16 = LoopbackPort.free(), properties: [String] = []) async throws {
+        let format = try Self.tool("kafka-storage.sh")
         self.port = port
         controllerPort = LoopbackPort.free()
         data = TemporaryFolder("kafka")
@@ -48,10 +49,10 @@ public final class ApacheKafka: Sendable {
             "broker.session.timeout.ms=2000", "broker.heartbeat.interval.ms=400",
         ]
         let file = data.write((lines + properties).joined(separator: "\n").utf8, to: "server.properties")
-        let format = try await ChildProcess.start(
-            Self.tool("kafka-storage.sh"), ["format", "-t", "aGFsY3lvbi10ZXN0cy0wMQ", "-c", file])
-        guard await format.exit() == .code(0) else {
-            throw ApacheKafkaError("kafka-storage.sh cannot format \(data.path)")
+        let exit = try await ChildProcess.start(format, ["format", "-t", "aGFsY3lvbi10ZXN0cy0wMQ", "-c", file]).exit()
+        guard exit == .code(0) else {
+            await data.remove()
+            throw ApacheKafkaError("kafka-storage.sh cannot format a log folder: \(exit)")
         }
     }
 
@@ -66,7 +67,7 @@ public final class ApacheKafka: Sendable {
         let child = try await ChildProcess.start(
             Self.tool("kafka-server-start.sh"), ["\(data.path)/server.properties"], options: options)
         await process.set(child)
-        try await until("Apache Kafka serves on \(port)", within: .seconds(60)) { [port] in
+        try await until("Apache Kafka serves on \(port)", within: .seconds(120)) { [port] in
             KafkaProbe.brokerCount(port: port) > 0
         }
     }

@@ -1,6 +1,7 @@
 import Glibc
 
-/// Asks a Kafka broker one question without a client library: an open port is not yet a broker that has joined its cluster.
+/// Asks a Kafka broker one question without a client library: an open port is not yet a broker that has joined its
+/// cluster.
 enum KafkaProbe {
     /// How many brokers the one on `port` knows of; 0 when it does not answer.
     static func brokerCount(port: UInt16) -> Int32 {
@@ -19,8 +20,8 @@ enum KafkaProbe {
             }
         }
         guard connected else { return 0 }
-        // Metadata request, version 1 (https://kafka.apache.org/protocol): size, api key 3, version 1, correlation 0, no client
-        // id, an empty list of topics.
+        // Metadata request, version 1 (https://kafka.apache.org/protocol): size, api key 3, version 1, correlation 0,
+        // no client id, an empty list of topics.
         let request: [UInt8] = [0, 0, 0, 14, 0, 3, 0, 1, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]
         guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else { return 0 }
         // Answer: size, correlation, number of brokers, …

@@ -33,8 +33,8 @@ public struct Nginx: Sendable {
     ) async throws -> Nginx {
         let state = TemporaryFolder("nginx")
         let echo = "/usr/lib/nginx/modules/ngx_http_echo_module.so"
-        // One process, so that its id is the whole server. Temporary paths are named because the built-in ones are not writable
-        // for everyone.
+        // One process, so that its id is the whole server. Temporary paths are named because the built-in ones are not
+        // writable for everyone.
         let configuration = """
             daemon off;
             master_process off;
@@ -76,8 +76,9 @@ public struct Nginx: Sendable {
     /// `http://127.0.0.1:PORT`, without a slash at the end.
     public var url: String { "http://127.0.0.1:\(port)" }
 
-    /// What was asked for so far, in order of completion: "GET /cat.jpg 200 12345" (method, target, status, bytes sent).
-    /// A request is there soon after its answer has been read, not necessarily at once: look with ``until(_:within:_:)``.
+    /// What was asked for so far, in order of completion: "GET /cat.jpg 200 12345" (method, target, status, bytes
+    /// sent). A request is there soon after its answer has been read, not necessarily at once: look with
+    /// ``until(_:within:_:)``.
     public func requests() -> [String] {
         String(decoding: state.read("requests"), as: UTF8.self).split(separator: "\n").map(String.init)
     }

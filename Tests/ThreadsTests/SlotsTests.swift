@@ -35,14 +35,4 @@ import Threads
         try await slots.acquire()
         slots.release()
     }
-
-    @Test func turnsEverybodyAwayOnceClosed() async throws {
-        let slots = Slots(1)
-        try await slots.acquire()
-        let waiter = Task { try await slots.acquire() }
-        while slots.waiting == 0 { await Task.yield() }
-        slots.close()
-        await #expect(throws: Slots.Closed.self) { try await waiter.value }
-        await #expect(throws: Slots.Closed.self) { try await slots.acquire() }
-    }
 }

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Vips
 
-@Suite struct EncodedImageTests {
+@Suite(.takesTurns) struct EncodedImageTests {
     static func card(width: Int = 60, height: Int = 40) throws -> Image {
         let pixels = (0..<width * height).flatMap { place -> [UInt8] in
             [UInt8(truncatingIfNeeded: place % width), UInt8(truncatingIfNeeded: place / width), 77]

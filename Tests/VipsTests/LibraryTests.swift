@@ -4,7 +4,7 @@ import Threads
 
 @testable import Vips
 
-@Suite struct LibraryTests {
+@Suite(.takesTurns) struct LibraryTests {
     @Test func theLibraryTellsItsVersionAndWhatItHolds() throws {
         VipsLibrary.start()
         VipsLibrary.start()

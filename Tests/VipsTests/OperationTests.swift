@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Vips
 
-@Suite struct OperationTests {
+@Suite(.takesTurns) struct OperationTests {
     @Test func everyOperationIsCalledByItsName() throws {
         let black = try Operation.call("black", ["width": 40, "height": 30, "bands": 3]).image()
         #expect((black.width, black.height, black.bands) == (40, 30, 3))

@@ -3,8 +3,7 @@
 
 #include <stddef.h>
 
-// What a picture costs when nothing stands around libvips: decode, cover 400x300, JPEG at quality 80, from memory to
-// memory.
+// What a picture costs when nothing stands around libvips: decode, cover a size, JPEG at quality 80, memory to memory.
 enum plain_mode {
     // vips_thumbnail_buffer: it keeps a spare factor of 2 when it shrinks on load.
     PLAIN_THUMBNAIL,
@@ -13,6 +12,7 @@ enum plain_mode {
 };
 
 // Runs once over all files. Returns the number of bytes written in all, or -1 with libvips' words on standard error.
-long plain_loop(enum plain_mode mode, const void *const *files, const size_t *lengths, int count, int width, int height);
+long plain_loop(
+    enum plain_mode mode, const void *const *files, const size_t *lengths, int count, int width, int height);
 
 #endif

@@ -1,8 +1,7 @@
 #ifndef CCURL_SHIM_H
 #define CCURL_SHIM_H
 
-// Typed handles instead of void pointers.
-#define CURL_STRICTER 1
+// Without CURL_STRICTER: curl 8 has dropped it, so handles are void pointers in all versions alike.
 #include <curl/curl.h>
 
 /// The version that runs: Swift does not see CURLVERSION_NOW.

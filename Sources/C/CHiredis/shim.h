@@ -6,8 +6,10 @@
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
 
-#if __has_include(<hiredis/hiredis_ssl.h>)
+#if __has_include(<hiredis/hiredis_ssl.h>) && __has_include(<openssl/ssl.h>)
 #include <hiredis/hiredis_ssl.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #define CHIREDIS_HAS_TLS 1
 #endif
 
@@ -63,38 +65,56 @@ static inline bool chiredis_has_tls(void) {
 #endif
 }
 
-/// A TLS set-up that trusts the system's authorities; null where there is no TLS or OpenSSL refuses.
-static inline void *chiredis_tls_create(const char *server_name) {
+/// A TLS set-up that trusts the authorities of a PEM file, or the system's where that is null. Null where there is no TLS, or
+/// where OpenSSL cannot read the file. OpenSSL is asked directly, for hiredis' own options check no host name.
+static inline void *chiredis_tls_create(const char *authorities) {
 #ifdef CHIREDIS_HAS_TLS
-    redisInitOpenSSL();
-    redisSSLContextError error = REDIS_SSL_CTX_NONE;
-    redisSSLOptions options = {0};
-    options.server_name = server_name;
-    options.verify_mode = REDIS_SSL_VERIFY_PEER;
-    // Debian's store; SSL_CERT_FILE and SSL_CERT_DIR of the environment are OpenSSL's own business.
-    options.capath = "/etc/ssl/certs";
-    return redisCreateSSLContextWithOptions(&options, &error);
+    SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
+    if (!tls) return NULL;
+    SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION);
+    SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, NULL);
+    int known = authorities ? SSL_CTX_load_verify_locations(tls, authorities, NULL) : SSL_CTX_set_default_verify_paths(tls);
+    if (known == 1) return tls;
+    SSL_CTX_free(tls);
 #else
-    (void)server_name;
-    return NULL;
+    (void)authorities;
 #endif
+    return NULL;
 }
 
 static inline void chiredis_tls_free(void *tls) {
 #ifdef CHIREDIS_HAS_TLS
-    redisFreeSSLContext((redisSSLContext *)tls);
+    SSL_CTX_free((SSL_CTX *)tls);
 #else
     (void)tls;
 #endif
 }
 
-/// Speaks TLS on a connection from its first byte on.
-static inline int chiredis_tls_start(redisAsyncContext *context, void *tls) {
+/// Speaks TLS on a connection from its first byte on, with a server whose certificate is good for `host`, a name or an IP
+/// address. The session, which lives as long as the context does; null when it could not be made.
+static inline void *chiredis_tls_start(redisAsyncContext *context, void *tls, const char *host) {
 #ifdef CHIREDIS_HAS_TLS
-    return redisInitiateSSLWithContext(&context->c, (redisSSLContext *)tls);
+    SSL *session = SSL_new((SSL_CTX *)tls);
+    if (!session) return NULL;
+    // An address is no server name (RFC 6066, 3), and is looked for in another place of the certificate.
+    bool ready = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host) == 1
+        || (SSL_set1_host(session, host) == 1 && SSL_set_tlsext_host_name(session, host) == 1);
+    if (ready && redisInitiateSSL(&context->c, session) == REDIS_OK) return session;
+    SSL_free(session);
 #else
-    (void)context, (void)tls;
-    return REDIS_ERR;
+    (void)context, (void)tls, (void)host;
+#endif
+    return NULL;
+}
+
+/// What is wrong with the server's certificate, or null. hiredis itself says "Success" then.
+static inline const char *chiredis_tls_complaint(void *session) {
+#ifdef CHIREDIS_HAS_TLS
+    long result = SSL_get_verify_result((SSL *)session);
+    return result == X509_V_OK ? NULL : X509_verify_cert_error_string(result);
+#else
+    (void)session;
+    return NULL;
 #endif
 }
 

@@ -16,3 +16,12 @@ static inline GType cvips_type_blob(void) { return VIPS_TYPE_BLOB; }
 
 /// `vips_init` behind the check that headers and library agree.
 static inline int cvips_start(const char *name) { return VIPS_INIT(name); }
+
+/// Whether libvips translates vector code at run time, with Orc. Since 8.15 it has it built in, with Highway, on most
+/// systems.
+#if VIPS_MAJOR_VERSION > 8 || VIPS_MINOR_VERSION >= 15
+#include <vips/vector.h>
+static inline int cvips_translates_at_run_time(void) { return vips_vector_get_builtin_targets() == 0; }
+#else
+static inline int cvips_translates_at_run_time(void) { return 1; }
+#endif

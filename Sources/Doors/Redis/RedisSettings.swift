@@ -12,6 +12,8 @@ public struct RedisSettings: Hashable, Sendable {
     public var reconnectDelay: ClosedRange<Duration> = .milliseconds(50)...(.seconds(5))
     /// A subscriber that has heard nothing for so long asks the server for a sign of life.
     public var idlePing: Duration = .seconds(10)
+    /// A PEM file of certificate authorities to trust with `rediss://` in place of the system's.
+    public var authorities: String?
 
     /// The defaults.
     public init() {}

@@ -49,7 +49,7 @@ extension Image {
         as format: Format, _ options: Operation.Arguments = [:], _ cancellation: Cancellation? = nil
     ) throws(VipsError) -> [UInt8] {
         try running(cancellation, format.saver) { () throws(VipsError) in
-            try Operation.call(format.saver, options.merging(["in": .image(self)]) { _, image in image }).bytes()
+            try Operation.save(format.saver, self, options)
         }
     }
 }

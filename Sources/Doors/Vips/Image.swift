@@ -25,7 +25,10 @@ public final class Image {
         self.init(owning: handle)
     }
 
-    deinit { g_object_unref(handle) }
+    deinit {
+        // With the last reference go the operations behind the picture.
+        VectorCode.alone { g_object_unref(handle) }
+    }
 
     /// Pixels across.
     public var width: Int { Int(handle.pointee.Xsize) }

@@ -13,15 +13,17 @@ public final class Operation {
 
     /// Builds the operation. Most are lazy: pixels are computed when they are asked for, in another call.
     ///
-    /// - Throws: ``VipsError`` of code `misuse` for an unknown name or a value of the wrong kind, `failed` where
-    /// libvips
+    /// - Throws: ``VipsError`` of code `misuse` for an unknown name or a value of the wrong kind, `failed` where libvips
     ///   refuses.
     public static func call(_ name: String, _ arguments: Arguments) throws(VipsError) -> Operation {
         let operation = try Operation(name)
         for (argument, value) in arguments { try operation.set(argument, value) }
-        try operation.build()
+        try operation.build(alone: !withoutVectorCode.contains(name))
         return operation
     }
+
+    /// What is slow to build, and has no vector code, need not keep other threads waiting.
+    private static let withoutVectorCode: Set = ["icc_transform"]
 
     /// The image result called `name`.
     public func image(_ name: String = "out") throws(VipsError) -> Image {
@@ -65,8 +67,17 @@ public final class Operation {
             return true
         }
         for (argument, value) in arguments { try operation.set(argument, value) }
-        try operation.build()
+        try operation.build(alone: false)
         return try operation.image()
+    }
+
+    /// Saves to memory: building a saver is encoding.
+    static func save(_ saver: String, _ image: Image, _ arguments: Arguments) throws(VipsError) -> [UInt8] {
+        let operation = try Operation(saver)
+        try operation.set("in", .image(image))
+        for (argument, value) in arguments { try operation.set(argument, value) }
+        try operation.build(alone: false)
+        return try operation.bytes()
     }
 
     private init(_ name: String) throws(VipsError) {
@@ -77,19 +88,22 @@ public final class Operation {
     }
 
     deinit {
-        // Outputs hold references of their own until they are let go.
-        vips_object_unref_outputs(object)
-        g_object_unref(handle)
+        VectorCode.alone {
+            // Outputs hold references of their own until they are let go.
+            vips_object_unref_outputs(object)
+            g_object_unref(handle)
+        }
     }
 
     private var object: UnsafeMutablePointer<VipsObject> {
         UnsafeMutableRawPointer(handle).assumingMemoryBound(to: VipsObject.self)
     }
 
-    private func build() throws(VipsError) {
+    private func build(alone: Bool) throws(VipsError) {
         // The call may swap the operation for an equal one; either way one reference remains ours.
         var built: UnsafeMutablePointer<VipsOperation>? = handle
-        let code = vips_cache_operation_buildp(&built)
+        let code =
+            alone ? VectorCode.alone { vips_cache_operation_buildp(&built) } : vips_cache_operation_buildp(&built)
         if let built { handle = built }
         guard code == 0 else { throw .last(in: name) }
     }

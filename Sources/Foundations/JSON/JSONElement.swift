@@ -163,12 +163,16 @@ public struct JSONElement: Sendable {
 extension JSONElement: JSONWritable {
     /// Writes the value; see ``bytes``.
     public func write(to writer: inout JSONWriter) {
+        withExtendedLifetime(document) { writeValue(to: &writer) }
+    }
+
+    private func writeValue(to writer: inout JSONWriter) {
         switch csj_kind_of(value) {
         case CSJ_INT64: writer.value(csj_int64(value))
         case CSJ_UINT64: writer.value(csj_uint64(value))
         case CSJ_DOUBLE: writer.value(csj_double(value))
         case CSJ_BOOL: writer.value(csj_bool(value))
-        case CSJ_STRING: writer.value(String(csj_string_of(value)))
+        case CSJ_STRING: writer.value(utf8: csj_string_of(value).utf8)
         case CSJ_ARRAY:
             writer.array { writer in
                 var cursor = csj_elements(value)
@@ -181,7 +185,8 @@ extension JSONElement: JSONWritable {
                 var name = csj_string()
                 var member = csj_value()
                 while csj_next_member(&cursor, &name, &member) {
-                    writer.member(String(name), JSONElement(document, member))
+                    writer.name(utf8: name.utf8)
+                    JSONElement(document, member).write(to: &writer)
                 }
             }
         default: writer.null()
@@ -189,8 +194,11 @@ extension JSONElement: JSONWritable {
     }
 }
 
+extension csj_string {
+    /// Good for as long as the document.
+    fileprivate var utf8: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: bytes, count: length) }
+}
+
 extension String {
-    init(_ string: csj_string) {
-        self.init(decoding: UnsafeBufferPointer(start: string.bytes, count: string.length), as: UTF8.self)
-    }
+    init(_ string: csj_string) { self.init(decoding: string.utf8, as: UTF8.self) }
 }

@@ -1,8 +1,5 @@
 /// A number of places that tasks take in the order they ask: an asynchronous semaphore.
 public final class Slots: Sendable {
-    /// The places were closed while a task waited for one.
-    public struct Closed: Error {}
-
     private struct Waiter {
         let number: UInt64
         let continuation: CheckedContinuation<Void, any Error>
@@ -13,7 +10,6 @@ public final class Slots: Sendable {
         var waiters: [Waiter] = []
         var nextNumber: UInt64 = 0
         var cancelled: Set<UInt64> = []
-        var isClosed = false
     }
 
     private let state: Lock<State>
@@ -25,10 +21,9 @@ public final class Slots: Sendable {
     }
 
     /// Waits for a place. Whoever got one gives it back with ``release()``.
-    /// - Throws: `CancellationError` when the task is cancelled first, ``Closed`` after ``close()``.
+    /// - Throws: `CancellationError` when the task is cancelled first.
     public func acquire() async throws {
-        let number: UInt64? = try state.withLock { state in
-            if state.isClosed { throw Closed() }
+        let number: UInt64? = state.withLock { state in
             if state.free > 0 {
                 state.free -= 1
                 return nil
@@ -42,7 +37,6 @@ public final class Slots: Sendable {
                 let waiter = Waiter(number: number, continuation: continuation)
                 let outcome: Result<Void, any Error>? = state.withLock { state in
                     if state.cancelled.remove(number) != nil { return .failure(CancellationError()) }
-                    if state.isClosed { return .failure(Closed()) }
                     if state.free > 0 {
                         state.free -= 1
                         return .success(())
@@ -76,16 +70,6 @@ public final class Slots: Sendable {
             return state.waiters.removeFirst()
         }
         waiter?.continuation.resume()
-    }
-
-    /// Turns away who waits and who comes; held places are given back as before.
-    public func close() {
-        let waiters = state.withLock { state in
-            state.isClosed = true
-            defer { state.waiters = [] }
-            return state.waiters
-        }
-        for waiter in waiters { waiter.continuation.resume(throwing: Closed()) }
     }
 
     /// How many tasks wait.

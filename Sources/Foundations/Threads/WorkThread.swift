@@ -54,6 +54,11 @@ private final class Start: Sendable {
 private func runThread(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     let start = Unmanaged<Start>.fromOpaque(context!).takeRetainedValue()
     clinux_name_thread(start.name)
+    // C libraries write to sockets whose peer may be gone: that is an error of theirs, not the end of the process.
+    var mask = sigset_t()
+    sigemptyset(&mask)
+    sigaddset(&mask, SIGPIPE)
+    pthread_sigmask(SIG_BLOCK, &mask, nil)
     start.body()
     return nil
 }

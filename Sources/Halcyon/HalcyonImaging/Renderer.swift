@@ -38,8 +38,7 @@ public struct Renderer: Sendable {
     /// Renders on the calling thread, which it holds until it is done: never call it on a task's thread.
     ///
     /// - Throws: ``Failure`` of code `unsupportedFormat`, `corruptImage`, `tooManyPixels` or `internal`;
-    /// `CancellationError`
-    ///   when `cancellation` stopped it.
+    ///   `CancellationError` when `cancellation` stopped it.
     public func render(
         _ bytes: [UInt8], _ variant: Variant, _ cancellation: Cancellation? = nil
     ) throws -> RenderedImage {

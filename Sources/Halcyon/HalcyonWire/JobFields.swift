@@ -91,7 +91,8 @@ struct JobFields {
 
     static func id(_ value: JSONElement) throws(JSONError) -> String {
         let id = try value.string()
-        guard (1...128).contains(id.unicodeScalars.count) else {
+        // No more bytes than that are no more characters, and bytes are counted at once.
+        guard !id.isEmpty, id.utf8.count <= 128 || id.unicodeScalars.count <= 128 else {
             throw JSONError(.invalid, "expected 1 to 128 characters")
         }
         return id

@@ -51,9 +51,7 @@ extension UnitRect {
             throw JSONError(.missing, "expected x, y, width and height in fractions of the image")
         }
         guard width == 0 || height == 0 || (x < 1 && y < 1) else { throw JSONError(.invalid, "lies outside the image") }
-        self.init(
-            x: CanonicalNumber.rounded(x), y: CanonicalNumber.rounded(y), width: CanonicalNumber.rounded(width),
-            height: CanonicalNumber.rounded(height))
+        self = CanonicalNumber.rounded(UnitRect(x: x, y: y, width: width, height: height))
     }
 }
 

@@ -49,11 +49,6 @@ struct Line: Sendable {
         }
     }
 
-    /// Turns away who waits to start: from now on such jobs are handed back.
-    func stopStarting() {
-        fetch.places.close()
-    }
-
     private func read(_ record: ConsumedRecord) throws(JobRefusal) -> Work {
         let (work, unknownFields) = try intake.read(record)
         if !unknownFields.isEmpty {
@@ -72,8 +67,6 @@ struct Line: Sendable {
             timings[.total] = work.takenAt.duration(to: .now).milliseconds
             ready.timings = timings
             return .ready(ready)
-        } catch is Slots.Closed {
-            return nil
         } catch is CancellationError {
             return nil
         } catch {
@@ -84,7 +77,9 @@ struct Line: Sendable {
     }
 
     private func result(of work: Work, _ taken: TakenRecord, _ timings: inout Timings) async throws -> Ready {
+        try work.checkDeadline()
         if let found = await lookup.find(work) {
+            guard taken.begin() else { throw CancellationError() }
             var inline: [UInt8]?
             if work.job.delivery == .inline { inline = await lookup.body(of: work) }
             return Ready(
@@ -93,6 +88,7 @@ struct Line: Sendable {
         }
         let source = try await load(work, taken, &timings)
         defer { render.places.release() }
+        try work.checkDeadline()
         let image = try await render.render(source.body, work)
         timings[.decode] = image.timings.decode.milliseconds
         timings[.process] = image.timings.process.milliseconds
@@ -115,8 +111,9 @@ struct Line: Sendable {
         var stopwatch = Stopwatch()
         try await fetch.places.acquire()
         defer { fetch.places.release() }
-        guard taken.isWanted else { throw CancellationError() }
+        guard taken.begin() else { throw CancellationError() }
         timings[.waited] = stopwatch.lap()
+        try work.checkDeadline()
         async let started: Void = publish.started(work)
         let source = try await fetch.fetch(work)
         await started

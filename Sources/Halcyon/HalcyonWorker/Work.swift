@@ -16,8 +16,14 @@ struct Work: Sendable {
     /// When the worker took it.
     let takenAt: ContinuousClock.Instant
 
-    /// After this moment, in seconds since 1970, nobody wants the result.
-    var deadline: Double? { job.deadline?.moment(submitted: origin.submitted) }
+    /// Looks whether anybody still wants the result.
+    /// - Throws: ``Failure`` `expired` once the deadline has passed.
+    func checkDeadline() throws(Failure) {
+        guard let deadline = job.deadline?.moment(submitted: origin.submitted), Timestamp.now.seconds >= deadline else {
+            return
+        }
+        throw Failure(.expired, "the deadline passed at \(Timestamp(seconds: deadline).rfc3339)")
+    }
 }
 
 /// Where a message stands in its topic: what makes event ids the same when it is delivered again.

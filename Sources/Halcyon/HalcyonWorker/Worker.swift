@@ -13,8 +13,6 @@ public final class Worker: Sendable {
     private let redis: RedisClient
     private let sources: SourceLoader
     private let pool: ThreadPool
-    private let line: Line
-    private let log: Log
 
     /// Starts to take jobs. Servers that are away are waited for: that is no error.
     /// - Throws: ``KafkaError`` that names a property which librdkafka refuses.
@@ -31,7 +29,6 @@ public final class Worker: Sendable {
     }
 
     private init(_ options: WorkerOptions, log: Log, metrics: Metrics) throws {
-        self.log = log
         producer = try Producer(properties: options.kafka.producer)
         redis = RedisClient(options.redis, onStateChange: { $0.tell(log) })
         sources = SourceLoader(options.sources)
@@ -47,7 +44,6 @@ public final class Worker: Sendable {
                 events: EventPublisher(producer, topics: options.topics),
                 deadLetters: DeadLetters(producer, topics: options.topics)),
             metrics: WorkerMetrics(metrics), log: log)
-        self.line = line
         consumer = JobConsumer(options: options.consumer, log: log) { taken in
             Task { await line.run(taken) }
         }
@@ -59,7 +55,6 @@ public final class Worker: Sendable {
     /// Takes no more jobs, finishes what was begun within `grace`, commits, leaves the group, and closes everything.
     /// - Returns: how many jobs were cut short. They are not lost: another worker takes them again.
     public func drain(grace: Duration) async -> Int {
-        line.stopStarting()
         let cutShort = await consumer.drain(grace: grace)
         await close()
         return cutShort

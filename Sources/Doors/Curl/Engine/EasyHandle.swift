@@ -4,7 +4,7 @@ import CCurl
 ///
 /// It belongs to the client's thread.
 final class EasyHandle {
-    let handle: OpaquePointer
+    let handle: UnsafeMutableRawPointer
     private let errors: UnsafeMutablePointer<CChar>
     private var headers: UnsafeMutablePointer<curl_slist>?
 
@@ -45,10 +45,7 @@ final class EasyHandle {
         setLimits(request, &options)
         setPolicy(settings, &options)
         setCallbacks(Unmanaged.passUnretained(transfer).toOpaque(), &options)
-        guard options.firstError == CURLE_OK else {
-            throw CurlError(
-                .other, "libcurl refuses an option: \(String(cString: curl_easy_strerror(options.firstError)))")
-        }
+        if let error = options.error { throw error }
     }
 
     private func setMethod(_ request: HTTPRequest, _ options: inout Options) {
@@ -81,6 +78,7 @@ final class EasyHandle {
         if request.acceptsCompression { options.set(CURLOPT_ACCEPT_ENCODING, "") }
     }
 
+    /// CURLOPT_BUFFERSIZE is left alone: libcurl refuses it on a handle whose last HTTP/2 connection still serves others.
     private func setLimits(_ request: HTTPRequest, _ options: inout Options) {
         options.set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.wholeMilliseconds)
         options.set(CURLOPT_TIMEOUT_MS, request.timeout.wholeMilliseconds)
@@ -90,7 +88,6 @@ final class EasyHandle {
         }
         options.set(CURLOPT_FOLLOWLOCATION, request.maxRedirects > 0 ? 1 : 0)
         options.set(CURLOPT_MAXREDIRS, request.maxRedirects)
-        options.set(CURLOPT_BUFFERSIZE, 1 << 16)
     }
 
     private func setPolicy(_ settings: CurlSettings, _ options: inout Options) {
@@ -114,13 +111,13 @@ final class EasyHandle {
             CURLOPT_WRITEDATA, CURLOPT_HEADERDATA, CURLOPT_READDATA, CURLOPT_SEEKDATA, CURLOPT_XFERINFODATA,
             CURLOPT_OPENSOCKETDATA, CURLOPT_PREREQDATA,
         ] { options.set(option, transfer) }
-        options.note(ccurl_set_on_body(handle, onBody))
-        options.note(ccurl_set_on_header(handle, onHeader))
-        options.note(ccurl_set_on_upload(handle, onUpload))
-        options.note(ccurl_set_on_rewind(handle, onRewind))
-        options.note(ccurl_set_on_progress(handle, onProgress))
-        options.note(ccurl_set_on_dial(handle, onDial))
-        options.note(ccurl_set_on_connected(handle, onConnected))
+        options.note(CURLOPT_WRITEFUNCTION, ccurl_set_on_body(handle, onBody))
+        options.note(CURLOPT_HEADERFUNCTION, ccurl_set_on_header(handle, onHeader))
+        options.note(CURLOPT_READFUNCTION, ccurl_set_on_upload(handle, onUpload))
+        options.note(CURLOPT_SEEKFUNCTION, ccurl_set_on_rewind(handle, onRewind))
+        options.note(CURLOPT_XFERINFOFUNCTION, ccurl_set_on_progress(handle, onProgress))
+        options.note(CURLOPT_OPENSOCKETFUNCTION, ccurl_set_on_dial(handle, onDial))
+        options.note(CURLOPT_PREREQFUNCTION, ccurl_set_on_connected(handle, onConnected))
         options.set(CURLOPT_NOPROGRESS, 0)
     }
 
@@ -146,22 +143,29 @@ final class EasyHandle {
 
 /// Sets options and remembers the first that was refused.
 private struct Options {
-    private let handle: OpaquePointer
-    private(set) var firstError = CURLE_OK
+    private let handle: UnsafeMutableRawPointer
+    private(set) var error: CurlError?
 
-    init(_ handle: OpaquePointer) { self.handle = handle }
+    init(_ handle: UnsafeMutableRawPointer) { self.handle = handle }
 
-    mutating func note(_ result: CURLcode) { if firstError == CURLE_OK { firstError = result } }
-    mutating func set(_ option: CURLoption, _ value: Int) { note(ccurl_set_long(handle, option, value)) }
-    mutating func set(_ option: CURLoption, _ value: String?) { note(ccurl_set_string(handle, option, value)) }
+    mutating func note(_ option: CURLoption, _ result: CURLcode) {
+        guard result != CURLE_OK && error == nil else { return }
+        let name = curl_easy_option_by_id(option).map { String(cString: $0.pointee.name) } ?? "\(option.rawValue)"
+        error = CurlError(.other, "libcurl refuses the option \(name): \(String(cString: curl_easy_strerror(result)))")
+    }
+
+    mutating func set(_ option: CURLoption, _ value: Int) { note(option, ccurl_set_long(handle, option, value)) }
+    mutating func set(_ option: CURLoption, _ value: String?) {
+        note(option, ccurl_set_string(handle, option, value))
+    }
     mutating func set(_ option: CURLoption, _ value: UnsafeMutableRawPointer) {
-        note(ccurl_set_pointer(handle, option, value))
+        note(option, ccurl_set_pointer(handle, option, value))
     }
     mutating func set(_ option: CURLoption, _ value: UnsafeMutablePointer<curl_slist>?) {
-        note(ccurl_set_list(handle, option, value))
+        note(option, ccurl_set_list(handle, option, value))
     }
     mutating func setOffset(_ option: CURLoption, _ value: Int) {
-        note(ccurl_set_offset(handle, option, curl_off_t(value)))
+        note(option, ccurl_set_offset(handle, option, curl_off_t(value)))
     }
 }
 

@@ -15,21 +15,21 @@ final class Engine: @unchecked Sendable {
 
     private struct Shared {
         /// Nil once the thread is done with it; a wake-up must not come later.
-        var multi: OpaquePointer?
+        var multi: UnsafeMutableRawPointer?
         var isStopping = false
     }
 
     /// Handles kept for later transfers.
     private static let spareLimit = 64
 
-    private let multi: OpaquePointer
+    private let multi: UnsafeMutableRawPointer
     private let shared: Lock<Shared>
     private let mailbox: Mailbox<Letter>
     private let settings: CurlSettings
     private let thread = Lock<WorkThread?>(nil)
 
     /// By the easy handle, which is all that libcurl names a finished one by.
-    private var running: [OpaquePointer: Transfer] = [:]
+    private var running: [UnsafeMutableRawPointer: Transfer] = [:]
     private var spare: [EasyHandle] = []
 
     /// Starts the thread, which runs until ``stop()``.
@@ -71,7 +71,6 @@ final class Engine: @unchecked Sendable {
     // MARK: The thread
 
     private func run() {
-        ignoreBrokenPipes()
         while !shared.withLock({ $0.isStopping }) {
             readMail()
             var count: Int32 = 0
@@ -84,14 +83,6 @@ final class Engine: @unchecked Sendable {
         spare = []
         shared.withLock { $0.multi = nil }
         curl_multi_cleanup(multi)
-    }
-
-    /// TLS writes may raise SIGPIPE, which libcurl leaves to its user once it may not touch signals (CURLOPT_NOSIGNAL).
-    private func ignoreBrokenPipes() {
-        var mask = sigset_t()
-        sigemptyset(&mask)
-        sigaddset(&mask, SIGPIPE)
-        pthread_sigmask(SIG_BLOCK, &mask, nil)
     }
 
     private func readMail() {

@@ -3,13 +3,14 @@ import Threads
 
 /// A Kafka cluster inside this process: librdkafka's mock cluster, which any Kafka client can connect to.
 ///
-/// For development and tests. It listens on free ports of 127.0.0.1 and keeps everything in memory: the newest 5 MB a partition, and
-/// what is older is gone, read or not. It does not know admin requests (use ``createTopic(_:partitions:)``), look-ups by time, or
-/// isolation (aborted records are seen, offsets sent to a transaction are lost). It refuses commits while a group rebalances, which
-/// Apache Kafka takes from members that have not rejoined yet. Topics that a client asks for are made by themselves, with four partitions.
+/// For development and tests. It listens on free ports of 127.0.0.1 and keeps everything in memory: the newest 5 MB a
+/// partition, and what is older is gone, read or not. It does not know admin requests (use
+/// ``createTopic(_:partitions:)``), look-ups by time, or isolation (aborted records are seen, offsets sent to a
+/// transaction are lost). It refuses commits while a group rebalances, which Apache Kafka takes from members that have
+/// not rejoined yet. Topics that a client asks for are made by themselves, with four partitions.
 ///
-/// It waits out `fetch.wait.max.ms` even when data comes meanwhile: give consumers of it `fetch.wait.max.ms=10`. With librdkafka
-/// before 2.8 the first member of a group waits 3 s for others.
+/// It waits out `fetch.wait.max.ms` even when data comes meanwhile: give consumers of it `fetch.wait.max.ms=10`. With
+/// librdkafka before 2.8 the first member of a group waits 3 s for others.
 ///
 /// ``stop()`` must be called before the last reference goes.
 ///

@@ -3,12 +3,17 @@ import Threads
 
 /// Owns an `rd_kafka_t`.
 ///
-/// `@unchecked Sendable`: librdkafka's handles may be used from any thread (its INTRODUCTION.md, "Threads and callbacks");
-/// `destroyed` is a lock.
+/// `@unchecked Sendable`: librdkafka's handles may be used from any thread (its INTRODUCTION.md, "Threads and
+/// callbacks"); `usage` is a lock.
 final class Client: @unchecked Sendable {
     let pointer: OpaquePointer
     private let sink: EventSink
-    private let destroyed = Lock(false)
+    private let usage = Lock(Usage())
+
+    private struct Usage {
+        var users = 0
+        var isClosed = false
+    }
 
     /// - Parameters:
     ///   - properties: librdkafka's, by name.
@@ -52,24 +57,42 @@ final class Client: @unchecked Sendable {
         }
     }
 
-    /// Ends librdkafka's threads and frees the handle. Queues, topics and messages taken from it must have been given back. It
-    /// blocks: never call it on a task's thread.
-    func destroy() {
-        let first = destroyed.withLock { destroyed in
-            defer { destroyed = true }
-            return !destroyed
+    /// Calls `body`, which may block, with the handle, which stays alive meanwhile even if it is closed.
+    /// - Throws: what `body` throws, and ``KafkaError/Code/closed``.
+    func use<Success>(_ body: (Client) throws(KafkaError) -> Success) throws(KafkaError) -> Success {
+        let isOpen = usage.withLock { usage in
+            if !usage.isClosed { usage.users += 1 }
+            return !usage.isClosed
         }
-        if first { rd_kafka_destroy(pointer) }
+        guard isOpen else { throw KafkaError(code: .closed, message: "the client is closed") }
+        defer {
+            let isLast = usage.withLock { usage in
+                usage.users -= 1
+                return usage.isClosed && usage.users == 0
+            }
+            if isLast { rd_kafka_destroy(pointer) }
+        }
+        return try body(self)
+    }
+
+    /// Ends librdkafka's threads and frees the handle, as soon as no one is in ``use(_:)``. Queues, topics and messages
+    /// taken from it must have been given back. It blocks: never call it on a task's thread. A second call does
+    /// nothing.
+    func destroy() {
+        let isUnused = usage.withLock { usage in
+            defer { usage.isClosed = true }
+            return !usage.isClosed && usage.users == 0
+        }
+        if isUnused { rd_kafka_destroy(pointer) }
     }
 
     deinit {
         // Nobody closed it. The sink is kept until librdkafka's threads, which log to it, are gone.
-        let (pointer, sink, destroyed) = (SendablePointer(pointer), sink, destroyed.withLock { $0 })
-        if !destroyed {
-            _ = WorkThread(name: "kafka-destroy") {
-                rd_kafka_destroy(pointer.value)
-                withExtendedLifetime(sink) {}
-            }
+        if usage.withLock({ $0.isClosed }) { return }
+        let (pointer, sink) = (SendablePointer(pointer), sink)
+        _ = WorkThread(name: "kafka-destroy") {
+            rd_kafka_destroy(pointer.value)
+            withExtendedLifetime(sink) {}
         }
     }
 
@@ -94,8 +117,8 @@ final class Client: @unchecked Sendable {
     /// Writes an error to the client's log.
     func log(_ error: KafkaError) { sink.events.log(.error, error.name, error.message) }
 
-    /// To be called about once a second: asks a broker for a sign of life when all seemed down, and tells what came of it.
-    /// Blocks for at most half a second, and only then.
+    /// To be called about once a second: asks a broker for a sign of life when all seemed down, and tells what came of
+    /// it. Blocks for at most half a second, and only then.
     func watchConnection() {
         guard let limit = sink.watch.withLock({ $0.probe }) else { return }
         var metadata: UnsafePointer<rd_kafka_metadata>?

@@ -18,8 +18,8 @@ public enum Connection: Sendable {
 ///
 /// The closures are called on threads of librdkafka and of this module and must not block.
 public struct ClientEvents: Sendable {
-    /// A line of librdkafka's log, or an error it met and goes on mending by itself: level, facility (librdkafka's, such as
-    /// `FAIL`, or the error's name), message.
+    /// A line of librdkafka's log, or an error it met and goes on mending by itself: level, facility (librdkafka's,
+    /// such as `FAIL`, or the error's name), message.
     public var log: @Sendable (LogLevel, _ facility: String, _ message: String) -> Void
     /// The last broker went away, or one came back; each is told once.
     public var connection: @Sendable (Connection) -> Void

@@ -1,7 +1,8 @@
 /// Tells a lost cluster from a connection that was merely closed for being idle.
 ///
-/// librdkafka says when all brokers are down, also when the only open connection had been idle too long; it never says when one
-/// is back. So its word is a suspicion, which one probe confirms or clears, and after a loss probes go on until one succeeds.
+/// librdkafka says when all brokers are down, also when the only open connection had been idle too long; it never says
+/// when one is back. So its word is a suspicion, which one probe confirms or clears, and after a loss probes go on
+/// until one succeeds.
 struct ConnectionWatch {
     private enum State { case up, suspected, lost }
     private var state = State.up

@@ -81,8 +81,9 @@ public struct KafkaError: Error, Hashable, CustomStringConvertible {
         isRetriable = !isFatal && (rd_kafka_error_is_retriable(error) != 0 || Self.passing.contains(code))
     }
 
-    /// Codes that time mends: those the protocol guide calls retriable (https://kafka.apache.org/protocol#protocol_error_codes)
-    /// and librdkafka's own for lost connections, full queues and missed deadlines.
+    /// Codes that time mends: those the protocol guide calls retriable
+    /// (https://kafka.apache.org/protocol#protocol_error_codes) and librdkafka's own for lost connections, full queues
+    /// and missed deadlines.
     private static let passing: Set<Code> = Set(
         [
             RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__TIMED_OUT, RD_KAFKA_RESP_ERR__MSG_TIMED_OUT,

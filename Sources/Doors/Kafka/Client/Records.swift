@@ -115,8 +115,8 @@ public struct ConsumedRecord: Hashable, Sendable {
 public struct GroupOffset: Hashable, Sendable {
     /// The next offset to read.
     public var offset: Int64
-    /// A note kept with it, ASCII only: librdkafka 2.0.2 garbles what follows a zero byte (its issue 4649). The broker's limit is
-    /// `offset.metadata.max.bytes`, 4096 unless changed.
+    /// A note kept with it, ASCII only: librdkafka 2.0.2 garbles what follows a zero byte (its issue 4649). The
+    /// broker's limit is `offset.metadata.max.bytes`, 4096 unless changed.
     public var metadata: String
 
     /// An offset, with or without a note.

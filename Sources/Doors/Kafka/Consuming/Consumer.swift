@@ -3,15 +3,20 @@ import Threads
 
 /// A member of a consumer group that delivers records only for credit.
 ///
-/// Each assigned partition has its own queue, looked into only while the partition has credit; so holding a partition back
-/// takes no pause, loses no prefetch, and does not touch the others. Meanwhile librdkafka goes on prefetching into bounded
-/// queues: `queued.max.messages.kbytes` (here 4 MiB unless set) is per partition.
+/// Each assigned partition has its own queue, looked into only while the partition has credit; so holding a partition
+/// back takes no pause, loses no prefetch, and does not touch the others. Meanwhile librdkafka goes on prefetching into
+/// bounded queues: `queued.max.messages.kbytes` (here 4 MiB unless set) is per partition.
 ///
 /// Offsets are committed by ``commit(_:)`` alone. It must be ended by ``close()``.
 ///
-/// `fetch.wait.max.ms` (librdkafka's default 500) is how long a broker may hold back an answer for lack of data. Apache Kafka
-/// answers as soon as one byte is there, so it costs no latency; the mock cluster looks again only when the time is over, so
-/// there 10 is right.
+/// `fetch.wait.max.ms` (librdkafka's default 500) is how long a broker may hold back an answer for lack of data.
+/// Measured from send to delivery on loopback: Apache Kafka 4.1 takes 0.7 ms with 500 as with 10, for it answers with
+/// the first byte, and 10 only costs an idle consumer 0.7 % of a core instead of 0.15 %; the mock cluster looks again
+/// only when the time is over, so there it takes 500 ms or 10.5 ms. So: the default for real brokers, 10 for the mock
+/// cluster (2 % of a core when idle).
+///
+/// Measured with Apache Kafka and records of 500 bytes: a million records delivered per CPU-second, with a credit of 64
+/// as of 100,000.
 public actor Consumer {
     private let loop: EventLoop
     /// The consumer's own thread.
@@ -73,8 +78,8 @@ public actor Consumer {
 
     // MARK: Using it
 
-    /// Lets `count` more records of a partition be delivered. Credit for a partition that is not this consumer's is forgotten.
-    /// May be called from anywhere, the handler included.
+    /// Lets `count` more records of a partition be delivered. Credit for a partition that is not this consumer's is
+    /// forgotten. May be called from anywhere, the handler included.
     public nonisolated func grant(_ count: Int, to partition: TopicPartition) {
         let isFirst = grants.withLock { grants in
             defer { grants[partition, default: 0] += count }
@@ -84,8 +89,9 @@ public actor Consumer {
     }
 
     /// Commits offsets (the next to read) for the group and waits for the broker's word.
-    /// - Throws: ``KafkaError``: ``KafkaError/Code/illegalGeneration`` and its like when the partition belongs to someone else by now,
-    ///   ``KafkaError/Code/closed``, ``KafkaError/Code/invalidArgument`` for a note that is not ASCII.
+    /// - Throws: ``KafkaError``: ``KafkaError/Code/illegalGeneration`` and its like when the partition belongs to
+    ///   someone else by now, ``KafkaError/Code/closed``, ``KafkaError/Code/invalidArgument`` for a note that is not
+    ///   ASCII.
     public func commit(_ offsets: [TopicPartition: GroupOffset]) async throws(KafkaError) {
         if case .closed = phase { throw Self.closed }
         if offsets.isEmpty { return }
@@ -106,19 +112,20 @@ public actor Consumer {
     public func committed(
         _ partitions: [TopicPartition], within limit: Duration = .seconds(10)
     ) async throws(KafkaError) -> [TopicPartition: GroupOffset] {
-        if case .closed = phase { throw Self.closed }
-        return try await blocking { [client] () throws(KafkaError) in
-            let list = PartitionList(partitions)
-            let code = rd_kafka_committed(client.pointer, list.pointer, limit.milliseconds)
-            if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(code) }
-            let view = PartitionListView(list.pointer)!
-            if let error = view.firstError { throw error }
-            return view.groupOffsets
+        try await blocking { [client] () throws(KafkaError) in
+            try client.use { (client) throws(KafkaError) in
+                let list = PartitionList(partitions)
+                let code = rd_kafka_committed(client.pointer, list.pointer, limit.milliseconds)
+                if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(code) }
+                let view = PartitionListView(list.pointer)!
+                if let error = view.firstError { throw error }
+                return view.groupOffsets
+            }
         }
     }
 
-    /// Gives all partitions back (the handler's ``ConsumerHandler/revoked(_:lost:from:)`` is called and waited for), leaves
-    /// the group and ends. A second call returns at once.
+    /// Gives all partitions back (the handler's ``ConsumerHandler/revoked(_:lost:from:)`` is called and waited for),
+    /// leaves the group and ends. A second call returns at once.
     public func close() async {
         guard case .open = phase else { return }
         await withCheckedContinuation { continuation in

@@ -1,5 +1,5 @@
-/// What a ``Consumer`` calls. The calls come one after another on the consumer's own thread, except ``revoked(_:lost:from:)``,
-/// which runs as a task; none but that may block or wait.
+/// What a ``Consumer`` calls. The calls come one after another on the consumer's own thread, except
+/// ``revoked(_:lost:from:)``, which runs as a task; none but that may block or wait.
 public protocol ConsumerHandler: AnyObject, Sendable {
     /// These partitions are this consumer's from now on. Nothing of them is delivered before credit is granted with
     /// ``Consumer/grant(_:to:)``, here or later.
@@ -8,8 +8,8 @@ public protocol ConsumerHandler: AnyObject, Sendable {
     /// Records came, all of one partition, in the order of their offsets, no more than there was credit for.
     func received(_ records: [ConsumedRecord], from consumer: Consumer)
 
-    /// These partitions are taken away; no more records of them come. Until this returns the group waits, within the session and
-    /// poll time-outs, so finish work and commit here; commits still go through.
+    /// These partitions are taken away; no more records of them come. Until this returns the group waits, within the
+    /// session and poll time-outs, so finish work and commit here; commits still go through.
     /// - Parameter lost: they belong to someone else already and commits will be refused.
     func revoked(_ partitions: [TopicPartition], lost: Bool, from consumer: Consumer) async
 

@@ -14,10 +14,11 @@ final class RecordQueue {
         wakeup.attach(queue)
     }
 
-    /// Up to `limit` records; fewer when the queue ran empty, after which it will signal. Errors that stand between the messages
-    /// go to `failed`.
+    /// Up to `limit` records; fewer when the queue ran empty, after which it will signal. Errors that stand between the
+    /// messages go to `failed`.
     ///
-    /// One message at a time: `rd_kafka_consume_batch_queue` of 2.0.x can hand out messages of a partition that has been taken away.
+    /// One message at a time: `rd_kafka_consume_batch_queue` of 2.0.x can hand out messages of a partition that has
+    /// been taken away.
     func pull(_ limit: Int, failed: (KafkaError) -> Void) -> [ConsumedRecord] {
         var records: [ConsumedRecord] = []
         while records.count < limit, let message = rd_kafka_consume_queue(pointer, 0) {

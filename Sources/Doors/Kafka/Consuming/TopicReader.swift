@@ -3,9 +3,11 @@ import Threads
 
 /// Reads all partitions of a topic, outside any group: follows events, say.
 ///
-/// An `AsyncSequence` for one reader at a time: records of one partition come in the order of their offsets; the sequence goes on for
-/// ever, until the task is cancelled or ``close()`` is called. What is not asked for waits in librdkafka's queues, which are bounded
-/// (`queued.max.messages.kbytes`, here 4 MiB a partition unless set). Partitions that are added to the topic later are not seen.
+/// An `AsyncSequence` for one reader at a time: records of one partition come in the order of their offsets; the
+/// sequence goes on for ever, until the task is cancelled or ``close()`` is called. What is not asked for waits in
+/// librdkafka's queues, which are bounded (`queued.max.messages.kbytes`, here 4 MiB a partition unless set). When the
+/// broker has deleted what would come next, reading goes on with the oldest record there is (`auto.offset.reset`).
+/// Partitions that are added to the topic later are not seen.
 ///
 /// It must be ended by ``close()``.
 public actor TopicReader: AsyncSequence {
@@ -28,8 +30,8 @@ public actor TopicReader: AsyncSequence {
 
     /// Where reading began, by partition.
     public nonisolated let startOffsets: [Int32: Int64]
-    /// One past the newest record of each partition when the reader was opened: a reader that has come this far has seen all that was
-    /// there.
+    /// One past the newest record of each partition when the reader was opened: a reader that has come this far has
+    /// seen all that was there.
     public nonisolated let endOffsets: [Int32: Int64]
 
     private let client: Client
@@ -47,7 +49,8 @@ public actor TopicReader: AsyncSequence {
     /// How many records are handed over at once.
     private static let batch = 256
 
-    /// Opens a topic. When this returns the end of every partition has been looked up: no record written from now on is missed.
+    /// Opens a topic. When this returns the end of every partition has been looked up: no record written from now on is
+    /// missed.
     /// - Parameters:
     ///   - properties: librdkafka's; no `group.id` is needed.
     ///   - limit: for the look-ups in all.
@@ -64,7 +67,10 @@ public actor TopicReader: AsyncSequence {
                 eventMask: RD_KAFKA_EVENT_ERROR, events: events)
             do throws(KafkaError) {
                 let deadline = Deadline(limit)
-                let watermarks = try client.watermarks(of: topic, deadline)
+                // Leadership may be on its way to another broker: then the answer is another one a moment later.
+                let watermarks = try deadline.retrying { () throws(KafkaError) in
+                    try client.watermarks(of: topic, deadline)
+                }
                 return TopicReader(
                     client, topic, starts: try client.offsets(of: topic, for: start, watermarks, deadline),
                     ends: watermarks.mapValues(\.upperBound))

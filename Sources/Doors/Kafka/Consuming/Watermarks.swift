@@ -1,4 +1,5 @@
 import CRdKafka
+import Glibc
 import Threads
 
 /// A point in time that several blocking calls share.
@@ -9,11 +10,22 @@ struct Deadline: Sendable {
 
     /// Milliseconds left, at least one.
     var left: Int32 { max(1, (end - .now).milliseconds) }
+
+    /// Tries again, every 50 ms, while time mends the error; a topic that is not there is told at once.
+    func retrying<Success>(_ attempt: () throws(KafkaError) -> Success) throws(KafkaError) -> Success {
+        while true {
+            do throws(KafkaError) {
+                return try attempt()
+            } catch {
+                guard error.isRetriable, error.code != .unknownTopicOrPartition, .now < end else { throw error }
+                usleep(50_000)
+            }
+        }
+    }
 }
 
+// All of this blocks: it belongs into `blocking`.
 extension Client {
-    // All of this blocks: it belongs into `blocking`.
-
     /// The partitions of a topic.
     func partitions(of topic: String, _ deadline: Deadline) throws(KafkaError) -> [Int32] {
         guard let handle = rd_kafka_topic_new(pointer, topic, nil) else { throw KafkaError(rd_kafka_last_error()) }
@@ -43,12 +55,18 @@ extension Client {
     func watermarks(of partition: TopicPartition, _ deadline: Deadline) throws(KafkaError) -> Range<Int64> {
         var low: Int64 = 0
         var high: Int64 = 0
-        let code = rd_kafka_query_watermark_offsets(
-            pointer, partition.topic, partition.partition, &low, &high, deadline.left)
-        if code != RD_KAFKA_RESP_ERR_NO_ERROR {
-            throw KafkaError(code, "\(partition): \(String(cString: rd_kafka_err2str(code)))")
+        while true {
+            let code = rd_kafka_query_watermark_offsets(
+                pointer, partition.topic, partition.partition, &low, &high, deadline.left)
+            switch code {
+            case RD_KAFKA_RESP_ERR_NO_ERROR: return low..<max(low, high)
+            // Leadership is moving, or the topic is brand-new: librdkafka leaves asking again to the caller.
+            case RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION where deadline.left > 1,
+                RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE where deadline.left > 1:
+                usleep(20_000)
+            default: throw KafkaError(code, "\(partition): \(String(cString: rd_kafka_err2str(code)))")
+            }
         }
-        return low..<max(low, high)
     }
 
     /// What the consumer's group has committed.
@@ -79,6 +97,9 @@ extension Client {
         case .beginning: return watermarks.mapValues(\.lowerBound)
         case .end: return watermarks.mapValues(\.upperBound)
         case .offsets(let offsets):
+            guard offsets.values.allSatisfy({ $0 >= 0 }) else {
+                throw KafkaError(code: .invalidArgument, message: "an offset to begin with is negative: \(offsets)")
+            }
             return watermarks.mapValues(\.upperBound).merging(offsets.filter { watermarks[$0.key] != nil }) { $1 }
         case .timestamp where isMock(deadline): return watermarks.mapValues(\.lowerBound)
         case .timestamp(let time):

@@ -1,7 +1,8 @@
 /// Who is in librdkafka's queue, who waits for room in it, and whether the producer still takes anything.
 ///
-/// Each send is counted before it is handed over and until its delivery report. So when someone finds the queue full and others
-/// are counted, one of them will end later and wake a waiter; when nobody is counted the queue is empty and it is worth trying again.
+/// Each send is counted before it is handed over and until its delivery report. So when someone finds the queue full
+/// and others are counted, one of them will end later and wake a waiter; when nobody is counted the queue is empty and
+/// it is worth trying again.
 struct Admission {
     typealias Waiter = CheckedContinuation<Void, Never>
 

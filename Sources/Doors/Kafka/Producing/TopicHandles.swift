@@ -29,7 +29,8 @@ final class TopicHandles: Sendable {
 }
 
 extension Optional<[UInt8]> {
-    /// The bytes as C wants them: nil for nil, and a pointer that is not null for an empty array, for null means "no value".
+    /// The bytes as C wants them: nil for nil, and a pointer that is not null for an empty array, for null means "no
+    /// value".
     func withBytes<Result>(_ body: ((pointer: UnsafeMutableRawPointer, count: Int)?) -> Result) -> Result {
         guard let bytes = self else { return body(nil) }
         if bytes.isEmpty {

@@ -26,6 +26,8 @@ final class Connection {
     private let loop: EventLoop
     private let descriptor: Int32
     private let tls: TLS?
+    /// Lives as long as the context does.
+    private let tlsSession: UnsafeMutableRawPointer?
     private var handler: ((Event) -> Void)?
     /// Owned by hiredis itself: it frees the context after it has called ``contextIsGone()``.
     private var context: UnsafeMutablePointer<redisAsyncContext>?
@@ -52,11 +54,12 @@ final class Connection {
         guard let made else { throw RedisError(.unavailable, "no memory for a connection") }
         guard made.pointee.err == 0 else {
             defer { redisAsyncFree(made) }
-            throw RedisError(.unavailable, String(cString: made.pointee.errstr))
+            throw RedisError(.unavailable, Self.text(of: made))
         }
-        if let tls, chiredis_tls_start(made, tls.context) != REDIS_OK {
+        tlsSession = tls.flatMap { chiredis_tls_start(made, $0.context, $0.host) }
+        guard tls == nil || tlsSession != nil else {
             defer { redisAsyncFree(made) }
-            throw RedisError(.unavailable, "cannot start TLS")
+            throw RedisError(.unavailable, "cannot start TLS: \(Self.text(of: made))")
         }
         self.loop = loop
         self.tls = tls
@@ -152,18 +155,24 @@ final class Connection {
         loop.unwatch(descriptor)
         let handler = handler
         self.handler = nil
-        handler?(.closed(Self.error(of: gone)))
+        handler?(.closed(error(of: gone)))
         Unmanaged.passUnretained(self).release()
     }
 
-    private static func error(of context: UnsafeMutablePointer<redisAsyncContext>) -> RedisError {
-        let text = withUnsafeBytes(of: context.pointee.c.errstr) {
-            String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+    private func error(of context: UnsafeMutablePointer<redisAsyncContext>) -> RedisError {
+        if let tlsSession, let complaint = chiredis_tls_complaint(tlsSession) {
+            return RedisError(.unavailable, "the server's certificate is refused: \(String(cString: complaint))")
         }
+        let text = Self.text(of: context)
         let message = text.isEmpty ? "the connection was closed" : text
         // Everything else is a connection that is not there, even an error that the server sends unasked, such as
         // "ERR max number of clients reached".
         return RedisError(context.pointee.c.err == REDIS_ERR_PROTOCOL ? .protocolError : .unavailable, message)
+    }
+
+    /// hiredis' words.
+    private static func text(of context: UnsafeMutablePointer<redisAsyncContext>) -> String {
+        withUnsafeBytes(of: context.pointee.c.errstr) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
 }
 

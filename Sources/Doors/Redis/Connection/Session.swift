@@ -98,7 +98,7 @@ actor Session<Talk: Conversation> {
         guard !candidates.isEmpty else { return attemptFailed(error) }
         do throws(RedisError) {
             if endpoint.usesTLS && tls == nil, case .tcp(let host, _) = endpoint.place {
-                tls = try TLS(serverName: host)
+                tls = try TLS(host: host, authorities: settings.authorities)
             }
             let connection = try Connection(to: candidates.removeFirst(), tls: tls, on: loop) { event in
                 self.handle(event)

@@ -12,8 +12,8 @@ public final class JobConsumer: ConsumerHandler {
         public var window = 256
         /// How often offsets are committed.
         public var commitInterval = Duration.milliseconds(250)
-        /// How long a partition that is taken away may wait for its jobs to end, well below the session time-out.
-        public var revocationPatience = Duration.seconds(3)
+        /// How long a partition that is taken away may wait for the jobs that have begun. The whole group waits meanwhile.
+        public var revocationPatience = Duration.seconds(10)
         /// The defaults.
         public init() {}
     }
@@ -51,10 +51,11 @@ public final class JobConsumer: ConsumerHandler {
             topics: topics.lanes, properties: properties, handler: self, events: events)
         consumer.withLock { $0 = started }
         let interval = options.commitInterval
-        let task = Task { [weak self] in
+        // Until it is drained the consumer keeps itself.
+        let task = Task {
             while !Task.isCancelled {
                 try? await Task.sleep(for: interval)
-                await self?.commit()
+                await commit()
             }
         }
         committer.withLock { $0 = task }
@@ -64,7 +65,10 @@ public final class JobConsumer: ConsumerHandler {
     /// group.
     /// - Returns: how many jobs were still worked on when the grace was over; they will be redelivered.
     public func drain(grace: Duration) async -> Int {
-        state.withLock { $0.isDraining = true }
+        state.withLock { state in
+            state.isDraining = true
+            state.ledger.close(nil)
+        }
         await idle(nil, for: grace)
         committer.withLock { $0 }?.cancel()
         await commit()
@@ -72,6 +76,7 @@ public final class JobConsumer: ConsumerHandler {
         // What is left must not hold up leaving.
         state.withLock { $0.ledger.revokeAll() }
         await consumer.withLock { $0 }?.close()
+        consumer.withLock { $0 = nil }
         return left
     }
 
@@ -82,24 +87,15 @@ public final class JobConsumer: ConsumerHandler {
         }
     }
 
-    /// Whether ``drain(grace:)`` has begun: what has not been started should be handed back.
-    public var isDraining: Bool { state.withLock { $0.isDraining } }
-
     /// Jobs under way.
     public var working: Int { state.withLock { $0.ledger.working(in: nil) } }
 
     // MARK: Records
 
-    /// Whether the job is still this worker's to do.
-    func isCurrent(_ entry: OffsetLedger.Entry) -> Bool {
-        state.withLock { !$0.isDraining && $0.ledger.isCurrent(entry) }
-    }
+    func begin(_ entry: OffsetLedger.Entry) -> Bool { state.withLock { $0.ledger.begin(entry) } }
 
     func end(_ entry: OffsetLedger.Entry) {
-        let credit = state.withLock { state in
-            let credit = state.ledger.end(entry)
-            return state.isDraining ? 0 : credit
-        }
+        let credit = state.withLock { $0.ledger.end(entry) }
         if credit > 0 { consumer.withLock { $0 }?.grant(credit, to: entry.partition) }
     }
 
@@ -154,6 +150,7 @@ public final class JobConsumer: ConsumerHandler {
     /// Lets jobs of these partitions end for a while, commits them and forgets the partitions.
     public func revoked(_ partitions: [TopicPartition], lost: Bool, from consumer: Consumer) async {
         if !lost {
+            state.withLock { $0.ledger.close(partitions) }
             await idle(partitions, for: options.revocationPatience)
             await commit()
         }

@@ -12,8 +12,12 @@ struct OffsetLedger {
         var committed: Int64 = -1
         /// Taken and neither ended nor handed back.
         var working = 0
-        /// Ended or handed back since the last grant.
+        /// Ended since the last grant.
         var returned = 0
+        /// The highest offset whose job has begun or ended.
+        var highestBegun: Int64 = -1
+        /// Nothing new is to be begun: the partition is about to go.
+        var isClosing = false
     }
 
     /// Names a job that was taken.
@@ -62,31 +66,42 @@ struct OffsetLedger {
         return Entry(partition: partition, offset: offset, generation: state.generation)
     }
 
-    /// Whether the job's partition is still the one it was taken from.
-    func isCurrent(_ entry: Entry) -> Bool { partitions[entry.partition]?.generation == entry.generation }
+    /// These partitions (nil: all) are about to go: from now on only what must be begun is begun.
+    mutating func close(_ closing: [TopicPartition]?) {
+        for partition in closing ?? Array(partitions.keys) { partitions[partition]?.isClosing = true }
+    }
+
+    /// Asks whether the job may be begun; otherwise it is to be handed back.
+    ///
+    /// In a partition that is about to go, jobs behind all that has begun stay for the next owner. Those before are done here: the
+    /// committed offset could not pass them, and what has ended behind them would be done, and told, again.
+    mutating func begin(_ entry: Entry) -> Bool {
+        guard isCurrent(entry), let state = partitions[entry.partition] else { return false }
+        if state.isClosing, entry.offset > state.highestBegun { return false }
+        partitions[entry.partition]?.highestBegun = max(state.highestBegun, entry.offset)
+        return true
+    }
+
+    private func isCurrent(_ entry: Entry) -> Bool { partitions[entry.partition]?.generation == entry.generation }
 
     /// The job has ended: its offset may be passed.
     /// - Returns: how much credit to grant the partition now; granting goes in parcels of a quarter of the window.
     mutating func end(_ entry: Entry) -> Int {
-        guard isCurrent(entry) else { return 0 }
-        _ = partitions[entry.partition]?.watermark?.end(entry.offset)
-        return giveBack(entry)
+        guard isCurrent(entry), var state = partitions[entry.partition] else { return 0 }
+        defer { partitions[entry.partition] = state }
+        _ = state.watermark?.end(entry.offset)
+        state.highestBegun = max(state.highestBegun, entry.offset)
+        state.working -= 1
+        state.returned += 1
+        guard !state.isClosing, state.returned * 4 >= window || state.working == 0 else { return 0 }
+        defer { state.returned = 0 }
+        return state.returned
     }
 
     /// The job will not be done here: its offset stays, and whoever gets the partition next takes it again.
     mutating func handBack(_ entry: Entry) {
         guard isCurrent(entry) else { return }
         partitions[entry.partition]?.working -= 1
-    }
-
-    private mutating func giveBack(_ entry: Entry) -> Int {
-        guard var state = partitions[entry.partition] else { return 0 }
-        defer { partitions[entry.partition] = state }
-        state.working -= 1
-        state.returned += 1
-        guard state.returned * 4 >= window || state.working == 0 else { return 0 }
-        defer { state.returned = 0 }
-        return state.returned
     }
 
     /// What may be committed and is not yet.

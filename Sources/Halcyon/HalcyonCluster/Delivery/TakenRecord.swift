@@ -7,8 +7,9 @@ public struct TakenRecord: Sendable {
     let entry: OffsetLedger.Entry
     let consumer: JobConsumer
 
-    /// Whether the job is still this worker's to start: its partition has not moved, and the worker is not draining.
-    public var isWanted: Bool { consumer.isCurrent(entry) }
+    /// Asks, at the point of no return, whether the job is still this worker's to do; if not, it is to be handed back: its partition
+    /// has moved or is about to, or the worker is leaving.
+    public func begin() -> Bool { consumer.begin(entry) }
 
     /// The job has ended and its event is published: its offset may be passed.
     public func end() { consumer.end(entry) }

@@ -16,7 +16,7 @@ public struct ResultTier: Sendable {
     }
 
     /// A result that is there.
-    public struct Found: Sendable {
+    public struct Found: Hashable, Sendable {
         /// What is known of it.
         public let facts: ResultFacts
         /// When it goes, in seconds since 1970.
@@ -77,11 +77,12 @@ public struct ResultTier: Sendable {
 
     private static let handOffMark = ":handoff:"
 
+    // All fields are written, so nothing of an older result stays. HSET comes first: once a script has written, Redis lets it go on
+    // past maxmemory.
     private static let storing = RedisScript(
         """
         local now = redis.call('TIME')
         local expires = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000) + ARGV[1])
-        redis.call('DEL', KEYS[1])
         redis.call('HSET', KEYS[1], 'body', ARGV[2], 'facts', ARGV[3], 'expiresAt', expires)
         redis.call('PEXPIREAT', KEYS[1], expires)
         return expires

@@ -160,18 +160,30 @@ public struct Timings: Hashable, Sendable {
     public enum Stage: Int, CaseIterable, Sendable {
         case queued, waited, fetch, decode, process, encode, store, total
 
-        /// As events name it.
-        public var name: String { "\(self)" }
+        /// As events name it. Written out: reflection, as in "\\(self)", would take as long as the rest of an event.
+        public var name: String {
+            switch self {
+            case .queued: "queued"
+            case .waited: "waited"
+            case .fetch: "fetch"
+            case .decode: "decode"
+            case .process: "process"
+            case .encode: "encode"
+            case .store: "store"
+            case .total: "total"
+            }
+        }
     }
 
-    private var milliseconds = [Double?](repeating: nil, count: Stage.allCases.count)
+    /// -1 for a stage that was not entered.
+    private var milliseconds = SIMD8<Double>(repeating: -1)
 
     /// Nothing measured yet.
     public init() {}
 
-    /// Milliseconds of a stage.
+    /// Milliseconds of a stage. Less than 0, as when two machines' clocks disagree, counts as 0.
     public subscript(stage: Stage) -> Double? {
-        get { milliseconds[stage.rawValue] }
-        set { milliseconds[stage.rawValue] = newValue }
+        get { milliseconds[stage.rawValue] < 0 ? nil : milliseconds[stage.rawValue] }
+        set { milliseconds[stage.rawValue] = newValue.map { max(0, $0) } ?? -1 }
     }
 }

@@ -16,9 +16,7 @@ public struct WebURL: Hashable, Sendable {
 
     /// - Throws: ``Failure`` `unsupported_source` for another scheme, `invalid_job` for what is no URL.
     public init(_ text: String) throws(Failure) {
-        var text = text
-        text.makeContiguousUTF8()
-        let bytes = text.utf8
+        let bytes = Array(text.utf8)
         guard bytes.count <= Self.longest else { throw .invalidURL("longer than \(Self.longest) bytes") }
         guard bytes.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
             throw .invalidURL("a URL has no spaces or control characters; write them as %20 and the like")
@@ -31,8 +29,8 @@ public struct WebURL: Hashable, Sendable {
             throw Failure(.unsupportedSource, "source: no provider for \(scheme): URLs; http and https are served")
         }
         guard bytes[colon...].starts(with: "://".utf8) else { throw .invalidURL("expected // after \(scheme):") }
-        let rest = bytes[colon...].dropFirst(3)
-        let end = rest.firstIndex { "/?#\\".utf8.contains($0) } ?? rest.endIndex
+        let rest = bytes[(colon + 3)...]
+        let end = rest.firstIndex(where: endsAuthority) ?? rest.endIndex
         guard rest[end...].first != UInt8(ascii: "\\") else { throw .invalidURL("a backslash is no path") }
 
         let authority = try Authority(rest[..<end], defaultPort: scheme == "http" ? 80 : 443)
@@ -40,7 +38,7 @@ public struct WebURL: Hashable, Sendable {
         let root = tail.first == UInt8(ascii: "/") ? "" : "/"
         self.text = text
         host = authority.host
-        canonical = "\(scheme)://\(authority)\(root)\(Substring(tail))"
+        canonical = "\(scheme)://\(authority.text)\(root)\(String(decoding: tail, as: UTF8.self))"
     }
 
     /// Whether the bytes are the same. Swift's strings are equal when they look the same; servers may tell those apart.
@@ -52,16 +50,16 @@ public struct WebURL: Hashable, Sendable {
     }
 }
 
-/// User, host and port of a URL (RFC 3986, section 3.2); its text is the canonical one.
-private struct Authority: CustomStringConvertible {
+/// User, host and port of a URL (RFC 3986, section 3.2).
+private struct Authority {
     /// With the @ behind it; empty when there is none.
-    let user: Substring
+    let user: String
     let host: String
     let isIPv6: Bool
     /// nil for the scheme's own.
     let port: UInt16?
 
-    init(_ bytes: Substring.UTF8View, defaultPort: UInt16) throws(Failure) {
+    init(_ bytes: ArraySlice<UInt8>, defaultPort: UInt16) throws(Failure) {
         var hostAndPort = bytes
         if let at = bytes.firstIndex(of: UInt8(ascii: "@")) {
             hostAndPort = bytes[at...].dropFirst()
@@ -69,25 +67,27 @@ private struct Authority: CustomStringConvertible {
                 throw .invalidURL("more than one @ before the path; write those of the password as %40")
             }
         }
-        user = Substring(bytes[..<hostAndPort.startIndex])
+        user = string(bytes[..<hostAndPort.startIndex])
 
         let bracket = hostAndPort.firstIndex(of: UInt8(ascii: "]"))
         isIPv6 = hostAndPort.first == UInt8(ascii: "[") && bracket != nil
-        let hostEnd: Substring.Index
+        let hostEnd: Int
         if isIPv6, let bracket {
             let address = hostAndPort[..<bracket].dropFirst()
-            guard !address.isEmpty, address.allSatisfy({ isHexadecimal($0) || ":.".utf8.contains($0) }) else {
-                throw .invalidURL("[\(Substring(address))] is no IPv6 address")
+            guard !address.isEmpty,
+                address.allSatisfy({ isHexadecimal($0) || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") })
+            else {
+                throw .invalidURL("[\(string(address))] is no IPv6 address")
             }
             host = lowercased(address)
-            hostEnd = hostAndPort.index(after: bracket)
+            hostEnd = bracket + 1
         } else {
             hostEnd = hostAndPort.firstIndex(of: UInt8(ascii: ":")) ?? hostAndPort.endIndex
             let name = hostAndPort[..<hostEnd]
             guard !name.isEmpty else { throw .invalidURL("the URL names no host") }
             // One spelling for one host: a name that means another one once it is decoded would pass a list of hosts.
-            guard name.allSatisfy({ isLetter($0) || isDigit($0) || "-._~".utf8.contains($0) }) else {
-                throw .invalidURL("\(Substring(name)) is no host; write international names in ASCII, as xn--…")
+            guard name.allSatisfy(isUnreserved) else {
+                throw .invalidURL("\(string(name)) is no host; write international names in ASCII, as xn--…")
             }
             host = lowercased(name)
         }
@@ -96,17 +96,18 @@ private struct Authority: CustomStringConvertible {
     }
 
     /// - Parameter bytes: what follows the host: nothing, or a colon and perhaps digits.
-    private static func port(_ bytes: Substring.UTF8View) throws(Failure) -> UInt16? {
+    private static func port(_ bytes: ArraySlice<UInt8>) throws(Failure) -> UInt16? {
         let digits = bytes.dropFirst()
         guard bytes.first == UInt8(ascii: ":") || bytes.isEmpty, digits.allSatisfy(isDigit) else {
-            throw .invalidURL("\(Substring(bytes)) is no port")
+            throw .invalidURL("\(string(bytes)) is no port")
         }
         if digits.isEmpty { return nil }
-        guard let port = UInt16(Substring(digits)) else { throw .invalidURL("ports end at 65535") }
+        guard let port = UInt16(string(digits)) else { throw .invalidURL("ports end at 65535") }
         return port
     }
 
-    var description: String {
+    /// The canonical one.
+    var text: String {
         let bracketed = isIPv6 ? "[\(host)]" : host
         return "\(user)\(bracketed)\(port.map { ":\($0)" } ?? "")"
     }
@@ -116,16 +117,36 @@ extension Failure {
     fileprivate static func invalidURL(_ reason: String) -> Failure { Failure(.invalidJob, "source: \(reason)") }
 }
 
-private func isScheme(_ bytes: Substring.UTF8View) -> Bool {
+private func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {
     guard let first = bytes.first, isLetter(first) else { return false }
     return bytes.allSatisfy { isLetter($0) || isDigit($0) || "+-.".utf8.contains($0) }
+}
+
+private func endsAuthority(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "\\"): true
+    default: false
+    }
+}
+
+/// RFC 3986, section 2.3.
+private func isUnreserved(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"): true
+    default: isLetter(byte) || isDigit(byte)
+    }
 }
 
 private func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7a).contains(byte | 0x20) }
 private func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 private func isHexadecimal(_ byte: UInt8) -> Bool { isDigit(byte) || (0x61...0x66).contains(byte | 0x20) }
 
+private func string(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
+
 /// ASCII alone, as every language can do it.
-private func lowercased(_ ascii: Substring.UTF8View) -> String {
-    String(decoding: ascii.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+private func lowercased(_ bytes: ArraySlice<UInt8>) -> String {
+    String(unsafeUninitializedCapacity: bytes.count) { ascii in
+        for (place, byte) in bytes.enumerated() { ascii[place] = (0x41...0x5a).contains(byte) ? byte | 0x20 : byte }
+        return bytes.count
+    }
 }

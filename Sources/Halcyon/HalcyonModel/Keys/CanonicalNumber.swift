@@ -5,19 +5,38 @@ public enum CanonicalNumber {
     /// - Parameter value: below 2^43 in size.
     public static func rounded(_ value: Double) -> Double { Double(millionths(value)) / 1_000_000 }
 
-    /// Without trailing zeros or exponent: `0.333333`, `400`, `-1.5`.
-    /// - Parameter value: below 2^43 in size.
-    static func text(_ value: Double) -> String {
-        let millionths = millionths(value)
-        let sign = millionths < 0 ? "-" : ""
-        let (whole, rest) = abs(millionths).quotientAndRemainder(dividingBy: 1_000_000)
-        if rest == 0 { return "\(sign)\(whole)" }
-        var fraction = String(1_000_000 + rest).dropFirst()
-        while fraction.last == "0" { fraction.removeLast() }
-        return "\(sign)\(whole).\(fraction)"
+    /// The same for each side.
+    public static func rounded(_ rect: UnitRect) -> UnitRect {
+        UnitRect(x: rounded(rect.x), y: rounded(rect.y), width: rounded(rect.width), height: rounded(rect.height))
     }
 
-    private static func millionths(_ value: Double) -> Int {
+    fileprivate static func millionths(_ value: Double) -> Int {
         Int((value * 1_000_000).rounded(.toNearestOrAwayFromZero))
+    }
+}
+
+extension String {
+    /// Appends a number to six decimals, without trailing zeros or exponent: `0.333333`, `400`, `-1.5`.
+    /// - Parameter value: below 2^43 in size.
+    mutating func append(canonical value: Double) {
+        let millionths = CanonicalNumber.millionths(value)
+        if millionths < 0 { self += "-" }
+        var (rest, decimals) = (millionths.magnitude, 6)
+        while decimals > 0, rest.isMultiple(of: 10) { (rest, decimals) = (rest / 10, decimals - 1) }
+        // From the last digit to the first; 20 digits and a point are the most there can be.
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 21) { digits in
+            var start = digits.endIndex
+            func put(_ byte: UInt8) {
+                start -= 1
+                digits[start] = byte
+            }
+            repeat {
+                put(UInt8(ascii: "0") + UInt8(rest % 10))
+                rest /= 10
+                decimals -= 1
+                if decimals == 0 { put(UInt8(ascii: ".")) }
+            } while rest > 0 || decimals >= 0
+            self += String(decoding: digits[start...], as: UTF8.self)
+        }
     }
 }

@@ -10,41 +10,70 @@ extension Variant {
     /// The text whose hash names an output of a source: a line for each field that changes the bytes and is not at its default,
     /// in this order.
     public var canonicalText: String {
-        var lines = ["halcyon-variant/1"]
-        let crop = sizing.cropRect
-        let sides = crop == .whole ? [] : [crop.x, crop.y, crop.width, crop.height].map(CanonicalNumber.text)
-        if !sides.isEmpty, sides != ["0", "0", "1", "1"], sides[2] != "0", sides[3] != "0" {
-            lines.append("crop=\(sides.joined(separator: ","))")
-        }
-        lines.append("size=\(sizing.canonicalSize)")
+        var text = "halcyon-variant/1\n"
+        text.reserveCapacity(128)
+        text.append(crop: sizing.cropRect)
+        text.append(sizeOf: sizing)
         if interpolationQuality != .default, interpolationQuality != .high {
-            lines.append("interpolation=\(interpolationQuality.rawValue)")
+            text += "interpolation=\(interpolationQuality.rawValue)\n"
         }
-        if let format = output.format { lines.append("format=\(format.rawValue)") }
-        if let quality = output.quality { lines.append("quality=\(quality)") }
-        if output.lossless { lines.append("lossless") }
-        if let effort = output.effort { lines.append("effort=\(effort)") }
-        if output.progressive { lines.append("progressive") }
-        return lines.map { $0 + "\n" }.joined()
+        if let format = output.format { text += "format=\(format.rawValue)\n" }
+        if let quality = output.quality { text += "quality=\(quality)\n" }
+        if output.lossless { text += "lossless\n" }
+        if let effort = output.effort { text += "effort=\(effort)\n" }
+        if output.progressive { text += "progressive\n" }
+        return text
     }
 }
 
-extension Sizing {
+extension String {
+    /// Nothing for the whole image, and for an empty rectangle, which means no crop.
+    fileprivate mutating func append(crop: UnitRect) {
+        let crop = CanonicalNumber.rounded(crop)
+        if crop == .whole || crop.isEmpty { return }
+        self += "crop="
+        append(canonical: crop.x)
+        self += ","
+        append(canonical: crop.y)
+        self += ","
+        append(canonical: crop.width)
+        self += ","
+        append(canonical: crop.height)
+        self += "\n"
+    }
+
     /// What decides the output's size, without what has no influence on it.
-    fileprivate var canonicalSize: String {
-        let scale = "@\(CanonicalNumber.text(screenScale))"
-        switch goal {
-        case .original, .sizer(.natural): return "natural"
-        case .sizer(.aspectScaleDownByWidth(let limit)): return "width \(CanonicalNumber.text(limit))"
-        case .sizer(.aspectScaleDownByHeight(let limit)): return "height \(CanonicalNumber.text(limit))"
+    fileprivate mutating func append(sizeOf sizing: Sizing) {
+        self += "size="
+        switch sizing.goal {
+        case .original, .sizer(.natural): self += "natural"
+        case .sizer(.aspectScaleDownByWidth(let limit)):
+            self += "width "
+            append(canonical: limit)
+        case .sizer(.aspectScaleDownByHeight(let limit)):
+            self += "height "
+            append(canonical: limit)
         case .display(let display):
-            let size = "\(CanonicalNumber.text(display.width))x\(CanonicalNumber.text(display.height))\(scale)"
-            switch display.contentMode {
-            case .redraw: return "\(size) scaleToFill"
-            case .scaleAspectFit where display.scaleOptions.fitCrops: return "\(size) scaleAspectFit cropsExcess"
-            case .scaleAspectFill where display.scaleOptions.fillLeaves: return "\(size) scaleAspectFill leavesExcess"
-            default: return "\(size) \(display.contentMode.rawValue)"
-            }
+            append(canonical: display.width)
+            self += "x"
+            append(canonical: display.height)
+            self += "@"
+            append(canonical: sizing.screenScale)
+            self += " "
+            self += display.canonicalMode
+        }
+        self += "\n"
+    }
+}
+
+extension Display {
+    /// The content mode, and what is done with excess where it does anything.
+    fileprivate var canonicalMode: String {
+        switch contentMode {
+        case .redraw: "scaleToFill"
+        case .scaleAspectFit where scaleOptions.fitCrops: "scaleAspectFit cropsExcess"
+        case .scaleAspectFill where scaleOptions.fillLeaves: "scaleAspectFill leavesExcess"
+        default: contentMode.rawValue
         }
     }
 }

@@ -9,8 +9,12 @@ public struct ResultKey: Hashable, Sendable, CustomStringConvertible {
 
     /// - Parameter sha256: gives the lower-case hexadecimal SHA-256 of a text's UTF-8 bytes; the first 128 bits are used.
     public init(source: Source, variant: Variant, sha256: (String) -> String) {
-        sourceHash = String(sha256(source.canonicalText).prefix(32))
-        variantHash = String(sha256(variant.canonicalText).prefix(32))
+        sourceHash = Self.first128Bits(of: sha256(source.canonicalText))
+        variantHash = Self.first128Bits(of: sha256(variant.canonicalText))
+    }
+
+    private static func first128Bits(of digits: String) -> String {
+        String(decoding: digits.utf8.prefix(32), as: UTF8.self)
     }
 
     /// The key of the result, a hash with the fields `body`, `facts` and `expiresAt`.

@@ -60,7 +60,8 @@ struct WebProvider: Sendable {
         do throws(CurlError) {
             return try await client.perform(request)
         } catch {
-            if error.code == .cancelled { throw CancellationError() }
+            // A client that is closed belongs to a worker that is leaving: the source is not to blame.
+            if error.code == .cancelled || error.code == .closed { throw CancellationError() }
             throw Failure(error, limit: options.maximumBytes)
         }
     }

@@ -1,4 +1,3 @@
-import CivilTime
 import HalcyonModel
 import HalcyonSources
 import Threads
@@ -11,9 +10,6 @@ struct Fetch: Sendable {
 
     /// - Throws: ``Failure``.
     func fetch(_ work: Work) async throws -> LoadedSource {
-        if let deadline = work.deadline, Timestamp.now.seconds >= deadline {
-            throw Failure(.expired, "the deadline passed before the work began")
-        }
-        return try await sources.load(work.job.source)
+        try await sources.load(work.job.source)
     }
 }

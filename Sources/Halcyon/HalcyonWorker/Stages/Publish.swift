@@ -37,7 +37,7 @@ struct Publish: Sendable {
         guard let id = refusal.id ?? (isJob ? origin.coordinates : nil) else { return }
         try await events.publish(
             Event(
-                id: "\(origin.coordinates)-ended", time: Timestamp.now.seconds, subject: nil, jobID: id,
+                id: "\(origin.coordinates)-ended", time: Timestamp.now.seconds, subject: refusal.source, jobID: id,
                 echo: refusal.echo,
                 traceparent: record.traceparent, body: .failed(refusal.failure, attempts: 1, timings: Timings())))
     }

@@ -1,0 +1,73 @@
+import Curl
+import Processes
+import TestSupport
+import Testing
+
+/// HTTP/2 over TLS, against a real server.
+@Suite(.takesTurns) struct NginxTests {
+    @Test func sharesOneConnectionOverHTTP2() async throws {
+        let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 13) }
+        try await withHTTP2(serving: body) { url, client in
+            let connections = try await withThrowingTaskGroup(of: String?.self) { group in
+                for _ in 0..<50 {
+                    group.addTask {
+                        let response = try await client.perform(HTTPRequest(.get, "\(url)/file"))
+                        #expect(response.body == body && response.headers["x-protocol"] == "HTTP/2.0")
+                        return response.headers["X-Connection"]
+                    }
+                }
+                return try await group.reduce(into: Set<String?>()) { $0.insert($1) }
+            }
+            #expect(connections.count == 1)
+        }
+    }
+
+    /// libcurl keeps a part of a finished transfer's handle while another stream is open on the same connection.
+    @Test func makesRequestsOneAfterAnotherBesideALongOne() async throws {
+        try await withHTTP2(serving: [UInt8](repeating: 7, count: 200_000)) { url, client in
+            let started = Seen()
+            let long = Task {
+                try await client.perform(HTTPRequest(.get, "\(url)/slow/file")) { started.note($0) }
+            }
+            try await until("the long one is under way") { !started.all.isEmpty }
+            for _ in 0..<5 {
+                let response = try await client.perform(HTTPRequest(.get, "\(url)/file"))
+                #expect(response.body.count == 200_000)
+            }
+            long.cancel()
+            await expectFailure(.cancelled) { try await long.value }
+            let after = try await client.perform(HTTPRequest(.get, "\(url)/file"))
+            #expect(after.body.count == 200_000)
+        }
+    }
+
+    /// Runs `body` with the URL of a server of one file, `/file`, also to be had slowly as `/slow/file`, and a client that
+    /// may have one connection to it.
+    private func withHTTP2(serving file: [UInt8], _ body: (String, CurlClient) async throws -> Void) async throws {
+        let certificate = try await SelfSignedCertificate.make()
+        let folder = TemporaryFolder("http2")
+        folder.write(file, to: "file")
+        let port = LoopbackPort.free()
+        let nginx = try await Nginx.start(
+            serving: folder.path,
+            """
+            listen 127.0.0.1:\(port) ssl http2;
+            ssl_certificate \(certificate.certificate);
+            ssl_certificate_key \(certificate.key);
+            add_header X-Protocol $server_protocol;
+            add_header X-Connection $connection;
+            location /slow/ { alias \(folder.path)/; limit_rate 1k; }
+            """)
+        var settings = CurlSettings()
+        settings.authorities = certificate.certificate
+        settings.maxConnectionsPerHost = 1
+        let client = CurlClient(settings)
+        let result: Result<Void, any Error>
+        do { result = .success(try await body("https://127.0.0.1:\(port)", client)) } catch { result = .failure(error) }
+        await client.close()
+        await nginx.stop()
+        await folder.remove()
+        await certificate.remove()
+        try result.get()
+    }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import HalcyonSources
+import Processes
+import TestSupport
+import Testing
+
+@Suite(.takesTurns) struct BadInputTests {
+    /// What comes in, and the code it ends with.
+    struct Case: CustomTestStringConvertible {
+        let testDescription: String
+        let fields: String
+        let code: String
+    }
+
+    static func origin() throws -> RawOrigin {
+        let photograph = try Photograph.bytes()
+        return RawOrigin { request in
+            switch request.path {
+            case "/good.jpg": RawOrigin.Step.response(photograph, ["Cache-Control: max-age=60"])
+            case "/page":
+                RawOrigin.Step.response(Array("<!doctype html><html>no</html>".utf8), ["Content-Type: image/jpeg"])
+            case "/cut.jpg": RawOrigin.Step.response(Array(photograph.prefix(photograph.count / 3)))
+            case "/empty": RawOrigin.Step.response([])
+            case "/junk": RawOrigin.Step.response((0..<5_000).map { _ in UInt8.random(in: 0...255) })
+            case "/gone": RawOrigin.answer("410 Gone")
+            case "/secret": RawOrigin.answer("403 Forbidden")
+            case "/broken": RawOrigin.answer("500 Oops")
+            case "/loop": RawOrigin.answer("302 Found", ["Location: /loop"])
+            case "/inside": RawOrigin.answer("302 Found", ["Location: http://10.0.0.1/x.jpg"])
+            case "/away": RawOrigin.answer("302 Found", ["Location: ftp://example.org/x.jpg"])
+            case "/large": [.text("HTTP/1.1 200 OK\r\n\r\n"), .zeros(3 << 20), .close]
+            case "/early": [.text("HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\nshort"), .close]
+            case "/slow": [.awaitEnd]
+            default: RawOrigin.answer("404 Not Found")
+            }
+        }
+    }
+
+    @Test func eachEndsInItsCodeAndHoldsNothingUp() async throws {
+        let origin = try Self.origin()
+        let unused = LoopbackPort.free()
+        let source = { (path: String) in #""source":"\#(origin.url(path))","width":40,"height":40"# }
+        let cases = [
+            Case(testDescription: "no source", fields: #""width":4"#, code: "invalid_job"),
+            Case(testDescription: "wrong type", fields: #""source":5"#, code: "invalid_job"),
+            Case(testDescription: "negative", fields: source("/good.jpg") + #","quality":-3"#, code: "invalid_job"),
+            Case(
+                testDescription: "absurd size",
+                fields: #""source":"\#(origin.url("/good.jpg"))","width":1e9,"height":1"#,
+                code: "invalid_job"),
+            Case(
+                testDescription: "unknown mode", fields: source("/good.jpg") + #","contentMode":"x""#,
+                code: "invalid_job"),
+            Case(testDescription: "no scheme", fields: #""source":"cat.jpg""#, code: "invalid_job"),
+            Case(testDescription: "ftp", fields: #""source":"ftp://example.org/cat.jpg""#, code: "unsupported_source"),
+            Case(testDescription: "404", fields: source("/none"), code: "not_found"),
+            Case(testDescription: "410", fields: source("/gone"), code: "gone"),
+            Case(testDescription: "403", fields: source("/secret"), code: "forbidden"),
+            Case(testDescription: "500", fields: source("/broken"), code: "http_error"),
+            Case(testDescription: "early close", fields: source("/early"), code: "http_error"),
+            Case(testDescription: "html", fields: source("/page"), code: "unsupported_format"),
+            Case(testDescription: "junk", fields: source("/junk"), code: "unsupported_format"),
+            Case(testDescription: "empty", fields: source("/empty"), code: "unsupported_format"),
+            Case(testDescription: "cut", fields: source("/cut.jpg"), code: "corrupt_image"),
+            Case(testDescription: "too large", fields: source("/large"), code: "too_large"),
+            Case(testDescription: "stalled", fields: source("/slow"), code: "timeout"),
+            Case(testDescription: "redirect loop", fields: source("/loop"), code: "too_many_redirects"),
+            Case(testDescription: "redirect inside", fields: source("/inside"), code: "blocked_address"),
+            Case(testDescription: "redirect to ftp", fields: source("/away"), code: "http_error"),
+            Case(testDescription: "private", fields: #""source":"http://192.168.0.1/x""#, code: "blocked_address"),
+            Case(
+                testDescription: "nobody there", fields: #""source":"http://127.0.0.1:\#(unused)/x""#,
+                code: "connect_error"),
+            Case(
+                testDescription: "no such host", fields: #""source":"http://no-such-host.invalid/x""#, code: "dns_error"
+            ),
+            Case(
+                testDescription: "too late", fields: source("/good.jpg") + #","deadline":"2001-01-01T00:00:00Z""#,
+                code: "expired"),
+        ]
+        try await Stage.with { stage in
+            try await stage.withWorker({
+                $0.sources.timeout = .seconds(4)
+                $0.sources.maximumBytes = 2 << 20
+            }) {
+                for (number, bad) in cases.enumerated() {
+                    try await stage.submit("{\"id\":\"bad\(number)\",\(bad.fields)}")
+                    try await stage.submit("{\"id\":\"good\(number)\",\(source("/good.jpg"))}")
+                }
+                for (number, bad) in cases.enumerated() {
+                    let event = try await stage.events.terminal(of: "bad\(number)")
+                    #expect(event.kind == "failed", "\(bad.testDescription)")
+                    #expect(event.code == bad.code, "\(bad.testDescription): \(event.message)")
+                    #expect(!event.message.isEmpty)
+                    #expect(try await stage.events.terminal(of: "good\(number)").kind == "ready")
+                }
+                #expect(stage.events.terminal.count == 2 * cases.count)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func whatIsNoJobIsBuriedUntouched() async throws {
+        let rubbish: [[UInt8]] = [
+            [0x00, 0xff, 0x13], Array("{\"id\":\"half\",\"sou".utf8), [], Array("[]".utf8), Array("{\"width\":3}".utf8),
+        ]
+        let origin = try Self.origin()
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                for message in rubbish { try await stage.submit(message) }
+                try await stage.submit(#"{"id":"good","source":"\#(origin.url("/good.jpg"))"}"#)
+                #expect(try await stage.events.terminal(of: "good").kind == "ready")
+                let buried = try await stage.deadLetters(atLeast: rubbish.count)
+                #expect(Set(buried.map { $0.value ?? [] }) == Set(rubbish))
+                for letter in buried {
+                    let headers = Dictionary(
+                        uniqueKeysWithValues: letter.headers.map {
+                            ($0.name, String(decoding: $0.value ?? [], as: UTF8.self))
+                        })
+                    #expect(headers["halcyon-code"] == "invalid_job")
+                    #expect(headers["halcyon-topic"] == "halcyon.jobs")
+                    #expect(headers["halcyon-message"]?.isEmpty == false)
+                }
+                #expect(stage.events.terminal.count == 1)
+            }
+        }
+        try await origin.stop()
+    }
+}

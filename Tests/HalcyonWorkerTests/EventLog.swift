@@ -1,0 +1,57 @@
+import Foundation
+import HalcyonCluster
+import Kafka
+import TestSupport
+import Threads
+
+/// Everything that a cluster has told, read by a reader of its own and with Foundation's JSON.
+final class EventLog: Sendable {
+    /// One event.
+    struct Entry: @unchecked Sendable {  // JSONSerialization's dictionaries are never changed
+        let json: [String: Any]
+
+        var kind: String { (json["type"] as? String ?? "").replacingOccurrences(of: "halcyon.image.", with: "") }
+        var data: [String: Any] { json["data"] as? [String: Any] ?? [:] }
+        var jobID: String { (data["job"] as? [String: Any])?["id"] as? String ?? "" }
+        var code: String? { data["code"] as? String }
+        var message: String { data["message"] as? String ?? "" }
+        var key: String { data["key"] as? String ?? "" }
+        var origin: String? { data["origin"] as? String }
+        var variant: [String: Any] { (data["variants"] as? [[String: Any]])?.first ?? [:] }
+        var isTerminal: Bool { ["ready", "failed", "cancelled", "superseded"].contains(kind) }
+    }
+
+    private let entries = Lock<[Entry]>([])
+    private let reader: TopicReader
+    private let task: Task<Void, Never>
+
+    /// Reads the topic from its beginning.
+    init(_ topics: Topics, _ properties: [String: String]) async throws {
+        let reader = try await TopicReader.open(topics.events, from: .beginning, properties: properties)
+        let entries = entries
+        self.reader = reader
+        task = Task {
+            do {
+                for try await record in reader {
+                    let json = try JSONSerialization.jsonObject(with: Data(record.value ?? [])) as? [String: Any]
+                    let entry = Entry(json: json ?? [:])
+                    entries.withLock { $0.append(entry) }
+                }
+            } catch {}
+        }
+    }
+
+    var all: [Entry] { entries.withLock { $0 } }
+    var terminal: [Entry] { all.filter(\.isTerminal) }
+
+    /// The terminal event of a job, as soon as it is there.
+    func terminal(of id: String, within limit: Duration = .seconds(20)) async throws -> Entry {
+        try await until("a terminal event of \(id)", within: limit) { self.terminal.contains { $0.jobID == id } }
+        return terminal.first { $0.jobID == id }!
+    }
+
+    func close() async {
+        task.cancel()
+        await reader.close()
+    }
+}

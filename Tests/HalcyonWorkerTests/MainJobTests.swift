@@ -1,0 +1,111 @@
+import Foundation
+import Redis
+import TestSupport
+import Testing
+
+@Suite(.takesTurns) struct MainJobTests {
+    @Test func aJobBecomesAnEventAndAStoredImage() async throws {
+        let photograph = try Photograph.bytes()
+        let origin = RawOrigin { _ in
+            RawOrigin.Step.response(
+                photograph, ["Cache-Control: max-age=600", "ETag: \"v1\"", "Content-Type: image/jpeg"])
+        }
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                let url = origin.url("/rocket.jpg")
+                try await stage.submit(
+                    #"{"id":"one","source":"\#(url)","width":400,"height":300,"metadata":{"row":7},"altText":"a rocket"}"#
+                )
+                let ready = try await stage.events.terminal(of: "one")
+                #expect(ready.kind == "ready")
+                #expect(ready.json["specversion"] as? String == "1.0")
+                #expect(ready.json["subject"] as? String == url)
+                #expect(ready.origin == "network")
+                let job = try #require(ready.data["job"] as? [String: Any])
+                #expect((job["metadata"] as? [String: Int]) == ["row": 7])
+                #expect(job["altText"] as? String == "a rocket")
+                #expect(ready.variant["width"] as? Int == 400 && ready.variant["height"] as? Int == 300)
+                #expect(ready.variant["format"] as? String == "jpeg")
+                let source = try #require(ready.data["source"] as? [String: Any])
+                #expect(source["etag"] as? String == "\"v1\"" && source["status"] as? Int == 200)
+                #expect(source["width"] as? Int == 640 && source["height"] as? Int == 427)
+
+                let life = try await stage.client.send("PTTL", .string(ready.key)).integer ?? 0
+                #expect((580_000...600_000).contains(life))
+                let body = try #require(try await stage.client.send("HGET", .string(ready.key), "body").bytes)
+                #expect(body.count == ready.variant["bytes"] as? Int)
+                #expect(body.starts(with: [0xff, 0xd8, 0xff]))
+                #expect(stage.events.all.filter { $0.jobID == "one" }.map(\.kind) == ["started", "ready"])
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func theSameResultIsNotMadeTwice() async throws {
+        let photograph = try Photograph.bytes()
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                let job = #""source":"\#(origin.url("/a"))","width":90,"height":90"#
+                try await stage.submit("{\"id\":\"first\",\(job)}")
+                let first = try await stage.events.terminal(of: "first")
+                try await stage.submit("{\"id\":\"second\",\(job),\"maxAge\":5}")
+                let second = try await stage.events.terminal(of: "second")
+                #expect(second.origin == "memory")
+                #expect(second.key == first.key)
+                #expect(second.variant["sha256"] as? String == first.variant["sha256"] as? String)
+                #expect(second.data["expiresAt"] as? String == first.data["expiresAt"] as? String)
+                #expect(origin.requests.count == 1)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func aJobWithoutAnIDIsKnownByItsPlace() async throws {
+        let photograph = try Photograph.bytes()
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph) }
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                try await stage.submit(#"{"source":"\#(origin.url("/a"))"}"#)
+                try await until("a terminal event") { !stage.events.terminal.isEmpty }
+                let event = try #require(stage.events.terminal.first)
+                #expect(event.jobID.wholeMatch(of: /halcyon\.jobs-[01]-0/) != nil)
+                #expect(event.variant["width"] as? Int == 640)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test(arguments: [(#""maxAge":-1"#, "max-age=600"), (#""maxAge":0"#, "no-store")])
+    func whatMustNotBeStoredComesInItsEvent(field: String, cacheControl: String) async throws {
+        let photograph = try Photograph.bytes()
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: \(cacheControl)"]) }
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                try await stage.submit(#"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64,\#(field)}"#)
+                let ready = try await stage.events.terminal(of: "a")
+                #expect(ready.kind == "ready")
+                #expect(ready.data["expiresAt"] == nil)
+                let data = try #require((ready.variant["data"] as? String).flatMap { Data(base64Encoded: $0) })
+                #expect(data.count == ready.variant["bytes"] as? Int && data.starts(with: [0xff, 0xd8]))
+                #expect(try await stage.client.send("DBSIZE").integer == 0)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func whatMustNotBeStoredAndIsTooLargeForAnEventIsHandedOver() async throws {
+        let photograph = try Photograph.bytes()
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: no-store"]) }
+        try await Stage.with { stage in
+            try await stage.withWorker({ $0.results.inlineLimit = 100 }) {
+                try await stage.submit(#"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64}"#)
+                let ready = try await stage.events.terminal(of: "a")
+                #expect(ready.key.contains(":handoff:"))
+                #expect(try await stage.client.send("HSTRLEN", .string(ready.key), "body").integer ?? 0 > 100)
+                #expect(try await stage.client.send("PTTL", .string(ready.key)).integer ?? 0 > 0)
+            }
+        }
+        try await origin.stop()
+    }
+}
