@@ -81,15 +81,24 @@ let package = Package(
             name: "halcyon",
             dependencies: [
                 "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "HalcyonWorker",
-                "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments", "Processes", "Threads", "JSON",
+                "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments", "Processes",
+                "Threads",
+                "JSON", "Digests",
             ],
             path: "Sources/Halcyon/halcyon"),
 
         // Benchmarks: what the product costs beside the plainest C.
         .target(name: "PlainLoop", dependencies: ["CVips"], path: "Benchmarks/PlainLoop"),
+        .target(name: "Measuring", dependencies: ["PlainLoop"], path: "Benchmarks/Measuring"),
         .executableTarget(
-            name: "RenderBenchmark", dependencies: ["PlainLoop", "HalcyonImaging", "HalcyonModel", "Vips", "Threads"],
+            name: "RenderBenchmark", dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "Vips", "Threads"],
             path: "Benchmarks/RenderBenchmark"),
+        .executableTarget(
+            name: "ClusterBenchmark",
+            dependencies: [
+                "Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads", "Vips",
+            ],
+            path: "Benchmarks/ClusterBenchmark"),
         .executableTarget(
             name: "WireBenchmark", dependencies: ["HalcyonModel", "HalcyonWire"], path: "Benchmarks/WireBenchmark"),
 
@@ -116,6 +125,7 @@ let package = Package(
         tests(
             of: "HalcyonWorker",
             ["HalcyonCluster", "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads"]),
+        tests(of: "halcyon", ["HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17

@@ -1,7 +1,7 @@
 import Glibc
 import HalcyonImaging
 import HalcyonModel
-import PlainLoop
+import Measuring
 import Threads
 import Vips
 
@@ -11,9 +11,6 @@ import Vips
 /// the renderer on one thread of a pool), so that whatever else the machine does meets all three alike. Prints the
 /// median CPU time of a picture, user and system, over all threads, and the median of the rounds' ratios.
 @main struct RenderBenchmark {
-    static let width = 400
-    static let height = 300
-
     static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count > 1, let rounds = arguments.count > 2 ? Int(arguments[2]) : 15, rounds > 0 else {
@@ -24,7 +21,8 @@ import Vips
         let renderer = Renderer()
         let pool = Renderer.makePool(threads: 1)
         let variant = Variant(
-            sizing: Sizing(goal: .display(Display(width: Double(width), height: Double(height)))),
+            sizing: Sizing(
+                goal: .display(Display(width: Double(PlainLoops.size.width), height: Double(PlainLoops.size.height)))),
             output: OutputOptions(format: .jpeg, quality: 80))
 
         var costs: [(thumbnail: Double, fast: Double, renderer: Double)] = []
@@ -32,9 +30,9 @@ import Vips
         var (decode, process, encode) = (Duration.zero, Duration.zero, Duration.zero)
         for round in 0...rounds {
             let start = processorTime()
-            bytes.thumbnail = plainLoop(PLAIN_THUMBNAIL, files)
+            bytes.thumbnail = PlainLoops.thumbnail(files)
             let afterThumbnail = processorTime()
-            bytes.fast = plainLoop(PLAIN_FAST, files)
+            bytes.fast = PlainLoops.fast(files)
             let afterFast = processorTime()
             bytes.renderer = 0
             for file in files {
@@ -67,31 +65,5 @@ import Vips
             "wall ms a picture: decode and resize \(decimal(decode / .milliseconds(1) / all, 2)),"
                 + " process \(decimal(process / .milliseconds(1) / all, 2)),"
                 + " encode \(decimal(encode / .milliseconds(1) / all, 2))")
-    }
-
-    /// Bytes written over all files.
-    static func plainLoop(_ mode: plain_mode, _ files: [[UInt8]]) -> Int {
-        // The arrays live in `files` throughout; their storage does not move.
-        let places = files.map { $0.withUnsafeBytes { $0.baseAddress } }
-        let written = plain_loop(
-            mode, places, files.map(\.count), Int32(files.count), Int32(width), Int32(height))
-        guard written >= 0 else { exit(1) }
-        return written
-    }
-
-    /// Seconds of CPU that the process has used.
-    static func processorTime() -> Double {
-        var usage = rusage()
-        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-        return Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
-            + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
-    }
-
-    static func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
-
-    static func decimal(_ value: Double, _ places: Int) -> String {
-        let unit = Int(pow(10, Double(places)))
-        let scaled = Int((value * Double(unit)).rounded())
-        return "\(scaled / unit).\(String(unit + scaled % unit).dropFirst())"
     }
 }

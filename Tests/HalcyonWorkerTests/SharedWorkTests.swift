@@ -46,12 +46,11 @@ import Threads
 
         func worker() async throws -> ChildProcess {
             var options = ChildProcess.Options()
-            options.environment = [
-                "PATH": "/usr/bin:/bin", "HALCYON_KAFKA_BROKERS": kafka.bootstrapServers,
+            options.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("HALCYON_") }.merging([
+                "HALCYON_KAFKA_BROKERS": kafka.bootstrapServers,
                 "HALCYON_REDIS_URL": "redis://127.0.0.1:\(redis.port)", "HALCYON_SOURCES_ALLOW": "127.0.0.0/8",
                 "HALCYON_KAFKA_PROPERTY_session.timeout.ms": "6000", "HALCYON_LOG_LEVEL": "warning",
-                "LD_LIBRARY_PATH": ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"] ?? "",
-            ]
+            ]) { $1 }
             options.errors = .inherited
             return try await ChildProcess.start(HalcyonExecutable.path, ["worker"], options: options)
         }

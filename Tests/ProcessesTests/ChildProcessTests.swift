@@ -24,6 +24,25 @@ import Testing
         #expect(await stubborn.stop(grace: .milliseconds(100)) == .signal(SIGKILL))
     }
 
+    @Test func waitsForAServersOwnWord() async throws {
+        let server = try await ChildProcess.start(
+            "sh", ["-c", "printf 'I am re'; sleep 0.05; echo ady.; exec sleep 100"], readyWhenItSays: "ready.")
+        #expect(server?.isRunning == true)
+        await server?.stop()
+        let failing = try await ChildProcess.start("sh", ["-c", "echo no port"], readyWhenItSays: "ready.")
+        #expect(failing == nil)
+        await #expect(throws: ChildProcessError.self) {
+            try await ChildProcess.start("no-such-program-here", [], readyWhenItSays: "ready.")
+        }
+    }
+
+    @Test func aServerThatIsReadyMaySayMore() async throws {
+        // Far more than a socket holds, and then an exit code that says that all of it was taken.
+        let server = try await ChildProcess.start(
+            "sh", ["-c", "echo ready; head -c 3000000 /dev/zero && exit 7"], readyWhenItSays: "ready")
+        #expect(await server?.exit() == .code(7))
+    }
+
     @Test func setsLimits() async throws {
         var options = ChildProcess.Options()
         options.limits = [Int32(RLIMIT_NOFILE.rawValue): 17]

@@ -12,11 +12,24 @@ public struct Nginx: Sendable {
     /// Starts the server and waits until it answers.
     /// - Parameters:
     ///   - root: absolute path of the folder to serve.
-    ///   - server: what else stands in the `server` block, as nginx reads it; the echo module is there where Debian has
-    ///     it.
+    ///   - port: where to listen; a free one unless given, and another one if that is taken before nginx has it.
+    ///   - server: what else stands in the `server` block, as nginx reads it; the echo module is there where Debian has it.
     /// - Throws: ``NginxError`` when it refuses its configuration.
     public static func start(
-        serving root: String, port: UInt16 = LoopbackPort.free(), _ server: String = ""
+        serving root: String, port: UInt16? = nil, _ server: String = ""
+    ) async throws -> Nginx {
+        for _ in 0..<20 {
+            do {
+                return try await start(serving: root, on: port ?? LoopbackPort.free(), server)
+            } catch let error as NginxError where port == nil && error.isPortTaken {
+                continue
+            }
+        }
+        throw NginxError(description: "nginx found no port to listen on")
+    }
+
+    private static func start(
+        serving root: String, on port: UInt16, _ server: String
     ) async throws -> Nginx {
         let state = TemporaryFolder("nginx")
         let echo = "/usr/lib/nginx/modules/ngx_http_echo_module.so"
@@ -55,7 +68,7 @@ public struct Nginx: Sendable {
         guard process.isRunning else {
             let errors = state.read("errors")
             await state.remove()
-            throw NginxError(errors: errors)
+            throw NginxError(description: "nginx did not start: \(String(decoding: errors, as: UTF8.self))")
         }
         return Nginx(port: port, process: process, state: state)
     }
@@ -79,8 +92,8 @@ public struct Nginx: Sendable {
 
 /// nginx did not come up.
 public struct NginxError: Error, CustomStringConvertible {
-    let errors: [UInt8]
-
     /// nginx's own words.
-    public var description: String { "nginx did not start: \(String(decoding: errors, as: UTF8.self))" }
+    public let description: String
+
+    fileprivate var isPortTaken: Bool { description.contains("Address already in use") }
 }

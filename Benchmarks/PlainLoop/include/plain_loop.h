@@ -3,8 +3,7 @@
 
 #include <stddef.h>
 
-// What a picture costs when nothing stands around libvips: decode, cover 400x300, JPEG at quality 80, from memory to
-// memory.
+// What a picture costs when nothing stands around libvips: decode, cover a size, JPEG at quality 80, memory to memory.
 enum plain_mode {
     // vips_thumbnail_buffer: it keeps a spare factor of 2 when it shrinks on load.
     PLAIN_THUMBNAIL,

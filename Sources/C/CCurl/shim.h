@@ -4,6 +4,11 @@
 // Without CURL_STRICTER: curl 8 has dropped it, so handles are void pointers in all versions alike.
 #include <curl/curl.h>
 
+/// The version that runs: Swift does not see CURLVERSION_NOW.
+static inline const char *ccurl_version(void) {
+    return curl_version_info(CURLVERSION_NOW)->version;
+}
+
 // Variadic functions are not imported: one inline function for each type of argument. The parentheses keep curl's own
 // type-checking macros out, which want to see a constant option.
 

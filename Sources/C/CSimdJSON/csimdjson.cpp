@@ -90,6 +90,11 @@ csj_error code(error_code error) noexcept
 
 } // namespace
 
+csj_version csj_library_version(void)
+{
+    return {SIMDJSON_VERSION_MAJOR, SIMDJSON_VERSION_MINOR, SIMDJSON_VERSION_REVISION};
+}
+
 csj_parser *csj_parser_new(void) { return new (std::nothrow) csj_parser; }
 
 void csj_parser_free(csj_parser *parser) { delete parser; }

@@ -13,8 +13,7 @@ public final class Operation {
 
     /// Builds the operation. Most are lazy: pixels are computed when they are asked for, in another call.
     ///
-    /// - Throws: ``VipsError`` of code `misuse` for an unknown name or a value of the wrong kind, `failed` where
-    /// libvips
+    /// - Throws: ``VipsError`` of code `misuse` for an unknown name or a value of the wrong kind, `failed` where libvips
     ///   refuses.
     public static func call(_ name: String, _ arguments: Arguments) throws(VipsError) -> Operation {
         let operation = try Operation(name)
@@ -23,7 +22,7 @@ public final class Operation {
         return operation
     }
 
-    /// What builds slowly and surely without vector code need not keep other threads waiting.
+    /// What is slow to build, and has no vector code, need not keep other threads waiting.
     private static let withoutVectorCode: Set = ["icc_transform"]
 
     /// The image result called `name`.

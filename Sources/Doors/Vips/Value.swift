@@ -41,7 +41,9 @@ public enum Value {
         case (.doubles(let numbers), _) where type == cvips_type_array_double():
             vips_value_set_array_double(&target, numbers, Int32(numbers.count))
         case (.doubles(let numbers), _) where type == cvips_type_array_int():
-            vips_value_set_array_int(&target, numbers.map { Int32($0) }, Int32(numbers.count))
+            let whole = numbers.compactMap { Int32(exactly: $0) }
+            guard whole.count == numbers.count else { return false }
+            vips_value_set_array_int(&target, whole, Int32(whole.count))
         case (.images(let images), _) where type == cvips_type_array_image():
             vips_value_set_array_image(&target, Int32(images.count))
             let places = vips_value_get_array_image(&target, nil)

@@ -10,4 +10,25 @@ public enum Base64 {
             Int(EVP_EncodeBlock(text.baseAddress, bytes, Int32(bytes.count)))
         }
     }
+
+    /// The bytes that a text stands for; nil when it is no base64 of this kind.
+    public static func decode(_ text: String) -> [UInt8]? {
+        let text = Array(text.utf8)
+        let padding = text.reversed().prefix { $0 == UInt8(ascii: "=") }.count
+        // libcrypto forgives white space around the text and any padding inside it.
+        guard text.count % 4 == 0, padding <= 2, text.dropLast(padding).allSatisfy(isDigit) else { return nil }
+        return [UInt8](unsafeUninitializedCapacity: text.count / 4 * 3) { bytes, count in
+            // It counts what the padding stands for too.
+            count = max(0, Int(EVP_DecodeBlock(bytes.baseAddress, text, Int32(text.count))) - padding)
+        }
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
+            true
+        default: false
+        }
+    }
 }

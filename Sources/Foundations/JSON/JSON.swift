@@ -1,5 +1,13 @@
+import CSimdJSON
+
 /// Reading of JSON texts (RFC 8259) with simdjson.
 public enum JSON {
+    /// The version of simdjson that this was built with, such as `3.0.1`.
+    public static var libraryVersion: String {
+        let version = csj_library_version()
+        return "\(version.major).\(version.minor).\(version.revision)"
+    }
+
     /// Parses one text and gives its outermost value, which keeps what it needs: `bytes` may go away.
     ///
     /// - Parameters:

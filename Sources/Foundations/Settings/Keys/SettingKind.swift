@@ -7,6 +7,9 @@ public struct SettingKind<Value: Sendable>: Sendable {
     /// Gives a text that reads back as the value.
     let write: @Sendable (Value) -> String
 
+    /// Reads one scalar; nil when it is no value of this kind.
+    public func value(of text: String) -> Value? { read(.scalar(text)) }
+
     private init(
         _ expectation: String, read: @escaping @Sendable (SettingText) -> Value?,
         write: @escaping @Sendable (Value) -> String

@@ -51,10 +51,11 @@ public final class JobConsumer: ConsumerHandler {
             topics: topics.lanes, properties: properties, handler: self, events: events)
         consumer.withLock { $0 = started }
         let interval = options.commitInterval
-        let task = Task { [weak self] in
+        // Until it is drained the consumer keeps itself.
+        let task = Task {
             while !Task.isCancelled {
                 try? await Task.sleep(for: interval)
-                await self?.commit()
+                await commit()
             }
         }
         committer.withLock { $0 = task }
@@ -75,6 +76,7 @@ public final class JobConsumer: ConsumerHandler {
         // What is left must not hold up leaving.
         state.withLock { $0.ledger.revokeAll() }
         await consumer.withLock { $0 }?.close()
+        consumer.withLock { $0 = nil }
         return left
     }
 

@@ -20,8 +20,11 @@ public struct KafkaProperties: Sendable {
         merged(["client.id": "halcyon", "acks": "all", "enable.idempotence": "true", "linger.ms": "2"])
     }
 
-    /// For reading a topic without a group.
-    public var reader: [String: String] { merged(["client.id": "halcyon-reader"]) }
+    /// For reading a topic without a group, by somebody who waits for what comes.
+    public var reader: [String: String] {
+        // Kafka answers as soon as there is something; librdkafka's mock when this time is over.
+        merged(["client.id": "halcyon-reader", "fetch.wait.max.ms": "50"])
+    }
 
     /// For taking jobs as a member of `group`.
     public func worker(group: String) -> [String: String] {

@@ -2,8 +2,7 @@ import HalcyonModel
 import Vips
 
 extension Image {
-    /// Step 7, canvas: in its place on the output. What is left over is transparent; white where the format has no
-    /// alpha.
+    /// Step 7, canvas: in its place on the output. What is left over is transparent, or white in formats without alpha.
     func placed(_ plan: SizingPlan, keepingAlpha: Bool) throws(VipsError) -> Image {
         var image = self
         if hasAlpha, !keepingAlpha {

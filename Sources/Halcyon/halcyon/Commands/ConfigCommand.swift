@@ -28,7 +28,7 @@ enum ConfigCommand: Subcommand {
                     }
                 }
             }
-            Console.print(String(decoding: writer.bytes, as: UTF8.self))
+            Console.print(json: writer.bytes)
             return .done
         }
         let help = Dictionary(uniqueKeysWithValues: Keys.schema.keys.map { ($0.name, $0) })

@@ -1,5 +1,4 @@
 import Arguments
-import Glibc
 import HalcyonCluster
 import HalcyonSources
 import HalcyonWorker
@@ -24,16 +23,21 @@ enum DevCommand: Subcommand {
         examples: [
             .init("halcyon dev", "Start it; then put jobs on the topic halcyon.jobs."),
             .init(
-                "halcyon submit --brokers 127.0.0.1:PORT http://… --width 400 --wait",
-                "In another terminal, with the address it printed."),
+                "halcyon submit https://… --width 400 --wait", "In another terminal, with the two variables it printed."
+            ),
+            .init("halcyon dev --json | tee dev.json", "For scripts: the line comes when all is ready."),
         ])
+
+    static let handlesSignals = true
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         let writer = configuration.logWriter()
         let log = Log(level: configuration.settings[Keys.logLevel], sink: writer)
         defer { writer.shutdown() }
-        let signals = Signals.stream(of: [SIGINT, SIGTERM])
+        // Whatever comes first: somebody stops it, or Redis is gone, which is a reason to say.
+        let (ends, end) = AsyncStream<String?>.makeStream()
+        StopRequest.listen { end.yield(nil) }
 
         let topics = configuration.topics
         let kafka = try MockCluster()
@@ -51,18 +55,10 @@ enum DevCommand: Subcommand {
         await worker.ready()
         announce(kafka: kafka.bootstrapServers, redis: "127.0.0.1:\(redis.port)", topics, asJSON: arguments[json])
 
-        // Whatever comes first: somebody stops it, or Redis is gone.
-        let reason = await withTaskGroup(of: String?.self) { group in
-            group.addTask {
-                _ = await signals.first { _ in true }
-                return nil
-            }
-            group.addTask { "redis-server ended by itself: \(await redis.process.exit())" }
-            defer { group.cancelAll() }
-            return await group.next() ?? nil
-        }
+        Task { end.yield("redis-server ended by itself: \(await redis.process.exit())") }
+        let reason = await ends.first { _ in true } ?? nil
         if let reason { log.error("\(reason)") }
-        _ = await WorkerCommand.drain(worker, grace: options.grace, signals, log)
+        _ = await WorkerCommand.drain(worker, grace: options.grace, log)
         await redis.process.stop()
         await kafka.stop()
         return reason == nil ? .done : .failed
@@ -75,15 +71,16 @@ enum DevCommand: Subcommand {
                 writer.member("kafka", kafka)
                 writer.member("redis", redis)
             }
-            Console.print(String(decoding: writer.bytes, as: UTF8.self))
+            Console.print(json: writer.bytes)
         } else {
             Console.print(
                 """
                 Halcyon is ready.
                   Kafka   \(kafka)   jobs on \(topics.jobs(.normal)), events on \(topics.events)
                   Redis   \(redis)
-                Submit a job from another terminal:
-                  halcyon submit --brokers \(kafka) --redis redis://\(redis) https://… --width 400 --height 300 --wait
+                In another terminal:
+                  export HALCYON_KAFKA_BROKERS=\(kafka) HALCYON_REDIS_URL=redis://\(redis)
+                  halcyon submit https://… --width 400 --height 300 --wait --output images
                 Ctrl-C stops all of it.
                 """)
         }

@@ -5,12 +5,11 @@ struct PrivateRedis: Sendable {
     let port: UInt16
     let process: ChildProcess
 
-    /// Starts it and waits until it answers.
-    /// - Throws: ``ConfigurationError`` when there is no redis-server, or it does not come up.
+    /// Starts it and waits until it says that it is ready.
+    /// - Throws: ``Trouble`` when there is no redis-server, or it does not come up.
     static func start() async throws -> PrivateRedis {
         guard findExecutable("redis-server") != nil else {
-            throw ConfigurationError(
-                "no redis-server in PATH; `make deps` installs it (Debian: apt-get install redis-server)")
+            throw Trouble("no redis-server in PATH; `make deps` installs it (Debian: apt-get install redis-server)")
         }
         // A port that was free may be taken a moment later: then the server ends, and another port is tried.
         for _ in 0..<10 {
@@ -19,13 +18,10 @@ struct PrivateRedis: Sendable {
                 "redis-server",
                 [
                     "--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", "/",
-                    "--maxmemory-policy", "volatile-ttl",
-                ])
-            while process.isRunning {
-                if LoopbackPort.answers(port) { return PrivateRedis(port: port, process: process) }
-                try await Task.sleep(for: .milliseconds(10))
-            }
+                    "--maxmemory", "512mb", "--maxmemory-policy", "volatile-ttl",
+                ], readyWhenItSays: "Ready to accept connections")
+            if let process { return PrivateRedis(port: port, process: process) }
         }
-        throw ConfigurationError("redis-server ends as soon as it is started; run it by hand to see why")
+        throw Trouble("redis-server ends as soon as it is started; run it by hand to see why")
     }
 }

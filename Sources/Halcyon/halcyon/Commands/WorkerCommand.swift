@@ -1,7 +1,5 @@
 import Arguments
-import Glibc
 import HalcyonWorker
-import Processes
 import Telemetry
 
 /// `halcyon worker`: takes jobs until it is told to stop.
@@ -18,6 +16,8 @@ enum WorkerCommand: Subcommand {
                 "A worker in a cluster.")
         ])
 
+    static let handlesSignals = true
+
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         let options = try configuration.worker()
@@ -25,26 +25,21 @@ enum WorkerCommand: Subcommand {
         let log = Log(level: configuration.settings[Keys.logLevel], sink: writer)
         defer { writer.shutdown() }
 
-        let signals = Signals.stream(of: [SIGINT, SIGTERM])
+        let (requests, request) = AsyncStream<Void>.makeStream()
+        StopRequest.listen { request.yield() }
         let worker = try await Worker.start(options, log: log, metrics: Metrics())
         log.notice(
             "worker started",
             ["version": Version.number, "group": options.group, "threads": options.concurrency])
-        _ = await signals.first { _ in true }
-        let cutShort = await drain(worker, grace: options.grace, signals, log)
+        _ = await requests.first { true }
+        let cutShort = await drain(worker, grace: options.grace, log)
         return cutShort == 0 ? .done : .failed
     }
 
-    /// Drains a worker; one more of `signals` ends the process at once.
+    /// Drains a worker.
     /// - Returns: how many jobs were cut short.
-    static func drain(
-        _ worker: Worker, grace: Duration, _ signals: AsyncStream<Int32>, _ log: Log
-    ) async -> Int {
+    static func drain(_ worker: Worker, grace: Duration, _ log: Log) async -> Int {
         log.notice("draining", ["grace": "\(grace)"])
-        let impatience = Task {
-            for await number in signals { _exit(128 + number) }
-        }
-        defer { impatience.cancel() }
         let clock = ContinuousClock()
         var cutShort = 0
         let took = await clock.measure { cutShort = await worker.drain(grace: grace) }

@@ -78,7 +78,7 @@ enum Keys {
         default: .seconds(Defaults.results.handOffLifetime),
         help: "Life of an image that may be read only once.")
     static let delivery = SettingKey(
-        "delivery", .oneOf, default: Delivery.atLeastOnce,
+        "delivery", .oneOf, default: Guarantee.atLeastOnce,
         help: "at-least-once; exactly-once is not in this version.")
 
     // MARK: Worker
@@ -131,7 +131,7 @@ private enum Defaults {
 }
 
 /// What is promised of each job's event.
-enum Delivery: String, CaseIterable, Sendable {
+enum Guarantee: String, CaseIterable, Sendable {
     case atLeastOnce = "at-least-once"
     case exactlyOnce = "exactly-once"
 }

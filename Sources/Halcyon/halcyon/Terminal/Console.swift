@@ -2,26 +2,57 @@ import Glibc
 
 /// Standard output and standard error.
 enum Console {
+    /// Whether people look at standard output, and at standard error.
+    static let outputIsTerminal = isatty(STDOUT_FILENO) == 1
+    static let errorsAreTerminal = isatty(STDERR_FILENO) == 1
+
     /// Writes a text and a line break to standard output, at once.
-    static func print(_ text: String) {
+    /// - Returns: false when nobody reads any more.
+    @discardableResult
+    static func print(_ text: String) -> Bool {
         write(Array((text.hasSuffix("\n") ? text : text + "\n").utf8), to: STDOUT_FILENO)
     }
+
+    /// Writes JSON and a line break to standard output, at once.
+    /// - Returns: false when nobody reads any more.
+    @discardableResult
+    static func print(json: [UInt8]) -> Bool { write(json + [UInt8(ascii: "\n")], to: STDOUT_FILENO) }
 
     /// Says on standard error what is wrong.
     static func complain(_ text: String) {
         write(Array("halcyon: \(text)\n".utf8), to: STDERR_FILENO)
     }
 
-    /// Writes all bytes. Who reads may have gone: then nothing is left to be done about it.
-    static func write(_ bytes: [UInt8], to descriptor: Int32) {
+    /// Writes all bytes.
+    /// - Returns: false when that cannot be done; `errno` says why.
+    @discardableResult
+    static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if count < 0 {
-                if errno == EINTR || errno == EAGAIN { continue }
-                return
+                if errno == EINTR { continue }
+                guard errno == EAGAIN else { return false }
+                // Somebody made the terminal non-blocking.
+                var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = Glibc.poll(&poll, 1, -1)
+                continue
             }
             rest = rest.dropFirst(count)
         }
+        return true
+    }
+
+    // MARK: Colour
+
+    /// In green where people look at standard output and have not asked for no colour (https://no-color.org).
+    static func green(_ text: String) -> String { painted(text, "32") }
+    /// In red, likewise.
+    static func red(_ text: String) -> String { painted(text, "31") }
+    /// In yellow, likewise.
+    static func yellow(_ text: String) -> String { painted(text, "33") }
+
+    private static func painted(_ text: String, _ colour: String) -> String {
+        outputIsTerminal && getenv("NO_COLOR") == nil ? "\u{1b}[\(colour)m\(text)\u{1b}[0m" : text
     }
 }

@@ -1,7 +1,7 @@
 import Glibc
 
 /// The contents of all files of a folder that begin like a JPEG, in the order of their names.
-func jpegs(in folder: String) throws -> [[UInt8]] {
+public func jpegs(in folder: String) throws -> [[UInt8]] {
     guard let directory = opendir(folder) else { throw NoPictures(folder: folder) }
     defer { closedir(directory) }
     var names: [String] = []
@@ -15,8 +15,9 @@ func jpegs(in folder: String) throws -> [[UInt8]] {
 }
 
 /// A folder without a JPEG.
-struct NoPictures: Error {
-    let folder: String
+public struct NoPictures: Error {
+    /// The folder.
+    public let folder: String
 }
 
 private func contents(of path: String) -> [UInt8]? {

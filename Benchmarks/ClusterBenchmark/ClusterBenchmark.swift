@@ -1,0 +1,65 @@
+import Glibc
+import HalcyonCluster
+import Measuring
+import TestSupport
+import Vips
+
+/// What a job costs a worker, end to end: `ClusterBenchmark HALCYON FOLDER [ROUNDS]`.
+///
+/// HALCYON is the executable, run as a worker of its own on Apache Kafka (KAFKA_HOME; the mock cluster without), a redis-server and an
+/// nginx that serves FOLDER's photographs. In rounds that take turns: the two plain C loops over the photographs, then as many jobs that
+/// miss the result tier (fetch, decode, 400×300 JPEG, store, event). At the end jobs that hit it. Prints the worker's CPU time a job,
+/// user and system over all its threads, and the ratios to the loops.
+@main struct ClusterBenchmark {
+    static let missesARound = 8  // of each photograph
+    static let hits = 40_000
+
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        guard arguments.count > 2, let rounds = arguments.count > 3 ? Int(arguments[3]) : 3, rounds > 0 else {
+            print("usage: ClusterBenchmark HALCYON FOLDER [ROUNDS]   FOLDER holds JPEG photographs of some 1600 pixels")
+            exit(2)
+        }
+        let photographs = try jpegs(in: arguments[2])
+        VipsLibrary.start()
+        let ground = try await Ground(executable: arguments[1], photographs: photographs)
+        do {
+            try await measure(ground, photographs, rounds: rounds)
+        } catch {
+            await ground.remove()
+            throw error
+        }
+        await ground.remove()
+    }
+
+    static func measure(_ ground: Ground, _ photographs: [[UInt8]], rounds: Int) async throws {
+        let count = photographs.count
+        _ = try await ground.cost(of: (0..<2 * count).map { ground.job($0, "warm") })
+        var (thumbnail, fast, miss): ([Double], [Double], [Double]) = ([], [], [])
+        for round in 0..<rounds {
+            let start = processorTime()
+            _ = PlainLoops.thumbnail(photographs)
+            let middle = processorTime()
+            _ = PlainLoops.fast(photographs)
+            thumbnail.append((middle - start) / Double(count))
+            fast.append((processorTime() - middle) / Double(count))
+            let jobs = (0..<missesARound * count).map { ground.job($0, "round\(round)-") }
+            miss.append(try await ground.cost(of: jobs).processor)
+        }
+        let hot = (0..<hits).map { ground.job($0 % count, "warm", id: "hit\($0)") }
+        _ = try await ground.cost(of: (0..<4_000).map { ground.job($0 % count, "warm", id: "heat\($0)") })
+        let hit = try await ground.cost(of: hot)
+
+        print("\(count) photographs, \(rounds) rounds, libvips \(VipsLibrary.version), on \(ground.brokerName)")
+        print("vips_thumbnail  \(decimal(median(thumbnail) * 1e3, 2)) ms CPU a picture")
+        print("fast loop       \(decimal(median(fast) * 1e3, 2)) ms CPU a picture")
+        print("worker, miss    \(decimal(median(miss) * 1e3, 2)) ms CPU a job")
+        let (toThumbnail, toFast) = (zip(miss, thumbnail).map(/), zip(miss, fast).map(/))
+        print(
+            "a miss is \(decimal(median(toThumbnail), 2)) of vips_thumbnail, \(decimal(median(toFast), 2)) of the fast loop"
+        )
+        print(
+            "a hit is \(decimal(hit.processor * 1e6, 1)) µs CPU: \(Int(1 / hit.processor)) jobs a CPU-second,"
+                + " \(Int(1 / hit.wall)) a second here")
+    }
+}

@@ -1,0 +1,110 @@
+import HalcyonCluster
+import JSON
+import Kafka
+import Measuring
+import Processes
+import TestSupport
+import Threads
+
+/// The servers of a run, one worker, and somebody who sends jobs and counts their events.
+final class Ground: Sendable {
+    let brokerName: String
+    private let apache: ApacheKafka?
+    private let mock: MockCluster?
+    private let redis: RedisServer
+    private let origin: Nginx
+    private let folder: TemporaryFolder
+    private let worker: ChildProcess
+    private let producer: Producer
+    private let reader: TopicReader
+    private let counting: Task<Void, any Error>
+    private let ended = Lock((ready: 0, failed: 0))
+    private let photographs: Int
+
+    init(executable: String, photographs: [[UInt8]]) async throws {
+        self.photographs = photographs.count
+        let topics = Topics()
+        folder = TemporaryFolder("photographs")
+        for (number, bytes) in photographs.enumerated() { _ = folder.write(bytes, to: "\(number).jpg") }
+        origin = try await Nginx.start(serving: folder.path, "expires 1h;")
+        redis = try await RedisServer.start()
+        let servers: String
+        if ApacheKafka.isAvailable {
+            let kafka = try await ApacheKafka()
+            try await kafka.start()
+            (apache, mock, servers, brokerName) = (kafka, nil, kafka.bootstrapServers, "Apache Kafka")
+            let admin = try Admin(properties: ["bootstrap.servers": servers])
+            _ = try await admin.create(topics.all.map { NewTopic($0, partitions: 8, replication: 1) })
+            await admin.close()
+        } else {
+            let kafka = try MockCluster()
+            for topic in topics.all { try kafka.createTopic(topic, partitions: 8) }
+            (apache, mock, servers, brokerName) = (nil, kafka, kafka.bootstrapServers, "librdkafka's mock cluster")
+        }
+        producer = try Producer(
+            properties: ["bootstrap.servers": servers, "queue.buffering.max.messages": "1000000"])
+        reader = try await TopicReader.open(
+            topics.events, from: .end, properties: ["bootstrap.servers": servers, "fetch.wait.max.ms": "10"])
+        let (reader, ended) = (reader, ended)
+        counting = Task {
+            for try await record in reader {
+                let type = try JSON.parse(record.value ?? [], maximumSize: 1 << 20, maximumDepth: 64).member("type")?
+                    .string()
+                ended.withLock { ended in
+                    if type == "halcyon.image.ready" { ended.ready += 1 }
+                    if type == "halcyon.image.failed" { ended.failed += 1 }
+                }
+            }
+        }
+        var options = ChildProcess.Options()
+        options.environment = [
+            "HALCYON_KAFKA_BROKERS": servers, "HALCYON_REDIS_URL": "redis://127.0.0.1:\(redis.port)",
+            "HALCYON_SOURCES_ALLOW": "127.0.0.0/8", "HALCYON_LOG_LEVEL": "warning",
+        ]
+        options.errors = .inherited
+        worker = try await ChildProcess.start(executable, ["worker"], options: options)
+    }
+
+    /// A job for one of the photographs under a name of its own, so that nothing of it is stored yet.
+    func job(_ number: Int, _ tag: String, id: String? = nil) -> [UInt8] {
+        let source = "\(origin.url)/\(number % photographs).jpg?\(tag)\(number / photographs)"
+        return Array(
+            """
+            {"id":"\(id ?? "\(tag)\(number)")","source":"\(source)","width":\(PlainLoops.size.width),\
+            "height":\(PlainLoops.size.height),"format":"jpeg","quality":80}
+            """.utf8)
+    }
+
+    /// Seconds of the worker's CPU, and of the clock, for each of these jobs.
+    func cost(of jobs: [[UInt8]]) async throws -> (processor: Double, wall: Double) {
+        let clock = ContinuousClock()
+        let before = processorTime(of: worker.pid)
+        let wanted = ended.withLock { $0.ready + $0.failed } + jobs.count
+        let wall = try await clock.measure {
+            try await withThrowingTaskGroup(of: Void.self) { [producer] group in
+                for job in jobs {
+                    group.addTask { try await producer.send(ProducerRecord(topic: Topics().jobs(.normal), value: job)) }
+                }
+                try await group.waitForAll()
+            }
+            try await until("all jobs end", within: .seconds(300)) { [ended] in
+                ended.withLock { $0.ready + $0.failed } >= wanted
+            }
+        }
+        guard ended.withLock({ $0.failed }) == 0 else { throw NotInTime(description: "some jobs failed") }
+        let spent = processorTime(of: worker.pid) - before
+        return (spent / Double(jobs.count), wall / .seconds(1) / Double(jobs.count))
+    }
+
+    func remove() async {
+        await worker.stop()
+        counting.cancel()
+        await reader.close()
+        await producer.close()
+        await origin.stop()
+        await redis.stop()
+        await mock?.stop()
+        await apache?.remove()
+        await folder.remove()
+    }
+}

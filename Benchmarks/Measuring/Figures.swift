@@ -1,0 +1,32 @@
+import Glibc
+
+/// The middle one of the values.
+public func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
+
+/// A number of at least 0 with so many decimals.
+public func decimal(_ value: Double, _ places: Int) -> String {
+    let unit = Int(pow(10, Double(places)))
+    let scaled = Int((value * Double(unit)).rounded())
+    return "\(scaled / unit).\(String(unit + scaled % unit).dropFirst())"
+}
+
+/// Seconds of CPU, user and system over all threads, that this process has used.
+public func processorTime() -> Double {
+    var usage = rusage()
+    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+    return Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
+        + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
+}
+
+/// Seconds of CPU that another process has used so far, from /proc (proc_pid_stat(5), fields 14 and 15).
+public func processorTime(of pid: pid_t) -> Double {
+    guard let file = fopen("/proc/\(pid)/stat", "r") else { return 0 }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 1024)
+    guard fgets(&line, 1024, file) != nil else { return 0 }
+    let text = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    // The second field is a name in parentheses, which may hold anything.
+    let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
+    guard fields.count > 13, let user = Double(fields[12]), let system = Double(fields[13]) else { return 0 }
+    return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+}

@@ -1,0 +1,78 @@
+import HalcyonCluster
+import Kafka
+import Settings
+
+/// The way to Kafka for a command that somebody waits for.
+struct KafkaAccess: Sendable {
+    let properties: KafkaProperties
+    let topics: Topics
+    /// The addresses, for messages.
+    let brokers: String
+
+    init(_ configuration: Configuration) {
+        properties = configuration.kafka
+        topics = configuration.topics
+        brokers = configuration.settings[Keys.brokers].map(\.description).joined(separator: ", ")
+    }
+
+    /// Waits until a broker answers, and says so when none does at once.
+    /// - Parameter deadline: nil to wait for ever.
+    /// - Throws: ``Trouble`` when the time is over, ``KafkaError`` for a property that is refused, `CancellationError`.
+    func metadata(until deadline: ContinuousClock.Instant?) async throws -> ClusterMetadata {
+        let admin = try Admin(properties: properties.admin)
+        do {
+            let metadata = try await metadata(by: admin, until: deadline)
+            await admin.close()
+            return metadata
+        } catch {
+            await admin.close()
+            throw error
+        }
+    }
+
+    private func metadata(by admin: Admin, until deadline: ContinuousClock.Instant?) async throws -> ClusterMetadata {
+        var hasSaidSo = false
+        while true {
+            let left = deadline.map { $0 - .now } ?? .seconds(2)
+            do throws(KafkaError) {
+                return try await admin.metadata(within: max(.milliseconds(1), min(left, .seconds(2))))
+            } catch {
+                try Task.checkCancellation()
+                guard error.isRetriable else { throw error }
+                if let deadline, .now >= deadline { throw Trouble.kafkaIsAway(brokers) }
+                if !hasSaidSo { Console.complain("Kafka does not answer at \(brokers); waiting for it") }
+                hasSaidSo = true
+            }
+        }
+    }
+
+    /// - Throws: ``Trouble`` that names a topic which is not there.
+    func require(_ names: some Sequence<String>, in metadata: ClusterMetadata) throws(Trouble) {
+        for name in names where metadata.topics[name] == nil {
+            throw Trouble("there is no topic \(name) on \(brokers); `halcyon topics create` makes the topics")
+        }
+    }
+
+    /// Says on standard error when Kafka goes away under a command, and when it is back.
+    var notices: ClientEvents {
+        ClientEvents(connection: { connection in
+            switch connection {
+            case .lost: Console.complain("Kafka is away; waiting for it")
+            case .restored: Console.complain("Kafka is back")
+            }
+        })
+    }
+}
+
+/// Something that a command needs is not there, and what may mend it.
+struct Trouble: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+
+    static func kafkaIsAway(_ brokers: String) -> Trouble {
+        Trouble(
+            "Kafka does not answer at \(brokers); is it running, and the address right (--brokers)? "
+                + "`halcyon doctor` looks closer")
+    }
+}

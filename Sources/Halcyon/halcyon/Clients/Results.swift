@@ -1,0 +1,25 @@
+import HalcyonCluster
+import Redis
+
+extension Configuration {
+    /// Runs `body` with the results in Redis, and ends the connection.
+    /// - Throws: ``ConfigurationError``, ``Trouble`` when Redis does not do what it is asked for, and what `body`
+    ///   throws.
+    func withResults<Value: Sendable>(_ body: (ResultTier) async throws -> Value) async throws -> Value {
+        let endpoint = try redis()
+        let client = RedisClient(endpoint)
+        let result: Result<Value, any Error>
+        do {
+            result = .success(try await body(ResultTier(client)))
+        } catch let error as RedisError {
+            let next = "is it running, and the address right (--redis)? `halcyon doctor` looks closer"
+            result =
+                error.code == .cancelled
+                ? .failure(CancellationError()) : .failure(Trouble("Redis at \(endpoint): \(error); \(next)"))
+        } catch {
+            result = .failure(error)
+        }
+        await client.close()
+        return try result.get()
+    }
+}

@@ -1,0 +1,120 @@
+import Arguments
+import CivilTime
+import HalcyonModel
+import HalcyonWire
+import JSON
+import Kafka
+import Settings
+
+/// `halcyon events`: follows what is told about jobs.
+enum EventsCommand: Subcommand {
+    private static let source = Parameter<String?>.option(
+        "source", .text, as: "URL", help: "Events of jobs for this source alone.")
+    private static let job = Parameter<String?>.option("job", .text, as: "ID", help: "Events of this job alone.")
+    private static let types = Parameter<[String]>.repeated(
+        "type", .eventType, as: "TYPE", help: "Events of this type alone; may be given again for more.")
+    private static let since = Parameter<Beginning>.option(
+        "since", .beginning, as: "WHEN", default: .now,
+        help: "Where to begin: now, beginning, a duration such as 10m ago, or a date and time; now unless given.")
+    private static let limit = Parameter<Int?>.option(
+        "limit", .integer(in: 1 ... .max), as: "N", help: "End after so many events.")
+    private static let json = Parameter.flag("json", help: "Events are JSON in any case.")
+
+    static let command = Command(
+        "events", summary: "Follow events, one JSON object per line, until Ctrl-C.",
+        parameters: [source, job, types, since, limit, json],
+        examples: [
+            .init("halcyon events | jq .data.key", "Watch what becomes ready."),
+            .init(
+                "halcyon events --type failed --since 1h", "What failed in the last hour, and what fails from now on."),
+            .init(
+                "halcyon events --job article-17-hero --type ready --type failed --limit 1",
+                "Wait for the end of a job."),
+        ])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let access = KafkaAccess(try Configuration(arguments))
+        let metadata = try await access.metadata(until: nil)
+        try access.require([access.topics.events], in: metadata)
+        let reader = try await TopicReader.open(
+            access.topics.events, from: arguments[since].start, properties: access.properties.reader,
+            events: access.notices)
+        let result: Result<Void, any Error>
+        do { result = .success(try await follow(reader, arguments)) } catch { result = .failure(error) }
+        await reader.close()
+        try result.get()
+        return .done
+    }
+
+    private static func follow(_ reader: TopicReader, _ arguments: ParsedCommand) async throws {
+        var left = arguments[limit] ?? .max
+        // Not every broker can look up a time (TopicReader.Start): what is too old is passed over here too.
+        let oldest = arguments[since].oldest
+        for try await record in reader where record.timestamp >= oldest {
+            guard let value = record.value, let event = EventView(json: value), isWanted(event, arguments) else {
+                continue
+            }
+            guard Console.print(json: value.onOneLine) else { return }
+            left -= 1
+            if left == 0 { return }
+        }
+    }
+
+    private static func isWanted(_ event: EventView, _ arguments: ParsedCommand) -> Bool {
+        (arguments[source].map { $0 == event.subject } ?? true) && (arguments[job].map { $0 == event.jobID } ?? true)
+            && (arguments[types].isEmpty || arguments[types].contains(event.type))
+    }
+}
+
+/// Where following begins.
+private enum Beginning: Sendable {
+    case now
+    case beginning
+    /// Milliseconds since 1970.
+    case at(Int64)
+
+    var start: TopicReader.Start {
+        switch self {
+        case .now: .end
+        case .beginning: .beginning
+        case .at(let milliseconds): .timestamp(milliseconds)
+        }
+    }
+
+    var oldest: Int64 { if case .at(let milliseconds) = self { milliseconds } else { .min } }
+}
+
+extension ArgumentKind<Beginning> {
+    fileprivate static var beginning: Self {
+        ArgumentKind("now, beginning, a duration such as 10m, or a date and time such as 2026-12-24T18:00:00Z") {
+            text in
+            switch text {
+            case "now": return .now
+            case "beginning": return .beginning
+            default:
+                if let span = SettingKind.duration().value(of: text) {
+                    return .at(Timestamp.now.milliseconds - Int64(span.milliseconds))
+                }
+                return Timestamp(rfc3339: text).map { .at($0.milliseconds) }
+            }
+        }
+    }
+}
+
+extension ArgumentKind<String> {
+    /// With or without the prefix that CloudEvents' types have.
+    fileprivate static var eventType: Self {
+        let words = Event.Kind.allCases.map(\.rawValue)
+        return ArgumentKind("one of \(words.joined(separator: ", "))", completion: .words(words)) { word in
+            let name = word.hasPrefix(Event.typePrefix) ? String(word.dropFirst(Event.typePrefix.count)) : word
+            return words.contains(name) ? name : nil
+        }
+    }
+}
+
+extension [UInt8] {
+    /// JSON without line breaks, which may only stand between its parts.
+    fileprivate var onOneLine: [UInt8] {
+        contains(where: { $0 == 10 || $0 == 13 }) ? map { $0 == 10 || $0 == 13 ? 32 : $0 } : self
+    }
+}

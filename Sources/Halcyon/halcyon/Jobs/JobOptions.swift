@@ -1,0 +1,36 @@
+import Arguments
+import CivilTime
+import HalcyonModel
+import JSON
+
+/// The options that say how a job is done and told of, whatever is made of its source.
+enum JobOptions {
+    static let fields: [FieldOption] = [
+        FieldOption(
+            "lane", field: "priority", .oneOf(Lane.allCases.map(\.rawValue)), as: "LANE", help: "Which jobs go first."),
+        FieldOption("id", .text, as: "TEXT", help: "The job's name in its events; made up when it has none."),
+        FieldOption(
+            "max-age", .number, as: "SECONDS", help: "How long the result is kept; below 0 it is not stored at all."),
+        FieldOption(
+            "delivery", .oneOf(Job.Delivery.allCases.map(\.rawValue)), as: "HOW",
+            help: "Whether the event names the result's key or carries the image."),
+        FieldOption(
+            "deadline", .deadline, as: "WHEN",
+            help: "When nobody wants it any more: seconds from now, or a date and time."),
+        FieldOption("metadata", .json, as: "JSON", help: "Given back in the job's events."),
+        FieldOption("alt-text", .text, as: "TEXT", help: "Given back in the job's events."),
+        FieldOption("placeholder", .text, as: "TEXT", help: "Given back in the job's events."),
+    ]
+}
+
+extension ArgumentKind<GivenJSON> {
+    static var json: Self { ArgumentKind(#"JSON such as {"article": 17}"#) { GivenJSON($0) } }
+
+    /// A number as it is, anything else as a text.
+    static var deadline: Self {
+        ArgumentKind("seconds, or a date and time such as 2026-12-24T18:00:00Z") { text in
+            if Double(text)?.isFinite == true { return GivenJSON(text) }
+            return Timestamp(rfc3339: text) == nil ? nil : GivenJSON(String(decoding: text.json, as: UTF8.self))
+        }
+    }
+}

@@ -1,0 +1,180 @@
+import Processes
+import TestSupport
+import Testing
+
+/// What needs no server: help, mistakes, keys, completions.
+@Suite struct CommandLineTests {
+    static let commands = [
+        "dev", "worker", "submit", "get", "key", "events", "render", "topics create", "topics list", "doctor", "config",
+        "completions",
+    ]
+
+    @Test(arguments: commands) func everyCommandTeachesItself(command: String) async throws {
+        let run = try await Executable.run(command.split(separator: " ").map(String.init) + ["--help"]).expect(0)
+        #expect(run.output.contains("Usage: halcyon \(command)"))
+        #expect(run.output.contains("Examples:\n"))
+        #expect(run.errors.isEmpty)
+    }
+
+    @Test func theProgramNamesItsCommandsAndItsVersion() async throws {
+        let help = try await Executable.run(["--help"]).expect(0).output
+        for command in Self.commands { #expect(help.contains("  \(command.prefix { $0 != " " }) ")) }
+        #expect(try await Executable.run(["--version"]).expect(0).output.split(separator: ".").count == 3)
+    }
+
+    @Test(
+        arguments: [
+            ("", "a command is missing"),
+            ("sumbit", "did you mean submit?"),
+            ("submit", "nothing to submit: give a SOURCE, --from-file or --job"),
+            ("submit cat.jpg", "source: expected an absolute URL"),
+            ("submit ftp://example.org/cat.jpg", "no provider for ftp: URLs"),
+            ("submit https://example.org/ --wdith 3", "unknown option --wdith; did you mean --width?"),
+            ("submit https://example.org/ --width wide", "--width: expected a number, found 'wide'"),
+            ("submit https://example.org/ --width -3", "--width: expected 0.0 to 65535.0, found -3.0"),
+            ("submit https://example.org/ --screen-scale 9", "--screen-scale: expected 1.0 to 4.0, found 9.0"),
+            ("submit https://example.org/ --quality 0", "--quality: expected 1 to 100, found 0"),
+            ("submit https://example.org/ --effort 1.5", "--effort: expected a whole number"),
+            ("submit https://example.org/ --crop-rect 0,0,1", "--crop-rect: expected four numbers such as"),
+            ("submit https://example.org/ --crop-rect 0,0,-1,1", "--crop-rect: width: expected 0.0 to 1000.0"),
+            ("submit https://example.org/ --crop-rect 1,0,1,1", "--crop-rect: lies outside the image"),
+            ("submit https://example.org/ --sizer big", "--sizer: expected natural, aspectScaleDownByWidth=PIXELS or"),
+            ("submit https://example.org/ --sizer natural --width 3", "--sizer: stands instead of width and height"),
+            ("submit https://example.org/ --content-mode contian", "did you mean contain?"),
+            ("submit https://example.org/ --format bmp", "--format: expected one of auto, jpeg, png, webp, avif"),
+            ("submit https://example.org/ --metadata {", "--metadata: expected JSON such as"),
+            ("submit https://example.org/ --deadline soon", "--deadline: expected seconds, or a date and time"),
+            ("submit https://example.org/ --lane slow", "--lane: expected one of high, normal, low, found 'slow'"),
+            ("submit https://example.org/ --timeout 5", "--timeout: expected a duration such as 500ms"),
+            ("submit https://example.org/ https://example.org/2 --id x", "an id names one job, and there are 2"),
+            ("submit https://example.org/ --job /no/such/file", "cannot read /no/such/file: No such file"),
+            ("submit --job - --from-file -", "cannot both be standard input"),
+            ("submit --from-file -", "there is no job in it"),
+            (
+                "submit https://example.org/ --set kafka.broker=x",
+                "unknown setting kafka.broker; did you mean kafka.brokers?"
+            ),
+            ("submit https://example.org/ --set kafka.properties.x=1", "property x: No such configuration property"),
+            ("submit https://example.org/ --set prefix", "expected NAME=VALUE"),
+            ("key", "SOURCE is missing"),
+            ("key https://example.org/ --height 0", "--height: expected a number above 0"),
+            ("get https://example.org/ --redis http://x", "redis.url: not a Redis address"),
+            ("events --since yesterday", "--since: expected now, beginning, a duration"),
+            ("events --type redy", "did you mean ready?"),
+            ("events --limit 0", "--limit: expected a whole number of at least 1"),
+            ("render /no/such/file -o /dev/null", "cannot read /no/such/file"),
+            ("topics", "a command is missing"),
+            ("topics create --partitions 0", "--partitions: expected a whole number from 1"),
+            ("completions tcsh", "SHELL: expected one of bash, zsh, fish, found 'tcsh'"),
+        ]) func mistakesAreNamed(line: String, message: String) async throws
+    {
+        let run = try await Executable.run(line.split(separator: " ").map(String.init))
+        // A file that is not there is no mistake of the command line.
+        run.expect(message.hasPrefix("cannot read") ? 1 : 2)
+        #expect(run.errors.contains(message), "\(run.errors)")
+        #expect(run.errors.hasPrefix("halcyon: "))
+        #expect(run.bytes.isEmpty)
+    }
+
+    @Test(
+        arguments: [
+            (#"{"source": "https://example.org/", "width": -3}"#, "standard input:2: width: expected 0.0 to 65535.0"),
+            (#"{"source": "https://example.org/""#, "standard input:2: is not well-formed JSON"),
+            (#"{"width": 3, "width": 4}"#, "standard input:2: width: stands twice"),
+            (#"{"width": 3}"#, "standard input:2: source: is missing"),
+            ("cat.jpg", "standard input:2: source: expected an absolute URL"),
+            (
+                #"{"source": "https://example.org/", "id": "same"}"# + "\n"
+                    + #"{"source": "https://example.org/", "id": "same"}"#,
+                "standard input:3: the id same stands twice"
+            ),
+        ]) func mistakesInFilesAreNamedByTheirLine(lines: String, message: String) async throws
+    {
+        let run = try await Executable.run(["submit", "--from-file", "-"], input: "https://example.org/\n\(lines)\n")
+            .expect(2)
+        #expect(run.errors.contains(message), "\(run.errors)")
+    }
+
+    @Test(arguments: [
+        "\u{0}", "[]", "{", "nul", "\u{feff}{}", String(repeating: "[", count: 100_000), #"{"id": 1e999}"#,
+    ])
+    func rubbishIsRefusedAsAJob(rubbish: String) async throws {
+        let run = try await Executable.run(["key", "--job", "-"], input: rubbish).expect(2)
+        #expect(run.bytes.isEmpty && !run.errors.isEmpty)
+    }
+
+    @Test func rubbishBytesAreRefusedAsAFileOfJobs() async throws {
+        let folder = TemporaryFolder("rubbish")
+        for length in [1, 100, 10_000] {
+            let file = folder.write((0..<length).map { _ in UInt8.random(in: 128...255) }, to: "jobs")
+            try await Executable.run(["submit", "--from-file", file]).expect(2)
+        }
+        await folder.remove()
+    }
+
+    @Test func optionsStandOverAJobAndALineOverBoth() async throws {
+        let job = #"{"source": "https://example.org/a.jpg", "width": 10, "format": "webp"}"#
+        let alone = try await Executable.run(["key", "--job", "-", "--text"], input: job).expect(0).output
+        #expect(alone.contains("url:https://example.org/a.jpg\n") && alone.contains("size=width 10\nformat=webp\n"))
+        let over = try await Executable.run(
+            ["key", "https://example.org/b.jpg", "--job", "-", "--width", "20", "--text"], input: job)
+        #expect(over.expect(0).output.contains("url:https://example.org/b.jpg\n"))
+        #expect(over.output.contains("size=width 20\nformat=webp\n"))
+    }
+
+    @Test func everySizingOptionReachesTheKey() async throws {
+        let line = """
+            key https://example.org/a.jpg --width 40 --height 30 --screen-scale 2 --content-mode contain \
+            --scale-options fitCropsExcess --crop-rect 0.5,0,0.5,1 --interpolation-quality low --format webp \
+            --quality 70 --lossless --effort 3 --progressive --text
+            """
+        let text = try await Executable.run(line.split(separator: " ").map(String.init)).expect(0).output
+        #expect(
+            text == """
+                halcyon-source/1
+                url:https://example.org/a.jpg
+                halcyon-variant/1
+                crop=0.5,0,0.5,1
+                size=40x30@2 scaleAspectFit cropsExcess
+                interpolation=low
+                format=webp
+                quality=70
+                lossless
+                effort=3
+                progressive
+
+                """)
+        let sizer = try await Executable.run([
+            "key", "https://example.org/", "--sizer", "aspectScaleDownByHeight=60", "--text",
+        ])
+        #expect(sizer.expect(0).output.contains("size=height 60\n"))
+        let none = try await Executable.run(["key", "https://example.org/", "--width", "3", "--no-sizing", "--text"])
+        #expect(none.expect(0).output.contains("size=natural\n"))
+    }
+
+    @Test(arguments: ["bash", "zsh", "fish"]) func completionsKnowEveryCommand(shell: String) async throws {
+        let script = try await Executable.run(["completions", shell]).expect(0).output
+        for word in ["submit", "create", "crop-rect", "scaleAspectFill"] { #expect(script.contains(word)) }
+    }
+
+    @Test func saysWhichServerIsAwayAndWhatToDo() async throws {
+        let away = "127.0.0.1:\(LoopbackPort.free())"
+        let submit = try await Executable.run(
+            ["submit", "https://example.org/", "--brokers", away, "--timeout", "3s"]
+        ).expect(1)
+        #expect(submit.errors.contains("Kafka does not answer at \(away); waiting for it"))
+        #expect(submit.errors.contains("is it running, and the address right (--brokers)?"))
+        #expect(submit.bytes.isEmpty)
+        let get = try await Executable.run(["get", "https://example.org/", "--redis", "redis://\(away)"]).expect(1)
+        #expect(get.errors.contains("Redis at redis://\(away)") && get.errors.contains("halcyon doctor"))
+        let doctor = try await Executable.run(["doctor", "--json", "--brokers", away, "--redis", "redis://\(away)"])
+            .expect(1)
+        let findings = try #require(try doctor.json().first)
+        #expect(findings.at("healthy") == "false")
+        var broken: [String] = []
+        try findings.member("findings")?.forEachElement { finding in
+            if finding.at("level") == "broken" { broken.append(finding.at("subject") ?? "") }
+        }
+        #expect(broken == ["Kafka", "Redis"])
+    }
+}

@@ -1,0 +1,177 @@
+import Glibc
+import JSON
+import Processes
+import Redis
+import TestSupport
+import Testing
+
+/// Commands against a cluster of `halcyon dev`.
+@Suite(.devCluster) struct DevTests {
+    private var cluster: DevCluster { DevCluster.current }
+
+    @Test func aSubmittedImageIsWrittenAndReadAndHasTheKeyThatWasForetold() async throws {
+        let folder = TemporaryFolder("images")
+        let url = cluster.url("chelsea.jpg")
+        let key = try await cluster.run("key", url, "--width", "210", "--height", "100").expect(0).lines[0]
+        try await cluster.run("get", url, "--width", "210", "--height", "100").expect(3)
+
+        let submit = try await cluster.run(
+            "submit", url, url, "--width", "210", "--height", "100", "--output", "\(folder.path)/new/images", "--json"
+        ).expect(0)
+        let results = try submit.json()
+        #expect(results.map { $0.at("outcome") } == ["ready", "ready"])
+        #expect(results.map { $0.at("key") } == [key, key])
+        #expect(results[0].at("id") != results[1].at("id"))
+        let first = folder.read("new/images/chelsea-210x100.jpg")
+        #expect(first.starts(with: [0xff, 0xd8]) && first == folder.read("new/images/chelsea-2-210x100.jpg"))
+
+        let get = try await cluster.run("get", url, "--width", "210", "--height", "100").expect(0)
+        #expect(get.bytes == first)
+        #expect(try await cluster.run("get", key).expect(0).bytes == first)
+        let facts = try #require(try await cluster.run("get", key, "--json").expect(0).json().first)
+        #expect(facts.at("result", "width") == "210" && facts.at("result", "bytes") == "\(first.count)")
+
+        let render = try await cluster.run(
+            "render", url, "--width", "210", "--height", "100", "--set", "sources.allow=127.0.0.1")
+        #expect(render.expect(0).bytes == first, "a worker and `render` make the same")
+        await folder.remove()
+    }
+
+    @Test func oneFailureFailsTheRunAndLinesKeepTheOrder() async throws {
+        let run = try await cluster.run(
+            "submit", cluster.url("none.jpg"), cluster.url("coffee.jpg"), cluster.url("README.md"), "--width", "80",
+            "--wait"
+        ).expect(1)
+        #expect(run.lines.count == 3)
+        #expect(run.lines[0].hasPrefix("failed  \(cluster.url("none.jpg"))  not_found: "))
+        #expect(run.lines[1].hasPrefix("ok      \(cluster.url("coffee.jpg"))  80x53  jpeg  "))
+        #expect(run.lines[2].hasPrefix("failed  \(cluster.url("README.md"))  unsupported_format"))
+        #expect(!run.output.contains("\u{1b}"), "no colour, and no progress, but on a terminal")
+        #expect(run.errors.isEmpty)
+    }
+
+    @Test func imagesThatAreNotStoredComeInTheirEvents() async throws {
+        let folder = TemporaryFolder("inline")
+        let url = cluster.url("rocket.jpg")
+        let run = try await cluster.run(
+            "submit", url, "--width", "90", "--max-age=-1", "--format", "png", "--output", folder.path
+        ).expect(0)
+        #expect(run.output.contains("\(folder.path)/rocket-90x60.png"))
+        #expect(folder.read("rocket-90x60.png").starts(with: [0x89, 0x50, 0x4e, 0x47]))
+        try await cluster.run("get", url, "--width", "90", "--format", "png").expect(3)
+        await folder.remove()
+    }
+
+    @Test func filesOfUrlsAndJobsGoToTheirLanes() async throws {
+        let lines = """
+            # two jobs
+            \(cluster.url("coffee.jpg"))
+
+            {"source": "\(cluster.url("rocket.jpg"))", "width": 33, "priority": "low", "id": "own-id"}
+            """
+        let run = try await cluster.run(
+            "submit", "--from-file", "-", "--width", "66", "--lane", "high", "--json", input: lines)
+        let jobs = try run.expect(0).json()
+        #expect(jobs.map { $0.at("topic") } == ["halcyon.jobs.high", "halcyon.jobs.low"])
+        #expect(jobs[1].at("id") == "own-id")
+        let event = try await cluster.run(
+            "events", "--since", "beginning", "--job", "own-id", "--type", "ready", "--limit", "1"
+        ).expect(0)
+        #expect(try event.json().first?.at("data", "key") == jobs[1].at("key"))
+    }
+
+    @Test func eventsAreFilteredAndEndAfterTheirNumber() async throws {
+        let (source, other) = (cluster.url("hubble.jpg"), cluster.url("missing.jpg"))
+        try await cluster.run(
+            "submit", source, other, "--width", "70", "--wait", "--metadata", #"{"a": [1]}"#, "--alt-text", "true"
+        ).expect(1)
+        let ready = try await cluster.run(
+            "events", "--since", "beginning", "--source", source, "--type", "ready", "--limit", "1")
+        let event = try #require(try ready.expect(0).json().first)
+        #expect(event.at("subject") == source && event.at("data", "job", "metadata") == #"{"a":[1]}"#)
+        #expect(event.member("data")?.member("job")?.member("altText")?.kind == .string)
+        let failed = try await cluster.run(
+            "events", "--since", "1h", "--source", other, "--type", "halcyon.image.failed", "--limit", "1")
+        #expect(try failed.expect(0).json().first?.at("data", "code") == "not_found")
+    }
+
+    @Test func followingEndsWithASignalAndWithoutAReader() async throws {
+        let folder = TemporaryFolder("events")
+        let events = try await Executable.start(["events"], environment: cluster.environment, in: folder)
+        try await until("an event is seen") {
+            try await cluster.run("submit", cluster.url("coffee.jpg"), "--width", "20", "--wait")
+            return !folder.read("output").isEmpty
+        }
+        events.send(SIGINT)
+        #expect(await events.exit() == .code(0))
+        await folder.remove()
+        let piped = try await ChildProcess.start(
+            "/bin/sh", ["-c", "\"$0\" events --since beginning | head -1 | grep -q specversion", Executable.path],
+            options: {
+                var options = ChildProcess.Options()
+                options.environment = cluster.environment.merging(["PATH": "/usr/bin:/bin"]) { $1 }
+                return options
+            }())
+        // Another event, which nobody reads, tells it.
+        try await until("the pipe has ended") {
+            try await cluster.run("submit", cluster.url("coffee.jpg"), "--width", "20", "--wait")
+            return !piped.isRunning
+        }
+        #expect(await piped.exit() == .code(0))
+    }
+
+    @Test func waitingEndsWithItsTimeAndWithASignal() async throws {
+        // An origin that never answers.
+        let origin = RawOrigin { _ in [.awaitEnd] }
+        let late = try await cluster.run("submit", origin.url("/a.jpg"), "--wait", "--timeout", "1s").expect(1)
+        #expect(late.lines[0] == "failed  \(origin.url("/a.jpg"))  no end within 1.0 s")
+
+        let folder = TemporaryFolder("interrupted")
+        let submit = try await Executable.start(
+            ["submit", origin.url("/b.jpg"), "--wait"], environment: cluster.environment, in: folder)
+        try await until("the job has begun") { origin.requests.contains { $0.path == "/b.jpg" } }
+        submit.send(SIGINT)
+        #expect(await submit.exit() == .code(130))
+        #expect(Executable.text(folder.read("errors")).contains("interrupted"))
+        #expect(Executable.text(folder.read("output")).contains("not waited for"))
+        await folder.remove()
+        try await origin.stop()
+    }
+
+    @Test func theDoctorFindsAllWell() async throws {
+        let run = try await cluster.run("doctor", "--json").expect(0)
+        let report = try #require(try run.json().first)
+        #expect(report.at("healthy") == "true")
+        var subjects: [String: String] = [:]
+        try report.member("findings")?.forEachElement { finding in
+            // Other tests submit jobs all the while.
+            if finding.at("subject") != "lag" { #expect(finding.at("level") == "ok", "\(finding.at("message") ?? "")") }
+            subjects[finding.at("subject") ?? ""] = finding.at("message")
+        }
+        #expect(subjects["Redis"]?.contains("redis://127.0.0.1:\(cluster.redisPort)") == true)
+        for library in ["libvips 8.", "libcurl ", "librdkafka ", "hiredis ", "simdjson ", "libcrypto "] {
+            #expect(subjects["libraries"]?.contains(library) == true)
+        }
+        #expect(subjects["writing"] == "jpeg, png, webp, avif")
+        #expect(
+            try await cluster.run("doctor").expect(0).output.contains(
+                "ok       Kafka      1 broker at \(cluster.kafka)"))
+    }
+
+    @Test func topicsAreThere() async throws {
+        let list = try await cluster.run("topics", "list", "--json").expect(0).json()
+        #expect(
+            list.map { $0.at("topic") } == [
+                "halcyon.jobs.high", "halcyon.jobs", "halcyon.jobs.low", "halcyon.events", "halcyon.dead",
+            ])
+        let create = try await cluster.run("topics", "create").expect(0)
+        #expect(create.lines.count == 5 && create.lines.allSatisfy { $0.contains(": there already, 4 partitions") })
+        try await cluster.run("topics", "list", "--prefix", "other.").expect(3)
+        let other = try await cluster.run("submit", cluster.url("coffee.jpg"), "--prefix", "other.").expect(1)
+        #expect(other.errors.contains("there is no topic other.jobs") && other.errors.contains("halcyon topics create"))
+    }
+
+    @Test func devPrintsOneLineOfJSON() async throws {
+        #expect(Executable.text(cluster.folder.read("output")).split(separator: "\n").count == 1)
+    }
+}

@@ -1,0 +1,82 @@
+import Glibc
+import JSON
+import Processes
+import TestSupport
+import Testing
+
+/// The built program, run as a child process like a user runs it.
+enum Executable {
+    /// HALCYON_EXECUTABLE, or what was built beside the tests.
+    static let path: String = {
+        if let path = getenv("HALCYON_EXECUTABLE") { return String(cString: path) }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = buffer.withUnsafeMutableBytes { readlink("/proc/self/exe", $0.baseAddress!, $0.count) }
+        let tests = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+        return tests.split(separator: "/").dropLast().reduce("") { "\($0)/\($1)" } + "/halcyon"
+    }()
+
+    /// Starts it without waiting, with its streams in files of a folder.
+    /// - Parameters:
+    ///   - input: a file for standard input; nothing unless given.
+    ///   - folder: where `output` and `errors` are written, and where it runs.
+    static func start(
+        _ arguments: [String], input: String = "/dev/null", environment: [String: String] = [:],
+        in folder: TemporaryFolder
+    ) async throws -> ChildProcess {
+        var options = ChildProcess.Options()
+        options.environment = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.path, "TMPDIR": folder.path]
+            .merging(environment) { $1 }
+        // The shell, for a working folder and for standard input; it becomes the program.
+        let script =
+            #"cd "$1" && input=$2 program=$3 && shift 3 && exec "$program" "$@" <"$input" >../output 2>../errors"#
+        let work = "\(folder.path)/work"
+        mkdir(work, 0o700)
+        return try await ChildProcess.start(
+            "/bin/sh", ["-c", script, "sh", work, input, path] + arguments, options: options)
+    }
+
+    /// Runs it to its end.
+    static func run(
+        _ arguments: [String], input: String? = nil, environment: [String: String] = [:]
+    ) async throws -> Run {
+        let folder = TemporaryFolder("run")
+        let file = input.map { folder.write($0.utf8, to: "input") } ?? "/dev/null"
+        let exit = try await start(arguments, input: file, environment: environment, in: folder).exit()
+        let run = Run(exit: exit, bytes: folder.read("output"), errors: text(folder.read("errors")))
+        await folder.remove()
+        return run
+    }
+
+    static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+}
+
+/// What came of a run.
+struct Run: Sendable {
+    let exit: ChildProcess.Exit
+    /// Standard output.
+    let bytes: [UInt8]
+    /// Standard error.
+    let errors: String
+
+    var output: String { Executable.text(bytes) }
+    var lines: [String] { output.split(separator: "\n").map(String.init) }
+
+    /// Each line of output as JSON.
+    func json() throws -> [JSONElement] { try lines.map { try JSON.parse(Array($0.utf8), maximumSize: 1 << 24) } }
+
+    /// Expects the end of this code.
+    @discardableResult
+    func expect(_ code: Int32, sourceLocation: SourceLocation = #_sourceLocation) -> Run {
+        #expect(exit == .code(code), "\(output)\n\(errors)", sourceLocation: sourceLocation)
+        return self
+    }
+}
+
+extension JSONElement {
+    /// The value at a path of names, as JSON; nil when there is none.
+    func at(_ path: String...) -> String? {
+        var element: JSONElement? = self
+        for name in path { element = element?.member(name) }
+        return element.map { (try? $0.string()) ?? Executable.text($0.bytes) }
+    }
+}

@@ -1,0 +1,35 @@
+import TestSupport
+import Testing
+
+/// `halcyon topics` on Apache Kafka.
+@Suite(.enabled(if: ApacheKafka.isAvailable)) struct TopicsTests {
+    @Test func makesTheTopicsOnceAndSaysSo() async throws {
+        let kafka = try await ApacheKafka()
+        try await kafka.start()
+        let brokers = ["--brokers", kafka.bootstrapServers]
+        try await Executable.run(["topics", "list"] + brokers).expect(3)
+        let created = try await Executable.run(["topics", "create", "--partitions", "3"] + brokers).expect(0)
+        #expect(created.lines.count == 5)
+        #expect(
+            created.lines[1] == """
+                halcyon.jobs: created, 3 partitions, 1 replica, \
+                cleanup.policy=delete min.insync.replicas=1 retention.ms=604800000
+                """)
+        let again = try await Executable.run(["topics", "create", "--partitions", "3", "--json"] + brokers).expect(0)
+        #expect(try again.json().allSatisfy { $0.at("outcome") == "existed" })
+        let list = try await Executable.run(["topics", "list"] + brokers).expect(0)
+        #expect(list.lines[3] == "halcyon.events: 3 partitions, 1 replica")
+
+        // Jobs that nobody does yet.
+        let submit = try await Executable.run(["submit", "https://example.org/a.jpg", "--id", "first"] + brokers)
+            .expect(0)
+        #expect(submit.lines == ["first"])
+        let doctor = try await Executable.run(["doctor"] + brokers)
+        #expect(doctor.output.contains("halcyon.jobs 1, halcyon.jobs.low 0; it has never committed"), "\(doctor)")
+        let tooMany = try await Executable.run(
+            ["topics", "create", "--prefix", "other.", "--replication", "3"] + brokers
+        ).expect(1)
+        #expect(tooMany.output.contains("other.jobs: not made"))
+        await kafka.remove()
+    }
+}

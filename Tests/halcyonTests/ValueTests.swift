@@ -1,0 +1,70 @@
+import HalcyonModel
+import JSON
+import Testing
+
+@testable import halcyon
+
+/// The pure values behind the commands.
+@Suite struct ValueTests {
+    @Test func filesAreNamedAfterTheirSourcesAndNoTwoAlike() {
+        let sources = [
+            "https://example.org/a/cat.jpg?v=2", "https://example.org/b/cat.png#x", "https://example.org/cat-2.webp",
+            "https://example.org", "https://example.org/..", "https://example.org/%2e%2e%2fetc",
+            "https://example.org/.hidden.jpg",
+            "https://example.org/ü/käse.jpg",
+        ]
+        #expect(
+            FileNames.stems(of: sources) == [
+                "cat", "cat-2", "cat-2-2", "image", "image-2", "_2e_2e_2fetc", "hidden", "k__se",
+            ])
+    }
+
+    @Test func theProgressLineFitsTheTerminal() {
+        let line = { ProgressBar.line(ended: 5, of: 10, failures: $0, elapsed: .milliseconds(3210), columns: $1) }
+        #expect(line(0, 36) == "[##########           ] 5/10, 3.2 s")
+        #expect(line(2, 120).hasSuffix("] 5/10, 2 failed, 3.2 s"))
+        for columns in 1...200 { #expect(line(2, columns).count < max(2, columns)) }
+    }
+
+    @Test(
+        arguments: [
+            (0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (12_345, "12.3 kB"), (99_949, "99.9 kB"), (99_950, "100 kB"),
+            (999_499, "999 kB"), (999_500, "1.0 MB"), (5_000_000_000, "5.0 GB"), (5_000_000_000_000, "5000 GB"),
+        ]) func bytesAreWrittenForPeople(bytes: Int, text: String)
+    {
+        #expect(byteText(bytes) == text)
+    }
+
+    @Test func aDraftIsOverlaidFieldByField() throws {
+        var draft = try JobDraft(
+            json: Array(#"{"width": 1, "source": "a", "x": {"y": [1, 2]}}"#.utf8), maximumSize: 1000)
+        var other = JobDraft()
+        other.set("width", 2)
+        other.set("format", "png")
+        draft = draft.overlaid(by: other)
+        #expect(
+            String(decoding: draft.json, as: UTF8.self) == #"{"width":2,"source":"a","x":{"y":[1,2]},"format":"png"}"#)
+        draft["x"] = nil
+        #expect(draft["x"] == nil && draft["width"] == Array("2".utf8))
+    }
+
+    @Test(
+        arguments: [
+            ("maxmemory:0\r\nmaxmemory_policy:noeviction", .warning, "no limit"),
+            ("maxmemory:1000\r\nmaxmemory_policy:noeviction", .warning, "no result can be stored"),
+            ("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru", .warning, "keys of others"),
+            ("maxmemory:1000\r\nmaxmemory_policy:volatile-ttl", .ok, "policy volatile-ttl"),
+        ] as [(String, Finding.Level, String)])
+    func theDoctorKnowsWhatRedisDoesWhenItIsFull(info: String, level: Finding.Level, message: String) {
+        let findings = RedisExamination.findings(in: RedisInfo("# Memory\r\nused_memory:10\r\n\(info)\r\n"), at: "here")
+        let memory = findings.first { $0.subject == "memory" }
+        #expect(memory?.level == level && memory?.message.contains(message) == true)
+        #expect((memory?.remedy == nil) == (level == .ok))
+    }
+
+    @Test func topicsOfThreeBrokersOutliveOne() {
+        let plan = TopicPlan(topics: .init(), partitions: 12, replication: 3)
+        #expect(plan.topics.count == 5 && plan.topics.allSatisfy { $0.configuration["min.insync.replicas"] == "2" })
+        #expect(plan.topics.last?.partitions == 1)
+    }
+}
