@@ -48,6 +48,20 @@ extension KafkaTests {
             }
         }
 
+        /// On a cluster whose coordinator has not been asked for anything yet, librdkafka's own admin request is a crash.
+        @Test(arguments: ClusterKind.available)
+        func aGroupThatNeverWasHasCommittedNothing(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 2)
+                let admin = try Admin(properties: cluster.properties)
+                for number in 0..<5 {
+                    let partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+                    #expect(try await admin.committed(by: "\(topic)-\(number)", in: partitions).isEmpty)
+                }
+                await admin.close()
+            }
+        }
+
         @Test func finishesCallsUnderWayWhenItIsClosed() async throws {
             let mock = try MockCluster()
             mock.setRoundTripTime(.milliseconds(200))
@@ -71,6 +85,9 @@ extension KafkaTests {
             await #expect(throws: KafkaError.self) { try await admin.metadata(within: .milliseconds(200)) }
             await #expect(throws: KafkaError.self) {
                 try await admin.create([NewTopic("topic", partitions: 1)], within: .milliseconds(200))
+            }
+            await #expect(throws: KafkaError.self) {
+                try await admin.committed(by: "group", in: [TopicPartition("topic", 0)], within: .milliseconds(200))
             }
             await admin.close()
         }

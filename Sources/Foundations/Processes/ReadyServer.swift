@@ -38,8 +38,8 @@ extension ChildProcess {
         return nil
     }
 
-    /// Whether `words` come out of the socket before its end. A thread of its own reads on until then: a server that logs to
-    /// nobody would be ended by SIGPIPE, and one whose log is full would stand still.
+    /// Whether `words` come out of the socket before its end. A thread of its own reads on until then: a server that
+    /// logs to nobody would be ended by SIGPIPE, and one whose log is full would stand still.
     private static func says(_ words: String, _ socket: Int32) async -> Bool {
         await withCheckedContinuation { (continuation: CheckedContinuation<Bool, Never>) in
             _ = WorkThread(name: "child-output", stackSize: 1 << 16) {

@@ -40,13 +40,14 @@ enum Program {
     static let command = Command(
         "halcyon", summary: "A distributed image worker cluster: fetch-and-size jobs on Kafka, results in Redis.",
         discussion: """
-            `halcyon dev` runs all of it on this machine with nothing to set up. `halcyon worker` is what runs in a cluster; \
-            `halcyon submit` gives it work, and `halcyon doctor` says what is wrong when it gets none done.
+            `halcyon dev` runs all of it on this machine with nothing to set up. `halcyon worker` is what runs in a \
+            cluster; `halcyon submit` gives it work, and `halcyon doctor` says what is wrong when it gets none done.
 
-            Exit codes: 0 done, 1 failed, 2 a mistake in the command line, the configuration or the input, 3 not found, 130 interrupted.
+            Settings come from flags, the environment (HALCYON_KAFKA_BROKERS), a YAML file (--config) and defaults, in \
+            this order; `halcyon config` shows all of them.
 
-            Settings come from flags, the environment (HALCYON_KAFKA_BROKERS), a YAML file (--config) and defaults, in this order; \
-            `halcyon config` shows all of them.
+            Exit codes: 0 done, 1 failed, 2 a mistake in the command line, the configuration or the input, 3 not \
+            found, 130 interrupted.
             """, version: Version.number, parameters: CommonArguments.all,
         commands: subcommands.map { $0.command } + groups.map(\.command) + helpers.map { $0.command })
 

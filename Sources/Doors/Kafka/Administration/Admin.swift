@@ -7,6 +7,8 @@ import Threads
 /// be called before the last reference goes.
 public final class Admin: Sendable {
     private let client: Client
+    private let properties: [String: String]
+    private let events: ClientEvents
 
     /// - Parameters:
     ///   - properties: librdkafka's.
@@ -14,6 +16,8 @@ public final class Admin: Sendable {
     /// - Throws: ``KafkaError`` that names the property that was refused.
     public init(properties: [String: String], events: ClientEvents = ClientEvents()) throws(KafkaError) {
         client = try Client(RD_KAFKA_PRODUCER, properties: properties, events: events)
+        self.properties = properties
+        self.events = events
     }
 
     /// Ends it; calls under way are finished, later ones throw ``KafkaError/Code/closed``. A second call does nothing.
@@ -60,8 +64,15 @@ public final class Admin: Sendable {
     public func committed(
         by group: String, in partitions: [TopicPartition], within limit: Duration = .seconds(10)
     ) async throws(KafkaError) -> [TopicPartition: GroupOffset] {
-        try await call { (client) throws(KafkaError) in
-            try client.committed(by: group, in: partitions, Deadline(limit))
+        if partitions.isEmpty { return [:] }
+        return try await call { [properties, events] (_) throws(KafkaError) in
+            // Asked by a consumer, which joins nothing. librdkafka's admin request for this is a crash when the group's
+            // coordinator is not there yet, up to 2.10 at least (its issue 5040).
+            let consumer = try Client(
+                RD_KAFKA_CONSUMER, properties: properties,
+                enforced: ["group.id": group, "enable.auto.commit": "false"], events: events)
+            defer { consumer.destroy() }
+            return try consumer.committed(in: partitions, Deadline(limit))
         }
     }
 

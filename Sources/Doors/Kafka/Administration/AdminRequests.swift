@@ -38,29 +38,6 @@ extension Client {
         }
     }
 
-    func committed(
-        by group: String, in partitions: [TopicPartition], _ deadline: Deadline
-    ) throws(KafkaError) -> [TopicPartition: GroupOffset] {
-        if partitions.isEmpty { return [:] }
-        let list = PartitionList(partitions)
-        var wanted: OpaquePointer? = rd_kafka_ListConsumerGroupOffsets_new(group, list.pointer)
-        defer { rd_kafka_ListConsumerGroupOffsets_destroy(wanted) }
-        let event = try request(RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, deadline) { options, queue in
-            rd_kafka_ListConsumerGroupOffsets(pointer, &wanted, 1, options, queue)
-        }
-        defer { rd_kafka_event_destroy(event) }
-        var count = 0
-        let groups = rd_kafka_ListConsumerGroupOffsets_result_groups(
-            rd_kafka_event_ListConsumerGroupOffsets_result(event), &count)
-        guard count > 0, let result = groups?[0] else { return [:] }
-        if let error = rd_kafka_group_result_error(result) {
-            throw KafkaError(rd_kafka_error_code(error), String(cString: rd_kafka_error_string(error)))
-        }
-        let offsets = PartitionListView(rd_kafka_group_result_partitions(result))
-        if let error = offsets?.firstError { throw error }
-        return offsets?.groupOffsets ?? [:]
-    }
-
     /// Sends one admin request and waits for its event, which the caller destroys.
     private func request(
         _ operation: rd_kafka_admin_op_t, _ deadline: Deadline,

@@ -17,8 +17,8 @@ public actor TopicReader: AsyncSequence {
         case beginning
         /// With the first record that comes after ``TopicReader/open(_:from:properties:within:events:)`` has returned.
         case end
-        /// With the first record of each partition that is as new as this, in milliseconds since 1970; with the oldest there is on a
-        /// ``MockCluster``, which cannot look it up.
+        /// With the first record of each partition that is as new as this, in milliseconds since 1970; with the oldest
+        /// there is on a ``MockCluster``, which cannot look it up.
         case timestamp(Int64)
         /// With these offsets by partition; partitions left out are read from the end.
         case offsets([Int32: Int64])

@@ -69,7 +69,20 @@ extension Client {
         }
     }
 
-    /// Whether the brokers are a ``MockCluster``, which answers every look-up by time with the end. It says so in its cluster id.
+    /// What the consumer's group has committed.
+    func committed(
+        in partitions: [TopicPartition], _ deadline: Deadline
+    ) throws(KafkaError) -> [TopicPartition: GroupOffset] {
+        let list = PartitionList(partitions)
+        let code = rd_kafka_committed(pointer, list.pointer, deadline.left)
+        if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(code) }
+        let view = PartitionListView(list.pointer)!
+        if let error = view.firstError { throw error }
+        return view.groupOffsets
+    }
+
+    /// Whether the brokers are a ``MockCluster``, which answers every look-up by time with the end. It says so in its
+    /// cluster id.
     private func isMock(_ deadline: Deadline) -> Bool {
         guard let id = rd_kafka_clusterid(pointer, deadline.left) else { return false }
         defer { rd_kafka_mem_free(pointer, id) }

@@ -3,7 +3,8 @@ import Redis
 
 extension Configuration {
     /// Runs `body` with the results in Redis, and ends the connection.
-    /// - Throws: ``ConfigurationError``, ``Trouble`` when Redis does not do what it is asked for, and what `body` throws.
+    /// - Throws: ``ConfigurationError``, ``Trouble`` when Redis does not do what it is asked for, and what `body`
+    ///   throws.
     func withResults<Value: Sendable>(_ body: (ResultTier) async throws -> Value) async throws -> Value {
         let endpoint = try redis()
         let client = RedisClient(endpoint)

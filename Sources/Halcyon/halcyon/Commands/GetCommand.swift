@@ -12,8 +12,8 @@ enum GetCommand: Subcommand {
     static let command = Command(
         "get", summary: "Read a result from Redis without causing any work; exit code 3 when it is not there.",
         discussion: """
-            The image goes into the file of -o, or to standard output when that is a file or a pipe; on a terminal, and with \
-            --json, what is known of the result is printed. A key with `handoff` in it can be read once.
+            The image goes into the file of -o, or to standard output when that is a file or a pipe; on a terminal, \
+            and with --json, what is known of the result is printed. A key with `handoff` in it can be read once.
             """, parameters: [subject] + SizingOptions.all + [ImageOutput.option, json],
         examples: [
             .init(
@@ -63,7 +63,10 @@ enum GetCommand: Subcommand {
         }
         let target = file.map { ", in \($0)" } ?? "; -o FILE writes it"
         Console.print(
-            "\(facts.width)x\(facts.height) \(facts.format.rawValue), \(byteText(facts.bytes)), fresh until \(expires)\(target)"
+            """
+            \(facts.width)x\(facts.height) \(facts.format.rawValue), \(byteText(facts.bytes)), \
+            fresh until \(expires)\(target)
+            """
         )
     }
 }

@@ -11,8 +11,9 @@ enum KeyCommand: Subcommand {
     static let command = Command(
         "key", summary: "Print the key under which a result lies in Redis.",
         discussion: """
-            The key is made of the source and of what changes the output, never of maxAge or ids, so it is known before any work \
-            is done. docs/keys.md says how to make it in any language. Nothing is asked and nothing is loaded here.
+            The key is made of the source and of what changes the output, never of maxAge or ids, so it is known \
+            before any work is done. docs/keys.md says how to make it in any language. Nothing is asked and nothing \
+            is loaded here.
             """, parameters: [source] + SizingOptions.all + [text, json],
         examples: [
             .init("halcyon key https://example.org/cat.jpg --width 400 --height 300", "The key of a sized image."),

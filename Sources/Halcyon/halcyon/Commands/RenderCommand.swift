@@ -16,9 +16,10 @@ enum RenderCommand: Subcommand {
     static let command = Command(
         "render", summary: "Fetch and size an image here and now, without Kafka and without Redis.",
         discussion: """
-            What a worker would make of the same options, byte for byte, under the same limits. SOURCE may be a file here too, \
-            which a job cannot be. URLs on this machine or in private networks are refused as workers refuse them: \
-            --set sources.allow=127.0.0.1 allows one. Without --format the file takes the format that its name ends in.
+            What a worker would make of the same options, byte for byte, under the same limits. SOURCE may be a file \
+            here too, which a job's cannot. URLs on this machine or in private networks are refused as workers refuse \
+            them: --set sources.allow=127.0.0.1 allows one. Without --format the file takes the format that its name \
+            ends in.
             """, parameters: [source] + SizingOptions.all + [ImageOutput.option, json],
         examples: [
             .init("halcyon render cat.jpg --width 400 --height 300 -o small.webp", "A file of this machine."),
@@ -52,7 +53,8 @@ enum RenderCommand: Subcommand {
         return .done
     }
 
-    /// Stands for a file: the reader of jobs takes only sources that workers serve, and here it is asked for the sizing alone.
+    /// Stands for a file: the reader of jobs takes only sources that workers serve, and here it is asked for the sizing
+    /// alone.
     private static let localSource = "http://localhost/"
 
     private static func format(of path: String?) -> ImageFormat? {

@@ -23,9 +23,9 @@ enum TopicsCreateCommand: Subcommand {
     static let command = Command(
         "create", summary: "Make the topics that are not there, with sound settings; what is there stays as it is.",
         discussion: """
-            Lanes: 12 partitions divide evenly among 1, 2, 3, 4, 6 or 12 workers, and jobs stay for 7 days. Events stay for a day, \
-            like results do; dead letters for 30 days, on one partition, in the order in which they came. With three replicas two \
-            must have a message before it counts as written.
+            Lanes: 12 partitions divide evenly among 1, 2, 3, 4, 6 or 12 workers, and jobs stay for 7 days. Events \
+            stay for a day, like results do; dead letters for 30 days, on one partition, in the order in which they \
+            came. With three replicas two must have a message before it counts as written.
             """, parameters: [partitions, replication, json],
         examples: [
             .init("halcyon topics create --brokers kafka:9092", "Once for each cluster; again does no harm."),

@@ -1,7 +1,7 @@
 import JSON
 
-/// A job on its way to become a message: its fields by name, each as JSON. Nothing is checked here; the worker's own reader does
-/// that.
+/// A job on its way to become a message: its fields by name, each as JSON. Nothing is checked here; the worker's own
+/// reader does that.
 struct JobDraft: Sendable {
     private var fields: [(name: String, json: [UInt8])] = []
 

@@ -24,7 +24,7 @@ enum SizingOptions {
         FieldOption(
             "sizer", .sizer, as: "SIZER",
             help:
-                "A rule instead of width and height: natural, aspectScaleDownByWidth=PIXELS or aspectScaleDownByHeight=PIXELS."
+                "A rule in place of width and height: natural, aspectScaleDownByWidth=PIXELS or …Height=PIXELS."
         ),
         FieldOption(flag: "no-sizing", field: "sizeForDisplay", sets: false, help: "Keep the image's own size."),
         FieldOption(

@@ -29,7 +29,7 @@ struct KafkaExamination {
                 .broken(
                     "Kafka", "no answer from \(access.brokers): \(error.message)",
                     mend:
-                        "start it, or name its address (kafka.brokers, --brokers); check security.protocol in kafka.properties"
+                        "start it, or name its address (kafka.brokers, --brokers); look at kafka.properties too"
                 )
             ]
         }

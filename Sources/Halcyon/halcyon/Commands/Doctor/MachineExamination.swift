@@ -41,7 +41,8 @@ struct MachineExamination {
         return [.ok("reading", readable)] + missing
     }
 
-    /// Writes a small picture in each format and reads it back: that an encoder is named does not say that it is installed.
+    /// Writes a small picture in each format and reads it back: that an encoder is named does not say that it is
+    /// installed.
     private func writing() async -> [Finding] {
         let pool = Renderer.makePool(threads: 1)
         var (works, findings): ([String], [Finding]) = ([], [])

@@ -1,6 +1,7 @@
 /// Names of files for images, made of their sources' URLs.
 enum FileNames {
-    /// A stem for each source, no two alike: `cat` for `https://example.org/cat.jpg?v=2`, and `cat-2` for the next of that name.
+    /// A stem for each source, no two alike: `cat` for `https://example.org/cat.jpg?v=2`, and `cat-2` for the next of
+    /// that name.
     static func stems(of sources: [String]) -> [String] {
         var taken: Set<String> = []
         var numbers: [String: Int] = [:]

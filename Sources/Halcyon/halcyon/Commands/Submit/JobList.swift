@@ -4,8 +4,8 @@ import JSON
 
 /// Reads the jobs of a command line: every one of them is checked before any is sent.
 ///
-/// From the general to the particular: the fields of `--job`, over them those of the options, over them those of a line of
-/// `--from-file`.
+/// From the general to the particular: the fields of `--job`, over them those of the options, over them those of a line
+/// of `--from-file`.
 struct JobList {
     private let arguments: ParsedCommand
     private let options: [FieldOption]

@@ -10,8 +10,8 @@ struct Sending: Sendable {
     /// Jobs on their way at once: enough for librdkafka to fill its requests.
     private static let window = 1000
 
-    /// Sends all, and waits until the brokers have them. One that cannot be sent ends as `notSent`. When the task is cancelled the
-    /// producer is closed, and what no broker has yet is given up.
+    /// Sends all, and waits until the brokers have them. One that cannot be sent ends as `notSent`. When the task is
+    /// cancelled the producer is closed, and what no broker has yet is given up.
     /// - Returns: where each came to lie, in the order of the jobs; nil for one that was not sent.
     @discardableResult
     func run() async -> [Delivery?] {

@@ -85,7 +85,8 @@ struct Submission: Sendable {
         return "no end within \(timeout.map { spanText(milliseconds: $0.milliseconds) } ?? "the time")"
     }
 
-    /// Sending, listening and the clock side by side, until all jobs have ended, the time is over, or the task is cancelled.
+    /// Sending, listening and the clock side by side, until all jobs have ended, the time is over, or the task is
+    /// cancelled.
     private func exchange(
         _ reader: TopicReader, _ gallery: Gallery?, _ bar: ProgressBar, from start: ContinuousClock.Instant,
         until deadline: ContinuousClock.Instant?

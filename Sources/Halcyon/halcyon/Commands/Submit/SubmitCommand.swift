@@ -25,8 +25,8 @@ enum SubmitCommand: Subcommand {
     static let command = Command(
         "submit", summary: "Submit jobs, and wait for them if asked to.",
         discussion: """
-            Each job is checked like a worker checks it before any is sent. Without --wait the jobs' ids are printed when Kafka has \
-            the jobs. Ctrl-C ends the waiting; jobs that were submitted go on.
+            Each job is checked like a worker checks it before any is sent. Without --wait the jobs' ids are printed \
+            when Kafka has the jobs. Ctrl-C ends the waiting; jobs that were submitted go on.
             """,
         parameters: [sources] + SizingOptions.all + JobOptions.fields.map(\.parameter) + [
             file, wait, timeout, output, json,
@@ -36,7 +36,7 @@ enum SubmitCommand: Subcommand {
                 "halcyon submit https://example.org/cat.jpg --width 400 --height 300 --wait --output images",
                 "Have one image sized and written into a folder."),
             .init(
-                "halcyon submit --from-file urls.txt --width 400 --format webp --lane low", "Many, when there is time."),
+                "halcyon submit --from-file urls.txt --width 400 --format webp --lane low", "Many; others go first."),
             .init(
                 "jq -c '.[]' jobs.json | halcyon submit --from-file - --wait --json",
                 "Jobs as JSON, and JSON of what came."),
