@@ -1,22 +1,12 @@
 import Glibc
-import HalcyonCluster
 import HalcyonWorker
-import Kafka
 import Processes
 import Redis
 import Telemetry
 import TestSupport
 import Testing
-import Threads
 
 @Suite(.takesTurns) struct OutageTests {
-    /// Keeps what was logged.
-    final class Notes: LogSink {
-        private let lines = Lock<[String]>([])
-        func take(_ record: LogRecord) { lines.withLock { $0.append(record.message) } }
-        func count(_ message: String) -> Int { lines.withLock { $0.count { $0 == message } } }
-    }
-
     @Test func redisAwayForAWhileLosesNoJobAndIsSaidOnce() async throws {
         let photograph = try Photograph.bytes()
         let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
@@ -90,39 +80,6 @@ import Threads
                 #expect(event.code == "internal" && event.message.contains("could not be stored"))
             }
         }
-        try await origin.stop()
-    }
-
-    @Test(.enabled(if: ApacheKafka.isAvailable)) func kafkaAwayAtTheStartIsWaitedForAndSaidOnce() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
-        let notes = Notes()
-        let kafka = try await ApacheKafka()
-        try await Stage.with { stage in
-            var options = stage.options
-            options.kafka = KafkaProperties(
-                brokers: kafka.bootstrapServers, properties: ["session.timeout.ms": "6000"])
-            let worker = try await Worker.start(options, log: Log(level: .info, sink: notes), metrics: Metrics())
-            try await until("the worker says that Kafka is away", within: .seconds(30)) {
-                notes.count("Kafka is away; waiting for it") == 1
-            }
-            try await kafka.start()
-            let properties = ["bootstrap.servers": kafka.bootstrapServers]
-            let admin = try Admin(properties: properties)
-            _ = try await admin.create(stage.topics.all.map { NewTopic($0, partitions: 2, replication: 1) })
-            await admin.close()
-            let events = try await EventLog(stage.topics, properties)
-            let producer = try Producer(properties: properties)
-            let job = #"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64}"#
-            try await producer.send(ProducerRecord(topic: stage.topics.jobs(.normal), value: Array(job.utf8)))
-            #expect(try await events.terminal(of: "a", within: .seconds(60)).kind == "ready")
-            #expect(notes.count("Kafka is away; waiting for it") == 1)
-            #expect(notes.count("Kafka is back") == 1)
-            await producer.close()
-            await events.close()
-            #expect(await worker.drain(grace: .seconds(5)) == 0)
-        }
-        await kafka.remove()
         try await origin.stop()
     }
 }

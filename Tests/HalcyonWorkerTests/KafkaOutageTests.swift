@@ -1,0 +1,95 @@
+import HalcyonCluster
+import HalcyonWorker
+import Kafka
+import Processes
+import Telemetry
+import TestSupport
+import Testing
+
+@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable)) struct KafkaOutageTests {
+    /// A worker on a broker that may come and go, and what it logged.
+    struct Scene {
+        let kafka: ApacheKafka
+        let stage: Stage
+        let notes: Notes
+        let origin: RawOrigin
+
+        /// Runs `body` beside a worker that was started while the broker was not.
+        static func with(_ body: (Scene) async throws -> Void) async throws {
+            let photograph = try Photograph.bytes()
+            let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+            let kafka = try await ApacheKafka()
+            try await Stage.with { stage in
+                let scene = Scene(kafka: kafka, stage: stage, notes: Notes(), origin: origin)
+                var options = stage.options
+                options.kafka = KafkaProperties(
+                    brokers: kafka.bootstrapServers, properties: ["session.timeout.ms": "6000"])
+                let worker = try await Worker.start(
+                    options, log: Log(level: .info, sink: scene.notes), metrics: Metrics())
+                try await body(scene)
+                #expect(await worker.drain(grace: .seconds(10)) == 0)
+            }
+            await kafka.remove()
+            try await origin.stop()
+        }
+
+        var properties: [String: String] { ["bootstrap.servers": kafka.bootstrapServers] }
+
+        func makeTopics() async throws {
+            let admin = try Admin(properties: properties)
+            _ = try await admin.create(stage.topics.all.map { NewTopic($0, partitions: 2, replication: 1) })
+            await admin.close()
+        }
+
+        /// One job for each id, none waiting for another's acknowledgement.
+        func submit(_ ids: Range<Int>, with producer: Producer) async throws {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for id in ids {
+                    let job = #"{"id":"\#(id)","source":"\#(origin.url("/\(id)"))","width":64,"height":64}"#
+                    let record = ProducerRecord(topic: stage.topics.jobs(.normal), value: Array(job.utf8))
+                    group.addTask { try await producer.send(record) }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    @Test func kafkaAwayAtTheStartIsWaitedForAndSaidOnce() async throws {
+        try await Scene.with { scene in
+            try await until("the worker says that Kafka is away", within: .seconds(30)) {
+                scene.notes.count("Kafka is away; waiting for it") == 1
+            }
+            try await scene.kafka.start()
+            try await scene.makeTopics()
+            let events = try await EventLog(scene.stage.topics, scene.properties)
+            let producer = try Producer(properties: scene.properties)
+            try await scene.submit(0..<1, with: producer)
+            #expect(try await events.terminal(of: "0", within: .seconds(60)).kind == "ready")
+            #expect(scene.notes.count("Kafka is away; waiting for it") == 1)
+            #expect(scene.notes.count("Kafka is back") == 1)
+            await producer.close()
+            await events.close()
+        }
+    }
+
+    @Test func kafkaKilledInTheMiddleLosesNoJob() async throws {
+        try await Scene.with { scene in
+            try await scene.kafka.start()
+            try await scene.makeTopics()
+            let events = try await EventLog(scene.stage.topics, scene.properties)
+            let producer = try Producer(properties: scene.properties)
+            try await scene.submit(0..<400, with: producer)
+            try await until("some jobs have ended", within: .seconds(60)) { events.terminal.count >= 40 }
+            await scene.kafka.kill()
+            try await Task.sleep(for: .seconds(3))
+            try await scene.kafka.start()
+            try await scene.submit(400..<500, with: producer)
+            try await until("all jobs have ended", within: .seconds(120)) {
+                Set(events.terminal.map(\.jobID)).count == 500
+            }
+            #expect(events.terminal.allSatisfy { $0.kind == "ready" })
+            await producer.close()
+            await events.close()
+        }
+    }
+}
