@@ -45,21 +45,6 @@ import Testing
         await client.close()
     }
 
-    @Test func looksAtNoProxyOfTheEnvironment() async throws {
-        setenv("http_proxy", "http://127.0.0.1:1", 1)
-        setenv("ALL_PROXY", "http://127.0.0.1:1", 1)
-        defer {
-            unsetenv("http_proxy")
-            unsetenv("ALL_PROXY")
-        }
-        try await withOrigin { _ in
-            RawOrigin.answer()
-        } _: { origin, client in
-            let response = try await client.perform(HTTPRequest(.get, origin.url("/")))
-            #expect(response.status == 200)
-        }
-    }
-
     @Test func tellsRefusedConnectionsAndUnknownNamesApart() async {
         let client = CurlClient()
         await expectFailure(.cannotConnect) {

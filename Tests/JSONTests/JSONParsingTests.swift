@@ -39,7 +39,6 @@ import Testing
         ("{", .refusal(.malformed)),
         ("}", .refusal(.malformed)),
         ("[1,]", .refusal(.malformed)),
-        ("[,1]", .refusal(.malformed)),
         ("[1 2]", .refusal(.malformed)),
         ("[1}", .refusal(.malformed)),
         ("{\"a\":1,}", .refusal(.malformed)),
@@ -63,8 +62,6 @@ import Testing
         ("[NaN]", .refusal(.malformed)),
         ("[Infinity]", .refusal(.malformed)),
         ("[-Infinity]", .refusal(.unreadableNumber)),
-        ("[+1]", .refusal(.malformed)),
-        ("[.5]", .refusal(.malformed)),
         ("[1.]", .refusal(.unreadableNumber)),
         ("[01]", .refusal(.unreadableNumber)),
         ("[-]", .refusal(.unreadableNumber)),
@@ -105,6 +102,12 @@ import Testing
 
     @Test(arguments: texts) func takesOrRefuses(text: String, outcome: Outcome) {
         #expect(Self.outcome(of: Array(text.utf8)) == outcome)
+    }
+
+    /// Old releases of simdjson find no value where one must begin, and new ones a bad number.
+    @Test(arguments: ["[,1]", "[+1]", "[.5]"]) func refusesWhatBeginsNoValue(text: String) {
+        let outcome = Self.outcome(of: Array(text.utf8))
+        #expect(outcome == .refusal(.malformed) || outcome == .refusal(.unreadableNumber))
     }
 
     @Test(

@@ -2,14 +2,12 @@ import Glibc
 
 /// The built `halcyon`, for tests that run it as its users do.
 public enum HalcyonExecutable {
-    /// What HALCYON_EXECUTABLE names, else the one that was built with the tests.
+    /// What HALCYON_EXECUTABLE names, else the one that was built beside the tests.
     public static let path: String = {
-        if let named = getenv("HALCYON_EXECUTABLE") { return String(cString: named) }
-        // The tests run in a runner of the toolchain's or in an executable beside the products; their bundle tells the folder.
-        let folder = CommandLine.arguments.lazy.map {
-            $0.split(separator: "/", omittingEmptySubsequences: false).dropLast()
-        }
-        .map { $0.joined(separator: "/") + "/halcyon" }.first { access($0, X_OK) == 0 }
-        return folder ?? ".build/debug/halcyon"
+        if let path = getenv("HALCYON_EXECUTABLE") { return String(cString: path) }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = buffer.withUnsafeMutableBytes { readlink("/proc/self/exe", $0.baseAddress!, $0.count) }
+        let tests = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+        return tests.split(separator: "/").dropLast().reduce("") { "\($0)/\($1)" } + "/halcyon"
     }()
 }

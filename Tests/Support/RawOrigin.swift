@@ -38,6 +38,7 @@ public final class RawOrigin: Sendable {
         var cuts = 0
         var open: Set<Int32> = []
         var isStopping = false
+        var isAccepting = true
     }
 
     /// The port it listens on, on every address of 127.0.0.0/8.
@@ -92,13 +93,17 @@ public final class RawOrigin: Sendable {
             for descriptor in log.open { shutdown(descriptor, Int32(SHUT_RDWR)) }
         }
         shutdown(listener, Int32(SHUT_RDWR))
-        try await until("the origin's scripts have ended") { self.log.withLock { $0.open.isEmpty } }
+        // The listener's number may name another origin's once it is closed: nobody may be about to accept from it.
+        try await until("the origin's threads have ended") {
+            self.log.withLock { $0.open.isEmpty && !$0.isAccepting }
+        }
         close(listener)
     }
 
     // MARK: The threads
 
     private func acceptAll() {
+        defer { log.withLock { $0.isAccepting = false } }
         while true {
             let descriptor = accept(listener, nil, nil)
             guard descriptor >= 0 else { return }

@@ -37,6 +37,16 @@ import Testing
         await origin.stop()
     }
 
+    @Test func looksAtNoProxyOfTheEnvironment() async throws {
+        let origin = try await Nginx.start(serving: Samples.path)
+        let nobody = "http://127.0.0.1:1"
+        try await Executable.run(
+            ["render", "\(origin.url)/coffee.jpg", "--set", "sources.allow=127.0.0.1", "-o", "/dev/null"],
+            environment: ["http_proxy": nobody, "ALL_PROXY": nobody]
+        ).expect(0)
+        await origin.stop()
+    }
+
     @Test func limitsHold() async throws {
         let bytes = try await Executable.run([
             "render", Samples.chelsea, "-o", "/dev/null", "--set", "sources.maximumBytes=1000",

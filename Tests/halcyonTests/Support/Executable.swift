@@ -6,15 +6,6 @@ import Testing
 
 /// The built program, run as a child process like a user runs it.
 enum Executable {
-    /// HALCYON_EXECUTABLE, or what was built beside the tests.
-    static let path: String = {
-        if let path = getenv("HALCYON_EXECUTABLE") { return String(cString: path) }
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        let count = buffer.withUnsafeMutableBytes { readlink("/proc/self/exe", $0.baseAddress!, $0.count) }
-        let tests = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
-        return tests.split(separator: "/").dropLast().reduce("") { "\($0)/\($1)" } + "/halcyon"
-    }()
-
     /// Starts it without waiting, with its streams in files of a folder.
     /// - Parameters:
     ///   - input: a file for standard input; nothing unless given.
@@ -32,7 +23,7 @@ enum Executable {
         let work = "\(folder.path)/work"
         mkdir(work, 0o700)
         return try await ChildProcess.start(
-            "/bin/sh", ["-c", script, "sh", work, input, path] + arguments, options: options)
+            "/bin/sh", ["-c", script, "sh", work, input, HalcyonExecutable.path] + arguments, options: options)
     }
 
     /// Runs it to its end.

@@ -100,9 +100,12 @@ final class Engine: @unchecked Sendable {
         do throws(CurlError) {
             let easy = if let kept = spare.popLast() { kept } else { try EasyHandle() }
             try easy.prepare(transfer, settings)
+            transfer.begin(on: easy)
             let result = curl_multi_add_handle(multi, easy.handle)
-            guard result == CURLM_OK else { throw CurlError(.other, String(cString: curl_multi_strerror(result))) }
-            transfer.easy = easy
+            guard result == CURLM_OK else {
+                _ = transfer.end()
+                throw CurlError(.other, String(cString: curl_multi_strerror(result)))
+            }
             running[easy.handle] = transfer
         } catch {
             transfer.answer(.failure(error))
@@ -128,8 +131,7 @@ final class Engine: @unchecked Sendable {
     }
 
     private func remove(_ transfer: Transfer) -> EasyHandle? {
-        guard let easy = transfer.easy else { return nil }
-        transfer.easy = nil
+        guard let easy = transfer.end() else { return nil }
         running[easy.handle] = nil
         curl_multi_remove_handle(multi, easy.handle)
         return easy

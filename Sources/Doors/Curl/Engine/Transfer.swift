@@ -16,7 +16,8 @@ final class Transfer: @unchecked Sendable {
     /// Whether the client's thread has it.
     var isHandedIn = false
     /// The transfer's handle while it runs.
-    var easy: EasyHandle?
+    private(set) var easy: EasyHandle?
+    private var start = ContinuousClock.now
 
     private let allowsAddress: @Sendable (SocketAddress) -> Bool
     private let progress: Progress?
@@ -45,6 +46,18 @@ final class Transfer: @unchecked Sendable {
     func answer(_ result: Result<HTTPResponse, CurlError>) {
         caller?.resume(returning: result)
         caller = nil
+    }
+
+    /// The transfer is about to run on `easy`.
+    func begin(on easy: EasyHandle) {
+        start = .now
+        self.easy = easy
+    }
+
+    /// Gives the handle back: the transfer does not run any more.
+    func end() -> EasyHandle? {
+        defer { easy = nil }
+        return easy
     }
 
     // MARK: Called by libcurl
@@ -131,7 +144,7 @@ final class Transfer: @unchecked Sendable {
         if result == CURLE_OK {
             answer(.success(response(easy)))
         } else {
-            answer(.failure(failure ?? CurlError(code(of: result, easy), message(for: result, easy))))
+            answer(.failure(failure ?? CurlError(code(of: result), message(for: result, easy))))
         }
         body = []
     }
@@ -156,21 +169,24 @@ final class Transfer: @unchecked Sendable {
         return easy.errorText ?? String(cString: curl_easy_strerror(result))
     }
 
-    private func code(of result: CURLcode, _ easy: EasyHandle) -> CurlError.Code {
+    private func code(of result: CURLcode) -> CurlError.Code {
         switch result {
         case CURLE_COULDNT_CONNECT: refused == nil ? .cannotConnect : .refusedAddress
-        case CURLE_OPERATION_TIMEDOUT: .timeout(limit(easy))
+        case CURLE_OPERATION_TIMEDOUT: .timeout(limit())
         // After a connection was made, it is the answer that was not HTTP/1 (libcurl takes it for HTTP/0.9).
         case CURLE_UNSUPPORTED_PROTOCOL where !isConnecting: .protocolError
         default: CurlError.Code(result)
         }
     }
 
-    /// Which limit has passed: libcurl has one code for all of them, and its text is for people.
-    private func limit(_ easy: EasyHandle) -> CurlError.Limit {
-        let elapsed = Duration.microseconds(easy.offset(CURLINFO_TOTAL_TIME_T) ?? 0)
+    /// Which limit has passed: libcurl has one code for all of them, and its text is for people. So by elimination, on a clock of
+    /// our own; the hundredth is because libcurl reads its clock at other moments.
+    private func limit() -> CurlError.Limit {
+        let elapsed = start.duration(to: .now) * 1.01
         if elapsed >= request.timeout { return .transfer }
-        return isConnecting ? .connect : .stall
+        if isConnecting { return .connect }
+        guard let stall = request.stall, elapsed >= stall.duration else { return .transfer }
+        return .stall
     }
 }
 
