@@ -8,11 +8,7 @@ import Testing
 @Suite struct DevLifeTests {
     @Test(arguments: [SIGINT, SIGTERM, SIGKILL]) func leavesNothingBehind(signal: Int32) async throws {
         let cluster = try await DevCluster.start()
-        let client = RedisClient(RedisEndpoint(loopbackPort: cluster.redisPort))
-        let info = try await client.send("INFO", "server").string ?? ""
-        await client.close()
-        let line = try #require(info.split(whereSeparator: \.isNewline).first { $0.hasPrefix("process_id:") })
-        let redis = try #require(pid_t(line.dropFirst("process_id:".count)))
+        let redis = try await processID(ofRedisAt: cluster.redisPort)
         #expect(kill(redis, 0) == 0)
 
         try await cluster.run("submit", cluster.url("coffee.jpg"), "--width", "30", "--wait").expect(0)
@@ -23,6 +19,23 @@ import Testing
         #expect(entries(of: "\(cluster.folder.path)/work").isEmpty)
         await cluster.origin.stop()
         await cluster.folder.remove()
+    }
+
+    @Test func endsAndSaysWhyWhenItsRedisEnds() async throws {
+        let cluster = try await DevCluster.start()
+        kill(try await processID(ofRedisAt: cluster.redisPort), SIGKILL)
+        #expect(await cluster.process.exit() == .code(1))
+        #expect(Executable.text(cluster.folder.read("errors")).contains("redis-server ended by itself: signal 9"))
+        await cluster.origin.stop()
+        await cluster.folder.remove()
+    }
+
+    private func processID(ofRedisAt port: UInt16) async throws -> pid_t {
+        let client = RedisClient(RedisEndpoint(loopbackPort: port))
+        let info = try await client.send("INFO", "server").string ?? ""
+        await client.close()
+        let line = try #require(info.split(whereSeparator: \.isNewline).first { $0.hasPrefix("process_id:") })
+        return try #require(pid_t(line.dropFirst("process_id:".count)))
     }
 
     private func entries(of folder: String) -> [String] {
