@@ -61,6 +61,25 @@ import Testing
         try await origin.stop()
     }
 
+    @Test(arguments: [(700 << 10, true), (100, false)])
+    func inlineDeliveryIsFollowedUpToItsLimit(limit: Int, isCarried: Bool) async throws {
+        let photograph = try Photograph.bytes()
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        try await Stage.with { stage in
+            try await stage.withWorker({ $0.results.inlineLimit = limit }) {
+                let job = #""source":"\#(origin.url("/a"))","width":90,"height":90,"delivery":"inline""#
+                for (id, source) in [("made", "network"), ("found", "memory")] {
+                    try await stage.submit("{\"id\":\"\(id)\",\(job)}")
+                    let ready = try await stage.events.terminal(of: id)
+                    #expect(ready.origin == source)
+                    #expect((ready.variant["data"] != nil) == isCarried)
+                    #expect(try await stage.client.send("EXISTS", .string(ready.key)).integer == 1)
+                }
+            }
+        }
+        try await origin.stop()
+    }
+
     @Test func aJobWithoutAnIDIsKnownByItsPlace() async throws {
         let photograph = try Photograph.bytes()
         let origin = RawOrigin { _ in RawOrigin.Step.response(photograph) }

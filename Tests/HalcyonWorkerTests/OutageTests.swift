@@ -80,6 +80,19 @@ import Threads
         try await origin.stop()
     }
 
+    @Test func whatAFullRedisRefusesAndNoEventCanCarryFails() async throws {
+        let photograph = try Photograph.bytes()
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        try await Stage.with(redisArguments: ["--maxmemory", "100kb", "--maxmemory-policy", "noeviction"]) { stage in
+            try await stage.withWorker({ $0.results.inlineLimit = 100 }) {
+                try await stage.submit(#"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64}"#)
+                let event = try await stage.events.terminal(of: "a")
+                #expect(event.code == "internal" && event.message.contains("could not be stored"))
+            }
+        }
+        try await origin.stop()
+    }
+
     @Test(.enabled(if: ApacheKafka.isAvailable)) func kafkaAwayAtTheStartIsWaitedForAndSaidOnce() async throws {
         let photograph = try Photograph.bytes()
         let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }

@@ -106,7 +106,8 @@ import Testing
         #expect(await events.exit() == .code(0))
         await folder.remove()
         let piped = try await ChildProcess.start(
-            "/bin/sh", ["-c", "\"$0\" events --since beginning | head -1 | grep -q specversion", HalcyonExecutable.path],
+            "/bin/sh",
+            ["-c", "\"$0\" events --since beginning | head -1 | grep -q specversion", HalcyonExecutable.path],
             options: {
                 var options = ChildProcess.Options()
                 options.environment = cluster.environment.merging(["PATH": "/usr/bin:/bin"]) { $1 }

@@ -1,5 +1,6 @@
 import CivilTime
 import HalcyonCluster
+import HalcyonImaging
 import HalcyonModel
 import HalcyonSources
 import HalcyonWire
@@ -31,7 +32,9 @@ struct Line: Sendable {
             } catch {
                 try await publish.refused(taken.record, error)
                 metrics.refused()
-                log.warning("job refused", ["job": error.id, "failure": "\(error.failure)"])
+                log.warning(
+                    "job refused",
+                    ["job": error.id, "code": error.failure.code.rawValue, "reason": error.failure.message])
                 taken.end()
                 return
             }
@@ -53,7 +56,7 @@ struct Line: Sendable {
         let (work, unknownFields) = try intake.read(record)
         if !unknownFields.isEmpty {
             metrics.unknownFields.add(unknownFields.count)
-            log.info("unknown fields ignored", ["job": work.job.id, "fields": unknownFields.joined(separator: " ")])
+            log.info("unknown fields ignored", fields(of: work, ["fields": unknownFields.joined(separator: " ")]))
         }
         return work
     }
@@ -80,20 +83,12 @@ struct Line: Sendable {
         try work.checkDeadline()
         if let found = await lookup.find(work) {
             guard taken.begin() else { throw CancellationError() }
-            var inline: [UInt8]?
-            if work.job.delivery == .inline { inline = await lookup.body(of: work) }
             return Ready(
-                key: work.key.description, result: found.facts, expiresAt: found.expiresAt, origin: .memory,
-                timings: timings, inline: inline)
+                key: work.key.description, result: found.result.facts, expiresAt: found.result.expiresAt,
+                origin: .memory,
+                timings: timings, inline: found.inline)
         }
-        let source = try await load(work, taken, &timings)
-        defer { render.places.release() }
-        try work.checkDeadline()
-        let image = try await render.render(source.body, work)
-        timings[.decode] = image.timings.decode.milliseconds
-        timings[.process] = image.timings.process.milliseconds
-        timings[.encode] = image.timings.encode.milliseconds
-
+        let (image, source) = try await image(for: work, taken, &timings)
         var stopwatch = Stopwatch()
         let facts = ResultFacts(image, from: source)
         let placement = try await store.store(image, facts, from: source, work)
@@ -101,6 +96,19 @@ struct Line: Sendable {
         return Ready(
             key: placement.key, result: facts, expiresAt: placement.expiresAt, origin: .network, timings: timings,
             inline: placement.inline)
+    }
+
+    private func image(
+        for work: Work, _ taken: TakenRecord, _ timings: inout Timings
+    ) async throws -> (RenderedImage, from: LoadedSource) {
+        let source = try await load(work, taken, &timings)
+        defer { render.places.release() }
+        try work.checkDeadline()
+        let image = try await render.render(source.body, work)
+        timings[.decode] = image.timings.decode.milliseconds
+        timings[.process] = image.timings.process.milliseconds
+        timings[.encode] = image.timings.encode.milliseconds
+        return (image, source)
     }
 
     /// Loads the source, and gets it a place of the renderer, which the caller gives back.
@@ -126,20 +134,17 @@ struct Line: Sendable {
         metrics.ended(body)
         switch body {
         case .ready(let ready):
-            log.debug(
-                "job ready",
-                [
-                    "job": work.job.id, "key": ready.key, "trace": work.traceparent, "origin": ready.origin.rawValue,
-                    "ms": ready.timings[.total],
-                ])
+            log.debug("job ready", fields(of: work, ["origin": ready.origin.rawValue, "ms": ready.timings[.total]]))
         case .failed(let failure, _, _):
-            log.info(
-                "job failed",
-                [
-                    "job": work.job.id, "key": work.key.description, "trace": work.traceparent,
-                    "code": failure.code.rawValue, "message": failure.message,
-                ])
+            log.info("job failed", fields(of: work, ["code": failure.code.rawValue, "reason": failure.message]))
         case .started: break
         }
+    }
+
+    /// What every line about a job carries, and then `more`.
+    private func fields(of work: Work, _ more: LogFields) -> LogFields {
+        let trace = work.traceparent.flatMap { TraceContext(traceparent: $0) }?.traceID
+        let common: LogFields = ["job": work.job.id, "key": work.key.description, "trace": trace]
+        return common.merging(more)
     }
 }

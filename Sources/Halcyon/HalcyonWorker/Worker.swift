@@ -35,7 +35,8 @@ public final class Worker: Sendable {
         pool = Renderer.makePool(threads: options.concurrency)
         let results = ResultTier(redis)
         let line = Line(
-            intake: Intake(reader: options.reader), lookup: Lookup(results: results),
+            intake: Intake(reader: options.reader),
+            lookup: Lookup(results: results, inlineLimit: options.results.inlineLimit),
             fetch: Fetch(sources: sources, places: Slots(options.fetches)),
             render: Render(
                 renderer: Renderer(limits: options.images), pool: pool, places: Slots(options.concurrency * 2)),

@@ -5,15 +5,24 @@ import Redis
 /// Looks whether the result is there already.
 struct Lookup: Sendable {
     let results: ResultTier
+    /// Bytes of the largest file that an event may carry.
+    let inlineLimit: Int
 
-    /// nil when it is not, or when Redis is away: then the work is done again, which costs time and nothing else.
-    func find(_ work: Work) async -> ResultTier.Found? {
-        // A result that must come in the event has to be read with its bytes; that is the rare case.
-        try? await results.find(work.key.description)
+    /// A result that is there, with its bytes when the job wants them in its event and they fit.
+    struct Found: Sendable {
+        let result: ResultTier.Found
+        let inline: [UInt8]?
     }
 
-    /// The bytes of a result that was found; nil when it has gone since.
-    func body(of work: Work) async -> [UInt8]? {
-        try? await results.read(work.key.description)?.body
+    /// nil when it is not there, or when Redis is away: then the work is done again, which costs time and nothing else.
+    func find(_ work: Work) async -> Found? {
+        let key = work.key.description
+        guard let result = try? await results.find(key) else { return nil }
+        guard work.job.delivery == .inline, result.facts.bytes <= inlineLimit else {
+            return Found(result: result, inline: nil)
+        }
+        // It may expire between the two questions: then it is not there.
+        guard let (body, _) = try? await results.read(key) else { return nil }
+        return Found(result: result, inline: body)
     }
 }

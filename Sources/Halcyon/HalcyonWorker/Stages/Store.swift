@@ -19,37 +19,54 @@ struct Store: Sendable {
         var inline: [UInt8]?
     }
 
-    /// - Throws: `CancellationError`, nothing else: while Redis is away it waits, unless the event can carry the file.
-    func store(_ image: RenderedImage, _ facts: ResultFacts, from source: LoadedSource, _ work: Work) async throws
-        -> Placement
-    {
+    /// While Redis is away it waits, and after a while lets the event carry the image if it can.
+    /// - Throws: ``Failure`` `internal` when Redis refuses an image that is too large for an event; `CancellationError` when the
+    ///   worker is leaving.
+    func store(
+        _ image: RenderedImage, _ facts: ResultFacts, from source: LoadedSource, _ work: Work
+    ) async throws -> Placement {
         let fits = image.body.count <= options.inlineLimit
-        let inline = fits && work.job.delivery == .inline ? image.body : nil
         let lifetime = ResultLifetime(
             maxAge: work.job.maxAge, headers: source.headers, completedAt: source.completedAt)
-        let seconds: Double
-        var key = work.key.description
+        let (key, seconds): (String, Double)
         switch lifetime {
-        case .seconds(let given): seconds = given
-        case .standard: seconds = options.defaultLifetime
-        case .notStored where fits: return Placement(key: key, inline: image.body)
-        case .notStored:
-            key = ResultTier.handOffKey(for: work.key)
-            seconds = options.handOffLifetime
+        case .seconds(let given): (key, seconds) = (work.key.description, given)
+        case .standard: (key, seconds) = (work.key.description, options.defaultLifetime)
+        case .notStored where fits: return Placement(key: work.key.description, inline: image.body)
+        case .notStored: (key, seconds) = (ResultTier.handOffKey(for: work.key), options.handOffLifetime)
         }
+        do throws(RedisError) {
+            let expiresAt = try await keepStoring(image.body, facts, as: key, for: seconds, untilDone: !fits)
+            return Placement(
+                key: key, expiresAt: expiresAt, inline: fits && work.job.delivery == .inline ? image.body : nil)
+        } catch {
+            switch error.code {
+            case .cancelled, .closed: throw CancellationError()
+            case _ where fits:
+                log.warning("result not stored, delivered in its event", ["key": key, "error": "\(error)"])
+                return Placement(key: work.key.description, inline: image.body)
+            default: throw Failure(.internal, "the result could not be stored: \(error)")
+            }
+        }
+    }
+
+    /// Tries again while time mends the error: for as long as the options say, or until it is done.
+    private func keepStoring(
+        _ body: [UInt8], _ facts: ResultFacts, as key: String, for seconds: Double, untilDone: Bool
+    ) async throws(RedisError) -> Double {
         let giveUpAt = ContinuousClock.now + options.patience
         var pause = Duration.milliseconds(50)
         while true {
-            do {
-                let expiresAt = try await results.store(image.body, facts, as: key, for: seconds)
-                return Placement(key: key, expiresAt: expiresAt, inline: inline)
+            do throws(RedisError) {
+                return try await results.store(body, facts, as: key, for: seconds)
             } catch {
-                if fits, !error.isRetriable || .now >= giveUpAt {
-                    log.warning("result not stored, delivered in its event", ["key": key, "error": "\(error)"])
-                    return Placement(key: work.key.description, inline: image.body)
-                }
+                guard error.isRetriable, untilDone || .now < giveUpAt else { throw error }
             }
-            try await Task.sleep(for: pause)
+            do {
+                try await Task.sleep(for: pause)
+            } catch {
+                throw RedisError(.cancelled, "the task was cancelled")
+            }
             pause = min(pause * 2, .seconds(2))
         }
     }

@@ -16,8 +16,8 @@ enum DevCommand: Subcommand {
     static let command = Command(
         "dev", summary: "Run a whole cluster on this machine, with nothing to set up.",
         discussion: """
-            Starts an embedded Kafka broker (librdkafka's mock cluster: any Kafka client can connect; it keeps everything in memory), \
-            a private redis-server and a worker, all on 127.0.0.1, and prints their addresses. Images may be loaded from \
+            Starts an embedded Kafka broker (librdkafka's mock cluster: any Kafka client can connect; it keeps the newest \
+            5 MB of each partition, in memory), a private redis-server and a worker, all on 127.0.0.1, and prints their addresses. Images may be loaded from \
             loopback addresses here. Ctrl-C stops all of it and leaves nothing behind.
             """, parameters: [json],
         examples: [
@@ -41,7 +41,7 @@ enum DevCommand: Subcommand {
 
         let topics = configuration.topics
         let kafka = try MockCluster()
-        for topic in topics.all { try kafka.createTopic(topic, partitions: 4) }
+        for topic in topics.all { try kafka.createTopic(topic, partitions: 8) }
         let redis = try await PrivateRedis.start()
 
         var options = try configuration.worker()
