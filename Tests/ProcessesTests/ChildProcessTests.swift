@@ -5,7 +5,7 @@ import Testing
 @Suite struct ChildProcessTests {
     @Test func tellsHowAChildEnded() async throws {
         #expect(try await ChildProcess.start("sh", ["-c", "exit 3"]).exit() == .code(3))
-        let sleeper = try await ChildProcess.start("sleep", ["100"])
+        let sleeper = try await ChildProcess.start("sleep", ["1000"])
         #expect(sleeper.isRunning)
         sleeper.send(SIGKILL)
         #expect(await sleeper.exit() == .signal(SIGKILL))
@@ -64,10 +64,22 @@ import Testing
         close(ends[1])
     }
 
-    /// A shell starts a child with a death signal through this very type, in a process of its own, is killed, and the
-    /// grandchild must go: tested on `halcyon dev` itself, where it matters. Here: the child outlives its spawning call.
+    @Test func inheritsNoDescriptorThatItWasNotGiven() async throws {
+        var ends: [Int32] = [0, 0]
+        #expect(pipe(&ends) == 0)
+        let child = try await ChildProcess.start("sleep", ["1000"])
+        close(ends[1])
+        // Nobody has the writing end any more, but for other tests' children on their way to exec.
+        var byte: UInt8 = 0
+        var reading = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
+        #expect(poll(&reading, 1, 10_000) == 1)
+        #expect(read(ends[0], &byte, 1) == 0)
+        close(ends[0])
+        await child.stop()
+    }
+
     @Test func childOutlivesTheTaskThatStartedIt() async throws {
-        let child = try await Task.detached { try await ChildProcess.start("sleep", ["100"]) }.value
+        let child = try await Task.detached { try await ChildProcess.start("sleep", ["1000"]) }.value
         try await Task.sleep(for: .milliseconds(200))
         #expect(child.isRunning)
         await child.stop()

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <unistd.h>
 
 // posix_spawn has neither a death signal nor limits, so this forks; between fork and exec only calls that are safe in a
@@ -43,6 +44,11 @@ static _Noreturn void run_child(const struct clinux_child *how, pid_t parent, in
     for (int i = 0; i < 3; i++)
         if (dup2(wanted[i], i) < 0)
             fail(report);
+
+    // What another thread opened without close-on-exec is not the child's: it would keep pipes open that others wait for.
+    if (close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) != 0) // Linux 5.11; old containers forbid it
+        for (int fd = 3; fd < 65536; fd++)
+            fcntl(fd, F_SETFD, FD_CLOEXEC);
 
     for (size_t i = 0; i < how->limit_count; i++) {
         struct rlimit limit = {how->limits[i].soft, how->limits[i].hard};
