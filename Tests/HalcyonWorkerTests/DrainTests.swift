@@ -41,11 +41,8 @@ import Testing
             await worker.ready()
             try await stage.submit(#"{"id":"stuck","source":"\#(origin.url("/stuck"))"}"#)
             try await until("the fetch begins") { origin.requests.count == 1 }
-            let clock = ContinuousClock()
-            var cutShort = 0
-            let took = await clock.measure { cutShort = await worker.drain(grace: .milliseconds(300)) }
-            #expect(cutShort == 1)
-            #expect(took < .seconds(10))
+            #expect(await worker.drain(grace: .milliseconds(300)) == 1)
+            // Had it waited for the fetch to fail, that would have been told.
             #expect(stage.events.terminal.isEmpty)
         }
         try await origin.stop()
