@@ -1,14 +1,6 @@
-import HalcyonModel
-
 /// Milliseconds from one stage's end to the next one's.
 struct Stopwatch {
-    private let start: ContinuousClock.Instant
-    private var last: ContinuousClock.Instant
-
-    init(since start: ContinuousClock.Instant = .now) {
-        self.start = start
-        last = start
-    }
+    private var last = ContinuousClock.now
 
     /// Milliseconds since the last lap.
     mutating func lap() -> Double {
@@ -16,9 +8,6 @@ struct Stopwatch {
         defer { last = now }
         return last.duration(to: now).milliseconds
     }
-
-    /// Milliseconds since the start.
-    func total() -> Double { start.duration(to: .now).milliseconds }
 }
 
 extension Duration {

@@ -1,5 +1,4 @@
 import Kafka
-import Threads
 
 /// Which jobs of which partitions are taken and ended, and so what may be committed and how much more may be taken.
 ///

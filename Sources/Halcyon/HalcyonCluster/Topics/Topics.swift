@@ -21,7 +21,4 @@ public struct Topics: Hashable, Sendable {
     public var lanes: [String] { Lane.allCases.map(jobs) }
     /// Every topic that must be there.
     public var all: [String] { lanes + [events, dead] }
-
-    /// The lane that a topic serves; nil for another topic.
-    public func lane(of topic: String) -> Lane? { Lane.allCases.first { jobs($0) == topic } }
 }
