@@ -50,6 +50,19 @@ public struct WebURL: Hashable, Sendable {
     }
 }
 
+extension WebURL: Codable {
+    /// From its text, checked again.
+    public init(from decoder: any Decoder) throws {
+        try self.init(decoder.singleValueContainer().decode(String.self))
+    }
+
+    /// As its text.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(text)
+    }
+}
+
 /// User, host and port of a URL (RFC 3986, section 3.2).
 private struct Authority {
     /// With the @ behind it; empty when there is none.
