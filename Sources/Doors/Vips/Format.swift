@@ -10,6 +10,12 @@ public enum Format: String, Sendable, CaseIterable {
     case gif
     /// TIFF, through libtiff.
     case tiff
+    /// SVG, through librsvg.
+    case svg
+    /// PDF, through poppler or pdfium.
+    case pdf
+    /// JPEG XL, through libjxl.
+    case jxl
     /// The HEIF container with AVIF or HEIC inside, through libheif.
     case heif
 

@@ -34,6 +34,8 @@ public final class Image {
     public var width: Int { Int(handle.pointee.Xsize) }
     /// Pixels down; over all pages where several are loaded.
     public var height: Int { Int(handle.pointee.Ysize) }
+    /// Where the upper left corner of the picture that this one was cut from lies, seen from this one's.
+    public var offset: (x: Int, y: Int) { (Int(handle.pointee.Xoffset), Int(handle.pointee.Yoffset)) }
     /// Samples per pixel.
     public var bands: Int { Int(handle.pointee.Bands) }
     /// Whether the last band is alpha.

@@ -10,6 +10,8 @@ struct SourceImage {
     /// As stored, before auto-rotation.
     let rawSize: PixelSize
     let orientation: Orientation
+    /// Frames of an animation; 1 for everything else, whatever pages it has.
+    let frames: Int
 
     /// - Throws: `unsupportedFormat` for bytes of no allowed format, `corruptImage` for a header that cannot be read.
     init(_ bytes: [UInt8]) throws(Failure) {
@@ -27,6 +29,7 @@ struct SourceImage {
         format = ImageFormat(file.format, header)
         rawSize = PixelSize(width: header.width, height: header.height)
         orientation = Orientation(exif: header.orientation)
+        frames = format.hasAnimation ? header.pages : 1
     }
 
     /// The size as one sees it.
@@ -36,6 +39,7 @@ struct SourceImage {
     /// with grey.
     func open(_ load: LoadPlan) throws(VipsError) -> Image {
         switch load.reduction {
+        case .none where load.frames > 1: try file.open(Self.options.merging(["n": .int(load.frames)]) { $1 })
         case .none: header
         case .shrink(let factor): try file.open(Self.options.merging(["shrink": .int(factor)]) { $1 })
         case .scale(let factor): try file.open(Self.options.merging(["scale": .double(factor)]) { $1 })
@@ -67,6 +71,9 @@ extension ImageFormat {
             case .webp: .webp
             case .gif: .gif
             case .tiff: .tiff
+            case .svg: .svg
+            case .pdf: .pdf
+            case .jxl: .jxl
             case .heif: header.text(of: "heif-compression") == "av1" ? .avif : .heic
             }
     }
