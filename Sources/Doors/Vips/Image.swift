@@ -11,6 +11,12 @@ public final class Image {
         self.handle = handle
     }
 
+    /// Another owner of the picture that `image` has.
+    convenience init(sharing image: Image) {
+        g_object_ref(image.handle)
+        self.init(owning: image.handle)
+    }
+
     /// A picture of 8-bit samples, `bands` to the pixel, row by row from the top left, copied. Three and four bands are
     /// sRGB, one and two are grey; the last of two or four is alpha.
     ///
@@ -42,8 +48,6 @@ public final class Image {
     public var hasAlpha: Bool { vips_image_hasalpha(handle) != 0 }
     /// How to turn the picture to stand upright, as EXIF counts: 1 (nothing to do) to 8.
     public var orientation: Int { Int(vips_image_get_orientation(handle)) }
-    /// Frames or pages in the file; 1 where the format has none.
-    public var pages: Int { Int(vips_image_get_n_pages(handle)) }
 
     /// What the samples are.
     public enum SampleFormat: Sendable, Hashable {

@@ -17,14 +17,20 @@ struct SourceImage {
     init(_ bytes: [UInt8]) throws(Failure) {
         do throws(VipsError) {
             file = try EncodedImage(bytes)
-            header = try file.open(Self.options)
         } catch {
-            guard error.code == .unsupportedFormat else { throw Failure(.corruptImage, "the header: \(error.message)") }
             // libvips knows a TIFF by its directory, which often stands at the end: a cut one is nothing to it.
             if bytes.starts(with: Array("II*\0".utf8)) || bytes.starts(with: Array("MM\0*".utf8)) {
                 throw Failure(.corruptImage, "the header: the directory of the TIFF cannot be read")
             }
             throw Failure(.unsupportedFormat, Self.impression(of: bytes))
+        }
+        guard ![.jxl, .svg, .pdf].contains(file.format) else {
+            throw Failure(.unsupportedFormat, Self.impression(of: bytes))
+        }
+        do throws(VipsError) {
+            header = try file.open(Self.options)
+        } catch {
+            throw Failure(.corruptImage, "the header: \(error.message)")
         }
         format = ImageFormat(file.format, header)
         rawSize = PixelSize(width: header.width, height: header.height)
@@ -75,6 +81,9 @@ extension ImageFormat {
             case .pdf: .pdf
             case .jxl: .jxl
             case .heif: header.text(of: "heif-compression") == "av1" ? .avif : .heic
+            case .jxl: .jxl
+            case .svg: .svg
+            case .pdf: .pdf
             }
     }
 }
