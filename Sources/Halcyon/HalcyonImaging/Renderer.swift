@@ -52,7 +52,7 @@ public struct Renderer: Sendable {
         let load = LoadPlan(outputs, of: source)
         try limits.admit(source, load)
 
-        let decoded = try progress.step(\.decode, .corruptImage) { () throws(VipsError) in
+        let decoded = try progress.step(\.decode, .corruptImage) { cancellation throws(VipsError) in
             try DecodedImage(source, load, cancellation)
         }
         let images = try outputs.map { try image($0, of: source, from: decoded, &progress) }
@@ -66,7 +66,7 @@ public struct Renderer: Sendable {
         let variant = output.variant
         var geometry = output.geometry
         if variant.needsFocus {
-            let focus = try progress.step(\.decode, .corruptImage) { () throws(VipsError) in
+            let focus = try progress.step(\.decode, .corruptImage) { cancellation throws(VipsError) in
                 try decoded.focus(of: output, in: source)
             }
             geometry = try variant.sizing.plan(for: source.size, focus: focus)
@@ -75,24 +75,24 @@ public struct Renderer: Sendable {
         let target = source.orientation.upright(geometry.destRect.size)
         var frames: [Image] = []
         for index in 0..<output.frames {
-            let sized = try progress.step(\.decode, .corruptImage) { () throws(VipsError) in
+            let sized = try progress.step(\.decode, .corruptImage) { cancellation throws(VipsError) in
                 let level = try decoded.frame(index, for: output)
                 return try level.image.resized(part, at: level, to: target, variant.interpolationQuality)
-                    .inMemory(progress.cancellation)
+                    .inMemory(cancellation)
             }
-            let frame = try progress.step(\.process, .internal) { () throws(VipsError) in
+            let frame = try progress.step(\.process, .internal) { cancellation throws(VipsError) in
                 try sized.inSRGB(keepingProfile: variant.output.keepProfile).turned(source.orientation)
                     .placed(geometry, on: output.background)
-                    .inMemory(progress.cancellation)
+                    .inMemory(cancellation)
             }
             frames.append(frame)
         }
         let picture = frames[0]
-        let findings = try progress.step(\.process, .internal) { () throws(VipsError) in
+        let findings = try progress.step(\.process, .internal) { cancellation throws(VipsError) in
             try Findings(variant.findings, of: picture)
         }
-        let body = try progress.step(\.encode, .internal) { () throws(VipsError) in
-            try output.encoder.encode(picture, progress.cancellation)
+        let body = try progress.step(\.encode, .internal) { cancellation throws(VipsError) in
+            try output.encoder.encode(try decoded.animation(of: frames), cancellation)
         }
         return RenderedImage(
             body: body, format: output.format, size: PixelSize(width: picture.width, height: picture.height),
@@ -103,20 +103,20 @@ public struct Renderer: Sendable {
 
 /// A rendering under way: who may stop it, and how long what took.
 private struct Progress {
-    let cancellation: Cancellation?
-    var timings = Rendering.Timings()
+    private let cancellation: Cancellation?
+    private(set) var timings = Rendering.Timings()
 
     init(_ cancellation: Cancellation?) { self.cancellation = cancellation }
 
     /// Runs a step, and says whose fault it is when libvips refuses.
     mutating func step<Result>(
         _ part: WritableKeyPath<Rendering.Timings, Duration>, _ blame: FailureCode,
-        _ body: () throws(VipsError) -> Result
+        _ body: (Cancellation?) throws(VipsError) -> Result
     ) throws -> Result {
         let start = ContinuousClock.now
         defer { timings[keyPath: part] += start.duration(to: .now) }
         do throws(VipsError) {
-            return try body()
+            return try body(cancellation)
         } catch {
             if error.code == .cancelled { throw CancellationError() }
             throw Failure(blame, error.description)

@@ -15,7 +15,6 @@ final class DecodedImage {
     }
 
     private let isInMemory: Bool
-    private let pageHeight: Int
     private let cancellation: Cancellation?
     private var levels: [Level]
 
@@ -24,7 +23,6 @@ final class DecodedImage {
         isInMemory = !load.isOnePass
         let opened = try source.open(load)
         let image = isInMemory ? try opened.inMemory(cancellation) : opened
-        pageHeight = image.height / load.frames
         let (across, down) =
             switch load.reduction {
             case .none: (1.0, 1.0)
@@ -44,18 +42,25 @@ final class DecodedImage {
     /// Halving averages each four pixels, as shrinking on load does, so that an output is the same by eye whether it is made
     /// alone or beside others.
     func frame(_ index: Int, for output: OutputPlan) throws(VipsError) -> Level {
-        guard pageHeight == levels[0].image.height else {
-            let level = levels[0]
-            let page = try level.image.cropped(0, index * pageHeight, level.image.width, pageHeight)
-            return Level(image: page, across: level.across, down: level.down)
+        let whole = levels[0]
+        guard whole.image.frames == 1 else {
+            return Level(image: try whole.image.page(index), across: whole.across, down: whole.down)
         }
-        guard isInMemory, output.isSmooth, !levels[0].image.hasAlpha else { return levels[0] }
+        guard isInMemory, output.isSmooth, !whole.image.hasAlpha else { return whole }
         var depth = 0
         while output.spare * min(levels[depth].across, levels[depth].down) >= 2 {
             depth += 1
             if depth == levels.count { levels.append(try half(of: levels[depth - 1])) }
         }
         return levels[depth]
+    }
+
+    /// The frames of an output, joined to the animation that they are in the source.
+    func animation(of frames: [Image]) throws(VipsError) -> Image {
+        guard frames.count > 1 else { return frames[0] }
+        let delays = levels[0].image.frameDelays.prefix(frames.count)
+        return try .strip(
+            frames, delays: delays.count == frames.count ? Array(delays) : [], loop: levels[0].image.loopCount ?? 0)
     }
 
     private func half(of level: Level) throws(VipsError) -> Level {

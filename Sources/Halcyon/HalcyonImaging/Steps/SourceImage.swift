@@ -24,9 +24,6 @@ struct SourceImage {
             }
             throw Failure(.unsupportedFormat, Self.impression(of: bytes))
         }
-        guard ![.jxl, .svg, .pdf].contains(file.format) else {
-            throw Failure(.unsupportedFormat, Self.impression(of: bytes))
-        }
         do throws(VipsError) {
             header = try file.open(Self.options)
         } catch {
@@ -77,9 +74,6 @@ extension ImageFormat {
             case .webp: .webp
             case .gif: .gif
             case .tiff: .tiff
-            case .svg: .svg
-            case .pdf: .pdf
-            case .jxl: .jxl
             case .heif: header.text(of: "heif-compression") == "av1" ? .avif : .heic
             case .jxl: .jxl
             case .svg: .svg
