@@ -9,7 +9,7 @@ struct Encoder {
     /// Where the job says nothing: quality 80 (AVIF 50, about as good), AVIF at effort 2, four times faster than
     /// libaom's own choice. nil for a format that is not written.
     init?(_ format: ImageFormat, _ output: OutputOptions) {
-        var options: [String: Value] = ["strip": true]
+        var options: [String: Value] = [:]
         switch format {
         case .jpeg:
             self.format = .jpeg
@@ -41,7 +41,6 @@ struct Encoder {
 
     /// The file, without metadata.
     func encode(_ image: Image, _ cancellation: Cancellation?) throws(VipsError) -> [UInt8] {
-        let file = try image.encoded(as: format, options, cancellation)
-        return format == .webp ? WebPContainer.withoutMetadata(file) : file
+        try image.encoded(as: format, options, keeping: [], cancellation)
     }
 }
