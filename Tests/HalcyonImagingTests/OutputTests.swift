@@ -25,7 +25,7 @@ import Vips
             try Operation.call(
                 "icc_transform",
                 ["in": .image(try plain(pixel)), "input-profile": "srgb", "output-profile": .string(profile)]
-            ).image().encoded(as: format, ["strip": .bool(strip)])
+            ).image().encoded(as: format, keeping: strip ? [] : .all)
         }
     }
 

@@ -28,7 +28,7 @@ import Vips
             let card = Card(size: size, part: plan.sourceRect)
             let jpeg = try await offThePool {
                 try card.image(orientation: orientation)
-                    .encoded(as: .jpeg, ["Q": 96, "subsample-mode": "off", "strip": true])
+                    .encoded(as: .jpeg, ["Q": 96, "subsample-mode": "off"], keeping: [])
             }
             let output = try await renderedPixels(withEXIF(jpeg, orientation: UInt8(orientation)), variant)
             #expect(PixelSize(width: output.width, height: output.height) == plan.outputSize)
