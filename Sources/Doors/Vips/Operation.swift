@@ -54,6 +54,20 @@ public final class Operation {
         try read(name, as: cvips_type_int()) { Int(g_value_get_int(&$0)) }
     }
 
+    /// The switch result called `name`.
+    public func bool(_ name: String) throws(VipsError) -> Bool {
+        try read(name, as: cvips_type_boolean()) { g_value_get_boolean(&$0) != 0 }
+    }
+
+    /// The list of numbers called `name`, such as `out-array` of `getpoint`.
+    public func doubles(_ name: String) throws(VipsError) -> [Double] {
+        try read(name, as: cvips_type_array_double()) { value in
+            var count: Int32 = 0
+            guard let numbers = vips_value_get_array_double(&value, &count) else { return nil }
+            return Array(UnsafeBufferPointer(start: numbers, count: Int(count)))
+        }
+    }
+
     // MARK: Inside
 
     /// Loads from kept bytes: the blob input, which only this door may set, so that the bytes are sure to be held.
