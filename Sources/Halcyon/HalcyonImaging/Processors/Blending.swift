@@ -9,7 +9,7 @@ extension Image {
     func blended(_ blend: Blend) throws(VipsError) -> Image {
         let ground = blend.background
         let share = Double(ground.alpha) / 255
-        let picture = try inColor(for: ground)
+        let picture = try ready(for: ground)
         let tables = [ground.red, ground.green, ground.blue].prefix(picture.channels).map { channel in
             let backdrop = Double(channel) / 255
             return [UInt8].table { sample in

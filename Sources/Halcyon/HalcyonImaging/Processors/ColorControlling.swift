@@ -26,8 +26,7 @@ extension Image {
         let lookup = try Image(pixels: table, width: table.count, height: 1, bands: 1)
         let picture = try mixed.calling("maplut", ["lut": .image(lookup)])
             .calling("copy", ["interpretation": "srgb"])
-        guard hasAlpha else { return picture }
-        return try Operation.call("bandjoin", ["in": .images([picture, alpha()])]).image()
+        return hasAlpha ? try picture.joined(with: alpha()) : picture
     }
 }
 

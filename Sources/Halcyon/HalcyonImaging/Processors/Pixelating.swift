@@ -6,22 +6,22 @@ extension Image {
     /// are means of what there is of them.
     func pixelated(_ side: Int) throws(VipsError) -> Image {
         guard side > 1 else { return self }
-        let picture = try inMemory()
-        return try picture.premultiplied { picture throws(VipsError) in
+        return try premultiplied { picture throws(VipsError) in
             var rows: [Image] = []
             for (top, height) in Self.runs(of: side, in: picture.height) {
                 var pieces: [Image] = []
                 for (left, width) in Self.runs(of: side, in: picture.width) {
                     let (across, down) = (min(side, width), min(side, height))
-                    let piece = try picture.cropped(left, top, width, height)
+                    let means = try picture.cropped(left, top, width, height)
                         .calling("shrink", ["hshrink": .int(across), "vshrink": .int(down)])
-                        .calling(
-                            "zoom", ["input": .image(picture), "xfac": .int(across), "yfac": .int(down)])
-                    pieces.append(piece)
+                    pieces.append(
+                        try Operation.call(
+                            "zoom", ["input": .image(means), "xfac": .int(across), "yfac": .int(down)]
+                        ).image())
                 }
-                rows.append(try Self.joined(pieces, "horizontal"))
+                rows.append(try pieces.joined("horizontal"))
             }
-            return try Self.joined(rows, "vertical")
+            return try rows.joined("vertical")
         }
     }
 
@@ -31,10 +31,4 @@ extension Image {
         return [(0, whole), (whole, length - whole)].filter { $0.length > 0 }
     }
 
-    private static func joined(_ pieces: [Image], _ direction: String) throws(VipsError) -> Image {
-        guard pieces.count == 2 else { return pieces[0] }
-        return try Operation.call(
-            "join", ["in1": .image(pieces[0]), "in2": .image(pieces[1]), "direction": .string(direction)]
-        ).image()
-    }
 }

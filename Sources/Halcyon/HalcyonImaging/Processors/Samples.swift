@@ -30,12 +30,6 @@ extension Image {
         try calling("extract_band", ["band": .int(bands - 1)])
     }
 
-    /// In sRGB, if it must be to hold the colours.
-    func inColor(for colors: CSSColor...) throws(VipsError) -> Image {
-        let isGrey = colors.allSatisfy { $0.red == $0.green && $0.green == $0.blue }
-        return channels < 3 && !isGrey ? try calling("colourspace", ["space": "srgb"]) : self
-    }
-
     /// Each sample looked up in a table: one table of 256 for each channel, `alpha` for the alpha.
     func mapped(_ tables: [[UInt8]], alpha: [UInt8] = Array(0...255)) throws(VipsError) -> Image {
         let tables = hasAlpha ? tables + [alpha] : tables
@@ -70,8 +64,8 @@ extension Image {
     ///   - layer: with alpha, as large as this picture unless `x` and `y` say where its corner lies.
     ///   - mode: libvips' name: `over` or `atop`, Porter and Duff's.
     func under(_ layer: Image, _ mode: String, x: Int = 0, y: Int = 0) throws(VipsError) -> Image {
-        let base = channels < layer.channels ? try calling("colourspace", ["space": "srgb"]) : self
-        let layer = layer.channels < base.channels ? try layer.calling("colourspace", ["space": "srgb"]) : layer
+        let base = channels < layer.channels ? try inColour() : self
+        let layer = layer.channels < channels ? try layer.inColour() : layer
         let laid = try Operation.call(
             "composite2",
             [
@@ -84,25 +78,15 @@ extension Image {
     /// Laid over a colour, which may be transparent itself.
     func laid(on color: CSSColor) throws(VipsError) -> Image {
         guard hasAlpha, color.alpha > 0 else { return self }
-        let picture = try inColor(for: color)
-        guard color.isOpaque else {
-            return try picture.filled(with: color).under(picture, "over")
-        }
-        return try picture.calling("flatten", ["background": .doubles(picture.samples(of: color).dropLast())])
+        guard !color.isOpaque else { return try flattened(onto: color) }
+        let picture = try ready(for: color)
+        return try picture.filled(with: color).under(picture, "over")
     }
 
     /// A picture like this one, with alpha, of one colour.
     func filled(with color: CSSColor) throws(VipsError) -> Image {
-        let samples = channels < 3 ? [color.red] : [color.red, color.green, color.blue]
-        let dot = try Image(pixels: samples + [color.alpha], width: 1, height: 1, bands: samples.count + 1)
-        return try dot.calling(
-            "embed", ["x": 0, "y": 0, "width": .int(width), "height": .int(height), "extend": "copy"])
-    }
-
-    /// The colour, as a pixel of this picture has it.
-    func samples(of color: CSSColor) -> [Double] {
-        let channels = self.channels < 3 ? [color.red] : [color.red, color.green, color.blue]
-        return (channels + (hasAlpha ? [color.alpha] : [])).map(Double.init)
+        let samples = samples(of: color).prefix(channels) + [Double(color.alpha)]
+        return try Image(color: Array(samples), width: width, height: height)
     }
 }
 

@@ -6,23 +6,21 @@ extension Image {
     /// samples is blurred, and each channel gets `amount` times what the blur took from Y. Hue does not change, and alpha does not.
     func sharpened(_ sharpen: Sharpen) throws(VipsError) -> Image {
         guard sharpen.amount > 0, sharpen.radius > 0 else { return self }
-        let picture = try inMemory()
-        let colors = try picture.withoutAlpha()
+        let colors = try withoutAlpha()
         let luma = try colors.luma()
         let blur = GaussianBlur(deviation: sharpen.radius, on: size)
         let soft: Image
         if hasAlpha {
-            let weighted = try Operation.call("bandjoin", ["in": .images([luma, picture.alpha()])]).image()
-                .calling("copy", ["interpretation": "b-w"])
-            soft = try weighted.calling("premultiply").convolved(with: blur).calling("unpremultiply").withoutAlpha()
+            soft = try luma.joined(with: alpha()).calling("premultiply").convolved(with: blur)
+                .calling("unpremultiply").withoutAlpha()
         } else {
             soft = try luma.convolved(with: blur)
         }
-        let detail = try luma.minus(soft).calling("linear", ["a": .doubles([sharpen.amount]), "b": [0]])
-        let sharp = try colors.plus(detail).inBytes()
+        let detail = try luma.combined("subtract", soft).calling("linear", ["a": .doubles([sharpen.amount]), "b": [0]])
+        let sharp = try colors.combined("add", detail).inBytes()
             .calling("copy", ["interpretation": channels < 3 ? "b-w" : "srgb"])
         guard hasAlpha else { return sharp }
-        return try Operation.call("bandjoin", ["in": .images([sharp, picture.alpha()])]).image()
+        return try sharp.joined(with: alpha())
     }
 
     /// One band with fractions, of a picture without alpha.
@@ -32,11 +30,7 @@ extension Image {
             .calling("copy", ["interpretation": "b-w"])
     }
 
-    private func minus(_ other: Image) throws(VipsError) -> Image {
-        try Operation.call("subtract", ["left": .image(self), "right": .image(other)]).image()
-    }
-
-    private func plus(_ other: Image) throws(VipsError) -> Image {
-        try Operation.call("add", ["left": .image(self), "right": .image(other)]).image()
+    private func combined(_ operation: String, _ other: Image) throws(VipsError) -> Image {
+        try Operation.call(operation, ["left": .image(self), "right": .image(other)]).image()
     }
 }

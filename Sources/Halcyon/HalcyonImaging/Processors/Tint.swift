@@ -6,7 +6,7 @@ extension Image {
     /// source-atop. Alpha does not change.
     func tinted(_ color: CSSColor, strength: Double = 1) throws(VipsError) -> Image {
         let opacity = Double(color.alpha) / 255 * strength
-        let picture = try inColor(for: color)
+        let picture = try ready(for: color)
         return try picture.mapped(
             picture.samples(of: color).prefix(picture.channels).map { channel in
                 .table { $0 * (1 - opacity) + channel * opacity }

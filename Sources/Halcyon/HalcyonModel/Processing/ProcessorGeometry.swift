@@ -58,24 +58,33 @@ extension Processor {
 }
 
 extension Watermark {
-    /// Where a mark of `mark` pixels lies on a picture of `size`.
-    ///
-    /// The room is the picture without ``margin`` on each side, but at least a pixel. The mark takes ``widthFraction`` of the
-    /// picture's width, or its own size, and shrinks in proportion where that is more than the room.
-    public func rect(of mark: PixelSize, on size: PixelSize) -> PixelRect {
-        let room = PixelSize(width: size.width - 2 * margin, height: size.height - 2 * margin)
+    /// The size that a mark of `mark` pixels gets on a picture of `size`: ``widthFraction`` of the picture's width, or its own
+    /// size, and smaller in proportion where that is more than the room.
+    public func size(of mark: PixelSize, on size: PixelSize) -> PixelSize {
+        let room = room(on: size)
         let wanted = widthFraction.map { $0 * Double(size.width) / Double(mark.width) } ?? 1
         let scale = min(
             wanted, Double(room.width) / Double(mark.width), Double(room.height) / Double(mark.height))
-        let fitted = PixelSize(
+        return PixelSize(
             width: min(room.width, rounded(Double(mark.width) * scale)),
             height: min(room.height, rounded(Double(mark.height) * scale)))
-        // The room around a margin too wide for the picture is its middle.
-        let corner = (x: (size.width - room.width) / 2, y: (size.height - room.height) / 2)
+    }
+
+    /// Where a mark lies that has its size already.
+    public func place(of mark: PixelSize, on size: PixelSize) -> PixelRect {
+        let room = room(on: size)
         let (across, down) = position.alignment ?? (.middle, .middle)
         return PixelRect(
-            x: corner.x + across.start(of: fitted.width, in: room.width),
-            y: corner.y + down.start(of: fitted.height, in: room.height), width: fitted.width, height: fitted.height)
+            x: room.x + across.start(of: mark.width, in: room.width),
+            y: room.y + down.start(of: mark.height, in: room.height), width: mark.width, height: mark.height)
+    }
+
+    /// The picture without ``margin`` on each side; its middle pixel where the margin leaves nothing.
+    private func room(on size: PixelSize) -> PixelRect {
+        let room = PixelSize(width: size.width - 2 * margin, height: size.height - 2 * margin)
+        return PixelRect(
+            x: (size.width - room.width) / 2, y: (size.height - room.height) / 2, width: room.width,
+            height: room.height)
     }
 }
 
