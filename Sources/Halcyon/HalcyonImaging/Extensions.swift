@@ -140,11 +140,11 @@ public struct Extensions: Sendable {
                 .internal,
                 "the sizer \(rule.name) takes \(plan.sourceRect.text) of a picture of \(size.width)×\(size.height) pixels")
         }
-        guard plan.destRect.lies(within: plan.outputSize) else {
+        let output = plan.outputSize
+        guard output.width > 0, output.height > 0, plan.destRect.lies(within: output) else {
             throw Failure(
                 .internal,
-                "the sizer \(rule.name) places \(plan.destRect.text) on an output of \(plan.outputSize.width)"
-                    + "×\(plan.outputSize.height) pixels")
+                "the sizer \(rule.name) places \(plan.destRect.text) on an output of \(output.width)×\(output.height) pixels")
         }
         return plan
     }
@@ -258,7 +258,7 @@ public enum ExtensionError: Error, Hashable, CustomStringConvertible {
 
 extension PixelRect {
     fileprivate func lies(within size: PixelSize) -> Bool {
-        x >= 0 && y >= 0 && width <= size.width && height <= size.height && x <= size.width - width
+        x >= 0 && y >= 0 && 1...size.width ~= width && 1...size.height ~= height && x <= size.width - width
             && y <= size.height - height
     }
 
