@@ -38,8 +38,10 @@ public struct CSSColor: Hashable, Codable, Sendable {
 
 extension CSSColor {
     /// Reads a name (`rebeccapurple`), `transparent`, `#rgb`, `#rgba`, `#rrggbb`, `#rrggbbaa`, `rgb()`, `rgba()`, `hsl()` or
-    /// `hsla()`, with commas or with spaces and a slash; upper and lower case are the same. nil for anything else.
+    /// `hsla()`, with commas or with spaces and a slash; upper and lower case are the same. Numbers are below a million. nil for
+    /// anything else.
     public init?(_ text: String) {
+        guard text.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
         let text = text.lowercased()
         if text.hasPrefix("#") {
             self.init(hexadecimal: text.utf8.dropFirst())
@@ -69,10 +71,10 @@ extension CSSColor {
     }
 
     private init?(function text: String) {
-        guard let open = text.firstIndex(of: "(") else { return nil }
+        guard let open = text.firstIndex(of: "("),
+            let parts = Self.parts(of: text[text.index(after: open)...].dropLast())
+        else { return nil }
         let name = text[..<open]
-        let parts = text[text.index(after: open)...].dropLast().split { " ,/\t".contains($0) }
-        guard parts.count == 3 || parts.count == 4 else { return nil }
         let opacity = parts.count == 4 ? Self.number(parts[3], percentOf: 1) : 1
         guard let alpha = opacity.map({ Self.channel($0 * 255) }) else { return nil }
         switch name {
@@ -91,6 +93,25 @@ extension CSSColor {
         }
     }
 
+    /// Three channels, and perhaps an opacity: all behind commas, or the channels behind spaces and the opacity behind a slash.
+    private static func parts(of arguments: Substring) -> [Substring]? {
+        var parts: [Substring]
+        if arguments.contains(",") {
+            parts = arguments.split(separator: ",", omittingEmptySubsequences: false)
+        } else {
+            let halves = arguments.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+            parts = halves[0].split(separator: " ")
+            guard parts.count == 3 else { return nil }
+            parts += halves.dropFirst()
+        }
+        guard parts.count == 3 || parts.count == 4 else { return nil }
+        for place in parts.indices {
+            parts[place] = parts[place].drop { $0 == " " }
+            while parts[place].last == " " { parts[place].removeLast() }
+        }
+        return parts
+    }
+
     /// CSS Color 4, section 7.1.
     private init(hue: Double, saturation: Double, lightness: Double, alpha: UInt8) {
         func channel(_ offset: Double) -> UInt8 {
@@ -104,9 +125,11 @@ extension CSSColor {
 
     private static func number(_ text: Substring, percentOf whole: Double?) -> Double? {
         let isPercentage = text.hasSuffix("%")
-        guard whole != nil || !isPercentage else { return nil }
-        let number = Double(isPercentage ? text.dropLast() : text)
-        guard let number, number.isFinite, abs(number) < 1e6 else { return nil }
+        let digits = isPercentage ? text.dropLast() : text
+        // No more than CSS has: `Double` also takes infinities and hexadecimal numbers.
+        guard whole != nil || !isPercentage, digits.allSatisfy({ "0123456789+-.e".contains($0) }),
+            let number = Double(digits), abs(number) < 1e6
+        else { return nil }
         return isPercentage ? number / 100 * (whole ?? 1) : number
     }
 

@@ -22,6 +22,9 @@ public enum ContentMode: String, CaseIterable, Codable, Sendable {
         }
     }
 
+    /// The nine that do not scale.
+    public static let unscaled = allCases.filter { $0.alignment != nil }
+
     /// Where an unscaled image sits along one side of the display.
     enum Alignment { case leading, middle, trailing }
 

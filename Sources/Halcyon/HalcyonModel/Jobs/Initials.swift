@@ -17,17 +17,18 @@ public struct Initials: Hashable, Codable, Sendable {
     ///   - foreground: nil for black or white, whichever reads better.
     /// - Throws: ``Failure`` `invalid_job` for none, too many, or what is no letter, digit or symbol.
     public init(_ text: String, background: CSSColor? = nil, foreground: CSSColor? = nil) throws(Failure) {
-        let isVisible = text.unicodeScalars.allSatisfy {
-            !$0.properties.isWhitespace && $0.value >= 0x20 && $0.value != 0x7f
-        }
+        let isVisible = text.unicodeScalars.allSatisfy { $0 == Self.joiner || !$0.isInvisible }
         guard (1...Self.longest).contains(text.count), text.unicodeScalars.count <= 4 * Self.longest, isVisible else {
-            throw Failure(.invalidJob, "source: expected 1 to \(Self.longest) initials without spaces")
+            throw Failure(.invalidJob, "expected 1 to \(Self.longest) initials without spaces")
         }
         self.text = text
         let background = background ?? Self.color(of: text)
         self.background = background
         self.foreground = foreground ?? (background.luminance > 0.36 ? .black : .white)
     }
+
+    /// Joins emoji to one.
+    private static let joiner: Unicode.Scalar = "\u{200d}"
 
     /// Text and colours: avatars of one key look the same.
     var cacheKey: String { "\(text) \(background.hexadecimal) \(foreground.hexadecimal)" }
@@ -40,6 +41,16 @@ public struct Initials: Hashable, Codable, Sendable {
 
     private static let palette: [CSSColor] = stride(from: 0, to: 360, by: 30).compactMap {
         CSSColor("hsl(\($0) 55% 42%)")
+    }
+}
+
+extension Unicode.Scalar {
+    /// Spaces, line ends, control characters, and marks that only steer the text around them.
+    fileprivate var isInvisible: Bool {
+        switch properties.generalCategory {
+        case .control, .format, .surrogate, .spaceSeparator, .lineSeparator, .paragraphSeparator: true
+        default: properties.isWhitespace
+        }
     }
 }
 

@@ -26,7 +26,7 @@ public struct WebURL: Hashable, Sendable {
         }
         let scheme = lowercased(bytes[..<colon])
         guard scheme == "http" || scheme == "https" else {
-            throw Failure(.unsupportedSource, "source: no provider for \(scheme): URLs; http and https are served")
+            throw Failure(.unsupportedSource, "no provider for \(scheme): URLs; http and https are served")
         }
         guard bytes[colon...].starts(with: "://".utf8) else { throw .invalidURL("expected // after \(scheme):") }
         let rest = bytes[(colon + 3)...]
@@ -127,7 +127,7 @@ private struct Authority {
 }
 
 extension Failure {
-    fileprivate static func invalidURL(_ reason: String) -> Failure { Failure(.invalidJob, "source: \(reason)") }
+    fileprivate static func invalidURL(_ reason: String) -> Failure { Failure(.invalidJob, reason) }
 }
 
 private func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {

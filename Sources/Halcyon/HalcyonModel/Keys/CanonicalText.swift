@@ -14,7 +14,7 @@ extension Variant {
         text.reserveCapacity(128)
         text.append(crop: sizing.cropRect)
         text.append(sizeOf: sizing)
-        if sizing.isCutByGravity { text.append(gravity: sizing.gravity) }
+        if sizing.isCutByGravity { text.append(gravityOf: sizing) }
         if sizing.changesByUpscale { text += "upscale=\(sizing.upscale == true)\n" }
         if interpolationQuality != .default, interpolationQuality != .high {
             text += "interpolation=\(interpolationQuality.rawValue)\n"
@@ -39,7 +39,7 @@ extension String {
     /// Nothing for the whole image, and for an empty rectangle, which means no crop.
     fileprivate mutating func append(crop: UnitRect) {
         let crop = CanonicalNumber.rounded(crop)
-        if crop == .whole || crop.isEmpty { return }
+        if crop.isNoCrop { return }
         self += "crop="
         append(canonical: crop.x)
         self += ","
@@ -51,10 +51,11 @@ extension String {
         self += "\n"
     }
 
-    /// Nothing for the middle, however it is said.
-    fileprivate mutating func append(gravity: Gravity) {
-        switch gravity {
-        case .center, .focalPoint(.center): return
+    /// Nothing for the middle of what is used, however it is said.
+    fileprivate mutating func append(gravityOf sizing: Sizing) {
+        switch sizing.gravity {
+        case .center: return
+        case .focalPoint(.center) where CanonicalNumber.rounded(sizing.cropRect).isNoCrop: return
         case .attention: self += "gravity=attention\n"
         case .entropy: self += "gravity=entropy\n"
         case .focalPoint(let point):
@@ -90,6 +91,10 @@ extension String {
         }
         self += "\n"
     }
+}
+
+extension UnitRect {
+    fileprivate var isNoCrop: Bool { self == .whole || isEmpty }
 }
 
 extension Sizing {

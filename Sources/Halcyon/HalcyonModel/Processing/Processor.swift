@@ -51,6 +51,19 @@ public struct CustomRule: Hashable, Codable, Sendable {
         self.name = name
         self.parameters = parameters
     }
+
+    /// Whether the bytes are the same. Swift's strings are equal when they look the same; a program may tell those apart.
+    public static func == (left: CustomRule, right: CustomRule) -> Bool {
+        left.name.utf8.elementsEqual(right.name.utf8) && left.parameters.utf8.elementsEqual(right.parameters.utf8)
+    }
+
+    /// Of the bytes.
+    public func hash(into hasher: inout Hasher) {
+        for text in [name, parameters] {
+            hasher.combine(text.utf8.count)
+            for byte in text.utf8 { hasher.combine(byte) }
+        }
+    }
 }
 
 extension Processor {

@@ -20,17 +20,30 @@ public struct JobRefusal: Error, Sendable {
         }
         self.failure = failure
         id = field("id", JobFields.id)
-        source = field("source", JobFields.source).flatMap { (1...WebURL.longest).contains($0.utf8.count) ? $0 : nil }
+        source = field("source", Self.subject)
         echo = Job.Echo(
             metadata: field("metadata", JobFields.echoed), placeholder: field("placeholder", JobFields.echoed),
             altText: field("altText", JobFields.echoed))
+    }
+
+    /// A source's text, be it one that is not served.
+    private static func subject(_ source: JSONElement) throws(JSONError) -> String {
+        if source.kind == .object { return try Source(source).text }
+        let text = try source.string()
+        guard (1...WebURL.longest).contains(text.utf8.count) else { throw JSONError(.invalid, "is no subject") }
+        return text
     }
 }
 
 extension Failure {
     /// The failure of a message that cannot be read.
     init(_ error: JSONError) {
-        self.init(
-            error.isRetriable ? .internal : .invalidJob, error.path.isEmpty ? "the message: \(error)" : "\(error)")
+        let code: FailureCode =
+            switch error.code {
+            case .noMemory: .internal
+            case .unsupported: .unsupportedSource
+            default: .invalidJob
+            }
+        self.init(code, error.path.isEmpty ? "the message: \(error)" : "\(error)")
     }
 }

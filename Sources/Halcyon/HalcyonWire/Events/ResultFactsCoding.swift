@@ -19,6 +19,9 @@ extension ResultFacts: JSONWritable {
         writer.member("format", format.rawValue)
         writer.member("bytes", bytes)
         writer.member("sha256", sha256)
+        writer.member("frames", frames)
+        writer.member("blurhash", blurhash)
+        writer.member("dominantColor", dominantColor)
     }
 
     /// Reads what ``write(to:)`` wrote.
@@ -31,7 +34,9 @@ extension ResultFacts: JSONWritable {
         self.init(
             width: try value.required("width", wholeNumber), height: try value.required("height", wholeNumber),
             format: try value.required("format", imageFormat), bytes: try value.required("bytes", wholeNumber),
-            sha256: try value.required("sha256", text), source: try value.required("source", SourceFacts.init))
+            sha256: try value.required("sha256", text), frames: try value.optional("frames", wholeNumber),
+            blurhash: try value.optional("blurhash", text), dominantColor: try value.optional("dominantColor", text),
+            source: try value.required("source", SourceFacts.init))
     }
 }
 

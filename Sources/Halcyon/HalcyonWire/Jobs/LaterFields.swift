@@ -4,18 +4,22 @@ import JSON
 /// for more is a clear error and not a silent loss.
 enum LaterFields {
     /// Whether `name` is one of them.
+    static func names(_ name: JSONName) -> Bool {
+        switch name {
+        case "tags", "headers", "cache", "slot", "generation", "webhook", "tenant": true
+        default: false
+        }
+    }
+
+    /// Whether `name` is one of them.
     /// - Throws: ``JSONError`` when the value asks for something.
     static func takes(_ name: JSONName, _ value: JSONElement) throws(JSONError) -> Bool {
         let isDefault: Bool
         switch name {
-        case "gravity": isDefault = value.reads("\"center\"")
-        case "background": isDefault = value.reads("\"transparent\"")
-        case "stripMetadata": isDefault = value.reads("true")
-        case "keepProfile": isDefault = value.reads("false")
-        case "processors", "tags": isDefault = value.reads("[]")
+        case "tags": isDefault = value.reads("[]")
         case "headers": isDefault = value.reads("{}")
         case "cache": isDefault = value.isDefaultCache
-        case "upscale", "frames", "variants", "slot", "generation", "webhook", "tenant": isDefault = false
+        case "slot", "generation", "webhook", "tenant": isDefault = false
         default: return false
         }
         guard isDefault || value.isNull else {

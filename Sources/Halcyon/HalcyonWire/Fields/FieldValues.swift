@@ -1,8 +1,10 @@
-import CivilTime
 import HalcyonModel
 import JSON
 
 extension JSONElement {
+    /// The value, or nil for null: in the fields that make an output, null says the default.
+    var given: JSONElement? { isNull ? nil : self }
+
     /// A number within limits.
     func double(in range: ClosedRange<Double>) throws(JSONError) -> Double {
         let number = try double()
@@ -12,12 +14,15 @@ extension JSONElement {
         return number
     }
 
-    /// A length in points, above 0, to the six decimals that keys know.
-    func points() throws(JSONError) -> Double {
-        let number = try double(in: 0...JobFields.longestSide)
+    /// A number above 0, to the six decimals that keys know.
+    func positive(upTo limit: Double) throws(JSONError) -> Double {
+        let number = try double(in: 0...limit)
         guard number > 0 else { throw JSONError(.invalid, "expected a number above 0") }
         return max(CanonicalNumber.rounded(number), 0.000_001)
     }
+
+    /// A length in points, above 0, to the six decimals that keys know.
+    func points() throws(JSONError) -> Double { try positive(upTo: VariantFields.longestSide) }
 
     /// One of a fixed set of words.
     func choice<Choice: RawRepresentable<String>>(
@@ -29,6 +34,16 @@ extension JSONElement {
                 .invalid, "expected one of \(all.map(\.rawValue).joined(separator: ", ")), found \"\(word)\"")
         }
         return choice
+    }
+
+    /// A colour. One without opacity is `transparent`, whatever its other channels say.
+    func color() throws(JSONError) -> CSSColor {
+        let text = try string()
+        guard let color = CSSColor(text) else {
+            throw JSONError(
+                .invalid, "expected a CSS colour such as white, #ff8800 or rgb(255 136 0 / 50%), found \"\(text)\"")
+        }
+        return color.alpha == 0 ? .transparent : color
     }
 }
 
@@ -55,28 +70,37 @@ extension UnitRect {
     }
 }
 
-extension Sizer {
+extension UnitPoint {
     init(_ value: JSONElement) throws(JSONError) {
-        guard value.kind == .object else {
-            guard try value.string() == "natural" else {
-                throw JSONError(
-                    .invalid,
-                    "expected \"natural\", {\"aspectScaleDownByWidth\": n} or {\"aspectScaleDownByHeight\": n}")
+        var x: Double?
+        var y: Double?
+        try value.forEachMember { name, part throws(JSONError) in
+            switch name {
+            case "x": x = CanonicalNumber.rounded(try part.double(in: 0...1))
+            case "y": y = CanonicalNumber.rounded(try part.double(in: 0...1))
+            default: throw JSONError(.unknown, "is no part of a point: x, y")
             }
-            self = .natural
+        }
+        guard let x, let y else { throw JSONError(.missing, "expected x and y in fractions of the image") }
+        self.init(x: x, y: y)
+    }
+}
+
+extension Gravity {
+    init(_ value: JSONElement) throws(JSONError) {
+        if value.kind == .object {
+            self = .focalPoint(try UnitPoint(value))
             return
         }
-        var sizer: Sizer?
-        try value.forEachMember { name, limit throws(JSONError) in
-            guard sizer == nil else { throw JSONError(.invalid, "is one sizer too many") }
-            switch name {
-            case "aspectScaleDownByWidth": sizer = .aspectScaleDownByWidth(try limit.points())
-            case "aspectScaleDownByHeight": sizer = .aspectScaleDownByHeight(try limit.points())
-            default: throw JSONError(.unknown, "is no sizer: natural, aspectScaleDownByWidth, aspectScaleDownByHeight")
-            }
+        let word = try value.string()
+        switch word {
+        case "center": self = .center
+        case "attention": self = .attention
+        case "entropy": self = .entropy
+        default:
+            throw JSONError(
+                .invalid, "expected center, attention, entropy or {\"x\": 0…1, \"y\": 0…1}, found \"\(word)\"")
         }
-        guard let sizer else { throw JSONError(.missing, "names no sizer") }
-        self = sizer
     }
 }
 
@@ -88,17 +112,5 @@ extension OutputOptions {
         if let format = ImageFormat(rawValue: word), ImageFormat.writable.contains(format) { return format }
         let known = (["auto"] + ImageFormat.writable.map(\.rawValue)).joined(separator: ", ")
         throw JSONError(.invalid, "this version writes \(known), not \"\(word)\"")
-    }
-}
-
-extension Job.Deadline {
-    init(_ value: JSONElement) throws(JSONError) {
-        if value.kind == .number {
-            self = .after(try value.double(in: 0...315_360_000))
-        } else if let moment = Timestamp(rfc3339: try value.string()) {
-            self = .at(moment.seconds)
-        } else {
-            throw JSONError(.invalid, "expected seconds, or a date and time as RFC 3339 writes them")
-        }
     }
 }

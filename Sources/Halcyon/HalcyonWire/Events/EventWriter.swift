@@ -60,21 +60,28 @@ extension Event {
 
 extension Ready {
     fileprivate func write(to writer: inout JSONWriter) {
-        writer.member("key", key)
-        writer.name("variants")
-        writer.array { writer in
-            writer.object { writer in
-                writer.member("key", key)
-                result.writeMembers(to: &writer)
-                writer.member("data", inline.map(Base64.encode))
-            }
-        }
-        writer.member("expiresAt", expiresAt.map { Timestamp(seconds: $0).rfc3339 })
+        writer.member("key", results[0].key)
+        writer.member("variants", results)
+        writer.member("expiresAt", expiresAt.map(moment))
         writer.member("origin", origin.rawValue)
         writer.member("timings", timings)
-        writer.member("source", result.source)
+        writer.member("source", results[0].facts.source)
     }
 }
+
+extension ReadyResult: JSONWritable {
+    /// As one of the event's `variants`.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("key", key)
+            facts.writeMembers(to: &writer)
+            writer.member("expiresAt", expiresAt.map(moment))
+            writer.member("data", inline.map(Base64.encode))
+        }
+    }
+}
+
+private func moment(_ seconds: Double) -> String { Timestamp(seconds: seconds).rfc3339 }
 
 extension Timings: JSONWritable {
     /// Milliseconds by stage, to the microsecond.
