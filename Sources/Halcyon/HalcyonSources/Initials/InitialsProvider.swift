@@ -14,14 +14,20 @@ struct InitialsProvider: Sendable {
     /// - Throws: ``Failure`` `provider_error`; `CancellationError` when the pool is closed.
     func load(_ initials: Initials) async throws -> LoadedSource {
         do {
-            let file = try await pool.run { try Avatar(initials: initials).png() }
+            let file = try await pool.run {
+                guard Fonts.areThere else { throw NoFonts() }
+                return try Avatar(initials: initials).png()
+            }
             return LoadedSource(body: file, headers: [Self.freshness], completedAt: Timestamp.now.seconds)
         } catch is ThreadPoolClosed {
             throw CancellationError()
         } catch {
             throw Failure(
-                .providerError, "the initials could not be drawn: \(error); `halcyon doctor` looks for fonts",
-                isRetryable: false)
+                .providerError, "the initials could not be drawn: \(error)", isRetryable: false)
         }
     }
+}
+
+private struct NoFonts: Error, CustomStringConvertible {
+    var description: String { "this machine has no fonts; install some, such as Debian's fonts-dejavu-core" }
 }

@@ -50,6 +50,27 @@ public actor SharedSources {
         }
     }
 
+    /// The bytes of all of these.
+    /// - Throws: as ``load(_:)``, for the first that fails; the message names it.
+    public nonisolated func load(all sources: Set<Source>) async throws -> [Source: [UInt8]] {
+        try await withThrowingTaskGroup(of: (Source, [UInt8]).self) { group in
+            for source in sources {
+                group.addTask {
+                    do {
+                        return (source, try await self.load(source).body)
+                    } catch let failure as Failure {
+                        throw Failure(
+                            failure.code, "the asset \(source.text): \(failure.message)",
+                            isRetryable: failure.isRetryable)
+                    }
+                }
+            }
+            var bodies: [Source: [UInt8]] = [:]
+            for try await (source, body) in group { bodies[source] = body }
+            return bodies
+        }
+    }
+
     private func flight(for source: Source, _ number: UInt64) -> Flight {
         Flight(
             number: number,

@@ -18,25 +18,17 @@ struct Fetch: Sendable {
     func fetch(_ places: [Int], of work: Work) async throws -> Fetched {
         let assets = Set(places.flatMap { work.job.variants[$0].assets })
         guard !assets.isEmpty else { return Fetched(source: try await sources.load(work.job.source), assets: [:]) }
-        // Whatever fails first ends the rest.
-        return try await withThrowingTaskGroup(of: (Source?, LoadedSource).self) { group in
-            group.addTask { (nil, try await sources.load(work.job.source)) }
-            for asset in assets { group.addTask { (asset, try await load(asset)) } }
-            var own: LoadedSource?
-            var bodies: [Source: [UInt8]] = [:]
-            for try await (asset, loaded) in group {
-                if let asset { bodies[asset] = loaded.body } else { own = loaded }
+        // Whichever fails first ends the other.
+        return try await withThrowingTaskGroup(of: (LoadedSource?, [Source: [UInt8]]).self) { group in
+            group.addTask { (try await sources.load(work.job.source), [:]) }
+            group.addTask { (nil, try await shared.load(all: assets)) }
+            var (source, bodies): (LoadedSource?, [Source: [UInt8]]) = (nil, [:])
+            for try await (own, others) in group {
+                source = own ?? source
+                bodies.merge(others) { $1 }
             }
-            guard let own else { throw CancellationError() }
-            return Fetched(source: own, assets: bodies)
-        }
-    }
-
-    private func load(_ asset: Source) async throws -> LoadedSource {
-        do {
-            return try await shared.load(asset)
-        } catch let failure as Failure {
-            throw Failure(failure.code, "the asset \(asset.text): \(failure.message)", isRetryable: failure.isRetryable)
+            guard let source else { throw CancellationError() }
+            return Fetched(source: source, assets: bodies)
         }
     }
 }
