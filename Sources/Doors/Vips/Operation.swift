@@ -86,9 +86,17 @@ public final class Operation {
     }
 
     /// Saves to memory: building a saver is encoding.
-    static func save(_ saver: String, _ image: Image, _ arguments: Arguments) throws(VipsError) -> [UInt8] {
+    static func save(
+        _ saver: String, _ image: Image, _ arguments: Arguments, keeping kept: MetadataKept
+    ) throws(VipsError) -> [UInt8] {
         let operation = try Operation(saver)
         try operation.set("in", .image(image))
+        // Flags since 8.15. Before, there is but one switch for all.
+        if operation.takes("keep") {
+            try operation.set("keep", .int(kept.rawValue))
+        } else {
+            try operation.set("strip", .bool(kept.isEmpty))
+        }
         for (argument, value) in arguments { try operation.set(argument, value) }
         try operation.build(alone: false)
         return try operation.bytes()
@@ -149,6 +157,11 @@ public final class Operation {
             throw VipsError(.misuse, name, "no result \(output) of that kind")
         }
         return result
+    }
+
+    private func takes(_ argument: String) -> Bool {
+        guard (try? type(of: argument)) != nil else { return false }
+        return true
     }
 
     private func type(of argument: String) throws(VipsError) -> GType {

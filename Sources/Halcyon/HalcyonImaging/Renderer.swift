@@ -100,6 +100,7 @@ public struct Renderer: Sendable {
             let frame = try progress.step(\.process, .internal) { cancellation throws(VipsError) in
                 try sized.inSRGB(keepingProfile: variant.output.keepProfile).turned(source.orientation)
                     .placed(geometry, on: output.background)
+                    .flattened(onto: output.background, for: output.format)
                     .inMemory(cancellation)
             }
             frames.append(frame)

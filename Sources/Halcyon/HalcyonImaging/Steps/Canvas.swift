@@ -19,7 +19,12 @@ extension Image {
         ).image()
     }
 
-    /// Step 11, flatten: without alpha, on an opaque background.
+    /// Step 11, flatten: without alpha in a format that has none.
+    func flattened(onto background: CSSColor, for format: ImageFormat) throws(VipsError) -> Image {
+        format.hasAlpha ? self : try flattened(onto: background)
+    }
+
+    /// Without alpha, on an opaque background.
     func flattened(onto background: CSSColor) throws(VipsError) -> Image {
         guard hasAlpha else { return self }
         let image = try ready(for: background)

@@ -64,8 +64,9 @@ final class DecodedImage {
     }
 
     private func half(of level: Level) throws(VipsError) -> Level {
+        // An odd row or column makes one more pixel: dropped at each halving, they would add up.
         let image = try Operation.call(
-            "shrink", ["in": .image(level.image), "hshrink": 2, "vshrink": 2]
+            "shrink", ["in": .image(level.image), "hshrink": 2, "vshrink": 2, "ceil": true]
         ).image().inMemory(cancellation)
         return Level(image: image, across: level.across / 2, down: level.down / 2)
     }

@@ -5,6 +5,7 @@ import Vips
 struct Encoder {
     private let format: Format
     private let options: Operation.Arguments
+    private let kept: MetadataKept
 
     /// Where the job says nothing, each format has the quality that looks about as good as JPEG's 80, and an effort chosen
     /// for throughput. nil for a format that the libraries installed here do not write.
@@ -53,13 +54,13 @@ struct Encoder {
             return nil
         }
         guard self.format == .heif ? HEIFCodec.av1.canEncode : self.format.canSave else { return nil }
-        options["strip"] = true
         self.options = options
+        let metadata: MetadataKept = output.stripMetadata ? [] : [.exif, .xmp, .iptc]
+        kept = metadata.union(output.keepProfile ? .icc : [])
     }
 
-    /// The file, without metadata.
+    /// The file, with the metadata that the job keeps.
     func encode(_ image: Image, _ cancellation: Cancellation?) throws(VipsError) -> [UInt8] {
-        let file = try image.encoded(as: format, options, cancellation)
-        return format == .webp ? WebPContainer.withoutMetadata(file) : file
+        try image.encoded(as: format, options, keeping: kept, cancellation)
     }
 }
