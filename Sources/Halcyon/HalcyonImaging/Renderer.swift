@@ -47,17 +47,34 @@ public struct Renderer: Sendable {
     ) throws -> Rendering {
         var progress = Progress(cancellation)
         let source = try SourceImage(bytes)
-        let outputs = try variants.map { variant throws(Failure) in try OutputPlan(variant, of: source) }
-        for output in outputs { try limits.admit(output) }
+        let outputs = try variants.indices.map { index in
+            try blaming(index) {
+                let output = try OutputPlan(variants[index], of: source)
+                try limits.admit(output)
+                return output
+            }
+        }
         let load = LoadPlan(outputs, of: source)
         try limits.admit(source, load)
 
         let decoded = try progress.step(\.decode, .corruptImage) { cancellation throws(VipsError) in
             try DecodedImage(source, load, cancellation)
         }
-        let images = try outputs.map { try image($0, of: source, from: decoded, &progress) }
+        let images = try outputs.indices.map { index in
+            try blaming(index) { try image(outputs[index], of: source, from: decoded, &progress) }
+        }
         return Rendering(
             sourceFormat: source.format, sourceSize: source.size, images: images, timings: progress.timings)
+    }
+
+    /// Says of a failure which variant it is about.
+    private func blaming<Result>(_ index: Int, _ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch var failure as Failure {
+            failure.variant = index
+            throw failure
+        }
     }
 
     private func image(
