@@ -66,7 +66,7 @@ let package = Package(
         module("HalcyonModel", "Halcyon", ["CivilTime"]),
         module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests", "Spelling"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
-        module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl"]),
+        module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl", "Threads", "Vips"]),
         module(
             "HalcyonCluster", "Halcyon",
             ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
@@ -120,7 +120,7 @@ let package = Package(
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
         tests(of: "HalcyonImaging", ["TestSupport"]),
-        tests(of: "HalcyonSources", ["TestSupport"]),
+        tests(of: "HalcyonSources", ["HalcyonModel", "TestSupport", "Threads", "Vips"]),
         tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
         tests(
             of: "HalcyonWorker",

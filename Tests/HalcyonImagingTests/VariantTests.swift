@@ -15,7 +15,7 @@ import Vips
         return try await offThePool {
             let image = try card.image(orientation: orientation)
             guard format == .jpeg else { return try image.encoded(as: format, format == .webp ? ["Q": 98] : [:]) }
-            let jpeg = try image.encoded(as: .jpeg, ["Q": 96, "subsample-mode": "off", "strip": true])
+            let jpeg = try image.encoded(as: .jpeg, ["Q": 96, "subsample-mode": "off"], keeping: [])
             return withEXIF(jpeg, orientation: UInt8(orientation))
         }
     }

@@ -138,7 +138,8 @@ public struct Extensions: Sendable {
         guard plan.sourceRect.lies(within: size) else {
             throw Failure(
                 .internal,
-                "the sizer \(rule.name) takes \(plan.sourceRect.text) of a picture of \(size.width)×\(size.height) pixels")
+                "the sizer \(rule.name) takes \(plan.sourceRect.text) of a picture of \(size.width)×\(size.height) pixels"
+            )
         }
         let output = plan.outputSize
         guard output.width > 0, output.height > 0, plan.destRect.lies(within: output) else {

@@ -31,13 +31,18 @@ public final class Worker: Sendable {
     private init(_ options: WorkerOptions, log: Log, metrics: Metrics) throws {
         producer = try Producer(properties: options.kafka.producer)
         redis = RedisClient(options.redis, onStateChange: { $0.tell(log) })
-        sources = SourceLoader(options.sources)
         pool = Renderer.makePool(threads: options.concurrency)
+        sources = SourceLoader(options.sources, drawingOn: pool)
         let results = ResultTier(redis)
         let line = Line(
             intake: Intake(reader: options.reader),
             lookup: Lookup(results: results, inlineLimit: options.results.inlineLimit),
-            fetch: Fetch(sources: sources, places: Slots(options.fetches)),
+            fetch: Fetch(
+                sources: sources,
+                shared: SharedSources(
+                    sources, maximumBytes: options.sources.sharedBytes,
+                    defaultLifetime: options.results.defaultLifetime),
+                places: Slots(options.fetches)),
             render: Render(
                 renderer: Renderer(limits: options.images), pool: pool, places: Slots(options.concurrency * 2)),
             store: Store(results: results, options: options.results, log: log),

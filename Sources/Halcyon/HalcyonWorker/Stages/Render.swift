@@ -2,15 +2,22 @@ import HalcyonImaging
 import HalcyonModel
 import Threads
 
-/// Makes the output.
+/// Makes the outputs.
 struct Render: Sendable {
     let renderer: Renderer
     let pool: ThreadPool
     /// How many renderings may be under way or queued: a few more than there are threads, so that none is ever idle.
     let places: Slots
 
-    /// - Throws: ``Failure``.
-    func render(_ source: [UInt8], _ work: Work) async throws -> RenderedImage {
-        try await renderer.render(source, work.job.variant, on: pool)
+    /// Makes some of a job's variants from one decoding.
+    /// - Parameter places: where in the job they stand.
+    /// - Throws: ``Failure`` that names the variant, where it is about one.
+    func render(_ source: Fetched, _ places: [Int], of work: Work) async throws -> Rendering {
+        do {
+            return try await renderer.render(
+                source.source.body, places.map { work.job.variants[$0] }, assets: source.assets, on: pool)
+        } catch let failure as Failure {
+            throw failure.naming(places, of: work.job.variants.count)
+        }
     }
 }
