@@ -104,6 +104,8 @@ let package = Package(
 
         // What tests share: real servers, started and stopped by process id.
         .target(name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support"),
+        .executableTarget(
+            name: "ContactSheet", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/ContactSheet"),
         tests(of: "CivilTime"),
         tests(of: "Threads"),
         tests(of: "Processes"),
@@ -119,7 +121,7 @@ let package = Package(
         tests(of: "Redis", ["TestSupport"]),
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
-        tests(of: "HalcyonImaging", ["TestSupport"]),
+        tests(of: "HalcyonImaging", ["TestSupport"], resources: [.copy("Processors/Goldens")]),
         tests(of: "HalcyonSources", ["HalcyonModel", "TestSupport", "Threads", "Vips"]),
         tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
         tests(

@@ -2,18 +2,17 @@ import HalcyonModel
 import Vips
 
 /// A processor of the host program's own. Jobs ask for it by its name, with parameters of its own making:
-/// `"processors": [{"vignette": {"strength": 0.5}}]`.
+/// `"processors": [{"despeckle": {}}]`.
 ///
 /// ```swift
-/// struct Invert: ImageProcessor {
-///     let name = "invert"
+/// struct Despeckle: ImageProcessor {
+///     let name = "despeckle"
 ///
 ///     func process(_ image: Image, parameters: String) throws -> Image {
-///         let colors = try Operation.call("extract_band", ["in": .image(image), "band": 0, "n": 3]).image()
-///         return try Operation.call("invert", ["in": .image(colors)]).image()
+///         try Operation.call("rank", ["in": .image(image), "width": 3, "height": 3, "index": 4]).image()
 ///     }
 /// }
-/// let renderer = Renderer(extensions: try Extensions(processors: [Invert()]))
+/// let renderer = Renderer(extensions: try Extensions(processors: [Despeckle()]))
 /// ```
 public protocol ImageProcessor: Sendable {
     /// What jobs call it: 1 to 64 ASCII letters, digits, `.`, `_` and `-`; no name of Halcyon's own processors.

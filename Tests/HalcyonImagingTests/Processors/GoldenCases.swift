@@ -103,8 +103,8 @@ struct GoldenCase: Sendable, CustomStringConvertible {
         GoldenCase("flip", .veiled, .flip(.vertical)),
         GoldenCase("flip", .grey, .flip(.both)),
         GoldenCase(
-            "several", .photo, .crop(PixelSize(width: 120, height: 120), anchor: .center), .blur(radius: 2),
-            .tint(CSSColor(red: 0, green: 80, blue: 255, alpha: 60)),
-            .border(Border(width: 4, color: .white, radius: .widthFraction(0.5)))),
+            "several", .photo, .pixelate(7), .crop(PixelSize(width: 109, height: 109), anchor: UnitPoint(x: 0.3, y: 0.4)),
+            .border(Border(width: 5, color: blue, radius: .widthFraction(0.5))),
+            .tint(CSSColor(red: 255, green: 140, blue: 0, alpha: 100)), .rotate(degrees: 25, background: .white)),
     ]
 }

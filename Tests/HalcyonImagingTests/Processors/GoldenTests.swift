@@ -18,10 +18,11 @@ import Vips
 
     /// What a case begins with, from the photograph in `Goldens`.
     static func input(_ input: GoldenCase.Input) throws -> Image {
-        let photo = try EncodedImage(file("photo.png")).open().inMemory()
+        let photo = try EncodedImage(file("photo.webp")).open().inMemory()
         switch input {
         case .photo: return photo
-        case .grey: return try photo.calling("colourspace", ["space": "b-w"])
+        // Not the conversion of libvips, which is another in each of its versions.
+        case .grey: return try photo.calling("extract_band", ["band": 1]).calling("copy", ["interpretation": "b-w"])
         case .veiled:
             let alpha = (0..<photo.width * photo.height).map { place -> UInt8 in
                 let x = Double(place % photo.width) / Double(photo.width) - 0.5
@@ -59,13 +60,13 @@ import Vips
         if ProcessInfo.processInfo.environment["UPDATE_GOLDENS"] != nil {
             let written = try await offThePool {
                 try Self.render(golden.processors, on: golden.input)
-                    .encoded(as: .webp, ["lossless": true, "near-lossless": true, "Q": 80, "effort": 6, "strip": true])
+                    .encoded(as: .webp, ["lossless": true, "effort": 6])
             }
             try Data(written).write(to: Self.folder.appending(path: file))
             return
         }
         let expected = try Self.file(file)
-        #expect(expected.count <= 40_000)
+        #expect(expected.count <= 26_000)
         let distance = try await offThePool {
             let result = try Self.render(golden.processors, on: golden.input)
             let expected = try EncodedImage(expected).open()
