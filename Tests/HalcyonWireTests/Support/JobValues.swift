@@ -149,9 +149,11 @@ extension RandomJobs {
     ]
 
     static let badColors: [JSONValue] = [
-        "", "whit", "#", "#ff", "#fffff", "#ggg", "#fff ", " white", "rgb()", "rgb(1,2)", "rgb(1 2 3 4)", "rgb(1,2,3,4,5)",
+        "", "whit", "#", "#ff", "#fffff", "#ggg", "#fff ", " white", "rgb()", "rgb(1,2)", "rgb(1 2 3 4)",
+        "rgb(1,2,3,4,5)",
         "rgb(1,,2,3)", "rgb(1/2/3)", "rgb(1 2 3 /)", "rgb(0x10 2 3)", "rgb(nan,1,2)", "hsl(1,2,3)", "hsl(1%,2%,3%)",
-        "cmyk(1,2,3,4)", "rgb (1,2,3)", "rgb(1,2,3", "url(x)", "blac\u{212a}", "#\u{ff11}23", "rgb(1000000,0,0)", 0, ["#fff"],
+        "cmyk(1,2,3,4)", "rgb (1,2,3)", "rgb(1,2,3", "url(x)", "blac\u{212a}", "#\u{ff11}23", "rgb(1000000,0,0)", 0,
+        ["#fff"],
     ]
 
     /// Something of every type.

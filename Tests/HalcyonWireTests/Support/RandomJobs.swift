@@ -55,7 +55,8 @@ struct RandomJobs {
     /// Of the fields that make an output some, seldom many.
     private mutating func variant() -> JSONValue {
         var members: [JSONValue.Member] = []
-        for field in Self.good where !Self.ofTheJob.contains(field.name) && Int.random(in: 0..<8, using: &generator) == 0 {
+        for field in Self.good
+        where !Self.ofTheJob.contains(field.name) && Int.random(in: 0..<8, using: &generator) == 0 {
             members.append(.init(name: field.name, value: pick(field.values)))
         }
         for side in ["width", "height"] where Int.random(in: 0..<3, using: &generator) == 0 {
@@ -75,7 +76,8 @@ struct RandomJobs {
 
     /// Fields that a job has once.
     private static let ofTheJob: Set<String> = [
-        "id", "maxAge", "delivery", "priority", "deadline", "metadata", "placeholder", "altText", "tags", "headers", "cache",
+        "id", "maxAge", "delivery", "priority", "deadline", "metadata", "placeholder", "altText", "tags", "headers",
+        "cache",
         "slot", "generation", "webhook", "tenant",
     ]
 

@@ -20,7 +20,12 @@ struct RandomProcessors {
         ("tint", Shape(required: [color])),
         ("overlay", Shape(required: [color], optional: [("fraction", parts + [nil]), ("source", [nil])])),
         ("overlay", Shape(required: [("source", RandomJobs.sources)], optional: [opacity, ("color", [nil])])),
-        ("blend", Shape(required: [("mode", words(Blend.Mode.allCases)), ("background", RandomJobs.colors)], optional: [opacity])),
+        (
+            "blend",
+            Shape(
+                required: [("mode", words(Blend.Mode.allCases)), ("background", RandomJobs.colors)], optional: [opacity]
+            )
+        ),
         (
             "colorControls",
             Shape(optional: [
@@ -54,7 +59,9 @@ struct RandomProcessors {
 
     /// A good one.
     mutating func next() -> JSONValue {
-        if Int.random(in: 0..<6, using: &generator) == 0 { return pick(["blackWhite", "colorControls", "sharpen", "flip"]) }
+        if Int.random(in: 0..<6, using: &generator) == 0 {
+            return pick(["blackWhite", "colorControls", "sharpen", "flip"])
+        }
         let (name, shape) = pick(Self.shapes)
         var members = shape.required.map { JSONValue.Member(name: $0.name, value: pick($0.values)) }
         for field in shape.optional where Bool.random(using: &generator) {
@@ -65,10 +72,12 @@ struct RandomProcessors {
     }
 
     /// What is no processor, and good ones with one value of another kind, beyond its limits or under another name.
-    static let faults: [JSONValue] = wholes + shapes.flatMap { name, shape in
-        let fields = shape.required + shape.optional
-        return fields.indices.flatMap { broken(name, fields, at: $0) }
-    }
+    static let faults: [JSONValue] =
+        wholes
+        + shapes.flatMap { name, shape in
+            let fields = shape.required + shape.optional
+            return fields.indices.flatMap { broken(name, fields, at: $0) }
+        }
 
     /// One field of every other kind, then missing, then misspelt.
     private static func broken(_ name: String, _ fields: [RandomJobs.Field], at place: Int) -> [JSONValue] {
@@ -94,11 +103,13 @@ struct RandomProcessors {
     private static let wholes: [JSONValue] = [
         nil, 1, "blur", "flop", "", [:], [], ["blackWhite": nil], ["blackWhite": []], ["blackWhite": ["a": 1]],
         ["flip": [:], "blackWhite": [:]], ["flop": [:]], ["roundCorner": [:]],
-        ["roundCorner": ["radius": 1, "widthFraction": 0.5]], ["border": ["width": 1, "radius": 1, "heightFraction": 0.5]],
+        ["roundCorner": ["radius": 1, "widthFraction": 0.5]],
+        ["border": ["width": 1, "radius": 1, "heightFraction": 0.5]],
         ["overlay": [:]], ["overlay": ["color": "red", "source": "http://h/a"]],
         ["overlay": ["color": "red", "opacity": 1]], ["overlay": ["source": "http://h/a", "fraction": 1]],
         ["watermark": ["source": "ftp://h/a"]], ["watermark": ["source": "http://h/a", "position": "scaleToFill"]],
-        ["roundCorner": ["radius": 1, "corners": []]], ["roundCorner": ["radius": 1, "corners": ["topLeft", "topLeft"]]],
+        ["roundCorner": ["radius": 1, "corners": []]],
+        ["roundCorner": ["radius": 1, "corners": ["topLeft", "topLeft"]]],
         ["roundCorner": ["radius": 1, "corners": ["top"]]], ["rotate": ["degrees": "90"]],
     ]
 
@@ -109,7 +120,8 @@ struct RandomProcessors {
     private static let background: RandomJobs.Field = ("background", RandomJobs.colors + [nil])
     private static let opacity: RandomJobs.Field = ("opacity", parts + [nil])
     private static let corners: RandomJobs.Field = (
-        "corners", [["topLeft"], ["bottomRight", "topLeft"], ["topLeft", "topRight", "bottomRight", "bottomLeft"], nil]
+        "corners",
+        [["topLeft"], ["bottomRight", "topLeft"], ["topLeft", "topRight", "bottomRight", "bottomLeft"], nil]
     )
 
     private static func words(_ choices: [some RawRepresentable<String>]) -> [JSONValue] {
