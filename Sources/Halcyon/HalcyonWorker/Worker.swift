@@ -44,7 +44,8 @@ public final class Worker: Sendable {
                     defaultLifetime: options.results.defaultLifetime),
                 places: Slots(options.fetches)),
             render: Render(
-                renderer: Renderer(limits: options.images), pool: pool, places: Slots(options.concurrency * 2)),
+                renderer: Renderer(limits: options.images, extensions: options.extensions), pool: pool,
+                places: Slots(options.concurrency * 2)),
             store: Store(results: results, options: options.results, log: log),
             publish: Publish(
                 events: EventPublisher(producer, topics: options.topics),
