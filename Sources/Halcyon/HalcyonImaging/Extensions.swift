@@ -144,7 +144,8 @@ public struct Extensions: Sendable {
         guard output.width > 0, output.height > 0, plan.destRect.lies(within: output) else {
             throw Failure(
                 .internal,
-                "the sizer \(rule.name) places \(plan.destRect.text) on an output of \(output.width)×\(output.height) pixels")
+                "the sizer \(rule.name) places \(plan.destRect.text) on an output of \(output.width)×\(output.height) pixels"
+            )
         }
         return plan
     }

@@ -42,9 +42,15 @@ import Vips
         let fading = [source: try await Self.file(Sampled([0, 200, 100, 51], width: 5, height: 5))]
         #expect(try await applied(overlay(), to: picture, assets: fading)[5, 5] == [80, 120, 100])
         // Grey meets colour.
-        #expect(try await applied(overlay(0.2), to: Sampled([100], width: 10, height: 10), assets: plain)[5, 5] == [80, 120, 100])
+        #expect(
+            try await applied(overlay(0.2), to: Sampled([100], width: 10, height: 10), assets: plain)[5, 5] == [
+                80, 120, 100,
+            ])
         let grey = [source: try await Self.file(Sampled([200], width: 5, height: 5))]
-        #expect(try await applied(overlay(0.5), to: picture, assets: grey)[5, 5].map { abs(Int($0) - 150) <= 1 } == [true, true, true])
+        #expect(
+            try await applied(overlay(0.5), to: picture, assets: grey)[5, 5].map { abs(Int($0) - 150) <= 1 } == [
+                true, true, true,
+            ])
         let both = try await applied(overlay(0.5), to: Sampled([100], width: 10, height: 10), assets: grey)
         #expect(both.bands == 1 && abs(Int(both[5, 5][0]) - 150) <= 1)
     }

@@ -61,7 +61,8 @@ struct GoldenCase: Sendable, CustomStringConvertible {
         GoldenCase("blend-softLight", .veiled, .blend(Blend(mode: .softLight, background: red))),
         GoldenCase(
             "blend-difference", .veiled,
-            .blend(Blend(mode: .difference, opacity: 0.8, background: CSSColor(red: 0, green: 90, blue: 0, alpha: 128)))),
+            .blend(Blend(mode: .difference, opacity: 0.8, background: CSSColor(red: 0, green: 90, blue: 0, alpha: 128)))
+        ),
         GoldenCase("blend-exclusion", .grey, .blend(Blend(mode: .exclusion, background: blue))),
         GoldenCase("colorControls-bright", .photo, .colorControls(ColorControls(brightness: 0.2, contrast: 1.4))),
         GoldenCase("colorControls-saturated", .photo, .colorControls(ColorControls(saturation: 2))),
@@ -74,7 +75,8 @@ struct GoldenCase: Sendable, CustomStringConvertible {
         GoldenCase("border", .photo, .border(Border(width: 6, color: red))),
         GoldenCase(
             "border-round", .photo,
-            .border(Border(width: 5, color: CSSColor(red: 255, green: 255, blue: 255, alpha: 180), radius: .pixels(30)))),
+            .border(Border(width: 5, color: CSSColor(red: 255, green: 255, blue: 255, alpha: 180), radius: .pixels(30)))
+        ),
         GoldenCase("border", .veiled, .border(Border(width: 8, color: blue, radius: .widthFraction(0.2)))),
         GoldenCase("border", .grey, .border(Border(width: 4.5, color: .black))),
         GoldenCase("downsample", .photo, .downsample(PixelSize(width: 70, height: 70))),
@@ -93,17 +95,20 @@ struct GoldenCase: Sendable, CustomStringConvertible {
                 Watermark(
                     source: mark, position: .center, margin: 10, widthFraction: 0.15, opacity: 0.6, tiled: true))),
         GoldenCase("watermark", .veiled, .watermark(Watermark(source: mark, position: .topLeft, widthFraction: 0.5))),
-        GoldenCase("watermark", .grey, .watermark(Watermark(source: mark, position: .top, margin: 5, widthFraction: 0.4))),
+        GoldenCase(
+            "watermark", .grey, .watermark(Watermark(source: mark, position: .top, margin: 5, widthFraction: 0.4))),
         GoldenCase("rotate", .photo, .rotate(degrees: 20, background: .transparent)),
         GoldenCase("rotate-quarter", .photo, .rotate(degrees: 270, background: .transparent)),
         GoldenCase("rotate-background", .photo, .rotate(degrees: 135, background: blue)),
-        GoldenCase("rotate", .veiled, .rotate(degrees: 330, background: CSSColor(red: 255, green: 200, blue: 0, alpha: 100))),
+        GoldenCase(
+            "rotate", .veiled, .rotate(degrees: 330, background: CSSColor(red: 255, green: 200, blue: 0, alpha: 100))),
         GoldenCase("rotate", .grey, .rotate(degrees: 45, background: .white)),
         GoldenCase("flip", .photo, .flip(.horizontal)),
         GoldenCase("flip", .veiled, .flip(.vertical)),
         GoldenCase("flip", .grey, .flip(.both)),
         GoldenCase(
-            "several", .photo, .pixelate(7), .crop(PixelSize(width: 109, height: 109), anchor: UnitPoint(x: 0.3, y: 0.4)),
+            "several", .photo, .pixelate(7),
+            .crop(PixelSize(width: 109, height: 109), anchor: UnitPoint(x: 0.3, y: 0.4)),
             .border(Border(width: 5, color: blue, radius: .widthFraction(0.5))),
             .tint(CSSColor(red: 255, green: 140, blue: 0, alpha: 100)), .rotate(degrees: 25, background: .white)),
     ]

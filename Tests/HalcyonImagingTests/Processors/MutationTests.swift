@@ -60,13 +60,17 @@ extension Processor {
             [.resize(size.wider, mode)] + (mode == .none ? [] : [.resize(size, .none)])
         case .crop(let size, let anchor):
             [
-                .crop(size.wider, anchor: anchor), .crop(size, anchor: UnitPoint(x: anchor.x * 0.9 + 0.01, y: anchor.y)),
+                .crop(size.wider, anchor: anchor),
+                .crop(size, anchor: UnitPoint(x: anchor.x * 0.9 + 0.01, y: anchor.y)),
                 .crop(size, anchor: UnitPoint(x: anchor.x, y: anchor.y * 0.6)),
             ]
         case .blur(let radius): [.blur(radius: radius * 1.25), .blur(radius: radius * 0.8)]
         case .tint(let color): color.neighbours.map { .tint($0) }
         case .overlay(.color(let color, let fraction)):
-            [.overlay(.color(color.neighbours[0], fraction: fraction)), .overlay(.color(color, fraction: fraction + 0.05))]
+            [
+                .overlay(.color(color.neighbours[0], fraction: fraction)),
+                .overlay(.color(color, fraction: fraction + 0.05)),
+            ]
         case .overlay(.picture(let source, let opacity)):
             [
                 .overlay(.picture(source, opacity: opacity - 0.05)),
@@ -87,7 +91,8 @@ extension Processor {
             [.colorControls(ColorControls(saturation: 0, exposure: 0.65))]
         case .border(let border):
             [
-                .border(border.with(\.width, border.width + 0.5)), .border(border.with(\.color, border.color.neighbours[0])),
+                .border(border.with(\.width, border.width + 0.5)),
+                .border(border.with(\.color, border.color.neighbours[0])),
                 .border(border.with(\.radius, .pixels(11))),
             ]
         case .downsample(let size): [.downsample(size.wider)]
@@ -99,7 +104,8 @@ extension Processor {
         case .pixelate(let size): [.pixelate(size + 1), .pixelate(size - 1)]
         case .watermark(let watermark):
             [
-                .watermark(watermark.with(\.position, .bottom)), .watermark(watermark.with(\.margin, watermark.margin + 1)),
+                .watermark(watermark.with(\.position, .bottom)),
+                .watermark(watermark.with(\.margin, watermark.margin + 1)),
                 .watermark(watermark.with(\.widthFraction, (watermark.widthFraction ?? 1) * 0.95)),
                 .watermark(watermark.with(\.opacity, watermark.opacity - 0.1)),
                 .watermark(watermark.with(\.tiled, !watermark.tiled)),

@@ -12,7 +12,8 @@ import Testing
         var picture = Sampled([0], width: width, height: height)
         for y in 0..<height {
             for x in 0..<width {
-                let isDisc = (x - width / 3) * (x - width / 3) + (y - height / 2) * (y - height / 2) < height * height / 9
+                let isDisc =
+                    (x - width / 3) * (x - width / 3) + (y - height / 2) * (y - height / 2) < height * height / 9
                 picture[x, y] = [isDisc ? 230 : x > width * 3 / 4 ? 20 : UInt8(60 + 100 * y / height)]
             }
         }
