@@ -27,7 +27,8 @@ extension Image {
         ).image()
     }
 
-    private func scaled(_ across: Double, _ down: Double, _ quality: InterpolationQuality) throws(VipsError) -> Image {
+    /// Scaled by these factors.
+    func scaled(_ across: Double, _ down: Double, _ quality: InterpolationQuality) throws(VipsError) -> Image {
         guard across != 1 || down != 1 else { return self }
         // Colours of transparent pixels must not bleed into their neighbours.
         let premultiplied = hasAlpha ? try Operation.call("premultiply", ["in": .image(self)]).image() : self
