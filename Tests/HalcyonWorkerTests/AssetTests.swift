@@ -23,12 +23,10 @@ import Vips
     /// Red, green and blue of a pixel of a stored result.
     private func color(of key: String, x: Int, y: Int, _ stage: Stage) async throws -> [Int] {
         let body = try #require(try await stage.client.send("HGET", .string(key), "body").bytes)
-        return try await Task.detached {
-            try await blocking { () -> Result<[Int], VipsError> in
-                defer { VipsLibrary.endThread() }
-                return Result { () throws(VipsError) in try EncodedImage(body).open().samples(x: x, y: y).map { Int($0) } }
-            }.get()
-        }.value
+        return try await blocking { () throws(VipsError) in
+            defer { VipsLibrary.endThread() }
+            return try EncodedImage(body).open().samples(x: x, y: y).map { Int($0) }
+        }
     }
 
     @Test func aWatermarkIsFetchedOnceForTwoHundredJobs() async throws {
