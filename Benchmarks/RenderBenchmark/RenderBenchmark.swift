@@ -36,11 +36,11 @@ import Vips
             let afterFast = processorTime()
             bytes.renderer = 0
             for file in files {
-                let rendering = try await renderer.render(file, [variant], on: pool)
-                bytes.renderer += rendering.images[0].body.count
-                decode += rendering.timings.decode
-                process += rendering.timings.process
-                encode += rendering.timings.encode
+                let image = try await renderer.render(file, [variant], on: pool)
+                bytes.renderer += image.images[0].body.count
+                decode += image.timings.decode
+                process += image.timings.process
+                encode += image.timings.encode
             }
             // The first round warms up.
             guard round > 0 else { continue }

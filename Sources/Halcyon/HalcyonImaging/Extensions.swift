@@ -138,7 +138,8 @@ public struct Extensions: Sendable {
         guard plan.sourceRect.lies(within: size) else {
             throw Failure(
                 .internal,
-                "the sizer \(rule.name) takes \(plan.sourceRect.text) of a picture of \(size.width)×\(size.height) pixels")
+                "the sizer \(rule.name) takes \(plan.sourceRect.text) of a picture of \(size.width)×\(size.height) pixels"
+            )
         }
         guard plan.destRect.lies(within: plan.outputSize) else {
             throw Failure(

@@ -45,16 +45,18 @@ public struct ImageLimits: Sendable, Hashable, Codable {
     }
 
     /// - Throws: `tooManyPixels`.
-    func admit(_ output: OutputPlan) throws(Failure) {
-        let size = output.geometry.outputSize
+    func admit(_ output: OutputPlan, _ extensions: Extensions) throws(Failure) {
+        let canvas = output.geometry.outputSize
         // A product of two sides could overflow: each is bounded first.
-        guard size.width <= outputPixels, size.height <= outputPixels, size.pixels * output.frames <= outputPixels
+        guard canvas.width <= outputPixels, canvas.height <= outputPixels,
+            canvas.pixels <= outputPixels / output.frames
         else {
             let times = output.frames > 1 ? " in each of \(output.frames) frames" : ""
             throw Failure(
                 .tooManyPixels,
-                "the output would have \(size.width)×\(size.height) pixels\(times); \(outputPixels) are allowed")
+                "the output would have \(canvas.width)×\(canvas.height) pixels\(times); \(outputPixels) are allowed")
         }
+        let size = try admit(output.variant.processors, on: canvas, frames: output.frames, extensions)
         let side = output.format.greatestSide
         guard size.width <= side, size.height <= side else {
             throw Failure(

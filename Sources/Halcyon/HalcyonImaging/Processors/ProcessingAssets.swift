@@ -61,8 +61,8 @@ final class ProcessingAssets {
         let variant = Variant(
             sizing: Sizing(goal: .display(display)), interpolationQuality: quality,
             output: OutputOptions(format: .png))
-        let output = try OutputPlan(variant, of: source)
-        try limits.admit(output)
+        let output = try OutputPlan(variant, of: source, Extensions())
+        try limits.admit(output, Extensions())
         let load = LoadPlan([output], of: source)
         try limits.admit(source, load)
         let level = try DecodedImage(source, load, cancellation).frame(0, for: output)

@@ -1,7 +1,7 @@
 #if canImport(Glibc)
-    import Glibc
+import Glibc
 #else
-    import Darwin
+import Darwin
 #endif
 
 // The sizes that processors make, without a pixel: a list of them can be admitted or refused before anything is decoded.
