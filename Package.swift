@@ -32,6 +32,13 @@ let package = Package(
     products: [
         .executable(name: "halcyon", targets: ["halcyon"]),
         .library(name: "HalcyonModel", targets: ["HalcyonModel"]),
+        // For programs that run a worker with processors and sizers of their own.
+        .library(
+            name: "HalcyonWorker",
+            targets: [
+                "HalcyonWorker", "HalcyonCluster", "HalcyonImaging", "HalcyonSources", "Kafka", "Redis", "Telemetry",
+                "Vips",
+            ]),
     ],
     targets: [
         // C: module maps and tiny shims, nothing else.
@@ -125,8 +132,8 @@ let package = Package(
         tests(
             of: "HalcyonWorker",
             [
-                "HalcyonCluster", "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport",
-                "Threads", "Vips",
+                "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonSources", "Kafka", "Processes", "Redis",
+                "Telemetry", "TestSupport", "Threads", "Vips",
             ]),
         tests(of: "halcyon", ["HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
     ],

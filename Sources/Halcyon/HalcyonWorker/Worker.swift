@@ -35,7 +35,7 @@ public final class Worker: Sendable {
         sources = SourceLoader(options.sources, drawingOn: pool)
         let results = ResultTier(redis)
         let line = Line(
-            intake: Intake(reader: options.reader),
+            intake: Intake(reader: options.reader, extensions: options.extensions),
             lookup: Lookup(results: results, inlineLimit: options.results.inlineLimit),
             fetch: Fetch(
                 sources: sources,
@@ -44,7 +44,8 @@ public final class Worker: Sendable {
                     defaultLifetime: options.results.defaultLifetime),
                 places: Slots(options.fetches)),
             render: Render(
-                renderer: Renderer(limits: options.images), pool: pool, places: Slots(options.concurrency * 2)),
+                renderer: Renderer(limits: options.images, extensions: options.extensions), pool: pool,
+                places: Slots(options.concurrency * 2)),
             store: Store(results: results, options: options.results, log: log),
             publish: Publish(
                 events: EventPublisher(producer, topics: options.topics),
