@@ -126,7 +126,7 @@ import Testing
         try await origin.stop()
     }
 
-    @Test(arguments: [(700 << 10, true), (3000, false)])
+    @Test(arguments: [(700 << 10, true), (2000, false)])
     func theInlineLimitCountsOverAllOfThem(limit: Int, isCarried: Bool) async throws {
         let origin = try origin()
         try await Stage.with { stage in
