@@ -134,7 +134,10 @@ let package = Package(
         tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
         tests(
             of: "HalcyonWorker",
-            ["HalcyonCluster", "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads"]),
+            [
+                "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonSources", "Kafka", "Processes", "Redis",
+                "Telemetry", "TestSupport", "Threads", "Vips",
+            ]),
         tests(of: "halcyon", ["HalcyonCommand", "HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6],

@@ -19,6 +19,20 @@ import Testing
             ])
     }
 
+    @Test func filesOfThisMachineAndInitialsNameFilesToo() {
+        let sources = ["pets/cat.jpg", "cat.png", "/a/b.c/what?.gif", "-", "initials:JD", "initials:Ä"]
+        #expect(FileNames.stems(of: sources) == ["cat", "cat-2", "what_", "-", "initials_JD", "initials___"])
+    }
+
+    @Test func imagesOfOneSourceAreNamedAfterTheirSizesAndNoTwoAlike() {
+        let sizes: [(Int, ImageFormat?)] = [(40, .jpeg), (40, .webp), (40, .jpeg), (20, .jpeg), (40, .jpeg), (40, nil)]
+        let images = sizes.map { FileNames.Image(bytes: [], width: $0.0, height: 30, format: $0.1) }
+        #expect(
+            FileNames.names(of: images, stem: "cat") == [
+                "cat-40x30.jpg", "cat-40x30.webp", "cat-40x30-2.jpg", "cat-20x30.jpg", "cat-40x30-3.jpg", "cat-40x30",
+            ])
+    }
+
     @Test func theProgressLineFitsTheTerminal() {
         let line = { ProgressBar.line(ended: 5, of: 10, failures: $0, elapsed: .milliseconds(3210), columns: $1) }
         #expect(line(0, 36) == "[##########           ] 5/10, 3.2 s")
@@ -54,8 +68,8 @@ import Testing
             ("maxmemory:1000\r\nmaxmemory_policy:noeviction", .warning, "no result can be stored"),
             ("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru", .warning, "keys of others"),
             ("maxmemory:1000\r\nmaxmemory_policy:volatile-ttl", .ok, "policy volatile-ttl"),
-        ] as [(String, Finding.Level, String)])
-    func theDoctorKnowsWhatRedisDoesWhenItIsFull(info: String, level: Finding.Level, message: String) {
+        ] as [(String, Diagnosis.Level, String)])
+    func theDoctorKnowsWhatRedisDoesWhenItIsFull(info: String, level: Diagnosis.Level, message: String) {
         let findings = RedisExamination.findings(in: RedisInfo("# Memory\r\nused_memory:10\r\n\(info)\r\n"), at: "here")
         let memory = findings.first { $0.subject == "memory" }
         #expect(memory?.level == level && memory?.message.contains(message) == true)

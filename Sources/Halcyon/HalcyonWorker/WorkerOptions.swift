@@ -27,7 +27,7 @@ public struct WorkerOptions: Sendable {
     public var concurrency = 1
     /// What one image may cost.
     public var images = ImageLimits()
-    /// Processors and sizers of the host program; ``reader`` must know their names too.
+    /// Processors and sizers of the host program that jobs may name.
     public var extensions = Extensions()
     /// How results are kept.
     public var results = ResultOptions()

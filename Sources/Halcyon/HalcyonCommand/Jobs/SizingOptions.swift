@@ -6,9 +6,10 @@ import JSON
 enum SizingOptions {
     static let job = Parameter<String?>.option(
         "job", .file, as: "FILE",
-        help:
-            "A job as JSON (- for standard input), perhaps with variants; options, and then SOURCE, stand over its fields."
-    )
+        help: """
+            A job as JSON (- for standard input), perhaps with variants; options, and then SOURCE, stand over its fields, and \
+            are the defaults of its variants.
+            """)
 
     static let fields: [FieldOption] = [
         FieldOption("width", .number, as: "POINTS", help: "Width of the display; alone, the height follows."),
@@ -32,8 +33,8 @@ enum SizingOptions {
         FieldOption(
             "gravity", .gravity, as: "GRAVITY",
             help:
-                "What scaleAspectFill keeps when it has to cut: center, attention, entropy, or a point in fractions of the "
-                + "image, such as 0.5,0.2."),
+                "What scaleAspectFill keeps when it has to cut: a word, or a point in fractions of the image such as 0.5,0.2."
+        ),
         FieldOption(flag: "upscale", help: "Let a sizer, or a width or height alone, enlarge the image."),
         FieldOption(
             flag: "no-upscale", field: "upscale", sets: false,
