@@ -32,13 +32,8 @@ let package = Package(
     products: [
         .executable(name: "halcyon", targets: ["halcyon"]),
         .library(name: "HalcyonModel", targets: ["HalcyonModel"]),
-        // For programs that run a worker with processors and sizers of their own.
-        .library(
-            name: "HalcyonWorker",
-            targets: [
-                "HalcyonWorker", "HalcyonCluster", "HalcyonImaging", "HalcyonSources", "Kafka", "Redis", "Telemetry",
-                "Vips",
-            ]),
+        // For programs that add processors and sizers of their own: docs/extending.md.
+        .library(name: "HalcyonCommand", targets: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "Vips"]),
     ],
     targets: [
         // C: module maps and tiny shims, nothing else.
@@ -84,15 +79,21 @@ let package = Package(
                 "Kafka",
                 "Redis", "Telemetry", "Threads",
             ]),
-        .executableTarget(
-            name: "halcyon",
+        .target(
+            name: "HalcyonCommand",
             dependencies: [
                 "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "HalcyonWorker",
                 "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments", "Processes",
                 "Threads",
                 "JSON", "Digests",
             ],
-            path: "Sources/Halcyon/halcyon"),
+            path: "Sources/Halcyon/HalcyonCommand"),
+        .executableTarget(name: "halcyon", dependencies: ["HalcyonCommand"], path: "Sources/Halcyon/halcyon"),
+
+        // A program with extensions of its own, as docs/extending.md describes it.
+        .executableTarget(
+            name: "halcyon-extended", dependencies: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "Vips"],
+            path: "Examples/Extended"),
 
         // Benchmarks: what the product costs beside the plainest C.
         .target(name: "PlainLoop", dependencies: ["CVips"], path: "Benchmarks/PlainLoop"),
@@ -135,7 +136,7 @@ let package = Package(
                 "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonSources", "Kafka", "Processes", "Redis",
                 "Telemetry", "TestSupport", "Threads", "Vips",
             ]),
-        tests(of: "halcyon", ["HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
+        tests(of: "halcyon", ["HalcyonCommand", "HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17

@@ -2,7 +2,7 @@ import HalcyonModel
 import JSON
 import Testing
 
-@testable import halcyon
+@testable import HalcyonCommand
 
 /// The pure values behind the commands.
 @Suite struct ValueTests {

@@ -79,8 +79,11 @@ struct Configuration {
     /// Closes the loaders of all other formats, for this process. To be called before an image is opened.
     func openFormats() { VipsLibrary.allow(Set(settings[Keys.formats])) }
 
+    /// What the host program registered.
+    var extensions: Extensions { HalcyonCommand.extensions.withLock { $0 } }
+
     var jobReader: JobReader {
-        JobReader(maximumBytes: settings[Keys.maximumJobBytes], isStrict: settings[Keys.strict])
+        JobReader(maximumBytes: settings[Keys.maximumJobBytes], isStrict: settings[Keys.strict]).knowing(extensions)
     }
 
     /// - Throws: ``ConfigurationError``.
@@ -93,6 +96,7 @@ struct Configuration {
         options.fetches = settings[Keys.fetches]
         options.concurrency = settings[Keys.concurrency] > 0 ? settings[Keys.concurrency] : processors
         options.images = images
+        options.extensions = extensions
         options.results.defaultLifetime = settings[Keys.defaultTTL] / .seconds(1)
         options.results.handOffLifetime = settings[Keys.handOffTTL] / .seconds(1)
         options.results.inlineLimit = settings[Keys.inlineLimit]

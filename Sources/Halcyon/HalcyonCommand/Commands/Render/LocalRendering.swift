@@ -40,7 +40,7 @@ struct LocalRendering: Sendable {
     /// - Throws: ``Failure``, `CancellationError`.
     func render(_ fetched: Fetched, _ variants: [Variant]) async throws -> Rendering {
         do {
-            return try await Renderer(limits: configuration.images).render(
+            return try await Renderer(limits: configuration.images, extensions: configuration.extensions).render(
                 fetched.source.body, variants, assets: fetched.assets, on: pool)
         } catch let failure as Failure {
             throw failure.naming(Array(variants.indices), of: variants.count)
