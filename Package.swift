@@ -66,6 +66,8 @@ let package = Package(
         module("HalcyonModel", "Halcyon", ["CivilTime"]),
         module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
+        module(
+            "HalcyonRendering", "Halcyon", ["HalcyonModel", "HalcyonImaging", "Vips", "Processes", "Threads", "CLinux"]),
         module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl"]),
         module(
             "HalcyonCluster", "Halcyon",
@@ -73,15 +75,14 @@ let package = Package(
         module(
             "HalcyonWorker", "Halcyon",
             [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "CivilTime",
-                "Kafka",
-                "Redis", "Telemetry", "Threads",
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonRendering", "HalcyonSources", "HalcyonCluster",
+                "CivilTime", "Kafka", "Redis", "Telemetry", "Threads",
             ]),
         .executableTarget(
             name: "halcyon",
             dependencies: [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "HalcyonWorker",
-                "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments", "Processes",
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonRendering", "HalcyonSources", "HalcyonCluster",
+                "HalcyonWorker", "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments", "Processes",
                 "Threads",
                 "JSON", "Digests",
             ],
@@ -120,6 +121,7 @@ let package = Package(
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
         tests(of: "HalcyonImaging", ["TestSupport"]),
+        tests(of: "HalcyonRendering", ["HalcyonImaging", "HalcyonModel", "Processes", "TestSupport", "Threads", "Vips"]),
         tests(of: "HalcyonSources", ["TestSupport"]),
         tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
         tests(

@@ -17,7 +17,7 @@ public final class ChildProcess: Sendable {
         case descriptor(Int32)
         /// Line by line to a function, which a thread made for it calls until the child has closed the stream. What is
         /// longer than 4 KiB is cut into several lines.
-        case lines(@Sendable (String) -> Void)
+        indirect case lines(@Sendable (String) -> Void)
     }
 
     /// Where the standard input of the child comes from.

@@ -1,21 +1,27 @@
 import HalcyonModel
 
-/// What one rendering may cost at most. Everything is checked against headers and plans, before a pixel is decoded.
-public struct ImageLimits: Sendable, Hashable {
+/// What one rendering may cost at most. Everything but time is checked against headers and plans, before a pixel is
+/// decoded.
+public struct ImageLimits: Sendable, Hashable, Codable {
     /// Pixels of the source; of an animation its first frame, which alone is decoded.
     public var sourcePixels: Int
     /// Bytes of memory that decoding and the output's pixels may need together, as ``LoadPlan`` estimates them.
     public var decodedBytes: Int
     /// Pixels of the output.
     public var outputPixels: Int
+    /// From the first look at the source to the last byte of the last output. A ``Renderer`` does not look at the clock:
+    /// who runs it stops it then.
+    public var renderTime: Duration
 
-    /// 100 million pixels in, 64 million out, 1 GiB of memory.
+    /// 100 million pixels in, 64 million out, 1 GiB of memory, 30 s.
     public init(
-        sourcePixels: Int = 100_000_000, decodedBytes: Int = 1 << 30, outputPixels: Int = 64_000_000
+        sourcePixels: Int = 100_000_000, decodedBytes: Int = 1 << 30, outputPixels: Int = 64_000_000,
+        renderTime: Duration = .seconds(30)
     ) {
         self.sourcePixels = sourcePixels
         self.decodedBytes = decodedBytes
         self.outputPixels = outputPixels
+        self.renderTime = renderTime
     }
 
     /// - Throws: `tooManyPixels`.

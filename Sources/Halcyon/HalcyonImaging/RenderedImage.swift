@@ -17,8 +17,22 @@ public struct RenderedImage: Sendable {
     /// How long it took.
     public var timings: Timings
 
+    /// Takes the values as they are.
+    public init(
+        body: [UInt8], format: ImageFormat, size: PixelSize, sha256: String, sourceFormat: ImageFormat,
+        sourceSize: PixelSize, timings: Timings
+    ) {
+        self.body = body
+        self.format = format
+        self.size = size
+        self.sha256 = sha256
+        self.sourceFormat = sourceFormat
+        self.sourceSize = sourceSize
+        self.timings = timings
+    }
+
     /// Wall-clock time of the parts of a rendering.
-    public struct Timings: Sendable, Hashable {
+    public struct Timings: Sendable, Hashable, Codable {
         /// Reading headers, decoding and resizing: one pass over the pixels, which cannot be told apart.
         public var decode = Duration.zero
         /// Colour, orientation and canvas, on the small picture.

@@ -1,5 +1,6 @@
 import Arguments
 import Glibc
+import HalcyonRendering
 import Kafka
 import Processes
 import Settings
@@ -8,6 +9,10 @@ import Settings
 @main
 struct Halcyon {
     static func main() {
+        // No command for people, and so in no help: what other commands start to render in.
+        if CommandLine.arguments.dropFirst().elementsEqual(RenderChildOptions().arguments) {
+            exit(RenderChildProgram.run())
+        }
         // Before any thread is there: all of them are to leave these signals to one that waits for them.
         Signals.block(StopRequest.signals)
         Task.detached { exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue) }

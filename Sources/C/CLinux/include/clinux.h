@@ -41,14 +41,6 @@ int clinux_spawn(const struct clinux_child *how, pid_t *pid);
 void clinux_name_thread(const char *name);
 
 /// Whether this was built with the address sanitizer.
-static inline bool clinux_has_address_sanitizer(void)
-{
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-    return true;
-#endif
-#endif
-    return false;
-}
+bool clinux_has_address_sanitizer(void);
 
 #endif

@@ -3,6 +3,7 @@ import CivilTime
 import Curl
 import HalcyonImaging
 import HalcyonModel
+import HalcyonRendering
 import HalcyonSources
 import JSON
 import Threads
@@ -80,13 +81,19 @@ enum RenderCommand: Subcommand {
         _ bytes: [UInt8], _ variant: Variant, _ configuration: Configuration
     ) async throws -> RenderedImage {
         let pool = Renderer.makePool(threads: 1)
+        let children = RenderChildren(configuration.renderChildren) { Console.complain("render child: \($0)") }
+        let service = RenderService(
+            renderer: Renderer(limits: configuration.images), pool: pool, children: children)
         let result: Result<RenderedImage, any Error>
         do {
-            result = .success(try await Renderer(limits: configuration.images).render(bytes, variant, on: pool))
+            result = .success(try await service.render(bytes, [variant])[0])
         } catch {
             result = .failure(error)
         }
-        await blocking { pool.shutdown() }
+        await blocking {
+            pool.shutdown()
+            children.shutdown()
+        }
         return try result.get()
     }
 

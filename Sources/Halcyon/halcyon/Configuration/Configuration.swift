@@ -1,6 +1,7 @@
 import Glibc
 import HalcyonCluster
 import HalcyonImaging
+import HalcyonRendering
 import HalcyonSources
 import HalcyonWire
 import HalcyonWorker
@@ -67,7 +68,13 @@ struct Configuration {
     var images: ImageLimits {
         ImageLimits(
             sourcePixels: settings[Keys.maximumPixels], decodedBytes: settings[Keys.maximumDecodedBytes],
-            outputPixels: settings[Keys.maximumOutputPixels])
+            outputPixels: settings[Keys.maximumOutputPixels], renderTime: settings[Keys.renderTime])
+    }
+
+    var renderChildren: RenderChildOptions {
+        var options = RenderChildOptions()
+        options.memory = settings[Keys.childMemory]
+        return options
     }
 
     var jobReader: JobReader {
@@ -84,6 +91,7 @@ struct Configuration {
         options.fetches = settings[Keys.fetches]
         options.concurrency = settings[Keys.concurrency] > 0 ? settings[Keys.concurrency] : processors
         options.images = images
+        options.renderChildren = renderChildren
         options.results.defaultLifetime = settings[Keys.defaultTTL] / .seconds(1)
         options.results.handOffLifetime = settings[Keys.handOffTTL] / .seconds(1)
         options.results.inlineLimit = settings[Keys.inlineLimit]
