@@ -121,7 +121,7 @@ let package = Package(
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
         tests(of: "HalcyonImaging", ["TestSupport"]),
-        tests(of: "HalcyonRendering", ["HalcyonImaging", "HalcyonModel", "Processes", "TestSupport", "Threads", "Vips"]),
+        tests(of: "HalcyonRendering", ["CLinux", "HalcyonImaging", "HalcyonModel", "Processes", "TestSupport", "Threads", "Vips"]),
         tests(of: "HalcyonSources", ["TestSupport"]),
         tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
         tests(
