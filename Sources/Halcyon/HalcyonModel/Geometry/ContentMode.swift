@@ -1,5 +1,5 @@
 /// How an image is placed in its display rectangle: UIKit's `UIView.ContentMode`, by name.
-public enum ContentMode: String, CaseIterable, Codable, Sendable {
+public enum ContentMode: String, CaseIterable, Sendable {
     /// Both sides are stretched to the display's.
     case scaleToFill
     /// The whole image inside the display; what is left over stays transparent.
@@ -43,7 +43,7 @@ public enum ContentMode: String, CaseIterable, Codable, Sendable {
 }
 
 /// What becomes of the excess when aspect ratios differ: `NINetworkImageViewScaleOptions`.
-public enum ScaleOptions: String, CaseIterable, Codable, Sendable {
+public enum ScaleOptions: String, CaseIterable, Sendable {
     /// Fitting leaves transparent excess, filling crops: the display size stands.
     case fitLeavesExcessAndFillCropsExcess
     /// Fitting shrinks the display to the image's aspect ratio.

@@ -2,7 +2,7 @@
 ///
 /// The geometry of Nimbus' NINetworkImageView with its defects corrected: the vertical middle is taken from the height, a
 /// source smaller than the display is placed and not stretched, and no side becomes empty.
-public struct Display: Hashable, Codable, Sendable {
+public struct Display: Hashable, Sendable {
     /// Points across, above 0.
     public var width: Double
     /// Points down, above 0.

@@ -1,5 +1,5 @@
 /// A rule that gives an image its size when no display rectangle is named.
-public enum Sizer: Hashable, Codable, Sendable {
+public enum Sizer: Hashable, Sendable {
     /// The image's own size.
     case natural
     /// At most this many pixels across, the height in proportion; never enlarged.

@@ -1,7 +1,7 @@
 /// What size a variant gets: a crop of the source, and a rule for the rest.
-public struct Sizing: Hashable, Codable, Sendable {
+public struct Sizing: Hashable, Sendable {
     /// The rule for the size of the output.
-    public enum Goal: Hashable, Codable, Sendable {
+    public enum Goal: Hashable, Sendable {
         /// A display rectangle of width and height.
         case display(Display)
         /// Width or height in points, the other side in proportion, never enlarged; or the natural size.

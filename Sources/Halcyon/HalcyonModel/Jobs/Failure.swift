@@ -1,5 +1,5 @@
 /// Why a job failed. The list is closed: consumers may switch over it.
-public enum FailureCode: String, CaseIterable, Codable, Sendable {
+public enum FailureCode: String, CaseIterable, Sendable {
     /// The message is no valid job.
     case invalidJob = "invalid_job"
     /// A kind of source or a scheme that is not served here.

@@ -1,5 +1,5 @@
 /// One output of a job: a sizing and an encoding.
-public struct Variant: Hashable, Codable, Sendable {
+public struct Variant: Hashable, Sendable {
     /// The geometry.
     public var sizing: Sizing
     /// How pixels are interpolated when the size changes.
@@ -18,7 +18,7 @@ public struct Variant: Hashable, Codable, Sendable {
 }
 
 /// Core Graphics' interpolation qualities, by name.
-public enum InterpolationQuality: String, CaseIterable, Codable, Sendable {
+public enum InterpolationQuality: String, CaseIterable, Sendable {
     /// Nearest neighbour.
     case none
     /// Linear.
@@ -32,7 +32,7 @@ public enum InterpolationQuality: String, CaseIterable, Codable, Sendable {
 }
 
 /// A format of image files, by the name that jobs and events use.
-public enum ImageFormat: String, CaseIterable, Codable, Sendable {
+public enum ImageFormat: String, CaseIterable, Sendable {
     case jpeg, png, webp, avif, gif, tiff, jxl, heic, svg, pdf
 
     /// The formats that this version writes.
@@ -55,7 +55,7 @@ public enum ImageFormat: String, CaseIterable, Codable, Sendable {
 }
 
 /// How an output is encoded.
-public struct OutputOptions: Hashable, Codable, Sendable {
+public struct OutputOptions: Hashable, Sendable {
     /// nil for `auto`: the kind of the source is kept.
     public var format: ImageFormat?
     /// 1 to 100; nil for the format's default.
