@@ -64,11 +64,12 @@ let package = Package(
 
         // Halcyon: pure values first, I/O at the edges.
         module("HalcyonModel", "Halcyon", ["CivilTime"]),
-        module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests"]),
+        module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests", "Spelling"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
         module(
-            "HalcyonRendering", "Halcyon", ["HalcyonModel", "HalcyonImaging", "Vips", "Processes", "Threads", "CLinux"]),
-        module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl"]),
+            "HalcyonRendering", "Halcyon",
+            ["HalcyonModel", "HalcyonImaging", "Vips", "Processes", "Threads", "CLinux"]),
+        module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl", "Threads", "Vips"]),
         module(
             "HalcyonCluster", "Halcyon",
             ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
@@ -121,8 +122,10 @@ let package = Package(
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
         tests(of: "HalcyonImaging", ["TestSupport"]),
-        tests(of: "HalcyonRendering", ["CLinux", "HalcyonImaging", "HalcyonModel", "Processes", "TestSupport", "Threads", "Vips"]),
-        tests(of: "HalcyonSources", ["TestSupport"]),
+        tests(
+            of: "HalcyonRendering",
+            ["CLinux", "HalcyonImaging", "HalcyonModel", "Processes", "TestSupport", "Threads", "Vips"]),
+        tests(of: "HalcyonSources", ["HalcyonModel", "TestSupport", "Threads", "Vips"]),
         tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
         tests(
             of: "HalcyonWorker",

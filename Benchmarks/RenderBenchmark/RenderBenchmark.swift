@@ -36,7 +36,7 @@ import Vips
             let afterFast = processorTime()
             bytes.renderer = 0
             for file in files {
-                let image = try await renderer.render(file, variant, on: pool)
+                let image = try await renderer.render(file, [variant], on: pool)
                 bytes.renderer += image.body.count
                 decode += image.timings.decode
                 process += image.timings.process

@@ -15,7 +15,14 @@ func offThePool<Result>(_ body: @escaping @Sendable () throws -> sending Result)
 func render(
     _ source: [UInt8], _ variant: Variant, limits: ImageLimits = ImageLimits()
 ) async throws -> RenderedImage {
-    try await Renderer(limits: limits).render(source, variant, on: threads)
+    try await render(source, [variant], limits: limits).images[0]
+}
+
+/// Renders several outputs on a thread for rendering.
+func render(
+    _ source: [UInt8], _ variants: [Variant], limits: ImageLimits = ImageLimits()
+) async throws -> Rendering {
+    try await Renderer(limits: limits).render(source, variants, on: threads)
 }
 
 /// Renders, and decodes the output again.

@@ -24,11 +24,11 @@ import Vips
             let variant = Variant(
                 sizing: Sizing(goal: .display(display), cropRect: round % 4 == 0 ? .whole : crop),
                 output: OutputOptions(format: .png))
-            let plan = variant.sizing.plan(for: size)
+            let plan = try variant.sizing.plan(for: size)
             let card = Card(size: size, part: plan.sourceRect)
             let jpeg = try await offThePool {
                 try card.image(orientation: orientation)
-                    .encoded(as: .jpeg, ["Q": 96, "subsample-mode": "off", "strip": true])
+                    .encoded(as: .jpeg, ["Q": 96, "subsample-mode": "off"], keeping: [])
             }
             let output = try await renderedPixels(withEXIF(jpeg, orientation: UInt8(orientation)), variant)
             #expect(PixelSize(width: output.width, height: output.height) == plan.outputSize)
@@ -43,11 +43,8 @@ import Vips
 
     @Test func decodersShrinkAsFarAsTheOutputAllowsAndNoFurther() {
         func reduction(_ format: ImageFormat, _ part: (Int, Int), _ target: (Int, Int)) -> LoadPlan.Reduction {
-            LoadPlan(
-                format: format, size: PixelSize(width: 4000, height: 4000), isProgressive: false, samples: 3,
-                part: PixelSize(width: part.0, height: part.1), target: PixelSize(width: target.0, height: target.1),
-                smooth: true
-            ).reduction
+            let spare = min(Double(part.0) / Double(target.0), Double(part.1) / Double(target.1))
+            return LoadPlan.Reduction(of: format, spare: spare, smooth: true)
         }
         #expect(reduction(.jpeg, (1600, 1200), (400, 300)) == .shrink(4))
         #expect(reduction(.jpeg, (1600, 1199), (400, 300)) == .shrink(2))
@@ -56,6 +53,8 @@ import Vips
         #expect(reduction(.webp, (1600, 1200), (500, 300)) == .scale(500.0 / 1600))
         #expect(reduction(.webp, (100, 100), (100, 200)) == .none)
         #expect(reduction(.png, (1600, 1200), (400, 300)) == .none)
+        #expect(reduction(.svg, (100, 100), (200, 400)) == .scale(4))
+        #expect(reduction(.pdf, (100, 100), (100, 100)) == .none)
     }
 
     @Test func nearestNeighbourGivesPixelsOfTheSourceOnly() async throws {

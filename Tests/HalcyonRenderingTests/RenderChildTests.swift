@@ -13,7 +13,7 @@ import Vips
         let source = try await Pictures.noise(.png)
         try await Studio.with { studio in
             let here = try await studio.pool.run {
-                try studio.renderer.render(source, filling(90, 70, as: format))
+                try studio.renderer.render(source, [filling(90, 70, as: format)]).images[0]
             }
             let there = try await studio.renderInChild(source, filling(90, 70, as: format))
             #expect(there.body == here.body && there.sha256 == here.sha256 && there.size == here.size)

@@ -106,10 +106,10 @@ import Threads
                     group.addTask {
                         let isolation: RenderService.Isolation = number % 2 == 0 ? .always : .whereNeeded
                         do {
-                            let images = try await studio.service.render(
+                            let rendering = try await studio.service.render(
                                 source, [filling(40, 30, as: .jpeg)],
                                 until: .now + .microseconds(number * 500), isolation: isolation)
-                            #expect(images[0].size == PixelSize(width: 40, height: 30))
+                            #expect(rendering.images[0].size == PixelSize(width: 40, height: 30))
                         } catch is RenderDeadlinePassed {
                         }
                     }

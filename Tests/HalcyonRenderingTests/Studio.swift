@@ -45,7 +45,7 @@ struct Studio: Sendable {
 
     /// What the child does with a picture, whatever its codecs.
     func renderInChild(_ source: [UInt8], _ variant: Variant) async throws -> RenderedImage {
-        try await service.render(source, [variant], isolation: .always)[0]
+        try await service.render(source, [variant], isolation: .always).images[0]
     }
 
     /// The failure that rendering ends in.

@@ -102,7 +102,7 @@ import Testing
     @Test func theKeysOfTheDocsAreReal() throws {
         let blocks = try Self.page("keys").blocks(of: "")
         let first = try #require(KeyVectorTests.publishedVectors().first { $0.name == "width and height" })
-        #expect(blocks.contains { $0.hasPrefix(first.texts.key + "\n") })
+        #expect(blocks.contains { $0.hasPrefix(first.texts.keys[0] + "\n") })
         #expect(blocks.contains(String(first.texts.source.dropLast())))
         let job = try read(
             """

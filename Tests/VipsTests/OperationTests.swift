@@ -51,4 +51,45 @@ import Testing
         #expect(!error.message.isEmpty && !error.message.contains("\n"))
         #expect(!error.isRetriable)
     }
+
+    @Test func resultsOfEveryKindAreRead() throws {
+        let card = try EncodedImageTests.card()
+        let point = try Operation.call("getpoint", ["in": .image(card), "x": 2, "y": 3])
+        #expect(try point.doubles("out-array") == [2, 3, 77])
+        #expect(throws: VipsError.self) { try point.double("out-array") }
+        let trimmed = try Operation.call(
+            "find_trim",
+            [
+                "in": .image(
+                    Operation.call(
+                        "embed",
+                        [
+                            "in": .image(Image(color: [200, 0, 0], width: 8, height: 6)), "x": 5, "y": 4, "width": 40,
+                            "height": 30,
+                        ]
+                    ).image()),
+                "background": [0],
+            ])
+        #expect(
+            try (trimmed.int("left"), trimmed.int("top"), trimmed.int("width"), trimmed.int("height")) == (5, 4, 8, 6))
+        let turned = try Operation.call("autorot", ["in": .image(card.with(header: ["orientation": 2]))])
+        #expect(try turned.bool("flip"))
+        #expect(try !Operation.call("autorot", ["in": .image(card)]).bool("flip"))
+        #expect(throws: VipsError.self) { try turned.bool("out") }
+    }
+
+    @Test func textIsDrawn() throws {
+        let drawn = try Operation.call("text", ["text": "Hg", "font": "DejaVu Sans 40", "dpi": 144])
+        let mask = try drawn.image()
+        #expect(mask.bands == 1 && mask.width > 40 && mask.height > 40)
+        // Ink and paper both: neither blank, nor the box that stands for a missing letter.
+        let ink = try mask.averages()[0]
+        #expect(ink > 30 && ink < 200)
+        let other = try Operation.call("text", ["text": "Il", "font": "DejaVu Sans 40", "dpi": 144]).image()
+        #expect(other.width < mask.width)
+        let coloured = try Operation.call(
+            "text", ["text": "<span foreground='#ff0000'>Hg</span>", "font": "DejaVu Sans 40", "rgba": true]
+        ).image()
+        #expect(coloured.bands == 4 && coloured.hasAlpha)
+    }
 }

@@ -11,6 +11,12 @@ public final class Image {
         self.handle = handle
     }
 
+    /// Another owner of the picture that `image` has.
+    convenience init(sharing image: Image) {
+        g_object_ref(image.handle)
+        self.init(owning: image.handle)
+    }
+
     /// A picture of 8-bit samples, `bands` to the pixel, row by row from the top left, copied. Three and four bands are
     /// sRGB, one and two are grey; the last of two or four is alpha.
     ///
@@ -34,14 +40,14 @@ public final class Image {
     public var width: Int { Int(handle.pointee.Xsize) }
     /// Pixels down; over all pages where several are loaded.
     public var height: Int { Int(handle.pointee.Ysize) }
+    /// Where the upper left corner of the picture that this one was cut from lies, seen from this one's.
+    public var offset: (x: Int, y: Int) { (Int(handle.pointee.Xoffset), Int(handle.pointee.Yoffset)) }
     /// Samples per pixel.
     public var bands: Int { Int(handle.pointee.Bands) }
     /// Whether the last band is alpha.
     public var hasAlpha: Bool { vips_image_hasalpha(handle) != 0 }
     /// How to turn the picture to stand upright, as EXIF counts: 1 (nothing to do) to 8.
     public var orientation: Int { Int(vips_image_get_orientation(handle)) }
-    /// Frames or pages in the file; 1 where the format has none.
-    public var pages: Int { Int(vips_image_get_n_pages(handle)) }
 
     /// What the samples are.
     public enum SampleFormat: Sendable, Hashable {

@@ -54,6 +54,20 @@ public final class Operation {
         try read(name, as: cvips_type_int()) { Int(g_value_get_int(&$0)) }
     }
 
+    /// The switch result called `name`.
+    public func bool(_ name: String) throws(VipsError) -> Bool {
+        try read(name, as: cvips_type_boolean()) { g_value_get_boolean(&$0) != 0 }
+    }
+
+    /// The list of numbers called `name`, such as `out-array` of `getpoint`.
+    public func doubles(_ name: String) throws(VipsError) -> [Double] {
+        try read(name, as: cvips_type_array_double()) { value in
+            var count: Int32 = 0
+            guard let numbers = vips_value_get_array_double(&value, &count) else { return nil }
+            return Array(UnsafeBufferPointer(start: numbers, count: Int(count)))
+        }
+    }
+
     // MARK: Inside
 
     /// Loads from kept bytes: the blob input, which only this door may set, so that the bytes are sure to be held.
@@ -72,9 +86,17 @@ public final class Operation {
     }
 
     /// Saves to memory: building a saver is encoding.
-    static func save(_ saver: String, _ image: Image, _ arguments: Arguments) throws(VipsError) -> [UInt8] {
+    static func save(
+        _ saver: String, _ image: Image, _ arguments: Arguments, keeping kept: MetadataKept
+    ) throws(VipsError) -> [UInt8] {
         let operation = try Operation(saver)
         try operation.set("in", .image(image))
+        // Flags since 8.15. Before, there is but one switch for all.
+        if operation.takes("keep") {
+            try operation.set("keep", .int(kept.rawValue))
+        } else {
+            try operation.set("strip", .bool(kept.isEmpty))
+        }
         for (argument, value) in arguments { try operation.set(argument, value) }
         try operation.build(alone: false)
         return try operation.bytes()
@@ -135,6 +157,11 @@ public final class Operation {
             throw VipsError(.misuse, name, "no result \(output) of that kind")
         }
         return result
+    }
+
+    private func takes(_ argument: String) -> Bool {
+        guard (try? type(of: argument)) != nil else { return false }
+        return true
     }
 
     private func type(of argument: String) throws(VipsError) -> GType {

@@ -1,6 +1,7 @@
 import CVips
+import Threads
 
-/// libvips as a whole: started once, closed to formats that were not written for hostile input.
+/// libvips as a whole: started once, closed to formats that nobody asked for.
 public enum VipsLibrary {
     /// Starts libvips for a server; later calls do nothing. To be called before anything else here.
     ///
@@ -9,6 +10,22 @@ public enum VipsLibrary {
     /// junk reach ImageMagick. See "Block untrusted loaders" in libvips' `vips_block_untrusted_set`.
     public static func start() {
         _ = started
+    }
+
+    /// The formats whose loaders are open; all of ``Format`` at first.
+    public static var allowed: Set<Format> { open.withLock { $0 } }
+
+    /// Opens the loaders of these formats and closes all others, for the whole process: bytes of a closed format are
+    /// `unsupportedFormat`. Starts libvips where that has not been done. To be called once, before images are opened;
+    /// a picture that is open already goes on being decoded. What can be saved does not change.
+    public static func allow(_ formats: Set<Format>) {
+        start()
+        open.withLock { open in
+            for format in Format.allCases {
+                vips_operation_block_set(format.loaderClass, formats.contains(format) ? 0 : 1)
+            }
+            open = formats
+        }
     }
 
     /// The library's version, such as `8.14.1`.
@@ -40,16 +57,47 @@ public enum VipsLibrary {
         return vips_type_find("VipsOperation", name) != 0
     }
 
+    /// The names of all loaders that libvips would use now, such as `pngload_buffer`, as it says itself.
+    public static var openLoaders: [String] {
+        start()
+        let names = Names()
+        vips_class_map_all(
+            g_type_from_name("VipsForeignLoad"), addOpenLoader, Unmanaged.passUnretained(names).toOpaque())
+        return names.list
+    }
+
+    private static let open = Lock(Set(Format.allCases))
+
     private static let started: Void = {
         precondition(cvips_start("halcyon") == 0, "libvips does not start: \(VipsError.last(in: "init").message)")
         vips_concurrency_set(1)
         vips_cache_set_max(0)
         vips_block_untrusted_set(1)
         vips_operation_block_set("VipsForeignLoad", 1)
-        for format in Format.allCases { vips_operation_block_set(format.loaderClass, 0) }
+        for format in Format.allCases {
+            vips_operation_block_set(format.loaderClass, 0)
+            // The saver of JPEG XL is among the untrusted too.
+            if let saverClass = format.saverClass { vips_operation_block_set(saverClass, 0) }
+        }
         // What a decoder says about a damaged picture comes as an error too, where it matters: not on standard error.
         _ = g_log_set_handler("VIPS", G_LOG_LEVEL_MASK, dropLogMessage, nil)
     }()
+}
+
+private final class Names {
+    var list: [String] = []
+}
+
+private func addOpenLoader(
+    _ loader: UnsafeMutablePointer<VipsObjectClass>?, _ names: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+    guard let loader, let names else { return nil }
+    let operation = UnsafeMutableRawPointer(loader).assumingMemoryBound(to: VipsOperationClass.self)
+    if operation.pointee.flags.rawValue & VIPS_OPERATION_BLOCKED.rawValue == 0 {
+        let names = Unmanaged<Names>.fromOpaque(names).takeUnretainedValue()
+        names.list.append(String(cString: loader.pointee.nickname))
+    }
+    return nil
 }
 
 private func countObject(

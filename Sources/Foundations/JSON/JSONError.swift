@@ -14,6 +14,8 @@ public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
         case wrongType
         /// A value of the right type that may not be.
         case invalid
+        /// A value that is right and asks for what there is not.
+        case unsupported
         /// A member that must be there and is not.
         case missing
         /// A member that nobody asked for.

@@ -3,17 +3,20 @@ import HalcyonModel
 import Threads
 import Vips
 
-/// Makes an output of a source: bytes and a variant in, a file out.
+/// Makes outputs of a source: bytes and variants in, files out. However many the outputs, the source is decoded once.
 ///
-/// The steps are the whole of it, each in a file of its own: identify, check limits, plan, shrink on load, resize,
-/// colour, orientation, canvas, encode.
+/// The steps are the whole of it, each in a file of its own: identify, plan, check limits, shrink on load, decode, focus,
+/// resize, colour, orientation, canvas, processors, flatten, encode.
 public struct Renderer: Sendable {
     /// What one rendering may cost.
     public var limits: ImageLimits
+    /// Processors and sizers of the host program.
+    public var extensions: Extensions
 
-    /// A renderer with these limits. It starts libvips.
-    public init(limits: ImageLimits = ImageLimits()) {
+    /// A renderer with these limits and extensions. It starts libvips.
+    public init(limits: ImageLimits = ImageLimits(), extensions: Extensions = Extensions()) {
         self.limits = limits
+        self.extensions = extensions
         VipsLibrary.start()
     }
 
@@ -26,10 +29,12 @@ public struct Renderer: Sendable {
     /// Renders on `pool`. When the task is cancelled the pipeline is stopped within milliseconds.
     ///
     /// - Throws: ``Failure``, or `CancellationError`.
-    public func render(_ source: [UInt8], _ variant: Variant, on pool: ThreadPool) async throws -> RenderedImage {
+    public func render(
+        _ source: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:], on pool: ThreadPool
+    ) async throws -> Rendering {
         let cancellation = Cancellation()
         return try await withTaskCancellationHandler {
-            try await pool.run { try render(source, variant, cancellation) }
+            try await pool.run { try render(source, variants, assets: assets, cancellation) }
         } onCancel: {
             cancellation.cancel()
         }
@@ -37,69 +42,111 @@ public struct Renderer: Sendable {
 
     /// Renders on the calling thread, which it holds until it is done: never call it on a task's thread.
     ///
+    /// - Parameter assets: the bytes of ``Variant/assets``.
     /// - Throws: ``Failure`` of code `unsupportedFormat`, `corruptImage`, `tooManyPixels` or `internal`;
     ///   `CancellationError` when `cancellation` stopped it.
     public func render(
-        _ bytes: [UInt8], _ variant: Variant, _ cancellation: Cancellation? = nil
-    ) throws -> RenderedImage {
-        var stopwatch = Stopwatch()
+        _ bytes: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:], _ cancellation: Cancellation? = nil
+    ) throws -> Rendering {
+        var progress = Progress(cancellation)
         let source = try SourceImage(bytes)
-        try limits.admit(source)
+        let outputs = try variants.indices.map { index in
+            try blaming(index) {
+                let output = try OutputPlan(variants[index], of: source, extensions)
+                try limits.admit(output, extensions)
+                return output
+            }
+        }
+        let load = LoadPlan(outputs, of: source)
+        try limits.admit(source, load)
 
-        let plan = variant.sizing.plan(for: source.size)
-        let isTransparent = source.header.hasAlpha || plan.leavesExcess
-        let format = variant.output.format ?? .automatic(source: source.format, isTransparent: isTransparent)
-        guard let encoder = Encoder(format, variant.output) else {
-            throw Failure(.unsupportedFormat, "\(format.rawValue) is not among the formats that can be written")
+        let decoded = try progress.step(\.decode, .corruptImage) { cancellation in
+            try DecodedImage(source, load, cancellation)
         }
-        try limits.admit(plan, as: format)
-
-        let part = source.orientation.stored(plan.sourceRect, in: source.size)
-        let target = source.orientation.upright(plan.destRect.size)
-        let load = LoadPlan(source, part: part, target: target, quality: variant.interpolationQuality)
-        try limits.admit(load)
-
-        var timings = RenderedImage.Timings()
-        let decoded = try step(.corruptImage) { () throws(VipsError) in
-            try source.open(load)
-                .resized(
-                    part, of: source.rawSize, reduction: load.reduction, to: target, variant.interpolationQuality
-                )
-                .inMemory(cancellation)
+        let assets = ProcessingAssets(assets, within: limits, cancellation)
+        let images = try outputs.indices.map { index in
+            try blaming(index) { try image(outputs[index], of: source, from: decoded, assets, &progress) }
         }
-        timings.decode = stopwatch.lap()
-        let placed = try step(.internal) { () throws(VipsError) in
-            try decoded.inSRGB().upright().placed(plan, keepingAlpha: format.hasAlpha).inMemory(cancellation)
-        }
-        timings.process = stopwatch.lap()
-        let body = try step(.internal) { () throws(VipsError) in
-            try encoder.encode(placed, cancellation)
-        }
-        timings.encode = stopwatch.lap()
-        return RenderedImage(
-            body: body, format: format, size: PixelSize(width: placed.width, height: placed.height),
-            sha256: SHA256.hash(body).description, sourceFormat: source.format, sourceSize: source.size,
-            timings: timings)
+        return Rendering(
+            sourceFormat: source.format, sourceSize: source.size, images: images, timings: progress.timings)
     }
 
-    /// Runs a step, and says whose fault it is when libvips refuses.
-    private func step<Result>(_ blame: FailureCode, _ body: () throws(VipsError) -> Result) throws -> Result {
-        do throws(VipsError) {
+    /// Says of a failure which variant it is about.
+    private func blaming<Result>(_ index: Int, _ body: () throws -> Result) throws -> Result {
+        do {
             return try body()
-        } catch {
-            if error.code == .cancelled { throw CancellationError() }
-            throw Failure(blame, error.description)
+        } catch var failure as Failure {
+            failure.variant = index
+            throw failure
         }
+    }
+
+    private func image(
+        _ output: OutputPlan, of source: SourceImage, from decoded: DecodedImage, _ assets: ProcessingAssets,
+        _ progress: inout Progress
+    ) throws -> RenderedImage {
+        let variant = output.variant
+        var geometry = output.geometry
+        if variant.needsFocus {
+            let focus = try progress.step(\.decode, .corruptImage) { cancellation in
+                try decoded.focus(of: output, in: source)
+            }
+            geometry = try variant.sizing.plan(for: source.size, focus: focus, custom: extensions.plan)
+        }
+        let part = source.orientation.stored(geometry.sourceRect, in: source.size)
+        let target = source.orientation.upright(geometry.destRect.size)
+        var frames: [Image] = []
+        for index in 0..<output.frames {
+            let sized = try progress.step(\.decode, .corruptImage) { cancellation in
+                let level = try decoded.frame(index, for: output)
+                return try level.image.resized(part, at: level, to: target, variant.interpolationQuality)
+                    .inMemory(cancellation)
+            }
+            let frame = try progress.step(\.process, .internal) { cancellation in
+                try sized.inSRGB(keepingProfile: variant.output.keepProfile).turned(source.orientation)
+                    .placed(geometry, on: output.background)
+                    .processed(
+                        by: variant.processors, with: assets, extensions, quality: variant.interpolationQuality,
+                        cancellation
+                    )
+                    .flattened(onto: output.background, for: output.format)
+                    .inMemory(cancellation)
+            }
+            frames.append(frame)
+        }
+        let picture = frames[0]
+        let findings = try progress.step(\.process, .internal) { cancellation in
+            try Findings(variant.findings, of: picture)
+        }
+        let body = try progress.step(\.encode, .internal) { cancellation in
+            try output.encoder.encode(try decoded.animation(of: frames), cancellation)
+        }
+        return RenderedImage(
+            body: body, format: output.format, size: PixelSize(width: picture.width, height: picture.height),
+            frames: output.frames > 1 ? output.frames : nil, sha256: SHA256.hash(body).description,
+            blurhash: findings.blurhash, dominantColor: findings.dominantColor)
     }
 }
 
-/// Wall-clock time since it was last asked.
-private struct Stopwatch {
-    private var start = ContinuousClock.now
+/// A rendering under way: who may stop it, and how long what took.
+private struct Progress {
+    private let cancellation: Cancellation?
+    private(set) var timings = Rendering.Timings()
 
-    mutating func lap() -> Duration {
-        let now = ContinuousClock.now
-        defer { start = now }
-        return start.duration(to: now)
+    init(_ cancellation: Cancellation?) { self.cancellation = cancellation }
+
+    /// Runs a step, and says whose fault it is when libvips refuses.
+    mutating func step<Result>(
+        _ part: WritableKeyPath<Rendering.Timings, Duration>, _ blame: FailureCode,
+        _ body: (Cancellation?) throws -> Result
+    ) throws -> Result {
+        let start = ContinuousClock.now
+        defer { timings[keyPath: part] += start.duration(to: .now) }
+        do {
+            return try body(cancellation)
+        } catch let error as VipsError {
+            if error.code == .cancelled { throw CancellationError() }
+            throw Failure(blame, error.description)
+        }
     }
 }

@@ -31,19 +31,20 @@ public struct RenderService: Sendable {
         self.children = children
     }
 
-    /// Renders each variant of a source.
+    /// Makes each variant of a source.
     ///
     /// The time limit (``ImageLimits/renderTime``) counts from the moment a thread is there. When it passes, when
     /// `deadline` passes or the task is cancelled, the rendering comes to a halt, within milliseconds also in the middle
     /// of a codec, and this throws. What still waits for a thread then is let go at once.
     ///
+    /// - Parameter assets: the bytes of ``Variant/assets``.
     /// - Throws: ``Failure``, of code `timeout` when the time limit passed; ``RenderDeadlinePassed``;
     ///   `CancellationError`; ``ThreadPoolClosed``.
     public func render(
-        _ source: [UInt8], _ variants: [Variant], until deadline: ContinuousClock.Instant? = nil,
-        isolation: Isolation = .whereNeeded
-    ) async throws -> [RenderedImage] {
-        let turn = Turn(Turn.Order(source: source, variants: variants, isolation: isolation))
+        _ source: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:],
+        until deadline: ContinuousClock.Instant? = nil, isolation: Isolation = .whereNeeded
+    ) async throws -> Rendering {
+        let turn = Turn(Turn.Order(source: source, variants: variants, assets: assets, isolation: isolation))
         let alarm = deadline.map { alarms.set(at: $0) { turn.stop(.deadline) } }
         defer { if let alarm { alarms.cancel(alarm) } }
         do {
@@ -69,14 +70,13 @@ public struct RenderService: Sendable {
         waiter.resume(with: result)
     }
 
-    private func render(_ order: Turn.Order, _ turn: Turn) throws -> [RenderedImage] {
-        if let children, order.isolation == .always || !Codecs(of: order.source, order.variants).canBeStopped {
-            return try children.render(
-                RenderRequest(limits: renderer.limits, variants: order.variants), order.source, turn)
+    private func render(_ order: Turn.Order, _ turn: Turn) throws -> Rendering {
+        if let children, order.isolation == .always || !Codecs(of: order).canBeStopped {
+            return try children.render(order, within: renderer.limits, turn)
         }
         let cancellation = Cancellation()
         return try turn.run(stoppedBy: cancellation.cancel) {
-            try order.variants.map { try renderer.render(order.source, $0, cancellation) }
+            try renderer.render(order.source, order.variants, assets: order.assets, cancellation)
         }
     }
 

@@ -4,12 +4,13 @@ import Threads
 
 /// One rendering from its order to its end. It waits for a thread, then runs, and can be stopped at any moment of both.
 final class Turn: Sendable {
-    typealias Waiter = CheckedContinuation<[RenderedImage], any Error>
+    typealias Waiter = CheckedContinuation<Rendering, any Error>
 
     /// What is to be rendered.
     struct Order: Sendable {
         var source: [UInt8]
         var variants: [Variant]
+        var assets: [Source: [UInt8]]
         var isolation: RenderService.Isolation
     }
 

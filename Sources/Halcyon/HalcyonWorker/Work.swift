@@ -7,14 +7,20 @@ import Kafka
 struct Work: Sendable {
     /// What is to be done.
     let job: Job
-    /// What the result is called.
-    let key: ResultKey
+    /// What the result of each variant is called. Equal variants have equal keys.
+    let keys: [ResultKey]
     /// Where the job stands in its topic.
     let origin: RecordOrigin
     /// The trace that the job belongs to, if its producer named one.
     let traceparent: String?
     /// When the worker took it.
     let takenAt: ContinuousClock.Instant
+
+    /// Where the variants stand that are still to be made: of equal ones the first.
+    func missing(from found: [ResultKey: ReadyResult]) -> [Int] {
+        var seen: Set<ResultKey> = []
+        return keys.indices.filter { found[keys[$0]] == nil && seen.insert(keys[$0]).inserted }
+    }
 
     /// When the result is no longer wanted, in seconds since 1970.
     private var deadline: Double? { job.deadline?.moment(submitted: origin.submitted) }

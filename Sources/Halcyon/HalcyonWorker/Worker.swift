@@ -33,16 +33,21 @@ public final class Worker: Sendable {
     private init(_ options: WorkerOptions, log: Log, metrics: Metrics) throws {
         producer = try Producer(properties: options.kafka.producer)
         redis = RedisClient(options.redis, onStateChange: { $0.tell(log) })
-        sources = SourceLoader(options.sources)
         pool = Renderer.makePool(threads: options.concurrency)
         children = options.renderChildren.map {
             RenderChildren($0) { log.warning("render child", ["said": $0.description]) }
         }
+        sources = SourceLoader(options.sources, drawingOn: pool)
         let results = ResultTier(redis)
         let line = Line(
             intake: Intake(reader: options.reader),
             lookup: Lookup(results: results, inlineLimit: options.results.inlineLimit),
-            fetch: Fetch(sources: sources, places: Slots(options.fetches)),
+            fetch: Fetch(
+                sources: sources,
+                shared: SharedSources(
+                    sources, maximumBytes: options.sources.sharedBytes,
+                    defaultLifetime: options.results.defaultLifetime),
+                places: Slots(options.fetches)),
             render: Render(
                 service: RenderService(renderer: Renderer(limits: options.images), pool: pool, children: children),
                 places: Slots(options.concurrency * 2)),

@@ -2,68 +2,89 @@ import HalcyonModel
 
 /// Step 3, shrink on load: how much smaller the decoder may make the picture on its way, and what that will take.
 ///
-/// JPEG's DCT can be taken at 1/2, 1/4 or 1/8, and WebP is scaled to any size: both cost a fraction of decoding whole.
-/// The decoded part must not be smaller than the output, so that the last step is a real resize with a good kernel.
+/// JPEG's DCT can be taken at 1/2, 1/4 or 1/8, and WebP is scaled to any size: both cost a fraction of decoding whole. What
+/// is drawn (SVG, PDF) is drawn at the size that is needed. The decoded part must not be smaller than any output, so that
+/// the last step is a real resize with a good kernel.
 struct LoadPlan: Hashable {
     enum Reduction: Hashable {
         case none
         /// JPEG: 2, 4 or 8.
         case shrink(Int)
-        /// WebP: above 0, below 1.
+        /// WebP: above 0, below 1. SVG and PDF: any.
         case scale(Double)
-    }
 
-    let reduction: Reduction
-    /// Bytes of memory that decoding will take at most, and the output's pixels with it.
-    let estimatedBytes: Int
-
-    /// - Parameters:
-    ///   - part: the part of the stored pixels that is used.
-    ///   - target: the size that it gets.
-    ///   - smooth: false for nearest neighbour, which promises pixels of the source and no averages.
-    init(
-        format: ImageFormat, size: PixelSize, isProgressive: Bool, samples: Int, part: PixelSize, target: PixelSize,
-        smooth: Bool
-    ) {
-        let spare = min(
-            Double(part.width) / Double(target.width), Double(part.height) / Double(target.height))
-        let reduction: Reduction =
+        /// - Parameters:
+        ///   - spare: pixels of the source for each pixel of the output.
+        ///   - smooth: false for nearest neighbour, which promises pixels of the source and no averages.
+        init(of format: ImageFormat, spare: Double, smooth: Bool) {
             switch format {
-            case .jpeg where smooth && spare >= 2: .shrink(spare >= 8 ? 8 : spare >= 4 ? 4 : 2)
-            case .webp where smooth && spare > 1: .scale(1 / spare)
-            default: .none
+            case .svg, .pdf: self = spare == 1 ? .none : .scale(1 / spare)
+            case .jpeg where smooth && spare >= 2: self = .shrink(spare >= 8 ? 8 : spare >= 4 ? 4 : 2)
+            case .webp where smooth && spare > 1: self = .scale(1 / spare)
+            default: self = .none
             }
-        self.reduction = reduction
+        }
 
-        let linear =
-            switch reduction {
-            case .none: 1.0
+        /// Decoded pixels for each stored one along a side, about.
+        var ratio: Double {
+            switch self {
+            case .none: 1
             case .shrink(let factor): 1 / Double(factor)
             case .scale(let factor): factor
             }
-        let whole = size.pixels * samples
-        let decoding =
-            switch format {
-            // A progressive JPEG keeps all coefficients, 16 bits each, until its last scan; a baseline one a few rows.
-            case .jpeg: isProgressive ? whole * 2 : size.width * samples * 64
-            case .png: isProgressive ? whole : size.width * samples * 64
-            case .webp: Int(Double(size.pixels) * 4 * linear * linear) + size.width * 64
-            // The whole picture, and the library's own copy of it.
-            default: whole * 2
-            }
-        // The picture and what is made of it: colours, the turned one, the canvas.
-        estimatedBytes = decoding + target.pixels * samples * 3
+        }
+    }
+
+    let reduction: Reduction
+    /// Frames that are decoded.
+    let frames: Int
+    /// Whether decoding, resizing and cropping are one pass, row by row, and the whole picture is never in memory. It is not
+    /// for several outputs, which share one decoding, nor where all pixels are looked at first.
+    let isOnePass: Bool
+    /// Bytes of memory that decoding will take at most, and the outputs' pixels with it.
+    let estimatedBytes: Int
+
+    /// The plan for all outputs of a source.
+    init(_ outputs: [OutputPlan], of source: SourceImage) {
+        frames = outputs.map(\.frames).max() ?? 1
+        isOnePass = outputs.count == 1 && frames == 1 && !outputs[0].variant.needsFocus
+        reduction =
+            frames > 1
+            ? .none
+            : Reduction(
+                of: source.format, spare: outputs.map(\.spare).min() ?? 1, smooth: outputs.allSatisfy(\.isSmooth))
+        let samples = source.bytesPerPixel
+        let decoded = Self.pixels(of: source.rawSize, at: reduction.ratio)
+        let kept = isOnePass ? 0 : decoded * Double(samples * frames) * 4 / 3
+        let made = outputs.map { Double($0.geometry.outputSize.pixels) * Double(samples * (3 + $0.frames)) }
+        let bytes = source.decodingBytes(at: reduction) + kept + made.reduce(0, +)
+        estimatedBytes = Int(min(bytes, 1e18))
+    }
+
+    /// Pixels of a picture of `size` that is decoded at `ratio`.
+    static func pixels(of size: PixelSize, at ratio: Double) -> Double {
+        Double(size.width) * ratio * Double(size.height) * ratio
     }
 }
 
-extension LoadPlan {
-    /// The plan for a part of a source.
-    init(_ source: SourceImage, part: PixelRect, target: PixelSize, quality: InterpolationQuality) {
-        let header = source.header
-        let bytesPerSample = header.sampleFormat == .uint8 ? 1 : header.sampleFormat == .uint16 ? 2 : 4
-        self.init(
-            format: source.format, size: source.rawSize,
-            isProgressive: header.text(of: "jpeg-multiscan") == "1" || header.text(of: "interlaced") == "1",
-            samples: header.bands * bytesPerSample, part: part.size, target: target, smooth: quality != .none)
+extension SourceImage {
+    /// Bytes of a decoded pixel.
+    fileprivate var bytesPerPixel: Int {
+        header.bands * (header.sampleFormat == .uint8 ? 1 : header.sampleFormat == .uint16 ? 2 : 4)
+    }
+
+    /// What the decoder itself keeps in memory.
+    fileprivate func decodingBytes(at reduction: LoadPlan.Reduction) -> Double {
+        let isInterlaced = header.text(of: "jpeg-multiscan") == "1" || header.text(of: "interlaced") == "1"
+        let whole = Double(rawSize.pixels * bytesPerPixel)
+        let rows = Double(rawSize.width * bytesPerPixel * 64)
+        return switch format {
+        // A progressive JPEG keeps all coefficients, 16 bits each, until its last scan; a baseline one a few rows.
+        case .jpeg: isInterlaced ? whole * 2 : rows
+        case .png: isInterlaced ? whole : rows
+        case .webp, .svg, .pdf: LoadPlan.pixels(of: rawSize, at: reduction.ratio) * 4 + rows
+        // The whole picture, and the library's own copy of it.
+        default: whole * 2
+        }
     }
 }

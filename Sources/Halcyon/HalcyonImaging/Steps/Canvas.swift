@@ -2,14 +2,11 @@ import HalcyonModel
 import Vips
 
 extension Image {
-    /// Step 7, canvas: in its place on the output. What is left over is transparent, or white in formats without alpha.
-    func placed(_ plan: SizingPlan, keepingAlpha: Bool) throws(VipsError) -> Image {
-        var image = self
-        if hasAlpha, !keepingAlpha {
-            image = try Operation.call("flatten", ["in": .image(self), "background": [255]]).image()
-        }
-        guard plan.leavesExcess else { return image }
-        if keepingAlpha, !hasAlpha {
+    /// Step 9, canvas: in its place on the output, on the background.
+    func placed(_ plan: SizingPlan, on background: CSSColor) throws(VipsError) -> Image {
+        guard plan.leavesExcess else { return self }
+        var image = try ready(for: background)
+        if !image.hasAlpha, !background.isOpaque {
             image = try Operation.call("bandjoin_const", ["in": .image(image), "c": [255]]).image()
         }
         return try Operation.call(
@@ -17,13 +14,38 @@ extension Image {
             [
                 "in": .image(image), "x": .int(plan.destRect.x), "y": .int(plan.destRect.y),
                 "width": .int(plan.outputSize.width), "height": .int(plan.outputSize.height),
-                "extend": "background", "background": keepingAlpha ? [0] : [255],
+                "extend": "background", "background": .doubles(image.samples(of: background)),
             ]
         ).image()
     }
+
+    /// Step 11, flatten: without alpha in a format that has none.
+    func flattened(onto background: CSSColor, for format: ImageFormat) throws(VipsError) -> Image {
+        format.hasAlpha ? self : try flattened(onto: background)
+    }
+
+    /// Without alpha, on an opaque background.
+    func flattened(onto background: CSSColor) throws(VipsError) -> Image {
+        guard hasAlpha else { return self }
+        let image = try ready(for: background)
+        return try Operation.call(
+            "flatten",
+            ["in": .image(image), "background": .doubles(Array(image.samples(of: background).dropLast()))]
+        ).image()
+    }
+
+    /// This picture, in colour if it must be to hold the colour.
+    func ready(for color: CSSColor) throws(VipsError) -> Image {
+        color.isGrey ? self : try inColour()
+    }
+
+    /// The colour, as a pixel of this picture has it.
+    func samples(of color: CSSColor) -> [Double] {
+        let channels = bands < 3 ? [color.red] : [color.red, color.green, color.blue]
+        return (channels + (hasAlpha ? [color.alpha] : [])).map(Double.init)
+    }
 }
 
-extension SizingPlan {
-    /// Whether the image does not cover the whole output.
-    var leavesExcess: Bool { destRect != PixelRect(outputSize) }
+extension CSSColor {
+    fileprivate var isGrey: Bool { red == green && green == blue }
 }

@@ -1,13 +1,15 @@
 import Vips
 
 extension Image {
-    /// Step 5, colour: 8-bit sRGB, or 8-bit grey; alpha stays. It runs on the small picture, where a conversion costs
+    /// Step 7, colour: 8-bit sRGB, or 8-bit grey; alpha stays. It runs on the small picture, where a conversion costs
     /// little.
+    ///
+    /// With `keepingProfile` a picture with a profile of its own stays in its colours, unless these are inks.
     ///
     /// An embedded profile is applied unless it says sRGB; without one, four inks take libvips' own CMYK profile. A
     /// profile that does not fit the pixels is passed over, as browsers do.
-    func inSRGB() throws(VipsError) -> Image {
-        let profile = bytes(of: "icc-profile-data")
+    func inSRGB(keepingProfile: Bool) throws(VipsError) -> Image {
+        let profile = keepingProfile ? nil : bytes(of: "icc-profile-data")
         if interpretation == .cmyk || profile.map({ !ICCProfile($0).isSRGB }) ?? false {
             if let converted = try? converted() { return converted }
         }
@@ -16,6 +18,12 @@ extension Image {
         case .grey, .grey16: return try Operation.call("colourspace", ["in": .image(self), "space": "b-w"]).image()
         default: return try Operation.call("colourspace", ["in": .image(self), "space": "srgb"]).image()
         }
+    }
+
+    /// Red, green and blue, where there is only grey.
+    func inColour() throws(VipsError) -> Image {
+        guard bands < 3 else { return self }
+        return try Operation.call("colourspace", ["in": .image(self), "space": "srgb"]).image()
     }
 
     private func converted() throws(VipsError) -> Image {

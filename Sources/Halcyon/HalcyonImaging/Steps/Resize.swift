@@ -2,16 +2,15 @@ import HalcyonModel
 import Vips
 
 extension Image {
-    /// Step 4, resize: the part of the stored pixels, at the size that it is to have. Nothing is computed yet.
+    /// Step 6, resize: the part of the stored pixels, at the size that it is to have. Nothing is computed yet.
     ///
     /// - Parameters:
     ///   - part: in pixels of the source as stored.
-    ///   - source: the size of the source as stored; this picture may have been shrunk on loading.
+    ///   - level: how many of this picture's pixels there are for those.
     func resized(
-        _ part: PixelRect, of source: PixelSize, reduction: LoadPlan.Reduction, to target: PixelSize,
-        _ quality: InterpolationQuality
+        _ part: PixelRect, at level: DecodedImage.Level, to target: PixelSize, _ quality: InterpolationQuality
     ) throws(VipsError) -> Image {
-        let (across, down) = (reduction.ratio(width, source.width), reduction.ratio(height, source.height))
+        let (across, down) = (level.across, level.down)
         let x = Resampling(
             Double(part.x) * across..<Double(part.x + part.width) * across, of: width, to: target.width)
         let y = Resampling(
@@ -19,7 +18,8 @@ extension Image {
         return try cropped(x.start, y.start, x.length, y.length).scaled(x.scale, y.scale, quality)
     }
 
-    private func cropped(_ x: Int, _ y: Int, _ width: Int, _ height: Int) throws(VipsError) -> Image {
+    /// That part of the picture.
+    func cropped(_ x: Int, _ y: Int, _ width: Int, _ height: Int) throws(VipsError) -> Image {
         guard width < self.width || height < self.height else { return self }
         return try Operation.call(
             "extract_area",
@@ -27,7 +27,8 @@ extension Image {
         ).image()
     }
 
-    private func scaled(_ across: Double, _ down: Double, _ quality: InterpolationQuality) throws(VipsError) -> Image {
+    /// Scaled by these factors.
+    func scaled(_ across: Double, _ down: Double, _ quality: InterpolationQuality) throws(VipsError) -> Image {
         guard across != 1 || down != 1 else { return self }
         // Colours of transparent pixels must not bleed into their neighbours.
         let premultiplied = hasAlpha ? try Operation.call("premultiply", ["in": .image(self)]).image() : self
@@ -44,18 +45,6 @@ extension Image {
         let format: Value? = sampleFormat == .uint8 ? "uchar" : sampleFormat == .uint16 ? "ushort" : nil
         guard let format else { return straight }
         return try Operation.call("cast", ["in": .image(straight), "format": format]).image()
-    }
-}
-
-extension LoadPlan.Reduction {
-    /// Decoded pixels per stored pixel along a side. A shrinking JPEG decoder makes a pixel of each whole 2, 4 or 8 and
-    /// drops what is left over; WebP scales the whole side.
-    fileprivate func ratio(_ decoded: Int, _ stored: Int) -> Double {
-        switch self {
-        case .none: 1
-        case .shrink(let factor): 1 / Double(factor)
-        case .scale: Double(decoded) / Double(stored)
-        }
     }
 }
 

@@ -10,23 +10,29 @@ struct SourceImage {
     /// As stored, before auto-rotation.
     let rawSize: PixelSize
     let orientation: Orientation
+    /// Frames of an animation; 1 for everything else, whatever pages it has.
+    let frames: Int
 
     /// - Throws: `unsupportedFormat` for bytes of no allowed format, `corruptImage` for a header that cannot be read.
     init(_ bytes: [UInt8]) throws(Failure) {
         do throws(VipsError) {
             file = try EncodedImage(bytes)
-            header = try file.open(Self.options)
         } catch {
-            guard error.code == .unsupportedFormat else { throw Failure(.corruptImage, "the header: \(error.message)") }
             // libvips knows a TIFF by its directory, which often stands at the end: a cut one is nothing to it.
             if bytes.starts(with: Array("II*\0".utf8)) || bytes.starts(with: Array("MM\0*".utf8)) {
                 throw Failure(.corruptImage, "the header: the directory of the TIFF cannot be read")
             }
             throw Failure(.unsupportedFormat, Self.impression(of: bytes))
         }
+        do throws(VipsError) {
+            header = try file.open(Self.options)
+        } catch {
+            throw Failure(.corruptImage, "the header: \(error.message)")
+        }
         format = ImageFormat(file.format, header)
         rawSize = PixelSize(width: header.width, height: header.height)
         orientation = Orientation(exif: header.orientation)
+        frames = format.hasAnimation ? header.pages : 1
     }
 
     /// The size as one sees it.
@@ -36,6 +42,7 @@ struct SourceImage {
     /// with grey.
     func open(_ load: LoadPlan) throws(VipsError) -> Image {
         switch load.reduction {
+        case .none where load.frames > 1: try file.open(Self.options.merging(["n": .int(load.frames)]) { $1 })
         case .none: header
         case .shrink(let factor): try file.open(Self.options.merging(["shrink": .int(factor)]) { $1 })
         case .scale(let factor): try file.open(Self.options.merging(["scale": .double(factor)]) { $1 })
@@ -68,6 +75,9 @@ extension ImageFormat {
             case .gif: .gif
             case .tiff: .tiff
             case .heif: header.text(of: "heif-compression") == "av1" ? .avif : .heic
+            case .jxl: .jxl
+            case .svg: .svg
+            case .pdf: .pdf
             }
     }
 }

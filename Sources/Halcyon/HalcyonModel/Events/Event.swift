@@ -61,31 +61,45 @@ public struct Event: Sendable {
     }
 }
 
-/// A result that is there.
+/// The results of a job that are there.
 public struct Ready: Sendable {
-    /// The key in the result tier, also of a result that is not stored there.
-    public var key: String
-    /// The output.
-    public var result: ResultFacts
-    /// When the result tier forgets it, in seconds since 1970; nil when it is not stored.
-    public var expiresAt: Double?
-    /// Where the result came from.
+    /// One for each variant of the job, at least one, in its order.
+    public var results: [ReadyResult]
+    /// Where they came from; of several the one that took most.
     public var origin: ResultOrigin
     /// How long what took.
     public var timings: Timings
+
+    /// Takes the values as they are.
+    public init(results: [ReadyResult], origin: ResultOrigin, timings: Timings) {
+        self.results = results
+        self.origin = origin
+        self.timings = timings
+    }
+
+    /// When the result tier forgets the first of them, in seconds since 1970; nil when one is not stored at all.
+    public var expiresAt: Double? {
+        let moments = results.compactMap(\.expiresAt)
+        return moments.count == results.count ? moments.min() : nil
+    }
+}
+
+/// A result that is there.
+public struct ReadyResult: Sendable {
+    /// The key in the result tier, also of a result that is not stored there.
+    public var key: String
+    /// The output.
+    public var facts: ResultFacts
+    /// When the result tier forgets it, in seconds since 1970; nil when it is not stored.
+    public var expiresAt: Double?
     /// The bytes, when they are delivered in the event.
     public var inline: [UInt8]?
 
     /// Takes the values as they are.
-    public init(
-        key: String, result: ResultFacts, expiresAt: Double?, origin: ResultOrigin, timings: Timings,
-        inline: [UInt8]? = nil
-    ) {
+    public init(key: String, facts: ResultFacts, expiresAt: Double?, inline: [UInt8]? = nil) {
         self.key = key
-        self.result = result
+        self.facts = facts
         self.expiresAt = expiresAt
-        self.origin = origin
-        self.timings = timings
         self.inline = inline
     }
 }
@@ -114,16 +128,28 @@ public struct ResultFacts: Hashable, Sendable {
     public var bytes: Int
     /// Of the file, in lower-case hexadecimal.
     public var sha256: String
+    /// Frames of an animation; nil for a still image.
+    public var frames: Int?
+    /// Its BlurHash, when the job asked for it.
+    public var blurhash: String?
+    /// The colour that most of it has, as `#rrggbb`, when the job asked for it.
+    public var dominantColor: String?
     /// What it was made from.
     public var source: SourceFacts
 
     /// Takes the values as they are.
-    public init(width: Int, height: Int, format: ImageFormat, bytes: Int, sha256: String, source: SourceFacts) {
+    public init(
+        width: Int, height: Int, format: ImageFormat, bytes: Int, sha256: String, frames: Int? = nil,
+        blurhash: String? = nil, dominantColor: String? = nil, source: SourceFacts
+    ) {
         self.width = width
         self.height = height
         self.format = format
         self.bytes = bytes
         self.sha256 = sha256
+        self.frames = frames
+        self.blurhash = blurhash
+        self.dominantColor = dominantColor
         self.source = source
     }
 }

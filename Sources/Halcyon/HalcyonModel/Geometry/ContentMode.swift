@@ -1,5 +1,5 @@
 /// How an image is placed in its display rectangle: UIKit's `UIView.ContentMode`, by name.
-public enum ContentMode: String, CaseIterable, Sendable {
+public enum ContentMode: String, CaseIterable, Codable, Sendable {
     /// Both sides are stretched to the display's.
     case scaleToFill
     /// The whole image inside the display; what is left over stays transparent.
@@ -22,6 +22,9 @@ public enum ContentMode: String, CaseIterable, Sendable {
         }
     }
 
+    /// The nine that do not scale.
+    public static let unscaled = allCases.filter { $0.alignment != nil }
+
     /// Where an unscaled image sits along one side of the display.
     enum Alignment { case leading, middle, trailing }
 
@@ -43,7 +46,7 @@ public enum ContentMode: String, CaseIterable, Sendable {
 }
 
 /// What becomes of the excess when aspect ratios differ: `NINetworkImageViewScaleOptions`.
-public enum ScaleOptions: String, CaseIterable, Sendable {
+public enum ScaleOptions: String, CaseIterable, Codable, Sendable {
     /// Fitting leaves transparent excess, filling crops: the display size stands.
     case fitLeavesExcessAndFillCropsExcess
     /// Fitting shrinks the display to the image's aspect ratio.

@@ -2,7 +2,7 @@
 ///
 /// The geometry of Nimbus' NINetworkImageView with its defects corrected: the vertical middle is taken from the height, a
 /// source smaller than the display is placed and not stretched, and no side becomes empty.
-public struct Display: Hashable, Sendable {
+public struct Display: Hashable, Codable, Sendable {
     /// Points across, above 0.
     public var width: Double
     /// Points down, above 0.
@@ -25,7 +25,9 @@ public struct Display: Hashable, Sendable {
 
     /// Places an image of `image` pixels at one pixel a point: the part of it that is seen, the canvas, and where the part
     /// lands on it.
-    func place(_ image: PixelSize) -> SizingPlan {
+    ///
+    /// - Parameter focus: what `scaleAspectFill` keeps as near to the middle as it can.
+    func place(_ image: PixelSize, focus: UnitPoint = .center) -> SizingPlan {
         let display = adjusted(to: image)
         let canvas = PixelSize(width: rounded(display.width), height: rounded(display.height))
         let whole = PixelRect(image)
@@ -40,7 +42,8 @@ public struct Display: Hashable, Sendable {
         switch contentMode {
         case .scaleAspectFill:
             return SizingPlan(
-                sourceRect: display.rectFilling(from: image), outputSize: canvas, destRect: PixelRect(canvas))
+                sourceRect: display.rectFilling(from: image, around: focus), outputSize: canvas,
+                destRect: PixelRect(canvas))
         case .scaleAspectFit:
             return SizingPlan(
                 sourceRect: whole, outputSize: canvas, destRect: display.rectFitting(image, on: canvas))
@@ -66,15 +69,16 @@ public struct Display: Hashable, Sendable {
         return display
     }
 
-    /// The largest part of the image, in its middle, with the display's aspect ratio.
-    private func rectFilling(from image: PixelSize) -> PixelRect {
+    /// The largest part of the image around the focus with the display's aspect ratio.
+    private func rectFilling(from image: PixelSize, around focus: UnitPoint) -> PixelRect {
         let scale = min(Double(image.width) / width, Double(image.height) / height)
-        func span(_ side: Int, _ length: Double) -> (start: Int, length: Int) {
-            let start = max(0, floored((Double(side) - length) / 2))
+        func span(_ side: Int, _ length: Double, around focus: Double) -> (start: Int, length: Int) {
+            let overhang = max(0, Double(side) - length)
+            let start = floored(min(max(0, focus * Double(side) - length / 2), overhang))
             return (start, min(max(1, rounded(length)), side - start))
         }
-        let (x, across) = span(image.width, width * scale)
-        let (y, down) = span(image.height, height * scale)
+        let (x, across) = span(image.width, width * scale, around: focus.x)
+        let (y, down) = span(image.height, height * scale, around: focus.y)
         return PixelRect(x: x, y: y, width: across, height: down)
     }
 

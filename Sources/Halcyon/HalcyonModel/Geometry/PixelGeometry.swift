@@ -1,5 +1,5 @@
 /// A size in whole pixels, never below 1×1.
-public struct PixelSize: Hashable, Sendable {
+public struct PixelSize: Hashable, Codable, Sendable {
     /// Pixels across.
     public var width: Int
     /// Pixels down.
@@ -16,7 +16,7 @@ public struct PixelSize: Hashable, Sendable {
 }
 
 /// A rectangle in whole pixels; the origin is the top left corner, x runs right and y down.
-public struct PixelRect: Hashable, Sendable {
+public struct PixelRect: Hashable, Codable, Sendable {
     /// Distance of the left side from the image's left side.
     public var x: Int
     /// Distance of the upper side from the image's upper side.
@@ -44,7 +44,7 @@ public struct PixelRect: Hashable, Sendable {
 }
 
 /// A part of an image in fractions of its sides, as UIKit's `contentsRect`: x and y in 0..<1, width and height above 0.
-public struct UnitRect: Hashable, Sendable {
+public struct UnitRect: Hashable, Codable, Sendable {
     /// Left side.
     public var x: Double
     /// Upper side.

@@ -1,24 +1,27 @@
 /// A rule that gives an image its size when no display rectangle is named.
-public enum Sizer: Hashable, Sendable {
+public enum Sizer: Hashable, Codable, Sendable {
     /// The image's own size.
     case natural
-    /// At most this many pixels across, the height in proportion; never enlarged.
+    /// At most this many pixels across, the height in proportion; enlarged only with `upscale`.
     case aspectScaleDownByWidth(Double)
-    /// At most this many pixels down, the width in proportion; never enlarged.
+    /// At most this many pixels down, the width in proportion; enlarged only with `upscale`.
     case aspectScaleDownByHeight(Double)
 
     /// The size of the output in pixels: each side rounded once, half away from zero, never below 1.
-    public func size(of image: PixelSize) -> PixelSize {
-        switch self {
-        case .natural: image
-        case .aspectScaleDownByWidth(let limit): image.scaled(by: limit / Double(image.width))
-        case .aspectScaleDownByHeight(let limit): image.scaled(by: limit / Double(image.height))
-        }
+    /// - Parameter upscale: whether an image smaller than the limit grows to it.
+    public func size(of image: PixelSize, upscale: Bool = false) -> PixelSize {
+        let factor =
+            switch self {
+            case .natural: 1.0
+            case .aspectScaleDownByWidth(let limit): limit / Double(image.width)
+            case .aspectScaleDownByHeight(let limit): limit / Double(image.height)
+            }
+        return factor < 1 || upscale ? image.scaled(by: factor) : image
     }
 }
 
 /// How the processor `resize` treats the aspect ratio (Kingfisher's `ResizingImageProcessor`).
-public enum ResizeMode: String, Sendable {
+public enum ResizeMode: String, CaseIterable, Codable, Sendable {
     /// The target size as it is.
     case none
     /// As large as fits inside the target.
@@ -30,21 +33,17 @@ public enum ResizeMode: String, Sendable {
     public func size(of image: PixelSize, into target: PixelSize) -> PixelSize {
         let across = Double(target.width) / Double(image.width)
         let down = Double(target.height) / Double(image.height)
-        let scale: Double
-        switch self {
-        case .none: return target
-        case .aspectFit: scale = min(across, down)
-        case .aspectFill: scale = max(across, down)
+        return switch self {
+        case .none: target
+        case .aspectFit: image.scaled(by: min(across, down))
+        case .aspectFill: image.scaled(by: max(across, down))
         }
-        return PixelSize(
-            width: rounded(Double(image.width) * scale), height: rounded(Double(image.height) * scale))
     }
 }
 
 extension PixelSize {
-    /// Scaled down in proportion; a factor of 1 or more leaves it as it is.
+    /// Scaled in proportion.
     fileprivate func scaled(by factor: Double) -> PixelSize {
-        guard factor < 1 else { return self }
-        return PixelSize(width: rounded(Double(width) * factor), height: rounded(Double(height) * factor))
+        PixelSize(width: rounded(Double(width) * factor), height: rounded(Double(height) * factor))
     }
 }

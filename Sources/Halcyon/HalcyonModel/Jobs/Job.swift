@@ -4,8 +4,8 @@ public struct Job: Sendable {
     public var id: String
     /// What to load.
     public var source: Source
-    /// What to make of it.
-    public var variant: Variant
+    /// What to make of it: at least one output, in the order of the event.
+    public var variants: [Variant]
     /// Seconds; see ``ResultLifetime``.
     public var maxAge: Double
     /// How the result reaches the consumer.
@@ -17,12 +17,12 @@ public struct Job: Sendable {
 
     /// Takes the values as they are.
     public init(
-        id: String, source: Source, variant: Variant, maxAge: Double = 0, delivery: Delivery = .reference,
+        id: String, source: Source, variants: [Variant], maxAge: Double = 0, delivery: Delivery = .reference,
         deadline: Deadline? = nil, echo: Echo = Echo()
     ) {
         self.id = id
         self.source = source
-        self.variant = variant
+        self.variants = variants
         self.maxAge = maxAge
         self.delivery = delivery
         self.deadline = deadline

@@ -1,17 +1,24 @@
 /// What a job loads.
-public enum Source: Hashable, Sendable {
+public enum Source: Hashable, Codable, Sendable {
     /// An image on the web.
     case web(WebURL)
+    /// A drawn avatar.
+    case initials(Initials)
 
     /// - Throws: ``Failure`` `unsupported_source` or `invalid_job`.
     public init(_ text: String) throws(Failure) {
-        self = .web(try WebURL(text))
+        if text.hasPrefix(Initials.scheme) {
+            self = .initials(try Initials(String(text.dropFirst(Initials.scheme.count))))
+        } else {
+            self = .web(try WebURL(text))
+        }
     }
 
     /// As the job gave it: the `subject` of its events.
     public var text: String {
         switch self {
         case .web(let url): url.text
+        case .initials(let initials): Initials.scheme + initials.text
         }
     }
 
@@ -19,6 +26,7 @@ public enum Source: Hashable, Sendable {
     public var cacheKey: String {
         switch self {
         case .web(let url): "url:\(url.canonical)"
+        case .initials(let initials): "initials:\(initials.cacheKey)"
         }
     }
 }

@@ -26,7 +26,7 @@ public struct WebURL: Hashable, Sendable {
         }
         let scheme = lowercased(bytes[..<colon])
         guard scheme == "http" || scheme == "https" else {
-            throw Failure(.unsupportedSource, "source: no provider for \(scheme): URLs; http and https are served")
+            throw Failure(.unsupportedSource, "no provider for \(scheme): URLs; http and https are served")
         }
         guard bytes[colon...].starts(with: "://".utf8) else { throw .invalidURL("expected // after \(scheme):") }
         let rest = bytes[(colon + 3)...]
@@ -47,6 +47,19 @@ public struct WebURL: Hashable, Sendable {
     /// Of the bytes.
     public func hash(into hasher: inout Hasher) {
         for byte in text.utf8 { hasher.combine(byte) }
+    }
+}
+
+extension WebURL: Codable {
+    /// From its text, checked again.
+    public init(from decoder: any Decoder) throws {
+        try self.init(decoder.singleValueContainer().decode(String.self))
+    }
+
+    /// As its text.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(text)
     }
 }
 
@@ -114,7 +127,7 @@ private struct Authority {
 }
 
 extension Failure {
-    fileprivate static func invalidURL(_ reason: String) -> Failure { Failure(.invalidJob, "source: \(reason)") }
+    fileprivate static func invalidURL(_ reason: String) -> Failure { Failure(.invalidJob, reason) }
 }
 
 private func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {

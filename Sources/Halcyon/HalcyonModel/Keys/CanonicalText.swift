@@ -14,14 +14,23 @@ extension Variant {
         text.reserveCapacity(128)
         text.append(crop: sizing.cropRect)
         text.append(sizeOf: sizing)
+        if sizing.isCutByGravity { text.append(gravityOf: sizing) }
+        if sizing.changesByUpscale { text += "upscale=\(sizing.upscale == true)\n" }
         if interpolationQuality != .default, interpolationQuality != .high {
             text += "interpolation=\(interpolationQuality.rawValue)\n"
         }
+        if background.alpha > 0 { text += "background=\(background.hexadecimal)\n" }
+        for processor in processors { text.append(processor) }
         if let format = output.format { text += "format=\(format.rawValue)\n" }
         if let quality = output.quality { text += "quality=\(quality)\n" }
         if output.lossless { text += "lossless\n" }
         if let effort = output.effort { text += "effort=\(effort)\n" }
         if output.progressive { text += "progressive\n" }
+        if !output.stripMetadata { text += "metadata\n" }
+        if output.keepProfile { text += "profile\n" }
+        if let frames = output.frames { text += "frames=\(frames)\n" }
+        if findings.contains(.blurhash) { text += "blurhash\n" }
+        if findings.contains(.dominantColor) { text += "dominant-color\n" }
         return text
     }
 }
@@ -30,7 +39,7 @@ extension String {
     /// Nothing for the whole image, and for an empty rectangle, which means no crop.
     fileprivate mutating func append(crop: UnitRect) {
         let crop = CanonicalNumber.rounded(crop)
-        if crop == .whole || crop.isEmpty { return }
+        if crop.isNoCrop { return }
         self += "crop="
         append(canonical: crop.x)
         self += ","
@@ -40,6 +49,22 @@ extension String {
         self += ","
         append(canonical: crop.height)
         self += "\n"
+    }
+
+    /// Nothing for the middle of what is used, however it is said.
+    fileprivate mutating func append(gravityOf sizing: Sizing) {
+        switch sizing.gravity {
+        case .center: return
+        case .focalPoint(.center) where CanonicalNumber.rounded(sizing.cropRect).isNoCrop: return
+        case .attention: self += "gravity=attention\n"
+        case .entropy: self += "gravity=entropy\n"
+        case .focalPoint(let point):
+            self += "gravity="
+            append(canonical: point.x)
+            self += ","
+            append(canonical: point.y)
+            self += "\n"
+        }
     }
 
     /// What decides the output's size, without what has no influence on it.
@@ -53,6 +78,8 @@ extension String {
         case .sizer(.aspectScaleDownByHeight(let limit)):
             self += "height "
             append(canonical: limit)
+        case .custom(let rule):
+            self += "custom \(rule.name) \(rule.parameters)"
         case .display(let display):
             append(canonical: display.width)
             self += "x"
@@ -63,6 +90,21 @@ extension String {
             self += display.canonicalMode
         }
         self += "\n"
+    }
+}
+
+extension UnitRect {
+    fileprivate var isNoCrop: Bool { self == .whole || isEmpty }
+}
+
+extension Sizing {
+    /// Whether `upscale` is set to what the goal would not do by itself, and it matters.
+    fileprivate var changesByUpscale: Bool {
+        switch goal {
+        case .display: upscale == false
+        case .sizer(.aspectScaleDownByWidth), .sizer(.aspectScaleDownByHeight): upscale == true
+        case .sizer(.natural), .custom, .original: false
+        }
     }
 }
 

@@ -27,14 +27,18 @@ final class RenderChild: Sendable {
     var answered: Int { renderings.withLock { $0 } }
 
     /// Asks and waits for the answer.
-    /// - Throws: ``MessageError`` when it dies meanwhile, and whatever else shows that it is out of its mind.
-    func answer(_ request: RenderRequest, _ source: [UInt8]) throws -> (RenderReply, bodies: [[UInt8]]) {
-        try socket.send(MessageSocket.Message(request, [source]))
+    /// - Throws: ``MessageError``, `ended` when it dies meanwhile; whatever else shows that it is out of its mind.
+    func answer(
+        _ order: Turn.Order, within limits: ImageLimits
+    ) throws -> (result: Result<Rendering, Failure>, residentBytes: Int) {
+        try socket.send(RenderRequest.message(order, within: limits))
         // No encoder makes more of a picture than its pixels at 16 bits a sample, and a little.
-        let most = request.variants.count * (request.limits.outputPixels * 8 + 1 << 20)
+        let most = order.variants.count * (limits.outputPixels * 8 + 1 << 20)
         guard let message = try socket.receive(MessageSocket.Limits(bytes: most)) else { throw MessageError.ended }
+        let reply = try message.value(RenderReply.self)
+        guard let result = reply.result(message.bodies) else { throw MessageError.tooLarge }
         renderings.withLock { $0 += 1 }
-        return (try message.value(RenderReply.self), message.bodies)
+        return (result, reply.residentBytes)
     }
 
     /// Ends it, wherever it is; from any thread.

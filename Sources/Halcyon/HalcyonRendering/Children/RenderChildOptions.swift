@@ -3,7 +3,7 @@ import Processes
 
 /// How children are run.
 public struct RenderChildOptions: Sendable {
-    /// The program: it must come to ``RenderChildProgram/run()`` when it is started with ``arguments``.
+    /// The program: it must come to ``RenderChildProgram/run(_:)`` when it is started with ``arguments``.
     public var program: String
     /// What it is started with.
     public var arguments: [String]

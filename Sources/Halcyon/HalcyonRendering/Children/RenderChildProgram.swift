@@ -7,8 +7,9 @@ import Processes
 /// What a child does all its life. Its standard input is the socket to its parent, for both directions.
 public enum RenderChildProgram {
     /// Answers requests on the calling thread until the parent closes the socket.
+    /// - Parameter extensions: those that the parent's renderer has.
     /// - Returns: the process's exit code.
-    public static func run() -> Int32 {
+    public static func run(_ extensions: Extensions = Extensions()) -> Int32 {
         // A group that is asked to end is asked through its parent, which may want this rendering finished.
         signal(SIGTERM, SIG_IGN)
         clinux_name_thread("render-child")
@@ -16,7 +17,7 @@ public enum RenderChildProgram {
         let socket = MessageSocket(owning: STDIN_FILENO)
         do {
             while let message = try socket.receive(MessageSocket.Limits(bytes: .max)) {
-                try socket.send(answer(to: message))
+                try socket.send(answer(to: message, extensions))
             }
             return 0
         } catch MessageError.ended {
@@ -27,20 +28,17 @@ public enum RenderChildProgram {
         }
     }
 
-    private static func answer(to message: MessageSocket.Message) throws -> MessageSocket.Message {
+    private static func answer(
+        to message: MessageSocket.Message, _ extensions: Extensions
+    ) throws -> MessageSocket.Message {
         let request = try message.value(RenderRequest.self)
-        var images: [RenderedImage] = []
-        let outcome: RenderReply.Outcome
+        let result: Result<Rendering, Failure>
         do {
-            let renderer = Renderer(limits: request.limits)
-            images = try request.variants.map { try renderer.render(message.bodies[0], $0) }
-            outcome = .rendered(images.map { RenderReply.Facts($0) })
+            result = .success(try request.rendering(of: message.bodies, extensions))
         } catch let failure as Failure {
-            images = []
-            outcome = .failed(failure)
+            result = .failure(failure)
         }
-        return try MessageSocket.Message(
-            RenderReply(outcome: outcome, residentBytes: residentBytes), images.map(\.body))
+        return try RenderReply.message(result, residentBytes: residentBytes)
     }
 
     /// When the machine has no memory left, this process is to go and not the worker, which has others' work too

@@ -62,12 +62,12 @@ public final class RenderChildren: Sendable {
     ///
     /// - Throws: ``Turn/Stop``; ``Failure``: the child's own, `corruptImage` when the picture made two children crash,
     ///   `internal` when something else ended two of them, when one answers nonsense, or none can be started.
-    func render(_ request: RenderRequest, _ source: [UInt8], _ turn: Turn) throws -> [RenderedImage] {
+    func render(_ order: Turn.Order, within limits: ImageLimits, _ turn: Turn) throws -> Rendering {
         do {
-            return try attempt(request, source, turn, in: idle() ?? start())
+            return try attempt(order, limits, turn, in: idle() ?? start())
         } catch is Death {
             do {
-                return try attempt(request, source, turn, in: start())
+                return try attempt(order, limits, turn, in: start())
             } catch let death as Death {
                 throw death.failure
             }
@@ -75,12 +75,12 @@ public final class RenderChildren: Sendable {
     }
 
     private func attempt(
-        _ request: RenderRequest, _ source: [UInt8], _ turn: Turn, in child: RenderChild
-    ) throws -> [RenderedImage] {
-        let reply: RenderReply
-        let bodies: [[UInt8]]
+        _ order: Turn.Order, _ limits: ImageLimits, _ turn: Turn, in child: RenderChild
+    ) throws -> Rendering {
+        let result: Result<Rendering, Failure>
+        let residentBytes: Int
         do {
-            (reply, bodies) = try turn.run(stoppedBy: child.kill) { try child.answer(request, source) }
+            (result, residentBytes) = try turn.run(stoppedBy: child.kill) { try child.answer(order, within: limits) }
         } catch MessageError.ended {
             let death = Death(exit: end(child))
             tell(.died(death.exit))
@@ -89,18 +89,8 @@ public final class RenderChildren: Sendable {
             end(child)
             throw error is Turn.Stop ? error : nonsense("\(error)")
         }
-        switch reply.outcome {
-        case .rendered(let facts):
-            guard facts.count == request.variants.count, bodies.count == facts.count else {
-                end(child)
-                throw nonsense("\(bodies.count) pictures, \(facts.count) descriptions")
-            }
-            keep(child, reply)
-            return zip(facts, bodies).map { $0.image($1) }
-        case .failed(let failure):
-            keep(child, reply)
-            throw failure
-        }
+        keep(child, residentBytes)
+        return try result.get()
     }
 
     private func nonsense(_ what: String) -> Failure {
@@ -135,8 +125,8 @@ public final class RenderChildren: Sendable {
         return child
     }
 
-    private func keep(_ child: RenderChild, _ reply: RenderReply) {
-        guard reply.residentBytes <= options.restingMemory, child.answered < options.renderings else {
+    private func keep(_ child: RenderChild, _ residentBytes: Int) {
+        guard residentBytes <= options.restingMemory, child.answered < options.renderings else {
             end(child)
             return
         }

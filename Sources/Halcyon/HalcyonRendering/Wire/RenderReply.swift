@@ -1,39 +1,43 @@
 import HalcyonImaging
 import HalcyonModel
+import Processes
 
 /// What a child answers. The files go beside it.
-struct RenderReply: Codable, Sendable {
-    enum Outcome: Codable, Sendable {
-        case rendered([Facts])
+struct RenderReply: Codable {
+    private enum Outcome: Codable {
+        /// The bodies are taken out of the images.
+        case rendered(Rendering)
         case failed(Failure)
     }
 
-    /// What is known of an output besides its bytes.
-    struct Facts: Codable, Sendable {
-        var format: ImageFormat
-        var size: PixelSize
-        var sha256: String
-        var sourceFormat: ImageFormat
-        var sourceSize: PixelSize
-        var timings: RenderedImage.Timings
+    private var outcome: Outcome
+    /// Memory that the child holds now, in bytes.
+    let residentBytes: Int
 
-        init(_ image: RenderedImage) {
-            format = image.format
-            size = image.size
-            sha256 = image.sha256
-            sourceFormat = image.sourceFormat
-            sourceSize = image.sourceSize
-            timings = image.timings
-        }
-
-        func image(_ body: [UInt8]) -> RenderedImage {
-            RenderedImage(
-                body: body, format: format, size: size, sha256: sha256, sourceFormat: sourceFormat,
-                sourceSize: sourceSize, timings: timings)
+    /// The message that tells it.
+    static func message(
+        _ result: Result<Rendering, Failure>, residentBytes: Int
+    ) throws -> MessageSocket.Message {
+        switch result {
+        case .success(var rendering):
+            let bodies = rendering.images.map(\.body)
+            for index in bodies.indices { rendering.images[index].body = [] }
+            return try MessageSocket.Message(
+                RenderReply(outcome: .rendered(rendering), residentBytes: residentBytes), bodies)
+        case .failure(let failure):
+            return try MessageSocket.Message(
+                RenderReply(outcome: .failed(failure), residentBytes: residentBytes), [])
         }
     }
 
-    var outcome: Outcome
-    /// Memory that the child holds now, in bytes.
-    var residentBytes: Int
+    /// What came of the request; nil when bodies and descriptions do not match.
+    func result(_ bodies: [[UInt8]]) -> Result<Rendering, Failure>? {
+        switch outcome {
+        case .failed(let failure): return .failure(failure)
+        case .rendered(var rendering):
+            guard rendering.images.count == bodies.count else { return nil }
+            for index in bodies.indices { rendering.images[index].body = bodies[index] }
+            return .success(rendering)
+        }
+    }
 }

@@ -32,6 +32,7 @@ enum DevCommand: Subcommand {
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
+        configuration.openFormats()
         let writer = configuration.logWriter()
         let log = Log(level: configuration.settings[Keys.logLevel], sink: writer)
         defer { writer.shutdown() }

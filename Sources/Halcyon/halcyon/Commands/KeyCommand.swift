@@ -4,15 +4,16 @@ import JSON
 
 /// `halcyon key`: under which key a result lies.
 enum KeyCommand: Subcommand {
-    private static let source = Parameter<String?>.optionalArgument("SOURCE", .text, help: "The URL of an image.")
+    private static let source = Parameter<String?>.optionalArgument(
+        "SOURCE", .text, help: "The URL of an image, or initials:JD for an avatar.")
     private static let text = Parameter.flag("text", help: "Print the canonical texts that the key is made of.")
-    private static let json = Parameter.flag("json", help: "Print one JSON object.")
+    private static let json = Parameter.flag("json", help: "Print one JSON object for each key.")
 
     static let command = Command(
-        "key", summary: "Print the key under which a result lies in Redis.",
+        "key", summary: "Print the keys under which results lie in Redis.",
         discussion: """
             The key is made of the source and of what changes the output, never of maxAge or ids, so it is known \
-            before any work is done. docs/keys.md says how to make it in any language. Nothing is asked and nothing \
+            before any work is done. A job with variants has a key for each, one a line. docs/keys.md says how to make it in any language. Nothing is asked and nothing \
             is loaded here.
             """, parameters: [source] + SizingOptions.all + [text, json],
         examples: [
@@ -24,17 +25,20 @@ enum KeyCommand: Subcommand {
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let prepared = try await SingleJob.prepare(source: arguments[source], arguments, Configuration(arguments))
-        let (job, key) = (prepared.job, prepared.key)
-        if arguments[json] {
-            var writer = JSONWriter()
-            writer.object { writer in
-                writer.member("key", key.description)
-                writer.member("sourceText", job.source.canonicalText)
-                writer.member("variantText", job.variant.canonicalText)
+        let job = prepared.job
+        if arguments[text], !arguments[json] { Console.print(job.source.canonicalText) }
+        for (variant, key) in zip(job.variants, prepared.keys) {
+            if arguments[json] {
+                var writer = JSONWriter()
+                writer.object { writer in
+                    writer.member("key", key.description)
+                    writer.member("sourceText", job.source.canonicalText)
+                    writer.member("variantText", variant.canonicalText)
+                }
+                Console.print(json: writer.bytes)
+            } else {
+                Console.print(arguments[text] ? variant.canonicalText : key.description)
             }
-            Console.print(json: writer.bytes)
-        } else {
-            Console.print(arguments[text] ? job.source.canonicalText + job.variant.canonicalText : key.description)
         }
         return .done
     }

@@ -21,6 +21,7 @@ enum WorkerCommand: Subcommand {
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         let options = try configuration.worker()
+        configuration.openFormats()
         let writer = configuration.logWriter()
         let log = Log(level: configuration.settings[Keys.logLevel], sink: writer)
         defer { writer.shutdown() }

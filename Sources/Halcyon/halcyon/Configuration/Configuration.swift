@@ -8,6 +8,7 @@ import HalcyonWorker
 import Redis
 import Settings
 import Telemetry
+import Vips
 
 /// The effective settings, and what is made from them.
 struct Configuration {
@@ -22,6 +23,9 @@ struct Configuration {
         settings = try Settings(Keys.schema, flags: flags, environment: environment, file: file)
         guard settings[Keys.delivery] == .atLeastOnce else {
             throw ConfigurationError("delivery: exactly-once is not in this version; use at-least-once")
+        }
+        guard !settings[Keys.formats].isEmpty else {
+            throw ConfigurationError("images.formats: without any format no image can be loaded")
         }
     }
 
@@ -61,13 +65,15 @@ struct Configuration {
         options.timeout = settings[Keys.timeout]
         options.stallTimeout = settings[Keys.stallTimeout]
         options.maximumRedirects = settings[Keys.maximumRedirects]
+        options.sharedBytes = settings[Keys.sharedBytes]
         options.userAgent = "Halcyon/\(Version.number)"
         return options
     }
 
     var images: ImageLimits {
         ImageLimits(
-            sourcePixels: settings[Keys.maximumPixels], decodedBytes: settings[Keys.maximumDecodedBytes],
+            sourcePixels: settings[Keys.maximumPixels], frames: settings[Keys.frames],
+            decodedBytes: settings[Keys.maximumDecodedBytes],
             outputPixels: settings[Keys.maximumOutputPixels], renderTime: settings[Keys.renderTime])
     }
 
@@ -76,6 +82,9 @@ struct Configuration {
         options.memory = settings[Keys.childMemory]
         return options
     }
+
+    /// Closes the loaders of all other formats, for this process. To be called before an image is opened.
+    func openFormats() { VipsLibrary.allow(Set(settings[Keys.formats])) }
 
     var jobReader: JobReader {
         JobReader(maximumBytes: settings[Keys.maximumJobBytes], isStrict: settings[Keys.strict])

@@ -6,6 +6,7 @@ import HalcyonWorker
 import Redis
 import Settings
 import Telemetry
+import Vips
 
 /// Every setting there is. The names are Halcyon's interface: scripts and charts rely on them.
 enum Keys {
@@ -52,8 +53,18 @@ enum Keys {
     static let maximumRedirects = SettingKey(
         "sources.maximumRedirects", .integer(in: 0...20), default: Defaults.sources.maximumRedirects,
         help: "Redirects that are followed.")
+    static let sharedBytes = SettingKey(
+        "sources.sharedBytes", .byteSize(in: 0...(1 << 40)), default: Defaults.sources.sharedBytes,
+        help: "Memory for watermarks and overlays that are still fresh; 0 keeps none.")
 
     // MARK: Images
+
+    static let formats = SettingKey(
+        "images.formats", .list(of: .oneOf), default: Format.allCases,
+        help: "The formats of sources that are loaded, known by their bytes; initials are drawn as png.")
+    static let frames = SettingKey(
+        "images.frames", .integer(in: 1...65_535), default: Defaults.images.frames,
+        help: "Frames of the longest animation that is decoded.")
 
     static let maximumPixels = SettingKey(
         "images.maximumPixels", .integer(in: 1...(1 << 40)), default: Defaults.images.sourcePixels,
@@ -120,8 +131,9 @@ enum Keys {
         prefix: "HALCYON_",
         keys: [
             brokers, prefix, group, redisURL, allow, deny, maximumBytes, connectTimeout, timeout, stallTimeout,
-            maximumRedirects, maximumPixels, maximumDecodedBytes, maximumOutputPixels, renderTime, childMemory,
-            defaultTTL, delivery, inlineLimit, handOffTTL, concurrency, fetches, window, grace, strict, maximumJobBytes, logLevel, logFormat,
+            maximumRedirects, sharedBytes, formats, frames, maximumPixels, maximumDecodedBytes, maximumOutputPixels,
+            renderTime, childMemory, defaultTTL, delivery, inlineLimit, handOffTTL, concurrency, fetches, window, grace,
+            strict, maximumJobBytes, logLevel, logFormat,
         ],
         maps: [kafkaProperties],
         // Names the file; and what the tests and the build use.

@@ -12,13 +12,17 @@ struct EventView: Sendable {
         let height: Int
         let format: ImageFormat?
         let bytes: Int
+        /// Of an animation.
+        let frames: Int?
+        let blurhash: String?
+        let dominantColor: String?
         /// The file, when the event carries it.
         let data: [UInt8]?
     }
 
-    /// How a job ended.
+    /// How a job ended. There is at least one output.
     enum Ending: Sendable {
-        case ready(Output)
+        case ready([Output])
         /// With a code and a message; jobs that were cancelled or superseded have the kind for a code.
         case failed(code: String, message: String)
     }
@@ -43,7 +47,7 @@ struct EventView: Sendable {
         jobID = data.member("job")?.text("id")
         total = data.member("timings")?.member("total").flatMap { try? $0.double() }
         switch Event.Kind(rawValue: self.type) {
-        case .ready: ending = Output(ready: data).map { .ready($0) }
+        case .ready: ending = Output.all(in: data).map { .ready($0) }
         case .failed: ending = .failed(code: data.text("code") ?? "internal", message: data.text("message") ?? "")
         case let kind? where kind.isTerminal: ending = .failed(code: kind.rawValue, message: "")
         default: ending = nil
@@ -52,17 +56,26 @@ struct EventView: Sendable {
 }
 
 extension EventView.Output {
-    /// The first variant of a ready event.
-    fileprivate init?(ready data: JSONElement) {
-        var first: JSONElement?
-        try? data.member("variants")?.forEachElement { first = first ?? $0 }
-        guard let first, let key = first.text("key") else { return nil }
+    /// The variants of a ready event; nil where there is none.
+    fileprivate static func all(in data: JSONElement) -> [EventView.Output]? {
+        var outputs: [EventView.Output] = []
+        try? data.member("variants")?.forEachElement { variant in
+            if let output = EventView.Output(variant) { outputs.append(output) }
+        }
+        return outputs.isEmpty ? nil : outputs
+    }
+
+    private init?(_ variant: JSONElement) {
+        guard let key = variant.text("key") else { return nil }
         self.key = key
-        width = first.whole("width")
-        height = first.whole("height")
-        format = first.text("format").flatMap(ImageFormat.init(rawValue:))
-        bytes = first.whole("bytes")
-        self.data = first.text("data").flatMap(Base64.decode)
+        width = variant.whole("width")
+        height = variant.whole("height")
+        format = variant.text("format").flatMap(ImageFormat.init(rawValue:))
+        bytes = variant.whole("bytes")
+        frames = variant.member("frames") == nil ? nil : variant.whole("frames")
+        blurhash = variant.text("blurhash")
+        dominantColor = variant.text("dominantColor")
+        data = variant.text("data").flatMap(Base64.decode)
     }
 }
 

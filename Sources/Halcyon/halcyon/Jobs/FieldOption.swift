@@ -21,6 +21,17 @@ struct FieldOption: Sendable {
         json = { $0[option]?.json }
     }
 
+    /// An option that may be given again: its field is the list of all, in their order.
+    init<Value: JSONWritable & Sendable>(
+        repeated name: String, field: String, _ kind: ArgumentKind<Value>, as valueName: String, help: String
+    ) {
+        let option = Parameter<[Value]>.repeated(name, kind, as: valueName, help: help)
+        parameter = option
+        spelling = "--\(name)"
+        self.field = field
+        json = { $0[option].isEmpty ? nil : $0[option].json }
+    }
+
     /// A flag, which sets its field to `value`.
     init(flag name: String, field: String? = nil, sets value: Bool = true, help: String) {
         let flag = Parameter.flag(name, help: help)
@@ -38,17 +49,27 @@ struct FieldOption: Sendable {
 
 extension [FieldOption] {
     /// The fields that the given ones stand for.
-    func draft(from arguments: ParsedCommand) -> JobDraft {
-        reduce(into: JobDraft()) { draft, option in
-            if let json = option.json(arguments) { draft[option.field] = json }
+    /// - Throws: ``InputError`` for two that say different things of one field.
+    func draft(from arguments: ParsedCommand) throws(InputError) -> JobDraft {
+        var draft = JobDraft()
+        for option in self {
+            guard let json = option.json(arguments) else { continue }
+            if draft[option.field] != nil {
+                let both = filter { $0.field == option.field && $0.json(arguments) != nil }.map(\.spelling)
+                throw InputError("\(both.joined(separator: " and ")) contradict each other", of: arguments)
+            }
+            draft[option.field] = json
         }
+        return draft
     }
 
     /// The same message with the option's name for a field that one of the given options has set.
     /// - Parameter own: fields that stand over those of the options.
     func translated(_ message: String, _ arguments: ParsedCommand, under own: JobDraft = JobDraft()) -> String {
         for option in self where option.json(arguments) != nil && own[option.field] == nil {
-            for (mark, replacement) in [(":", ":"), (".", ": ")] where message.hasPrefix(option.field + mark) {
+            // The place in a list stays: it counts the options of that name.
+            for (mark, replacement) in [(":", ":"), (".", ": "), ("[", "[")]
+            where message.hasPrefix(option.field + mark) {
                 return option.spelling + replacement + message.dropFirst(option.field.count + 1)
             }
         }

@@ -7,7 +7,8 @@ import JSON
 struct PreparedJob: Sendable {
     let message: [UInt8]
     let job: Job
-    let key: ResultKey
+    /// One for each variant.
+    let keys: [ResultKey]
     /// Where it is to be put, by the field `priority`.
     let lane: Lane
 
@@ -20,7 +21,7 @@ struct PreparedJob: Sendable {
             Console.complain("warning: \(name) is no field of a job, and workers ignore it")
         }
         job = reading.job
-        key = ResultKey(source: job.source, variant: job.variant)
+        keys = reading.job.variants.map { ResultKey(source: reading.job.source, variant: $0) }
         let word = draft["priority"].map { String(decoding: $0.dropFirst().dropLast(), as: UTF8.self) }
         lane = word.flatMap(Lane.init(rawValue:)) ?? .normal
     }
@@ -46,10 +47,10 @@ enum SingleJob {
         source: String?, _ arguments: ParsedCommand, _ configuration: Configuration
     ) async throws -> PreparedJob {
         let reader = configuration.jobReader
-        var draft = try await template(arguments, reader).overlaid(by: SizingOptions.fields.draft(from: arguments))
+        var draft = try await template(arguments, reader).overlaid(by: try SizingOptions.fields.draft(from: arguments))
         if let source { draft.set("source", source) }
         guard draft["source"] != nil else {
-            throw InputError("SOURCE is missing: give a URL, or a job with --job", of: arguments)
+            throw InputError("SOURCE is missing: give a URL or initials:JD, or a job with --job", of: arguments)
         }
         do throws(JobRefusal) {
             return try PreparedJob(draft, fallbackID: "-", by: reader)

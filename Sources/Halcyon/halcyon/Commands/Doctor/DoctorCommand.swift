@@ -6,7 +6,7 @@ enum DoctorCommand: Subcommand {
     private static let json = Parameter.flag("json", help: "Print one JSON object.")
 
     static let command = Command(
-        "doctor", summary: "Check Kafka, Redis, libraries, formats and limits, and say what to mend.",
+        "doctor", summary: "Check Kafka, Redis, libraries, formats, fonts and limits, and say what to mend.",
         discussion: "Nothing is changed. Exit code 1 when something is broken; a warning alone is none.",
         parameters: [json],
         examples: [
@@ -19,12 +19,13 @@ enum DoctorCommand: Subcommand {
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         let worker = try configuration.worker()
+        configuration.openFormats()
         async let kafka = KafkaExamination(access: KafkaAccess(configuration), group: worker.group).findings()
         async let redis = RedisExamination(endpoint: worker.redis).findings()
-        async let machine = MachineExamination(
-            images: worker.images, fetches: worker.fetches, concurrency: worker.concurrency
-        ).findings()
-        let findings = await kafka + redis + machine
+        async let codecs = CodecExamination().findings()
+        let machine = MachineExamination(
+            images: worker.images, fetches: worker.fetches, concurrency: worker.concurrency)
+        let findings = try await kafka + redis + [machine.libraries] + codecs + machine.limits
         try Task.checkCancellation()
 
         let isHealthy = !findings.contains { $0.level == .broken }

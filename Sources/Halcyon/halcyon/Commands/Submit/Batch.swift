@@ -5,12 +5,12 @@ import Threads
 final class Batch: Sendable {
     /// What has become of a job.
     enum Outcome: Sendable {
-        /// Its image is ready, and in this file if it was to be written.
-        case ready(EventView.Output, milliseconds: Double?, file: String?)
+        /// Its images are ready, and in these files if they were to be written.
+        case ready([EventView.Output], milliseconds: Double?, files: [String]?)
         /// It has failed.
         case failed(code: String, message: String)
-        /// Its image is ready and could not be written.
-        case notWritten(EventView.Output, reason: String)
+        /// Its images are ready and could not be written.
+        case notWritten([EventView.Output], reason: String)
         /// It did not get to Kafka.
         case notSent(KafkaError)
     }

@@ -19,17 +19,17 @@ struct Listening: Sendable {
             else { continue }
             switch ending {
             case .failed(let code, let message): batch.end(index, .failed(code: code, message: message))
-            case .ready(let output): batch.end(index, await outcome(index, output, event.total))
+            case .ready(let outputs): batch.end(index, await outcome(index, outputs, event.total))
             }
         }
     }
 
-    private func outcome(_ index: Int, _ output: EventView.Output, _ milliseconds: Double?) async -> Batch.Outcome {
-        guard let gallery else { return .ready(output, milliseconds: milliseconds, file: nil) }
+    private func outcome(_ index: Int, _ outputs: [EventView.Output], _ milliseconds: Double?) async -> Batch.Outcome {
+        guard let gallery else { return .ready(outputs, milliseconds: milliseconds, files: nil) }
         do {
-            return .ready(output, milliseconds: milliseconds, file: try await gallery.write(output, ofJob: index))
+            return .ready(outputs, milliseconds: milliseconds, files: try await gallery.write(outputs, ofJob: index))
         } catch {
-            return .notWritten(output, reason: "\(error)")
+            return .notWritten(outputs, reason: "\(error)")
         }
     }
 }
@@ -47,15 +47,21 @@ struct Gallery: Sendable {
         stems = FileNames.stems(of: jobs.map(\.job.source.text))
     }
 
-    /// Writes the image of one job, from the event if it is in it, else from Redis.
-    /// - Returns: the file's path.
+    /// Writes the images of one job, from the event if they are in it, else from Redis.
+    /// - Returns: the files' paths, in the order of the variants.
     /// - Throws: ``RedisError``, ``FileError``, ``Trouble``.
-    func write(_ output: EventView.Output, ofJob index: Int) async throws -> String {
-        guard let bytes = try await bytes(of: output) else { throw Trouble("the result has gone from Redis already") }
-        let ending = output.format.map { ".\($0.fileExtension)" } ?? ""
-        let path = "\(folder)/\(stems[index])-\(output.width)x\(output.height)\(ending)"
-        try await Files.write(bytes, to: path)
-        return path
+    func write(_ outputs: [EventView.Output], ofJob index: Int) async throws -> [String] {
+        var images: [FileNames.Image] = []
+        for output in outputs {
+            guard let bytes = try await bytes(of: output) else {
+                throw Trouble("the result has gone from Redis already")
+            }
+            images.append(
+                FileNames.Image(bytes: bytes, width: output.width, height: output.height, format: output.format))
+        }
+        let paths = FileNames.names(of: images, stem: stems[index]).map { "\(folder)/\($0)" }
+        for (image, path) in zip(images, paths) { try await Files.write(image.bytes, to: path) }
+        return paths
     }
 
     private func bytes(of output: EventView.Output) async throws -> [UInt8]? {

@@ -42,7 +42,8 @@ struct Submission: Sendable {
         writer.object { writer in
             writer.member("id", prepared.job.id)
             writer.member("source", prepared.job.source.text)
-            writer.member("key", prepared.key.description)
+            writer.member("key", prepared.keys[0].description)
+            writer.member("keys", prepared.keys.map(\.description))
             writer.member("topic", kafka.topics.jobs(prepared.lane))
             writer.member("partition", Int(delivery.partition))
             writer.member("offset", delivery.offset)

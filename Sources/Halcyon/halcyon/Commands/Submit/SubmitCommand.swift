@@ -7,12 +7,12 @@ import Settings
 /// `halcyon submit`: puts jobs on Kafka.
 enum SubmitCommand: Subcommand {
     private static let sources = Parameter<[String]>.arguments(
-        "SOURCE", .text, atLeast: 0, help: "The URL of an image; each becomes a job.")
+        "SOURCE", .text, atLeast: 0, help: "The URL of an image, or initials:JD; each becomes a job.")
     private static let file = Parameter<String?>.option(
         "from-file", .file, as: "FILE",
         help: "URLs or jobs as JSON, one a line (- for standard input); what a line says stands over the options.")
     private static let wait = Parameter.flag(
-        "wait", help: "Wait until every job has ended, and print a line for each; exit code 1 if any failed.")
+        "wait", help: "Wait until every job has ended, and print a line for each image; exit code 1 if any failed.")
     private static let timeout = Parameter<Duration?>.option(
         "timeout", ArgumentKind(SettingKind.duration(in: .milliseconds(1) ... .seconds(86_400 * 365))), as: "DURATION",
         help: "When to give up. Unless given, 30s for getting jobs to Kafka, and no end for --wait.")
@@ -37,6 +37,9 @@ enum SubmitCommand: Subcommand {
                 "Have one image sized and written into a folder."),
             .init(
                 "halcyon submit --from-file urls.txt --width 400 --format webp --lane low", "Many; others go first."),
+            .init(
+                "halcyon submit https://example.org/cat.jpg --job sizes.json --output images",
+                "All the variants of sizes.json, from one fetch."),
             .init(
                 "jq -c '.[]' jobs.json | halcyon submit --from-file - --wait --json",
                 "Jobs as JSON, and JSON of what came."),

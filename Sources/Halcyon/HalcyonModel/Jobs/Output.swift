@@ -1,0 +1,60 @@
+/// A format of image files, by the name that jobs and events use.
+public enum ImageFormat: String, CaseIterable, Codable, Sendable {
+    case jpeg, png, webp, avif, gif, tiff, jxl, heic, svg, pdf
+
+    /// The formats that can be asked for; `jxl` and `avif` only work where the installed libraries can write them.
+    public static let writable: [ImageFormat] = [.jpeg, .png, .webp, .avif, .gif, .tiff, .jxl]
+
+    /// The media type (IANA).
+    public var mediaType: String {
+        switch self {
+        case .svg: "image/svg+xml"
+        case .pdf: "application/pdf"
+        default: "image/\(rawValue)"
+        }
+    }
+
+    /// The usual ending of file names, without the dot.
+    public var fileExtension: String { self == .jpeg ? "jpg" : rawValue }
+
+    /// Whether the format can hold transparency.
+    public var hasAlpha: Bool { self != .jpeg && self != .pdf }
+
+    /// Whether the format can hold an animation.
+    public var hasAnimation: Bool { self == .gif || self == .webp }
+}
+
+/// How an output is encoded.
+public struct OutputOptions: Hashable, Codable, Sendable {
+    /// nil for `auto`: the kind of the source is kept.
+    public var format: ImageFormat?
+    /// 1 to 100; nil for the format's default.
+    public var quality: Int?
+    /// Without loss, where the format can (WebP, AVIF, JPEG XL; PNG, GIF and TIFF always are).
+    public var lossless: Bool
+    /// 0 (fast) to 9 (small); nil for the format's default.
+    public var effort: Int?
+    /// Progressive JPEG or interlaced PNG.
+    public var progressive: Bool
+    /// Without EXIF, XMP and IPTC.
+    public var stripMetadata: Bool
+    /// In the source's own colours, with its ICC profile, and not converted to sRGB.
+    public var keepProfile: Bool
+    /// How many frames of an animation are kept at most; nil for all.
+    public var frames: Int?
+
+    /// Takes the values as they are.
+    public init(
+        format: ImageFormat? = nil, quality: Int? = nil, lossless: Bool = false, effort: Int? = nil,
+        progressive: Bool = false, stripMetadata: Bool = true, keepProfile: Bool = false, frames: Int? = nil
+    ) {
+        self.format = format
+        self.quality = quality
+        self.lossless = lossless
+        self.effort = effort
+        self.progressive = progressive
+        self.stripMetadata = stripMetadata
+        self.keepProfile = keepProfile
+        self.frames = frames
+    }
+}

@@ -1,0 +1,95 @@
+import CivilTime
+import Digests
+import HalcyonModel
+import JSON
+
+extension Event {
+    /// The media type of ``json``: CloudEvents 1.0, structured mode.
+    public static let mediaType = "application/cloudevents+json"
+    /// What stands before the kind in CloudEvents' `type`.
+    public static let typePrefix = "halcyon.image."
+
+    /// The event as `schemas/event.schema.json` describes it.
+    public var json: [UInt8] {
+        var writer = JSONWriter(capacity: 1024)
+        writer.object { writer in
+            writer.member("specversion", "1.0")
+            writer.member("id", id)
+            writer.member("source", "/halcyon")
+            writer.member("type", Self.typePrefix + kind.rawValue)
+            writer.member("subject", subject)
+            writer.member("time", Timestamp(seconds: time).rfc3339)
+            writer.member("datacontenttype", "application/json")
+            writer.member("traceparent", traceparent)
+            writer.name("data")
+            writer.object { writer in
+                writeJob(to: &writer)
+                writeBody(to: &writer)
+            }
+        }
+        return writer.bytes
+    }
+
+    private func writeJob(to writer: inout JSONWriter) {
+        writer.name("job")
+        writer.object { writer in
+            writer.member("id", jobID)
+            for (name, json) in [
+                ("metadata", echo.metadata), ("placeholder", echo.placeholder), ("altText", echo.altText),
+            ] {
+                guard let json else { continue }
+                writer.name(name)
+                writer.raw(json)
+            }
+        }
+    }
+
+    private func writeBody(to writer: inout JSONWriter) {
+        switch body {
+        case .started: break
+        case .ready(let ready): ready.write(to: &writer)
+        case .failed(let failure, let attempts, let timings):
+            writer.member("code", failure.code.rawValue)
+            writer.member("message", failure.message)
+            writer.member("retryable", failure.isRetryable)
+            writer.member("attempts", attempts)
+            writer.member("timings", timings)
+        }
+    }
+}
+
+extension Ready {
+    fileprivate func write(to writer: inout JSONWriter) {
+        writer.member("key", results[0].key)
+        writer.member("variants", results)
+        writer.member("expiresAt", expiresAt.map(moment))
+        writer.member("origin", origin.rawValue)
+        writer.member("timings", timings)
+        writer.member("source", results[0].facts.source)
+    }
+}
+
+extension ReadyResult: JSONWritable {
+    /// As one of the event's `variants`.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("key", key)
+            facts.writeMembers(to: &writer)
+            writer.member("expiresAt", expiresAt.map(moment))
+            writer.member("data", inline.map(Base64.encode))
+        }
+    }
+}
+
+private func moment(_ seconds: Double) -> String { Timestamp(seconds: seconds).rfc3339 }
+
+extension Timings: JSONWritable {
+    /// Milliseconds by stage, to the microsecond.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            for stage in Stage.allCases {
+                writer.member(stage.name, self[stage].map { ($0 * 1000).rounded() / 1000 })
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+import HalcyonModel
+import JSON
+
+extension JSONElement {
+    /// The value, or nil for null: in the fields that make an output, null says the default.
+    var given: JSONElement? { isNull ? nil : self }
+
+    /// A number within limits.
+    func double(in range: ClosedRange<Double>) throws(JSONError) -> Double {
+        let number = try double()
+        guard range.contains(number) else {
+            throw JSONError(.invalid, "expected \(range.lowerBound) to \(range.upperBound), found \(number)")
+        }
+        return number
+    }
+
+    /// A number above 0, to the six decimals that keys know.
+    func positive(upTo limit: Double) throws(JSONError) -> Double {
+        let number = try double(in: 0...limit)
+        guard number > 0 else { throw JSONError(.invalid, "expected a number above 0") }
+        return max(CanonicalNumber.rounded(number), 0.000_001)
+    }
+
+    /// A length in points, above 0, to the six decimals that keys know.
+    func points() throws(JSONError) -> Double { try positive(upTo: VariantFields.longestSide) }
+
+    /// One of a fixed set of words.
+    func choice<Choice: RawRepresentable<String>>(
+        of all: [Choice], _ named: (String) -> Choice? = Choice.init(rawValue:)
+    ) throws(JSONError) -> Choice {
+        let word = try string()
+        guard let choice = named(word) else {
+            throw JSONError(
+                .invalid, "expected one of \(all.map(\.rawValue).joined(separator: ", ")), found \"\(word)\"")
+        }
+        return choice
+    }
+
+    /// A colour. One without opacity is `transparent`, whatever its other channels say.
+    func color() throws(JSONError) -> CSSColor {
+        let text = try string()
+        guard let color = CSSColor(text) else {
+            throw JSONError(
+                .invalid, "expected a CSS colour such as white, #ff8800 or rgb(255 136 0 / 50%), found \"\(text)\"")
+        }
+        return color.alpha == 0 ? .transparent : color
+    }
+}
+
+extension UnitRect {
+    init(_ value: JSONElement) throws(JSONError) {
+        var x: Double?
+        var y: Double?
+        var width: Double?
+        var height: Double?
+        try value.forEachMember { name, side throws(JSONError) in
+            switch name {
+            case "x": x = try side.double(in: 0...1)
+            case "y": y = try side.double(in: 0...1)
+            case "width": width = try side.double(in: 0...1000)
+            case "height": height = try side.double(in: 0...1000)
+            default: throw JSONError(.unknown, "is no side of a rectangle: x, y, width, height")
+            }
+        }
+        guard let x, let y, let width, let height else {
+            throw JSONError(.missing, "expected x, y, width and height in fractions of the image")
+        }
+        guard width == 0 || height == 0 || (x < 1 && y < 1) else { throw JSONError(.invalid, "lies outside the image") }
+        self = CanonicalNumber.rounded(UnitRect(x: x, y: y, width: width, height: height))
+    }
+}
+
+extension UnitPoint {
+    init(_ value: JSONElement) throws(JSONError) {
+        var x: Double?
+        var y: Double?
+        try value.forEachMember { name, part throws(JSONError) in
+            switch name {
+            case "x": x = CanonicalNumber.rounded(try part.double(in: 0...1))
+            case "y": y = CanonicalNumber.rounded(try part.double(in: 0...1))
+            default: throw JSONError(.unknown, "is no part of a point: x, y")
+            }
+        }
+        guard let x, let y else { throw JSONError(.missing, "expected x and y in fractions of the image") }
+        self.init(x: x, y: y)
+    }
+}
+
+extension Gravity {
+    init(_ value: JSONElement) throws(JSONError) {
+        if value.kind == .object {
+            self = .focalPoint(try UnitPoint(value))
+            return
+        }
+        let word = try value.string()
+        switch word {
+        case "center": self = .center
+        case "attention": self = .attention
+        case "entropy": self = .entropy
+        default:
+            throw JSONError(
+                .invalid, "expected center, attention, entropy or {\"x\": 0…1, \"y\": 0…1}, found \"\(word)\"")
+        }
+    }
+}
+
+extension OutputOptions {
+    /// A format that can be written, or nil for `auto`.
+    static func format(_ value: JSONElement) throws(JSONError) -> ImageFormat? {
+        let word = try value.string()
+        if word == "auto" { return nil }
+        if let format = ImageFormat(rawValue: word), ImageFormat.writable.contains(format) { return format }
+        let known = (["auto"] + ImageFormat.writable.map(\.rawValue)).joined(separator: ", ")
+        throw JSONError(.invalid, "this version writes \(known), not \"\(word)\"")
+    }
+}

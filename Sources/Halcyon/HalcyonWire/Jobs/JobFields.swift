@@ -1,0 +1,131 @@
+import CivilTime
+import HalcyonModel
+import JSON
+
+/// The fields of a job message as they come, each checked for itself; ``job(defaultID:)`` checks them against each other.
+struct JobFields {
+    let reader: JobReader
+    var id: String?
+    var source: Source?
+    /// What every variant begins with, and the whole of a job without `variants`.
+    var defaults = VariantFields()
+    var variants: JSONElement?
+    var maxAge = 0.0
+    var delivery = Job.Delivery.reference
+    var deadline: Job.Deadline?
+    var echo = Job.Echo()
+    var unknown: [String] = []
+
+    /// Outputs of one job at most.
+    static let mostVariants = 16
+
+    init(reader: JobReader) {
+        self.reader = reader
+    }
+
+    mutating func take(_ name: JSONName, _ value: JSONElement) throws(JSONError) {
+        switch name {
+        case "id": id = try Self.id(value)
+        case "source": source = try Source(value)
+        case "variants": variants = value.given
+        case "maxAge": maxAge = try value.double()
+        case "delivery": delivery = try Self.delivery(value)
+        case "deadline": deadline = try Job.Deadline(value)
+        case "metadata": echo.metadata = try Self.echoed(value)
+        case "placeholder": echo.placeholder = try Self.echoed(value)
+        case "altText": echo.altText = try Self.echoed(value)
+        // The lane is the topic; the field is for who submits by HTTP or command line.
+        case "priority": _ = try value.choice(of: Lane.allCases)
+        default:
+            if try !defaults.take(name, value, reader), try !LaterFields.takes(name, value) {
+                unknown.append("\(name)")
+            }
+        }
+    }
+
+    /// Whether `name` is a field that a job has once.
+    private static func isOfTheJob(_ name: JSONName) -> Bool {
+        switch name {
+        case "id", "source", "variants", "maxAge", "delivery", "deadline", "metadata", "placeholder", "altText",
+            "priority":
+            true
+        default: LaterFields.names(name)
+        }
+    }
+
+    mutating func job(defaultID: String) throws(JSONError) -> Job {
+        guard let source else { throw JSONError(.missing, "is missing: say what to load", path: "source") }
+        return Job(
+            id: id ?? defaultID, source: source, variants: try outputs(), maxAge: maxAge, delivery: delivery,
+            deadline: deadline, echo: echo)
+    }
+
+    private mutating func outputs() throws(JSONError) -> [Variant] {
+        guard let variants else { return [try defaults.variant(reader)] }
+        try defaults.checkSizer()
+        do throws(JSONError) {
+            return try outputs(of: variants)
+        } catch {
+            throw error.within("variants")
+        }
+    }
+
+    private mutating func outputs(of list: JSONElement) throws(JSONError) -> [Variant] {
+        var outputs: [Variant] = []
+        try list.forEachElement { element throws(JSONError) in
+            guard outputs.count < Self.mostVariants else { throw .tooMany(Self.mostVariants) }
+            var fields = defaults.inherited(by: element)
+            try element.forEachMember { name, value throws(JSONError) in
+                if try fields.take(name, value, reader) { return }
+                guard !Self.isOfTheJob(name) else {
+                    throw JSONError(.invalid, "belongs to the job, not to one of its variants")
+                }
+                unknown.append("variants[\(outputs.count)].\(name)")
+            }
+            outputs.append(try fields.variant(reader))
+        }
+        guard !outputs.isEmpty else { throw JSONError(.invalid, "expected 1 to \(Self.mostVariants) variants") }
+        return outputs
+    }
+
+    static func id(_ value: JSONElement) throws(JSONError) -> String {
+        let id = try value.string()
+        // No more bytes than that are no more characters, and bytes are counted at once.
+        guard !id.isEmpty, id.utf8.count <= 128 || id.unicodeScalars.count <= 128 else {
+            throw JSONError(.invalid, "expected 1 to 128 characters")
+        }
+        return id
+    }
+
+    private static func delivery(_ value: JSONElement) throws(JSONError) -> Job.Delivery {
+        guard value.kind != .object else {
+            throw JSONError(.invalid, "{put: URL} is not supported by this version; use reference or inline")
+        }
+        return try value.choice(of: Job.Delivery.allCases)
+    }
+
+    static func echoed(_ value: JSONElement) throws(JSONError) -> [UInt8] {
+        let bytes = value.bytes
+        guard bytes.count <= Job.Echo.longest else {
+            throw JSONError(.invalid, "\(bytes.count) bytes, and at most \(Job.Echo.longest) are taken")
+        }
+        return bytes
+    }
+}
+
+extension Job.Deadline {
+    fileprivate init(_ value: JSONElement) throws(JSONError) {
+        if value.kind == .number {
+            self = .after(try value.double(in: 0...315_360_000))
+        } else if let moment = Timestamp(rfc3339: try value.string()) {
+            self = .at(moment.seconds)
+        } else {
+            throw JSONError(.invalid, "expected seconds, or a date and time as RFC 3339 writes them")
+        }
+    }
+}
+
+extension JSONError {
+    /// A list that goes on.
+    static func tooMany(_ most: Int) -> JSONError { JSONError(.invalid, "is one too many: at most \(most) are taken") }
+}

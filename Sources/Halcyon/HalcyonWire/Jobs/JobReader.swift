@@ -1,0 +1,55 @@
+import HalcyonModel
+import JSON
+
+/// A job that was read, and what was noticed on the way.
+public struct JobReading: Sendable {
+    /// The job.
+    public let job: Job
+    /// Fields that mean nothing to this version, those of variants with their place: `variants[1].widht`.
+    public let unknownFields: [String]
+}
+
+/// Reads the value of a job message: the JSON that `schemas/job.schema.json` describes.
+public struct JobReader: Sendable {
+    /// Bytes of the longest message taken.
+    public var maximumBytes: Int
+    /// Whether a field that means nothing here is an error.
+    public var isStrict: Bool
+    /// The names of the processors that the host program registered. Halcyon's own go before them.
+    public var customProcessors: Set<String>
+    /// The names of the sizers that the host program registered. Halcyon's own go before them.
+    public var customSizers: Set<String>
+
+    /// The defaults suit Kafka's own limit of 1 MiB a message, and a program without processors or sizers of its own.
+    public init(
+        maximumBytes: Int = 1 << 20, isStrict: Bool = false, customProcessors: Set<String> = [],
+        customSizers: Set<String> = []
+    ) {
+        self.maximumBytes = maximumBytes
+        self.isStrict = isStrict
+        self.customProcessors = customProcessors
+        self.customSizers = customSizers
+    }
+
+    /// - Parameter defaultID: the id of a job that brings none: its topic, partition and offset.
+    /// - Throws: ``JobRefusal``.
+    public func read(_ bytes: [UInt8], defaultID: String) throws(JobRefusal) -> JobReading {
+        let root: JSONElement
+        do {
+            root = try JSON.parse(bytes, maximumSize: maximumBytes)
+        } catch {
+            throw JobRefusal(Failure(error))
+        }
+        do throws(JSONError) {
+            var fields = JobFields(reader: self)
+            try root.forEachMember { name, value throws(JSONError) in try fields.take(name, value) }
+            let job = try fields.job(defaultID: defaultID)
+            if isStrict, let name = fields.unknown.first {
+                throw JSONError(.unknown, "is no field of a job", path: name)
+            }
+            return JobReading(job: job, unknownFields: fields.unknown)
+        } catch {
+            throw JobRefusal(Failure(error), of: root)
+        }
+    }
+}

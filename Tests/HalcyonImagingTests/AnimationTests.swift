@@ -1,0 +1,80 @@
+import HalcyonModel
+import TestSupport
+import Testing
+import Vips
+
+@testable import HalcyonImaging
+
+@Suite(.takesTurns) struct AnimationTests {
+    static let colours: [[UInt8]] = [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 0]]
+
+    /// Four frames of 120×80, each of one colour, with a white square in the upper left corner.
+    static func animation(as format: Format, of count: Int = 4, width: Int = 120, height: Int = 80) async throws
+        -> [UInt8]
+    {
+        try await offThePool {
+            let frames = try (0..<count).map { index in
+                let pixels = (0..<width * height).flatMap {
+                    $0 % width < 20 && $0 / width < 20 ? [255, 255, 255] : colours[index % 4]
+                }
+                return try Image(pixels: pixels, width: width, height: height, bands: 3)
+            }
+            let delays = (0..<count).map { 50 + $0 % 4 * 10 }
+            return try Image.strip(frames, delays: delays, loop: 3)
+                .encoded(as: format, format == .webp ? ["lossless": true] : [:])
+        }
+    }
+
+    static func strip(_ body: [UInt8]) throws -> Image { try EncodedImage(body).open(["n": -1]) }
+
+    @Test(arguments: [(Format.gif, ImageFormat?.none), (.webp, nil), (.gif, .webp), (.webp, .gif)])
+    func animationsStayAnimated(_ from: Format, _ to: ImageFormat?) async throws {
+        let source = try await Self.animation(as: from)
+        let image = try await render(source, filling(60, 60, .scaleAspectFit, as: to))
+        #expect(image.format == (to ?? (from == .gif ? .gif : .webp)))
+        #expect(image.frames == 4 && image.size == PixelSize(width: 60, height: 60))
+        let frames = try await offThePool { () -> [[Int]] in
+            let strip = try Self.strip(image.body)
+            #expect(strip.frames == 4 && strip.pageHeight == 60 && strip.height == 240)
+            #expect(strip.frameDelays == [50, 60, 70, 80] && strip.loopCount == 3)
+            return try (0..<4).map { index in
+                let page = try strip.page(index)
+                let bytes = try page.pixels()
+                let place = (30 * 60 + 30) * page.bands
+                return bytes[place..<place + 3].map(Int.init)
+            }
+        }
+        for (frame, colour) in zip(frames, Self.colours) {
+            #expect(zip(frame, colour).allSatisfy { abs($0 - Int($1)) <= 12 }, "\(frame) for \(colour)")
+        }
+    }
+
+    @Test func framesCanBeLimitedAndOthersAreStill() async throws {
+        let source = try await Self.animation(as: .gif)
+        var two = filling(30, 20, as: nil)
+        two.output.frames = 2
+        var one = filling(30, 20, as: nil)
+        one.output.frames = 1
+        let images = try await render(source, [filling(30, 20, as: .png), two, one, filling(30, 20, as: nil)]).images
+        #expect(images.map(\.frames) == [nil, 2, nil, 4])
+        #expect(images.map(\.format) == [.png, .gif, .png, .gif])
+        #expect(try Pixels(images[0].body)[15, 15].prefix(3) == [255, 0, 0])
+    }
+
+    @Test func framesAndTheirPixelsAreLimited() async throws {
+        let source = try await Self.animation(as: .gif, of: 12, width: 40, height: 40)
+        func code(_ limits: ImageLimits, _ variant: Variant) async -> FailureCode? {
+            do { _ = try await render(source, variant, limits: limits) } catch { return (error as? Failure)?.code }
+            return nil
+        }
+        let animated = filling(20, 20, as: nil)
+        #expect(await code(ImageLimits(frames: 12), animated) == nil)
+        #expect(await code(ImageLimits(frames: 11), animated) == .tooManyPixels)
+        #expect(await code(ImageLimits(frames: 1), filling(20, 20, as: .png)) == nil)
+        #expect(await code(ImageLimits(sourcePixels: 12 * 1600), animated) == nil)
+        #expect(await code(ImageLimits(sourcePixels: 12 * 1600 - 1), animated) == .tooManyPixels)
+        #expect(await code(ImageLimits(outputPixels: 12 * 400), animated) == nil)
+        #expect(await code(ImageLimits(outputPixels: 12 * 400 - 1), animated) == .tooManyPixels)
+        #expect(await code(ImageLimits(decodedBytes: 12 * 1600), animated) == .tooManyPixels)
+    }
+}

@@ -1,0 +1,67 @@
+import HalcyonModel
+import TestSupport
+import Testing
+import Vips
+
+@testable import HalcyonImaging
+
+/// Sources that are drawn, not decoded: SVG and PDF.
+@Suite(.takesTurns) struct DrawnSourceTests {
+    /// 20×10 units: the left half red, the right half blue, a sharp edge between.
+    static let svg = Array(
+        """
+        <svg xmlns="http://www.w3.org/2000/svg" width="20" height="10"><rect width="10" height="10" fill="red"/>\
+        <rect x="10" width="10" height="10" fill="blue"/></svg>
+        """.utf8)
+
+    /// The same as a page of 20×10 points.
+    static let pdf: [UInt8] = {
+        let content = "1 0 0 rg 0 0 10 10 re f 0 0 1 rg 10 0 10 10 re f"
+        let objects = [
+            "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 20 10] /Contents 4 0 R >>",
+            "<< /Length \(content.utf8.count) >>\nstream\n\(content)\nendstream",
+        ]
+        var text = "%PDF-1.4\n"
+        var places: [Int] = []
+        for (index, object) in objects.enumerated() {
+            places.append(text.utf8.count)
+            text += "\(index + 1) 0 obj\n\(object)\nendobj\n"
+        }
+        let table = text.utf8.count
+        text += "xref\n0 5\n0000000000 65535 f \n"
+        for place in places {
+            let digits = String(place)
+            text += String(repeating: "0", count: 10 - digits.count) + digits + " 00000 n \n"
+        }
+        text += "trailer\n<< /Size 5 /Root 1 0 R >>\nstartxref\n\(table)\n%%EOF\n"
+        return Array(text.utf8)
+    }()
+
+    @Test(arguments: [svg, pdf])
+    func theyAreDrawnAtTheSizeThatIsWanted(_ source: [UInt8]) async throws {
+        let rendering = try await render(source, [filling(1000, 500, as: nil)])
+        #expect(rendering.sourceSize == PixelSize(width: 20, height: 10))
+        #expect(rendering.images[0].format == .png)
+        let pixels = try Pixels(rendering.images[0].body)
+        #expect((pixels.width, pixels.height) == (1000, 500))
+        // Enlarged from 20 pixels the edge would be 50 pixels wide.
+        #expect(pixels[497, 250].prefix(3) == [255, 0, 0] && pixels[502, 250].prefix(3) == [0, 0, 255])
+    }
+
+    @Test(arguments: [svg, pdf])
+    func partsOfThemToo(_ source: [UInt8]) async throws {
+        var variant = filling(300, 300)
+        variant.sizing.cropRect = UnitRect(x: 0.25, y: 0, width: 0.5, height: 1)
+        let images = try await render(source, [variant, filling(10, 10)]).images
+        let pixels = try Pixels(images[0].body)
+        #expect(pixels[146, 150].prefix(3) == [255, 0, 0] && pixels[153, 150].prefix(3) == [0, 0, 255])
+        #expect(images[1].size == PixelSize(width: 10, height: 10))
+    }
+
+    @Test func whatTheyAreDrawnAtIsLimited() async throws {
+        await #expect(throws: Failure.self) {
+            try await render(Self.svg, filling(8000, 4000), limits: ImageLimits(decodedBytes: 100 << 20))
+        }
+    }
+}

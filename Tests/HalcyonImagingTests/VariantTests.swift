@@ -1,0 +1,106 @@
+import HalcyonModel
+import TestSupport
+import Testing
+import Vips
+
+@testable import HalcyonImaging
+
+/// Several outputs of one source.
+@Suite(.takesTurns) struct VariantTests {
+    static let size = PixelSize(width: 1201, height: 803)
+
+    /// The card as a file that says how it is to be turned.
+    static func card(as format: Format, orientation: Int) async throws -> [UInt8] {
+        let card = Card(size: size, part: PixelRect(size))
+        return try await offThePool {
+            let image = try card.image(orientation: orientation)
+            guard format == .jpeg else { return try image.encoded(as: format, format == .webp ? ["Q": 98] : [:]) }
+            let jpeg = try image.encoded(as: .jpeg, ["Q": 96, "subsample-mode": "off"], keeping: [])
+            return withEXIF(jpeg, orientation: UInt8(orientation))
+        }
+    }
+
+    static func variants() -> [Variant] {
+        var crop = filling(150, 200)
+        crop.sizing.cropRect = UnitRect(x: 0.25, y: 0.5, width: 0.5, height: 0.5)
+        var nearest = filling(61, 40, .scaleToFill)
+        nearest.interpolationQuality = .none
+        return [
+            filling(600, 400), filling(300, 300, .scaleAspectFit), filling(75, 50), crop, filling(9, 6), nearest,
+            filling(200, 100, .bottomRight),
+            Variant(sizing: Sizing(goal: .original), output: OutputOptions(format: .png)),
+        ]
+    }
+
+    @Test(arguments: [(Format.jpeg, 1), (.jpeg, 6), (.jpeg, 7), (.png, 1), (.webp, 1), (.tiff, 1)])
+    func eachOutputShowsItsPlaceInTheSource(_ format: Format, _ orientation: Int) async throws {
+        let source = try await Self.card(as: format, orientation: orientation)
+        let variants = Self.variants()
+        let rendering = try await render(source, variants)
+        #expect(rendering.images.count == variants.count && rendering.sourceSize == Self.size)
+        for (variant, image) in zip(variants, rendering.images) {
+            let plan = try variant.sizing.plan(for: Self.size)
+            #expect(image.size == plan.outputSize)
+            let pixels = try Pixels(image.body)
+            let whole = SizingPlan(
+                sourceRect: plan.sourceRect, outputSize: plan.outputSize, destRect: plan.destRect)
+            for (x, y) in plan.tellingPlaces {
+                // The card's ramps cover the whole source: what a place shows follows from where in it the place lies.
+                let column = (Double(x - whole.destRect.x) + 0.5) / Double(whole.destRect.width)
+                let row = (Double(y - whole.destRect.y) + 0.5) / Double(whole.destRect.height)
+                let red =
+                    255 * (Double(plan.sourceRect.x) + column * Double(plan.sourceRect.width)) / Double(Self.size.width)
+                let green =
+                    255 * (Double(plan.sourceRect.y) + row * Double(plan.sourceRect.height)) / Double(Self.size.height)
+                let half = 128.0 / Double(min(whole.destRect.width, whole.destRect.height)) + 5
+                let pixel = pixels[x, y]
+                #expect(abs(Double(pixel[0]) - red) <= half, "\(plan) at \(x),\(y) of a \(format)")
+                #expect(abs(Double(pixel[1]) - green) <= half, "\(plan) at \(x),\(y) of a \(format)")
+            }
+        }
+    }
+
+    @Test(arguments: [Format.jpeg, .png, .webp])
+    func anOutputLooksTheSameAloneAndBesideOthers(_ format: Format) async throws {
+        let source = try await Self.card(as: format, orientation: 1)
+        let variants = Self.variants()
+        let together = try await render(source, variants)
+        for (index, variant) in variants.enumerated() {
+            let alone = try Pixels(try await render(source, variant).body)
+            let beside = try Pixels(together.images[index].body)
+            #expect(alone.bytes.count == beside.bytes.count)
+            let greatest = zip(alone.bytes, beside.bytes).map { abs(Int($0) - Int($1)) }.max() ?? 0
+            // Less than what an enlarged 9×6 thumbnail's half pixel makes.
+            #expect(greatest <= 24, "\(variant.sizing) of a \(format): \(greatest)")
+            let mean = Double(zip(alone.bytes, beside.bytes).map { abs(Int($0) - Int($1)) }.reduce(0, +))
+            // Less than a shift by a seventh of an output pixel.
+            #expect(mean / Double(alone.bytes.count) < max(1.5, 36 / Double(alone.width)), "\(variant.sizing) of a \(format)")
+        }
+    }
+
+    @Test func nearestNeighbourBesideOthersGivesPixelsOfTheSourceOnly() async throws {
+        let pixels = (0..<64 * 64).flatMap { [UInt8](repeating: $0 % 2 == 0 ? 0 : 255, count: 3) }
+        let source = try await offThePool {
+            try Image(pixels: pixels, width: 64, height: 64, bands: 3).encoded(as: .png)
+        }
+        var nearest = filling(20, 20)
+        nearest.interpolationQuality = .none
+        let images = try await render(source, [filling(16, 16), nearest]).images
+        #expect(try Pixels(images[0].body).bytes.contains { $0 > 0 && $0 < 255 })
+        #expect(try Pixels(images[1].body).bytes.allSatisfy { $0 == 0 || $0 == 255 })
+    }
+
+    @Test func oneThatCannotBeMadeFailsThemAllBeforeWork() async throws {
+        let source = try await Self.card(as: .jpeg, orientation: 1)
+        await #expect(throws: Failure.self) {
+            try await render(
+                source, [filling(30, 20), filling(300, 200)], limits: ImageLimits(outputPixels: 10_000))
+        }
+        // The picture in memory counts: alone each of these would be one pass.
+        let tight = ImageLimits(decodedBytes: 4_000_000)
+        #expect(try await render(source, filling(600, 400), limits: tight).size.width == 600)
+        await #expect(throws: Failure.self) {
+            try await render(source, [filling(600, 400), filling(601, 401)], limits: tight)
+        }
+    }
+}

@@ -1,0 +1,165 @@
+import TestSupport
+import Testing
+
+@testable import Vips
+
+/// Small files of every format.
+enum Samples {
+    static let svg = Array(
+        """
+        <svg xmlns='http://www.w3.org/2000/svg' width='40' height='20'>\
+        <rect width='40' height='20' fill='#0000ff'/><rect width='20' height='20' fill='#ff0000'/></svg>
+        """.utf8)
+
+    /// A PDF with pages of 40×20 points, red, then blue.
+    static let pdf: [UInt8] = {
+        let objects =
+            ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R 4 0 R] /Count 2 >>"]
+            + [5, 6].map { "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 40 20] /Contents \($0) 0 R >>" }
+            + ["1 0 0", "0 0 1"].map { colour in
+                let drawing = "\(colour) rg 0 0 40 20 re f"
+                return "<< /Length \(drawing.utf8.count) >>\nstream\n\(drawing)\nendstream"
+            }
+        var (file, places) = ("%PDF-1.4\n", [Int]())
+        for (index, object) in objects.enumerated() {
+            places.append(file.utf8.count)
+            file += "\(index + 1) 0 obj\n\(object)\nendobj\n"
+        }
+        let table = places.map { place in
+            String(repeating: "0", count: 10 - "\(place)".count) + "\(place) 00000 n \n"
+        }.joined()
+        let start = file.utf8.count
+        file += "xref\n0 \(objects.count + 1)\n0000000000 65535 f \n\(table)"
+        file += "trailer\n<< /Size \(objects.count + 1) /Root 1 0 R >>\nstartxref\n\(start)\n%%EOF\n"
+        return Array(file.utf8)
+    }()
+
+    static func file(_ format: Format) throws -> [UInt8] {
+        switch format {
+        case .svg: svg
+        case .pdf: pdf
+        case .heif: try EncodedImageTests.card().encoded(as: .heif, ["compression": "av1", "effort": 0])
+        default: try EncodedImageTests.card().encoded(as: format)
+        }
+    }
+
+    /// Bytes that other loaders of libvips know: those of nobody's choice.
+    static let strange: [[UInt8]] =
+        [
+            "P6\n1 1\n255\nabc", "/* XPM */\nstatic char *x[] = {\"1 1 1 1\", \"a c #ff0000\", \"a\"};",
+            "#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\nabcd",
+            "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n",
+            "GIMP xcf file", "push graphic-context\nviewbox 0 0 9 9\npop graphic-context",
+            "SIMPLE  =                    T", "1 2\n3 4\n", "8BPS\0\u{1}",
+        ].map { Array($0.utf8) } + [
+            [0x08, 0xf2, 0xa6, 0xb6] + [UInt8](repeating: 0, count: 96),  // libvips' own
+            [0x76, 0x2f, 0x31, 0x01] + [UInt8](repeating: 0, count: 96),  // OpenEXR
+            [0, 0, 0, 12, 0x6a, 0x50, 0x20, 0x20, 13, 10, 0x87, 10] + [UInt8](repeating: 0, count: 96),  // JPEG 2000
+            [0x42, 0x4d] + [UInt8](repeating: 1, count: 96),  // BMP
+            [0, 0, 1, 0, 1, 0, 1, 1] + [UInt8](repeating: 0, count: 96),  // ICO
+        ]
+}
+
+@Suite(.takesTurns) struct FormatTests {
+    @Test(arguments: Format.allCases)
+    func everyFormatIsRecognisedByItsBytes(_ format: Format) throws {
+        #expect(format.canLoad)
+        let image = try EncodedImage(Samples.file(format))
+        #expect(image.format == format)
+        let opened = try image.open()
+        let size = format.canSave ? (60, 40) : (40, 20)
+        #expect((opened.width, opened.height, opened.orientation) == (size.0, size.1, 1))
+        #expect(opened.pages == (format == .pdf ? 2 : 1))
+    }
+
+    @Test func whatCannotBeSavedIsSaidToBeSo() throws {
+        #expect(Format.allCases.filter { !$0.canSave } == [.svg, .pdf])
+        for format in [Format.svg, .pdf] {
+            let error = #expect(throws: VipsError.self) { try EncodedImageTests.card().encoded(as: format) }
+            #expect(error?.code == .unsupportedFormat)
+        }
+    }
+
+    @Test func drawingsAreDrawnAtTheSizeThatIsAskedFor() throws {
+        let drawing = try EncodedImage(Samples.svg)
+        let large = try drawing.open(["scale": 2.5])
+        #expect((large.width, large.height, large.bands) == (100, 50, 4))
+        #expect(try large.samples(x: 10, y: 10) == [255, 0, 0, 255])
+        #expect(try large.samples(x: 90, y: 10) == [0, 0, 255, 255])
+        let document = try EncodedImage(Samples.pdf)
+        let second = try document.open(["page": 1, "dpi": 144])
+        #expect((second.width, second.height, second.pages) == (80, 40, 2))
+        #expect(try second.samples(x: 40, y: 20).prefix(3) == [0, 0, 255])
+        let both = try document.open(["n": -1])
+        #expect((both.height, both.pageHeight, both.frames) == (40, 20, 2))
+        #expect(try both.page(0).samples(x: 5, y: 5).prefix(3) == [255, 0, 0])
+    }
+
+    @Test func codecsOfHEIFAreFoundByTrying() throws {
+        #expect(HEIFCodec.av1.canDecode && Format.heif.canSave)
+        let image = try EncodedImage(Samples.file(.heif)).open()
+        #expect(image.text(of: "heif-compression") == "av1")
+        #expect(try image.pixels().count == 60 * 40 * 3)
+        // libheif of Debian 12 has its decoders built in; later they are plugins, which may be missing.
+        if VipsLibrary.version.hasPrefix("8.14.") { #expect(HEIFCodec.hevc.canDecode) }
+    }
+
+    /// Formats that this libvips can load, and must not: ImageMagick's many, and those without fuzzing.
+    @Test func otherLoadersAreClosed() throws {
+        for bytes in Samples.strange {
+            let error = #expect(throws: VipsError.self) { try EncodedImage(bytes) }
+            #expect(error?.code == .unsupportedFormat, "\(bytes.prefix(12))")
+        }
+        // Not by any other way either.
+        let loaders = ["magickload", "openslideload", "ppmload", "vipsload", "csvload", "matrixload", "rawload"]
+        for loader in loaders where VipsLibrary.has(operation: loader) {
+            #expect(throws: VipsError.self) { try Operation.call(loader, ["filename": "/dev/null"]) }
+            #expect(!VipsLibrary.openLoaders.contains(loader), "\(loader)")
+        }
+    }
+
+    @Test func noLoaderIsOpenThatNoFormatHas() {
+        let names = VipsLibrary.openLoaders
+        let formats = Set(names.map { String($0.prefix { $0 != "_" }.dropLast("load".count)) })
+        #expect(formats == Set(Format.allCases.filter(\.canLoad).map(\.rawValue)), "\(names)")
+    }
+
+    // The list holds for the process: each of these has one of its own.
+
+    @Test func formatsThatAreNotAllowedAreUnknown() async {
+        await #expect(processExitsWith: .success) {
+            let files = try Format.allCases.map { ($0, try Samples.file($0)) }
+            for allowed: Set<Format> in [[.jpeg, .png], [.svg], [.pdf, .jxl, .heif], [], Set(Format.allCases)] {
+                VipsLibrary.allow(allowed)
+                #expect(VipsLibrary.allowed == allowed)
+                for (format, file) in files {
+                    if allowed.contains(format) {
+                        #expect(try EncodedImage(file).open().inMemory().width > 0)
+                    } else {
+                        let error = #expect(throws: VipsError.self) { try EncodedImage(file) }
+                        #expect(error?.code == .unsupportedFormat, "\(format)")
+                    }
+                }
+                for bytes in Samples.strange { #expect(throws: VipsError.self) { try EncodedImage(bytes) } }
+                #expect(
+                    Set(
+                        VipsLibrary.openLoaders.compactMap { name in
+                            Format.allCases.first { name.hasPrefix("\($0.rawValue)load") }
+                        }) == allowed)
+                #expect(Format.png.canSave && Format.heif.canSave)
+            }
+        }
+    }
+
+    @Test func theListMayComeBeforeTheStart() async {
+        await #expect(processExitsWith: .success) {
+            VipsLibrary.allow([.png])
+            VipsLibrary.start()
+            #expect(!HEIFCodec.av1.canDecode)
+            let error = #expect(throws: VipsError.self) { try EncodedImage(Samples.svg) }
+            #expect(error?.code == .unsupportedFormat)
+            VipsLibrary.allow([.png, .heif])
+            #expect(HEIFCodec.av1.canDecode)
+        }
+    }
+}
