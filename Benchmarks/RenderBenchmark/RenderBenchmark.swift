@@ -37,7 +37,7 @@ import Vips
             bytes.renderer = 0
             for file in files {
                 let image = try await renderer.render(file, [variant], on: pool)
-                bytes.renderer += image.body.count
+                bytes.renderer += image.images[0].body.count
                 decode += image.timings.decode
                 process += image.timings.process
                 encode += image.timings.encode
