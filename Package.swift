@@ -83,7 +83,8 @@ let package = Package(
             name: "halcyon",
             dependencies: [
                 "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonRendering", "HalcyonSources", "HalcyonCluster",
-                "HalcyonWorker", "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments", "Processes",
+                "HalcyonWorker", "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments",
+                "Processes",
                 "Threads",
                 "JSON", "Digests",
             ],

@@ -38,7 +38,10 @@ import Testing
             #expect(failure?.code == .corruptImage && failure?.message.contains("signal 11") == true)
             #expect(failure?.isRetryable == false)
             try await until("all is heard") { studio.notes.count == 4 }
-            #expect(studio.notes.sorted().prefix(2) == ["died while rendering: signal 11", "died while rendering: signal 11"])
+            #expect(
+                studio.notes.sorted().prefix(2) == [
+                    "died while rendering: signal 11", "died while rendering: signal 11",
+                ])
             #expect(studio.notes.sorted().suffix(2) == ["the last words", "the last words"])
             #expect(studio.children.processes.isEmpty)
         }

@@ -112,7 +112,9 @@ public final class ChildProcess: Sendable {
             var listeners: [LineListener] = []
             var options = options
             for stream in [\Options.output, \Options.errors] {
-                guard case .lines(let tell) = options[keyPath: stream], let listener = LineListener(tell) else { continue }
+                guard case .lines(let tell) = options[keyPath: stream], let listener = LineListener(tell) else {
+                    continue
+                }
                 listeners.append(listener)
                 options[keyPath: stream] = .descriptor(listener.childsEnd)
             }

@@ -36,7 +36,7 @@ final class RenderChild: Sendable {
         let most = order.variants.count * (limits.outputPixels * 8 + 1 << 20)
         guard let message = try socket.receive(MessageSocket.Limits(bytes: most)) else { throw MessageError.ended }
         let reply = try message.value(RenderReply.self)
-        guard let result = reply.result(message.bodies) else { throw MessageError.tooLarge }
+        guard let result = reply.result(message.bodies) else { throw MismatchedReply() }
         renderings.withLock { $0 += 1 }
         return (result, reply.residentBytes)
     }
@@ -47,3 +47,6 @@ final class RenderChild: Sendable {
     /// Waits for its end. It blocks.
     func exit() -> ChildProcess.Exit { process.exitBlocking() }
 }
+
+/// A child described other pictures than it sent.
+private struct MismatchedReply: Error {}
