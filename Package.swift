@@ -97,6 +97,10 @@ let package = Package(
             name: "RenderBenchmark", dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "Vips", "Threads"],
             path: "Benchmarks/RenderBenchmark"),
         .executableTarget(
+            name: "ChildBenchmark",
+            dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "Threads"],
+            path: "Benchmarks/ChildBenchmark"),
+        .executableTarget(
             name: "ClusterBenchmark",
             dependencies: [
                 "Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads", "Vips",
@@ -130,7 +134,10 @@ let package = Package(
         tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
         tests(
             of: "HalcyonWorker",
-            ["HalcyonCluster", "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads"]),
+            [
+                "HalcyonCluster", "HalcyonRendering", "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry",
+                "TestSupport", "Threads",
+            ]),
         tests(of: "halcyon", ["HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6],

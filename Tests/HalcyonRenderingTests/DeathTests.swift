@@ -13,7 +13,7 @@ import Testing
     @Test func `what is killed from outside is rendered again in a fresh child`() async throws {
         let (source, folder) = (try await Pictures.noise(), TemporaryFolder("killed"))
         // The first one takes the order and never comes to an end.
-        let script = #"mkdir "$0/was-here" && exec sleep 1000; exec "$1" render-child"#
+        let script = #"mkdir "$0/was-here" 2>/dev/null && exec sleep 1000; exec "$1" render-child"#
         try await Studio.with(
             program: "/bin/sh", arguments: ["-c", script, folder.path, HalcyonExecutable.path]
         ) { studio in
@@ -49,7 +49,7 @@ import Testing
 
     @Test func `a crash that does not happen again does no harm`() async throws {
         let (source, folder) = (try await Pictures.noise(), TemporaryFolder("crash"))
-        let script = #"mkdir "$0/was-here" && kill -SEGV $$; exec "$1" render-child"#
+        let script = #"mkdir "$0/was-here" 2>/dev/null && kill -SEGV $$; exec "$1" render-child"#
         try await Studio.with(
             program: "/bin/sh", arguments: ["-c", script, folder.path, HalcyonExecutable.path]
         ) { studio in

@@ -23,18 +23,49 @@ import Vips
     }
 
     @Test func `only what cannot be stopped goes to a child`() async throws {
-        let (jpeg, avif) = (try await Pictures.noise(), try await Pictures.noise(.heif))
-        try await Studio.with { studio in
-            for format in [ImageFormat.jpeg, .png, .webp] {
-                _ = try await studio.service.render(jpeg, [filling(50, 50, as: format)])
+        let jpeg = try await Pictures.noise()
+        let mark = Source.initials(try Initials("H"))
+        func goesToChild(
+            _ source: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:]
+        ) async throws -> Bool {
+            var goes = false
+            try await Studio.with { studio in
+                _ = try await studio.service.render(source, variants, assets: assets)
+                goes = !studio.children.processes.isEmpty
             }
-            #expect(studio.children.processes.isEmpty)
-            _ = try await studio.service.render(jpeg, [filling(50, 50, as: .jpeg), filling(50, 50, as: .avif)])
-            #expect(studio.children.processes.count == 1)
+            return goes
         }
+        var progressive = filling(9, 9, as: .jpeg)
+        progressive.output.progressive = true
+        #expect(try await !goesToChild(jpeg, [filling(9, 9, as: .jpeg), filling(9, 9, as: .png)]))
+        #expect(try await goesToChild(jpeg, [filling(9, 9, as: .jpeg), filling(9, 9, as: .webp)]))
+        #expect(try await goesToChild(jpeg, [progressive]))
+        for format in [Format.png, .tiff] {
+            #expect(try await !goesToChild(Pictures.noise(format), [filling(9, 9, as: .jpeg)]), "\(format)")
+        }
+        for format in [Format.webp, .gif, .heif] {
+            let bytes = try await Pictures.noise(format)
+            #expect(try await goesToChild(bytes, [filling(9, 9, as: .jpeg)]), "\(format)")
+            #expect(try await goesToChild(jpeg, [filling(9, 9, as: .jpeg)], assets: [mark: bytes]), "\(format)")
+        }
+        #expect(try await goesToChild(Pictures.noise(.jpeg, ["interlace": true]), [filling(9, 9, as: .jpeg)]))
+        let drawing = Array("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>".utf8)
+        #expect(try await goesToChild(drawing, [filling(9, 9, as: .png)]))
+    }
+
+    @Test func `assets go to a child with the source`() async throws {
+        let source = try await Pictures.noise(.png)
+        let mark = Source.initials(try Initials("H"))
+        var variant = filling(60, 40, as: .png)
+        variant.processors = [.watermark(Watermark(source: mark))]
+        let assets = [mark: try await Pictures.noise(.png, width: 16, height: 16)]
         try await Studio.with { studio in
-            _ = try await studio.service.render(avif, [filling(50, 50, as: .jpeg)])
+            let here = try await studio.service.render(source, [variant, filling(9, 9, as: .jpeg)], assets: assets)
+            let there = try await studio.service.render(
+                source, [variant, filling(9, 9, as: .jpeg)], assets: assets, isolation: .always)
             #expect(studio.children.processes.count == 1)
+            #expect(here.images.map(\.body) == there.images.map(\.body))
+            #expect(here.sourceSize == there.sourceSize && here.sourceFormat == there.sourceFormat)
         }
     }
 
@@ -102,14 +133,17 @@ import Vips
     @Test(.enabled(if: !clinux_has_address_sanitizer(), "its shadow is larger than any limit"))
     func `a picture gets no more memory than is allowed`() async throws {
         let source = try await Pictures.noise()
-        try await Studio.with({ $0.memory = 100 << 20 }) { studio in
-            // 192 million bytes of pixels.
-            let failure = await studio.failure(source, filling(8000, 8000, as: .jpeg))
+        // 48 million bytes of pixels, more than once.
+        var large = filling(4000, 4000, as: .jpeg)
+        large.interpolationQuality = .none
+        try await Studio.with({ $0.memory = 64 << 20 }) { studio in
+            let failure = await studio.failure(source, large)
             #expect(failure.map { [.corruptImage, .internal].contains($0.code) } == true, "\(failure as Any)")
             _ = try await studio.renderInChild(source, filling(20, 20, as: .jpeg))
         }
         try await Studio.with({ $0.memory = 1 << 30 }) { studio in
-            #expect(await studio.failure(source, filling(8000, 8000, as: .jpeg)) == nil)
+            let failure = await studio.failure(source, large)
+            #expect(failure == nil)
         }
     }
 
