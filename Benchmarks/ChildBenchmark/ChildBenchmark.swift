@@ -60,7 +60,8 @@ import Threads
 
     private static func variant(_ width: Double, _ height: Double, _ format: ImageFormat) -> Variant {
         Variant(
-            sizing: Sizing(goal: .display(Display(width: width, height: height))), output: OutputOptions(format: format))
+            sizing: Sizing(goal: .display(Display(width: width, height: height))), output: OutputOptions(format: format)
+        )
     }
 
     private static func limits() {

@@ -48,7 +48,7 @@ import Vips
             #expect(try await goesToChild(bytes, [filling(9, 9, as: .jpeg)]), "\(format)")
             #expect(try await goesToChild(jpeg, [filling(9, 9, as: .jpeg)], assets: [mark: bytes]), "\(format)")
         }
-        #expect(try await goesToChild(Pictures.noise(.jpeg, ["interlace": true]), [filling(9, 9, as: .jpeg)]))
+        #expect(try await goesToChild(Pictures.noise(interlaced: true), [filling(9, 9, as: .jpeg)]))
         let drawing = Array("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>".utf8)
         #expect(try await goesToChild(drawing, [filling(9, 9, as: .png)]))
     }

@@ -19,7 +19,8 @@ struct Studio: Sendable {
 
     /// Runs `body` in a studio of its own and takes it down.
     static func with(
-        threads: Int = 1, limits: ImageLimits = ImageLimits(renderTime: .seconds(600)), program: String = HalcyonExecutable.path,
+        threads: Int = 1, limits: ImageLimits = ImageLimits(renderTime: .seconds(600)),
+        program: String = HalcyonExecutable.path,
         arguments: [String]? = nil, _ change: (inout RenderChildOptions) -> Void = { _ in },
         _ body: (Studio) async throws -> Void
     ) async throws {
@@ -70,7 +71,7 @@ struct Studio: Sendable {
 enum Pictures {
     /// Noise, so that files are long.
     static func noise(
-        _ format: Format = .jpeg, _ options: Operation.Arguments = [:], width: Int = 320, height: Int = 240
+        _ format: Format = .jpeg, interlaced: Bool = false, width: Int = 320, height: Int = 240
     ) async throws -> [UInt8] {
         try await blocking {
             var state: UInt64 = 0x9e37_79b9_7f4a_7c15
@@ -78,7 +79,8 @@ enum Pictures {
                 state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
                 return UInt8(truncatingIfNeeded: state >> 56)
             }
-            return try Image(pixels: pixels, width: width, height: height, bands: 3).encoded(as: format, options)
+            return try Image(pixels: pixels, width: width, height: height, bands: 3).encoded(
+                as: format, interlaced ? ["interlace": true] : [:])
         }
     }
 }
