@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 SWIFT ?= swift
 KAFKA_VERSION := 4.1.1
-FORMATTED := Package.swift Sources Tests Benchmarks
+FORMATTED := Package.swift Sources Tests Benchmarks Examples
 
 .PHONY: help deps build release test demo format lint bench sanitize kafka clean
 

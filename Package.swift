@@ -32,6 +32,8 @@ let package = Package(
     products: [
         .executable(name: "halcyon", targets: ["halcyon"]),
         .library(name: "HalcyonModel", targets: ["HalcyonModel"]),
+        // For programs that add processors and sizers of their own: docs/extending.md.
+        .library(name: "HalcyonCommand", targets: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "Vips"]),
     ],
     targets: [
         // C: module maps and tiny shims, nothing else.
@@ -79,8 +81,8 @@ let package = Package(
                 "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonRendering", "HalcyonSources", "HalcyonCluster",
                 "CivilTime", "Kafka", "Redis", "Telemetry", "Threads",
             ]),
-        .executableTarget(
-            name: "halcyon",
+        .target(
+            name: "HalcyonCommand",
             dependencies: [
                 "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonRendering", "HalcyonSources", "HalcyonCluster",
                 "HalcyonWorker", "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments",
@@ -88,7 +90,13 @@ let package = Package(
                 "Threads",
                 "JSON", "Digests",
             ],
-            path: "Sources/Halcyon/halcyon"),
+            path: "Sources/Halcyon/HalcyonCommand"),
+        .executableTarget(name: "halcyon", dependencies: ["HalcyonCommand"], path: "Sources/Halcyon/halcyon"),
+
+        // A program with extensions of its own, as docs/extending.md describes it.
+        .executableTarget(
+            name: "halcyon-extended", dependencies: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "Vips"],
+            path: "Examples/Extended"),
 
         // Benchmarks: what the product costs beside the plainest C.
         .target(name: "PlainLoop", dependencies: ["CVips"], path: "Benchmarks/PlainLoop"),
@@ -135,10 +143,10 @@ let package = Package(
         tests(
             of: "HalcyonWorker",
             [
-                "HalcyonCluster", "HalcyonRendering", "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry",
-                "TestSupport", "Threads",
+                "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "HalcyonSources", "Kafka",
+                "Processes", "Redis", "Telemetry", "TestSupport", "Threads", "Vips",
             ]),
-        tests(of: "halcyon", ["HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
+        tests(of: "halcyon", ["HalcyonCommand", "HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17

@@ -83,7 +83,9 @@ import Testing
             ready.results = [first, second]
         }
         let text = Self.text(event)
-        #expect(text.contains(#""data":{"job":{"id":"article-17-hero","metadata":{"article":17}},"key":"\#(SampleEvents.key)","#))
+        #expect(
+            text.contains(
+                #""data":{"job":{"id":"article-17-hero","metadata":{"article":17}},"key":"\#(SampleEvents.key)","#))
         #expect(
             text.contains(
                 #""expiresAt":"2026-11-21T11:31:07.390Z"},{"key":"k","width":400,"height":300,"format":"jpeg","#

@@ -99,7 +99,10 @@ import Testing
         (#""lossless":"yes""#, "lossless: expected true or false, found a string"),
         (#""effort":10"#, "effort: expected 0 to 9, found 10"),
         (#""progressive":1"#, "progressive: expected true or false, found a number"),
-        (#""gravity":"north""#, "gravity: expected center, attention, entropy or {\"x\": 0…1, \"y\": 0…1}, found \"north\""),
+        (
+            #""gravity":"north""#,
+            "gravity: expected center, attention, entropy or {\"x\": 0…1, \"y\": 0…1}, found \"north\""
+        ),
         (#""gravity":{"x":0.5}"#, "gravity: expected x and y in fractions of the image"),
         (#""gravity":{"x":0.5,"y":1.1}"#, "gravity.y: expected 0.0 to 1.0, found 1.1"),
         (#""gravity":{"x":0.5,"y":1,"z":1}"#, "gravity.z: is no part of a point: x, y"),

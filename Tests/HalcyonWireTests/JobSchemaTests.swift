@@ -55,7 +55,9 @@ import Testing
 
     /// Products of good fields, names of colours, and what people count as one character.
     static func isBeyondTheSchema(_ failure: Failure) -> Bool {
-        ["makes more than ", "expected a CSS colour ", " initials without spaces"].contains { failure.message.contains($0) }
+        ["makes more than ", "expected a CSS colour ", " initials without spaces"].contains {
+            failure.message.contains($0)
+        }
     }
 
     /// What the schema's description lists as beyond it: these are left out of the comparison.

@@ -86,7 +86,10 @@ import Testing
         (#""sizer":{}"#, "sizer: names no sizer"),
         (#""sizer":"half""#, "sizer: expected \"natural\", {\"aspectScaleDownByWidth\": n}"),
         (#""sizer":{"scale":2}"#, "sizer.scale: is no sizer; there are natural, aspectScaleDownByWidth, "),
-        (#""sizer":{"aspectScaleDownByWidht":2}"#, "sizer.aspectScaleDownByWidht: is no sizer; did you mean aspectScaleDownByWidth?"),
+        (
+            #""sizer":{"aspectScaleDownByWidht":2}"#,
+            "sizer.aspectScaleDownByWidht: is no sizer; did you mean aspectScaleDownByWidth?"
+        ),
         (
             #""sizer":{"aspectScaleDownByWidth":1,"aspectScaleDownByHeight":1}"#,
             "sizer.aspectScaleDownByHeight: is one sizer too many"

@@ -40,7 +40,7 @@ public final class Worker: Sendable {
         sources = SourceLoader(options.sources, drawingOn: pool)
         let results = ResultTier(redis)
         let line = Line(
-            intake: Intake(reader: options.reader),
+            intake: Intake(reader: options.reader, extensions: options.extensions),
             lookup: Lookup(results: results, inlineLimit: options.results.inlineLimit),
             fetch: Fetch(
                 sources: sources,
@@ -49,7 +49,9 @@ public final class Worker: Sendable {
                     defaultLifetime: options.results.defaultLifetime),
                 places: Slots(options.fetches)),
             render: Render(
-                service: RenderService(renderer: Renderer(limits: options.images), pool: pool, children: children),
+                service: RenderService(
+                    renderer: Renderer(limits: options.images, extensions: options.extensions), pool: pool,
+                    children: children),
                 places: Slots(options.concurrency * 2)),
             store: Store(results: results, options: options.results, log: log),
             publish: Publish(

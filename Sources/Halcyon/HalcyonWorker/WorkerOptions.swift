@@ -30,6 +30,8 @@ public struct WorkerOptions: Sendable {
     public var images = ImageLimits()
     /// Where pictures are rendered whose codecs cannot be stopped half way; nil for this process, which then waits.
     public var renderChildren: RenderChildOptions?
+    /// Processors and sizers of the host program that jobs may name.
+    public var extensions = Extensions()
     /// How results are kept.
     public var results = ResultOptions()
     /// Time to finish on leaving.

@@ -21,12 +21,13 @@ struct Avatar {
         let square = try Image(
             color: [background.red, background.green, background.blue, background.alpha].map(Double.init),
             width: Self.side, height: Self.side)
-        // The picture of a text is as large as its ink: its middle is what one sees as the middle.
+        // The picture of a text is as large as its ink. Across its middle is what one sees as the middle; down it is where
+        // the weight lies, so that the tail of a J or an accent does not push the rest away.
         let picture = try Operation.call(
             "composite2",
             [
                 "base": .image(square), "overlay": .image(letters), "mode": "over",
-                "x": .int((Self.side - letters.width) / 2), "y": .int((Self.side - letters.height) / 2),
+                "x": .int((Self.side - letters.width) / 2), "y": .int(Self.side / 2 - (try letters.centreOfInk())),
             ]
         ).image()
         let bytes = try Operation.call("cast", ["in": .image(picture), "format": "uchar"]).image()
@@ -70,5 +71,19 @@ struct Avatar {
             default: markup.append(letter)
             }
         }
+    }
+}
+
+extension Image {
+    /// The row in which the centre of gravity of the last band lies: of alpha, that of the ink.
+    fileprivate func centreOfInk() throws(VipsError) -> Int {
+        let alpha = try Operation.call("extract_band", ["in": .image(self), "band": .int(bands - 1)]).image()
+        let (samples, width) = (try alpha.pixels(), alpha.width)
+        let rows = (0..<alpha.height).map { row in
+            samples[row * width..<(row + 1) * width].reduce(0) { $0 + Int($1) }
+        }
+        let total = rows.reduce(0, +)
+        guard total > 0 else { return height / 2 }
+        return rows.enumerated().reduce(0) { $0 + $1.offset * $1.element } / total
     }
 }

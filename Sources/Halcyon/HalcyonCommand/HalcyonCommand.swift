@@ -1,23 +1,33 @@
 import Arguments
 import Glibc
+import HalcyonImaging
 import HalcyonRendering
 import Kafka
 import Processes
 import Settings
+import Threads
 
-/// The program: reads its arguments, runs one command, and ends with that command's code.
-@main
-struct Halcyon {
-    static func main() {
+/// The program `halcyon`: reads its arguments, runs one command, and ends with that command's code.
+public enum HalcyonCommand {
+    /// Runs the program and never returns. To be called first of all in a process, on its first thread: this process may
+    /// be a child that another started to render in.
+    ///
+    /// - Parameter extensions: processors and sizers that jobs may name beside Halcyon's own, on this machine. Every worker
+    ///   of a cluster should have the same.
+    public static func main(extensions: Extensions = Extensions()) -> Never {
         // No command for people, and so in no help: what other commands start to render in.
         if CommandLine.arguments.dropFirst().elementsEqual(RenderChildOptions().arguments) {
-            exit(RenderChildProgram.run())
+            exit(RenderChildProgram.run(extensions))
         }
+        Self.extensions.withLock { $0 = extensions }
         // Before any thread is there: all of them are to leave these signals to one that waits for them.
         Signals.block(StopRequest.signals)
         Task.detached { exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue) }
         while true { pause() }
     }
+
+    /// What the host program registered.
+    static let extensions = Lock(Extensions())
 
     private static func run(_ arguments: [String]) async -> ExitCode {
         do {

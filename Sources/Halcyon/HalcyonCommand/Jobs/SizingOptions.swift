@@ -6,9 +6,10 @@ import JSON
 enum SizingOptions {
     static let job = Parameter<String?>.option(
         "job", .file, as: "FILE",
-        help:
-            "A job as JSON (- for standard input), perhaps with variants; options, and then SOURCE, stand over its fields."
-    )
+        help: """
+            A job as JSON (- for standard input), perhaps with variants; options, and then SOURCE, stand over its fields, and \
+            are the defaults of its variants.
+            """)
 
     static let fields: [FieldOption] = [
         FieldOption("width", .number, as: "POINTS", help: "Width of the display; alone, the height follows."),
@@ -26,14 +27,14 @@ enum SizingOptions {
         FieldOption(
             "sizer", .sizer, as: "SIZER",
             help:
-                "A rule in place of width and height: natural, aspectScaleDownByWidth=PIXELS or …Height=PIXELS."
+                "A rule in place of width and height: natural, aspectScaleDownByWidth=PIXELS or …Height=PIXELS, or JSON."
         ),
         FieldOption(flag: "no-sizing", field: "sizeForDisplay", sets: false, help: "Keep the image's own size."),
         FieldOption(
             "gravity", .gravity, as: "GRAVITY",
             help:
-                "What scaleAspectFill keeps when it has to cut: center, attention, entropy, or a point in fractions of the "
-                + "image, such as 0.5,0.2."),
+                "What scaleAspectFill keeps when it has to cut: a word, or a point in fractions of the image such as 0.5,0.2."
+        ),
         FieldOption(flag: "upscale", help: "Let a sizer, or a width or height alone, enlarge the image."),
         FieldOption(
             flag: "no-upscale", field: "upscale", sets: false,
@@ -93,31 +94,6 @@ extension ArgumentKind<GivenRectangle> {
     }
 }
 
-/// A sizer: a word, or a word with a number.
-struct GivenSizer: JSONWritable, Sendable {
-    let name: String
-    let limit: Double?
-
-    func write(to writer: inout JSONWriter) {
-        guard let limit else { return writer.value(name) }
-        writer.object { $0.member(name, limit) }
-    }
-}
-
-extension ArgumentKind<GivenSizer> {
-    static var sizer: Self {
-        let expectation = "natural, aspectScaleDownByWidth=PIXELS or aspectScaleDownByHeight=PIXELS"
-        return ArgumentKind(expectation) { text in
-            if text == "natural" { return GivenSizer(name: text, limit: nil) }
-            let parts = text.split(separator: "=", omittingEmptySubsequences: false)
-            guard parts.count == 2, ["aspectScaleDownByWidth", "aspectScaleDownByHeight"].contains(parts[0]),
-                let limit = Double(parts[1]), limit.isFinite
-            else { return nil }
-            return GivenSizer(name: String(parts[0]), limit: limit)
-        }
-    }
-}
-
 /// Which part is kept: a word, or a point.
 struct GivenGravity: JSONWritable, Sendable {
     let word: String
@@ -154,6 +130,20 @@ extension ArgumentKind<String> {
 }
 
 extension ArgumentKind<GivenJSON> {
+    /// A sizer: a word, a word with a number, or JSON with its parameters.
+    static var sizer: Self {
+        let expectation = "natural, aspectScaleDownByWidth=PIXELS, aspectScaleDownByHeight=PIXELS, or JSON"
+        return ArgumentKind(expectation) { text in
+            if text == "natural" { return GivenJSON(String(decoding: text.json, as: UTF8.self)) }
+            guard text.first != "{" else { return GivenJSON(text) }
+            let parts = text.split(separator: "=", omittingEmptySubsequences: false)
+            guard parts.count == 2, ["aspectScaleDownByWidth", "aspectScaleDownByHeight"].contains(parts[0]),
+                let limit = Double(parts[1]), limit.isFinite
+            else { return nil }
+            return GivenJSON(#"{"\#(parts[0])":\#(limit)}"#)
+        }
+    }
+
     /// A processor: a name, or JSON with its parameters.
     static var processor: Self {
         ArgumentKind(#"a name such as blackWhite, or JSON such as {"blur": {"radius": 3}}"#) { text in

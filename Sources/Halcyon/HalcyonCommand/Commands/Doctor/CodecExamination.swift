@@ -7,7 +7,7 @@ import Vips
 /// Looks at what libvips can read, write and draw here, and names what to install for what it cannot.
 struct CodecExamination {
     /// On a thread for libvips.
-    func findings() async throws -> [Finding] {
+    func findings() async throws -> [Diagnosis] {
         let pool = Renderer.makePool(threads: 1)
         let findings = try await pool.run { reading() + writing() + [fonts()] }
         await blocking { pool.shutdown() }
@@ -16,7 +16,7 @@ struct CodecExamination {
 
     // MARK: Reading
 
-    private func reading() -> [Finding] {
+    private func reading() -> [Diagnosis] {
         let allowed = Format.allCases.filter(VipsLibrary.allowed.contains)
         let closed = Format.allCases.filter { !VipsLibrary.allowed.contains($0) }.map(\.rawValue)
         let codecs = HEIFCodec.allCases.filter(\.canDecode).map(\.imageFormat.rawValue)
@@ -25,12 +25,12 @@ struct CodecExamination {
         }
         let note = closed.isEmpty ? "" : "; closed by images.formats: \(closed.joined(separator: ", "))"
         let missing = allowed.filter { !$0.canLoad && $0 != .heif }.map { format in
-            Finding.warning(
+            Diagnosis.warning(
                 "reading", "\(format.rawValue): libvips was built without it; such sources will fail",
                 mend: "install a libvips built with \(format.library); Debian's libvips42 is")
         }
         let missingCodecs = HEIFCodec.allCases.filter { allowed.contains(.heif) && !$0.canDecode }.map { codec in
-            Finding.warning(
+            Diagnosis.warning(
                 "reading", "\(codec.imageFormat.rawValue): libheif has no decoder for it; such sources will fail",
                 mend: codec.decoderRemedy)
         }
@@ -40,8 +40,8 @@ struct CodecExamination {
     // MARK: Writing
 
     /// Writes a small picture in each format: that an encoder is named does not say that it is installed.
-    private func writing() -> [Finding] {
-        var (works, findings): ([String], [Finding]) = ([], [])
+    private func writing() -> [Diagnosis] {
+        var (works, findings): ([String], [Diagnosis]) = ([], [])
         for format in ImageFormat.writable {
             do {
                 try write(format)
@@ -70,7 +70,7 @@ struct CodecExamination {
 
     // MARK: Drawing
 
-    private func fonts() -> Finding {
+    private func fonts() -> Diagnosis {
         Fonts.areThere
             ? .ok("fonts", "letters of initials and of SVG can be drawn")
             : .broken(

@@ -1,7 +1,7 @@
 import JSON
 
 /// What one look of the doctor's found.
-struct Finding: Sendable {
+struct Diagnosis: Sendable {
     /// How bad it is.
     enum Level: String, Sendable {
         case ok, warning, broken
@@ -14,14 +14,14 @@ struct Finding: Sendable {
     /// What to do about it; nothing when all is well.
     let remedy: String?
 
-    static func ok(_ subject: String, _ message: String) -> Finding {
-        Finding(level: .ok, subject: subject, message: message, remedy: nil)
+    static func ok(_ subject: String, _ message: String) -> Diagnosis {
+        Diagnosis(level: .ok, subject: subject, message: message, remedy: nil)
     }
-    static func warning(_ subject: String, _ message: String, mend remedy: String) -> Finding {
-        Finding(level: .warning, subject: subject, message: message, remedy: remedy)
+    static func warning(_ subject: String, _ message: String, mend remedy: String) -> Diagnosis {
+        Diagnosis(level: .warning, subject: subject, message: message, remedy: remedy)
     }
-    static func broken(_ subject: String, _ message: String, mend remedy: String) -> Finding {
-        Finding(level: .broken, subject: subject, message: message, remedy: remedy)
+    static func broken(_ subject: String, _ message: String, mend remedy: String) -> Diagnosis {
+        Diagnosis(level: .broken, subject: subject, message: message, remedy: remedy)
     }
 
     /// For people, with the remedy on a line of its own.
@@ -37,7 +37,7 @@ struct Finding: Sendable {
     }
 }
 
-extension Finding: JSONWritable {
+extension Diagnosis: JSONWritable {
     func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member("level", level.rawValue)

@@ -8,7 +8,7 @@ struct KafkaExamination {
 
     private static let patience = Duration.seconds(5)
 
-    func findings() async -> [Finding] {
+    func findings() async -> [Diagnosis] {
         let admin: Admin
         do throws(KafkaError) {
             admin = try Admin(properties: access.properties.admin)
@@ -20,7 +20,7 @@ struct KafkaExamination {
         return findings
     }
 
-    private func findings(by admin: Admin) async -> [Finding] {
+    private func findings(by admin: Admin) async -> [Diagnosis] {
         let metadata: ClusterMetadata
         do throws(KafkaError) {
             metadata = try await admin.metadata(within: Self.patience)
@@ -34,11 +34,11 @@ struct KafkaExamination {
             ]
         }
         let brokers = metadata.brokers.map { "\($0.host):\($0.port)" }.joined(separator: ", ")
-        let isThere = Finding.ok("Kafka", "\(counted(metadata.brokers.count, "broker")) at \(brokers)")
+        let isThere = Diagnosis.ok("Kafka", "\(counted(metadata.brokers.count, "broker")) at \(brokers)")
         return [isThere] + access.topics.all.map { topic($0, metadata) } + (await lag(by: admin, metadata))
     }
 
-    private func topic(_ name: String, _ metadata: ClusterMetadata) -> Finding {
+    private func topic(_ name: String, _ metadata: ClusterMetadata) -> Diagnosis {
         guard let partitions = metadata.topics[name] else {
             return .broken("topic", "\(name) is missing", mend: "halcyon topics create")
         }
@@ -59,7 +59,7 @@ struct KafkaExamination {
     }
 
     /// Jobs that wait, lane by lane.
-    private func lag(by admin: Admin, _ metadata: ClusterMetadata) async -> [Finding] {
+    private func lag(by admin: Admin, _ metadata: ClusterMetadata) async -> [Diagnosis] {
         let partitions = access.topics.lanes.flatMap { lane in
             (metadata.topics[lane] ?? []).map { TopicPartition(lane, $0.id) }
         }

@@ -24,7 +24,9 @@ struct LocalRendering: Sendable {
         self.configuration = configuration
         pool = Renderer.makePool(threads: 1)
         children = RenderChildren(configuration.renderChildren) { Console.complain("render child: \($0)") }
-        service = RenderService(renderer: Renderer(limits: configuration.images), pool: pool, children: children)
+        service = RenderService(
+            renderer: Renderer(limits: configuration.images, extensions: configuration.extensions), pool: pool,
+            children: children)
         loader = SourceLoader(configuration.sources, drawingOn: pool)
     }
 

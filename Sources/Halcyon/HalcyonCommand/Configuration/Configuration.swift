@@ -86,8 +86,13 @@ struct Configuration {
     /// Closes the loaders of all other formats, for this process. To be called before an image is opened.
     func openFormats() { VipsLibrary.allow(Set(settings[Keys.formats])) }
 
+    /// What the host program registered.
+    var extensions: Extensions { HalcyonCommand.extensions.withLock { $0 } }
+
     var jobReader: JobReader {
-        JobReader(maximumBytes: settings[Keys.maximumJobBytes], isStrict: settings[Keys.strict])
+        JobReader(
+            maximumBytes: settings[Keys.maximumJobBytes], isStrict: settings[Keys.strict],
+            customProcessors: extensions.processorNames, customSizers: extensions.sizerNames)
     }
 
     /// - Throws: ``ConfigurationError``.
@@ -101,6 +106,7 @@ struct Configuration {
         options.concurrency = settings[Keys.concurrency] > 0 ? settings[Keys.concurrency] : processors
         options.images = images
         options.renderChildren = renderChildren
+        options.extensions = extensions
         options.results.defaultLifetime = settings[Keys.defaultTTL] / .seconds(1)
         options.results.handOffLifetime = settings[Keys.handOffTTL] / .seconds(1)
         options.results.inlineLimit = settings[Keys.inlineLimit]

@@ -67,10 +67,17 @@ extension [FieldOption] {
     /// - Parameter own: fields that stand over those of the options.
     func translated(_ message: String, _ arguments: ParsedCommand, under own: JobDraft = JobDraft()) -> String {
         for option in self where option.json(arguments) != nil && own[option.field] == nil {
-            // The place in a list stays: it counts the options of that name.
-            for (mark, replacement) in [(":", ":"), (".", ": "), ("[", "[")]
-            where message.hasPrefix(option.field + mark) {
-                return option.spelling + replacement + message.dropFirst(option.field.count + 1)
+            guard message.hasPrefix(option.field) else { continue }
+            let rest = message.dropFirst(option.field.count)
+            switch rest.first {
+            case ":": return option.spelling + rest
+            case ".": return "\(option.spelling): \(rest.dropFirst())"
+            case "[":
+                // People count from one.
+                guard let end = rest.firstIndex(of: "]"), let place = Int(rest.dropFirst()[..<end]) else { continue }
+                let detail = rest[end...].dropFirst().drop { ".: ".contains($0) }
+                return "\(option.spelling) (number \(place + 1)): \(detail)"
+            default: continue
             }
         }
         return message

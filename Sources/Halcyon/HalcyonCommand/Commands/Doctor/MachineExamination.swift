@@ -14,7 +14,7 @@ struct MachineExamination {
     let concurrency: Int
 
     /// What libraries there are.
-    var libraries: Finding {
+    var libraries: Diagnosis {
         let versions = [
             "libvips \(VipsLibrary.version)", "libcurl \(CurlLibrary.version)", "librdkafka \(KafkaLibrary.version)",
             "hiredis \(RedisLibrary.version) \(RedisLibrary.hasTLS ? "with" : "without") TLS",
@@ -24,9 +24,9 @@ struct MachineExamination {
     }
 
     /// Whether the machine has what the settings ask of it.
-    var limits: [Finding] { [openFiles, memory] }
+    var limits: [Diagnosis] { [openFiles, memory] }
 
-    private var openFiles: Finding {
+    private var openFiles: Diagnosis {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         // Two connections a fetch while redirects are followed, and some for Kafka, Redis and the libraries.
@@ -37,7 +37,7 @@ struct MachineExamination {
             : .broken("limits", message, mend: "raise it (ulimit -n 65536, LimitNOFILE=), or lower worker.fetches")
     }
 
-    private var memory: Finding {
+    private var memory: Diagnosis {
         let physical = sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE))
         let worst = concurrency * images.decodedBytes
         let message =

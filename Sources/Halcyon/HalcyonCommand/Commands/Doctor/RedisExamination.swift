@@ -4,7 +4,7 @@ import Redis
 struct RedisExamination {
     let endpoint: RedisEndpoint
 
-    func findings() async -> [Finding] {
+    func findings() async -> [Diagnosis] {
         let client = RedisClient(endpoint)
         let result: Result<RedisValue, RedisError>
         do throws(RedisError) {
@@ -25,11 +25,11 @@ struct RedisExamination {
     }
 
     /// What the answer to INFO means.
-    static func findings(in info: RedisInfo, at address: String) -> [Finding] {
+    static func findings(in info: RedisInfo, at address: String) -> [Diagnosis] {
         [.ok("Redis", "version \(info["redis_version"] ?? "unknown") at \(address)"), memory(info), persistence(info)]
     }
 
-    private static func memory(_ info: RedisInfo) -> Finding {
+    private static func memory(_ info: RedisInfo) -> Diagnosis {
         let used = byteText(info["used_memory"].flatMap { Int($0) } ?? 0)
         let limit = info["maxmemory"].flatMap { Int($0) } ?? 0
         let policy = info["maxmemory_policy"] ?? "unknown"
@@ -52,7 +52,7 @@ struct RedisExamination {
         }
     }
 
-    private static func persistence(_ info: RedisInfo) -> Finding {
+    private static func persistence(_ info: RedisInfo) -> Diagnosis {
         let saves = info["aof_enabled"] == "1"
         if info["rdb_last_bgsave_status"] == "err" || (saves && info["aof_last_write_status"] == "err") {
             return .warning(
