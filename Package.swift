@@ -68,6 +68,9 @@ let package = Package(
         module("HalcyonModel", "Halcyon", ["CivilTime"]),
         module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests", "Spelling"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
+        module(
+            "HalcyonRendering", "Halcyon",
+            ["HalcyonModel", "HalcyonImaging", "Vips", "Processes", "Threads", "CLinux"]),
         module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl", "Threads", "Vips"]),
         module(
             "HalcyonCluster", "Halcyon",
@@ -75,15 +78,15 @@ let package = Package(
         module(
             "HalcyonWorker", "Halcyon",
             [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "CivilTime",
-                "Kafka",
-                "Redis", "Telemetry", "Threads",
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonRendering", "HalcyonSources", "HalcyonCluster",
+                "CivilTime", "Kafka", "Redis", "Telemetry", "Threads",
             ]),
         .target(
             name: "HalcyonCommand",
             dependencies: [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "HalcyonWorker",
-                "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments", "Processes",
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonRendering", "HalcyonSources", "HalcyonCluster",
+                "HalcyonWorker", "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments",
+                "Processes",
                 "Threads",
                 "JSON", "Digests",
             ],
@@ -101,6 +104,10 @@ let package = Package(
         .executableTarget(
             name: "RenderBenchmark", dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "Vips", "Threads"],
             path: "Benchmarks/RenderBenchmark"),
+        .executableTarget(
+            name: "ChildBenchmark",
+            dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "Threads"],
+            path: "Benchmarks/ChildBenchmark"),
         .executableTarget(
             name: "ClusterBenchmark",
             dependencies: [
@@ -130,13 +137,16 @@ let package = Package(
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
         tests(of: "HalcyonImaging", ["TestSupport"], resources: [.copy("Processors/Goldens")]),
+        tests(
+            of: "HalcyonRendering",
+            ["CLinux", "HalcyonImaging", "HalcyonModel", "Processes", "TestSupport", "Threads", "Vips"]),
         tests(of: "HalcyonSources", ["HalcyonModel", "TestSupport", "Threads", "Vips"]),
         tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
         tests(
             of: "HalcyonWorker",
             [
-                "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonSources", "Kafka", "Processes", "Redis",
-                "Telemetry", "TestSupport", "Threads", "Vips",
+                "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "HalcyonSources", "Kafka",
+                "Processes", "Redis", "Telemetry", "TestSupport", "Threads", "Vips",
             ]),
         tests(of: "halcyon", ["HalcyonCommand", "HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
     ],
