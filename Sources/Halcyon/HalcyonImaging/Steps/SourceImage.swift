@@ -14,7 +14,7 @@ struct SourceImage {
     /// - Throws: `unsupportedFormat` for bytes of no allowed format, `corruptImage` for a header that cannot be read.
     init(_ bytes: [UInt8]) throws(Failure) {
         do throws(VipsError) {
-            file = try EncodedImage(bytes)
+            file = try EncodedImage(PNGContainer.withoutCompressedText(bytes))
             header = try file.open(Self.options)
         } catch {
             guard error.code == .unsupportedFormat else { throw Failure(.corruptImage, "the header: \(error.message)") }
