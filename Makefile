@@ -4,9 +4,10 @@ SHELL := /bin/bash
 
 SWIFT ?= swift
 KAFKA_VERSION := 4.1.1
-FORMATTED := Package.swift Sources Tests Benchmarks
+SECONDS ?= 300
+FORMATTED := Package.swift Sources Tests Benchmarks Fuzzing
 
-.PHONY: help deps build release test demo format lint bench sanitize kafka clean
+.PHONY: help deps build release test demo format lint bench sanitize fuzz kafka clean
 
 help: ## explain the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +38,9 @@ bench: deps ## print what rendering and jobs cost, as ratios from one run
 
 sanitize: deps ## run the tests under the address and the thread sanitizer
 	@scripts/sanitize
+
+fuzz: deps ## fuzz the way from a job and a file to its images for SECONDS (300)
+	@scripts/fuzz $(SECONDS)
 
 kafka: ## fetch Apache Kafka's official release for the tests into .build/kafka, checksum verified
 	@scripts/fetch-kafka $(KAFKA_VERSION)
