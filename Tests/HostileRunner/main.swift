@@ -28,9 +28,9 @@ let jobs = [
 func end(_ bytes: [UInt8], _ job: String, _ cancellation: Cancellation) throws -> String {
     let renderer = Renderer(limits: HostileFile.limits)
     do {
-        let variant = try JobReader().read(Array(job.utf8), defaultID: "hostile").job.variant
-        let image = try renderer.render(bytes, variant, cancellation)
-        return image.body.isEmpty ? "nothing" : "renders"
+        let variants = try JobReader().read(Array(job.utf8), defaultID: "hostile").job.variants
+        let images = try renderer.render(bytes, variants, cancellation).images
+        return images.contains(where: \.body.isEmpty) ? "nothing" : "renders"
     } catch let failure as Failure {
         return "\(failure.code.rawValue) \(failure.message)"
     } catch is CancellationError {
