@@ -27,11 +27,26 @@ func tests(of name: String, _ dependencies: [Target.Dependency] = [], resources:
     .testTarget(name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies, resources: resources)
 }
 
+/// The fuzzer needs a sanitizer that everything else does without: `make fuzz` asks for it.
+let fuzzing: [Target] =
+    Context.environment["HALCYON_FUZZING"] == nil
+    ? []
+    : [
+        .executableTarget(
+            name: "JobFuzzer",
+            dependencies: [
+                "HostileFiles", "HalcyonImaging", "HalcyonModel", "HalcyonWire", "Digests", "Vips",
+            ],
+            path: "Fuzzing/JobFuzzer")
+    ]
+
 let package = Package(
     name: "halcyon",
     products: [
         .executable(name: "halcyon", targets: ["halcyon"]),
         .library(name: "HalcyonModel", targets: ["HalcyonModel"]),
+        // For programs that add processors and sizers of their own: docs/extending.md.
+        .library(name: "HalcyonCommand", targets: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "Vips"]),
     ],
     targets: [
         // C: module maps and tiny shims, nothing else.
@@ -66,26 +81,35 @@ let package = Package(
         module("HalcyonModel", "Halcyon", ["CivilTime"]),
         module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests", "Spelling"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
-        module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl"]),
+        module(
+            "HalcyonRendering", "Halcyon",
+            ["HalcyonModel", "HalcyonImaging", "Vips", "Processes", "Threads", "CLinux"]),
+        module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl", "Threads", "Vips"]),
         module(
             "HalcyonCluster", "Halcyon",
             ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
         module(
             "HalcyonWorker", "Halcyon",
             [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "CivilTime",
-                "Kafka",
-                "Redis", "Telemetry", "Threads",
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonRendering", "HalcyonSources", "HalcyonCluster",
+                "CivilTime", "Kafka", "Redis", "Telemetry", "Threads",
             ]),
-        .executableTarget(
-            name: "halcyon",
+        .target(
+            name: "HalcyonCommand",
             dependencies: [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "HalcyonWorker",
-                "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments", "Processes",
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonRendering", "HalcyonSources", "HalcyonCluster",
+                "HalcyonWorker", "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments",
+                "Processes",
                 "Threads",
                 "JSON", "Digests",
             ],
-            path: "Sources/Halcyon/halcyon"),
+            path: "Sources/Halcyon/HalcyonCommand"),
+        .executableTarget(name: "halcyon", dependencies: ["HalcyonCommand"], path: "Sources/Halcyon/halcyon"),
+
+        // A program with extensions of its own, as docs/extending.md describes it.
+        .executableTarget(
+            name: "halcyon-extended", dependencies: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "Vips"],
+            path: "Examples/Extended"),
 
         // Benchmarks: what the product costs beside the plainest C.
         .target(name: "PlainLoop", dependencies: ["CVips"], path: "Benchmarks/PlainLoop"),
@@ -93,6 +117,10 @@ let package = Package(
         .executableTarget(
             name: "RenderBenchmark", dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "Vips", "Threads"],
             path: "Benchmarks/RenderBenchmark"),
+        .executableTarget(
+            name: "ChildBenchmark",
+            dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "Threads"],
+            path: "Benchmarks/ChildBenchmark"),
         .executableTarget(
             name: "ClusterBenchmark",
             dependencies: [
@@ -104,6 +132,16 @@ let package = Package(
 
         // What tests share: real servers, started and stopped by process id.
         .target(name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support"),
+        .executableTarget(
+            name: "ContactSheet", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/ContactSheet"),
+        // Files that somebody may send, and a program that renders one of them under watch.
+        .target(name: "HostileFiles", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/Hostile"),
+        .executableTarget(
+            name: "HostileRunner",
+            dependencies: [
+                "HostileFiles", "HalcyonImaging", "HalcyonModel", "HalcyonWire", "CVips", "Threads", "Vips",
+            ],
+            path: "Tests/HostileRunner"),
         tests(of: "CivilTime"),
         tests(of: "Threads"),
         tests(of: "Processes"),
@@ -119,14 +157,22 @@ let package = Package(
         tests(of: "Redis", ["TestSupport"]),
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
-        tests(of: "HalcyonImaging", ["TestSupport"]),
-        tests(of: "HalcyonSources", ["TestSupport"]),
+        tests(
+            of: "HalcyonImaging", ["HostileFiles", "HostileRunner", "Processes", "TestSupport"],
+            resources: [.copy("Processors/Goldens")]),
+        tests(
+            of: "HalcyonRendering",
+            ["CLinux", "HalcyonImaging", "HalcyonModel", "Processes", "TestSupport", "Threads", "Vips"]),
+        tests(of: "HalcyonSources", ["HalcyonModel", "TestSupport", "Threads", "Vips"]),
         tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
         tests(
             of: "HalcyonWorker",
-            ["HalcyonCluster", "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads"]),
-        tests(of: "halcyon", ["HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
-    ],
+            [
+                "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "HalcyonSources", "Kafka",
+                "Processes", "Redis", "Telemetry", "TestSupport", "Threads", "Vips",
+            ]),
+        tests(of: "halcyon", ["HalcyonCommand", "HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
+    ] + fuzzing,
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17
 )

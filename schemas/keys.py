@@ -3,105 +3,127 @@
 
     keys.py [--texts] [FILE]
 
-Reads jobs, one on each line of FILE or standard input, and prints the key of each result; with --texts a JSON object of the canonical texts and the
-key. Takes jobs that are valid (schemas/job.schema.json) and does not check them. Needs the standard library alone.
+Reads jobs, one on each line of FILE or standard input, and prints the key of each result, those of one job on one line; with --texts a JSON object of
+the canonical texts and the keys. Takes jobs that are valid (schemas/job.schema.json) and does not check them. Needs the standard library alone.
 """
 import hashlib
 import json
-import math
-import re
 import sys
 
-URL = re.compile(
-    r"(?P<scheme>https?)://(?P<user>[^/?#@]*@)?(?P<host>\[[^\]]*\]|[^/?#:]*)(:(?P<port>[0-9]*))?(?P<tail>[^#]*)",
-    re.IGNORECASE)
-DEFAULT_PORTS = {"http": 80, "https": 443}
+from keys_colors import color
+from keys_numbers import half_away, points, rounded, text
+from keys_processors import custom_parameters, processor, rule
+from keys_sources import source
+
 MODES = {"fill": "scaleToFill", "contain": "scaleAspectFit", "cover": "scaleAspectFill", "redraw": "scaleToFill"}
-
-
-def half_away(number):
-    """The nearest whole number; of two that are as near, the one further from zero."""
-    whole = math.floor(abs(number))
-    if abs(number) - whole >= 0.5:
-        whole += 1
-    return int(math.copysign(whole, number))
-
-
-def rounded(number):
-    """To six decimals."""
-    return half_away(float(number) * 1_000_000) / 1_000_000
-
-
-def text(number):
-    """To six decimals, without trailing zeros and without exponent."""
-    millionths = half_away(float(number) * 1_000_000)
-    whole, rest = divmod(abs(millionths), 1_000_000)
-    fraction = f".{rest:06}".rstrip("0") if rest else ""
-    return f"{'-' if millionths < 0 else ''}{whole}{fraction}"
-
-
-def points(number):
-    """A length: a number above zero stays above zero."""
-    return max(rounded(number), 0.000001)
-
-
-def canonical_url(url):
-    parts = URL.match(url)
-    scheme = parts["scheme"].lower()
-    port = int(parts["port"]) if parts["port"] else DEFAULT_PORTS[scheme]
-    shown_port = "" if port == DEFAULT_PORTS[scheme] else f":{port}"
-    tail = parts["tail"] if parts["tail"].startswith("/") else "/" + parts["tail"]
-    return f"{scheme}://{parts['user'] or ''}{parts['host'].lower()}{shown_port}{tail}"
+SIZERS = {"aspectScaleDownByWidth": "width", "aspectScaleDownByHeight": "height"}
+SIZE = ("width", "height", "sizer", "sizeForDisplay")
 
 
 def source_text(job):
-    return f"halcyon-source/1\nurl:{canonical_url(job['source'])}\n"
+    return f"halcyon-source/1\n{source(job['source'])}\n"
 
 
-def size(job):
-    """What follows size= in the variant's text."""
-    sizer = job.get("sizer", "natural")
-    scale = rounded(job.get("screenScale", 1))
-    if not job.get("sizeForDisplay", True):
+def variants(job):
+    """The fields of each output, without those that are null. A variant that says anything of its size says all of it."""
+    outputs = []
+    for variant in job.get("variants") or [{}]:
+        inherited = {name: value for name, value in job.items() if name not in SIZE or not any(n in variant for n in SIZE)}
+        fields = {**inherited, **variant}
+        outputs.append({name: value for name, value in fields.items() if value is not None})
+    return outputs
+
+
+def goal(fields):
+    """display, width, height, custom or natural: what decides the size."""
+    if not fields.get("sizeForDisplay", True):
         return "natural"
-    if "width" in job and "height" in job:
-        mode = job.get("contentMode", "scaleAspectFill")
-        mode = MODES.get(mode, mode)
-        options = job.get("scaleOptions", "")
-        if mode == "scaleAspectFit" and options.startswith("fitCropsExcess"):
-            mode += " cropsExcess"
-        if mode == "scaleAspectFill" and options.lower().endswith("fillleavesexcess"):
-            mode += " leavesExcess"
-        return f"{text(points(job['width']))}x{text(points(job['height']))}@{text(scale)} {mode}"
+    if "width" in fields and "height" in fields:
+        return "display"
     for side in ("width", "height"):
-        if side in job:
-            return f"{side} {text(max(1, half_away(points(job[side]))) * scale)}"
-    if sizer == "natural":
+        if side in fields:
+            return side
+    name, _ = rule(fields.get("sizer", "natural"))
+    return "natural" if name == "natural" else SIZERS.get(name, "custom")
+
+
+def size(fields):
+    """What follows size= in the variant's text."""
+    scale = rounded(fields.get("screenScale", 1))
+    what = goal(fields)
+    if what == "natural":
         return "natural"
-    (name, limit), = sizer.items()
-    side = {"aspectScaleDownByWidth": "width", "aspectScaleDownByHeight": "height"}[name]
-    return f"{side} {text(points(limit))}"
+    if what == "display":
+        return f"{text(points(fields['width']))}x{text(points(fields['height']))}@{text(scale)} {mode(fields)}"
+    if what in fields:
+        return f"{what} {text(max(1, half_away(points(fields[what]))) * scale)}"
+    name, parameters = rule(fields["sizer"])
+    return f"{what} {text(points(parameters))}" if name in SIZERS else f"custom {name} {custom_parameters(parameters)}"
 
 
-def variant_text(job):
+def mode(fields):
+    """The content mode, and what is done with excess."""
+    mode = fields.get("contentMode", "scaleAspectFill")
+    mode = MODES.get(mode, mode)
+    options = fields.get("scaleOptions", "")
+    if mode == "scaleAspectFit" and options.startswith("fitCropsExcess"):
+        mode += " cropsExcess"
+    if mode == "scaleAspectFill" and options.lower().endswith("fillleavesexcess"):
+        mode += " leavesExcess"
+    return mode
+
+
+def gravity(fields, crop):
+    """What follows gravity=; nothing for the middle of what is used."""
+    given = fields.get("gravity", "center")
+    if goal(fields) != "display" or mode(fields) != "scaleAspectFill" or given == "center":
+        return None
+    if isinstance(given, str):
+        return given
+    point = f"{text(given['x'])},{text(given['y'])}"
+    return None if point == "0.5,0.5" and not crop else point
+
+
+def variant_text(fields):
     lines = ["halcyon-variant/1"]
-    crop = job.get("cropRect", {"x": 0, "y": 0, "width": 1, "height": 1})
-    sides = [text(crop[side]) for side in ("x", "y", "width", "height")]
-    if sides != ["0", "0", "1", "1"] and sides[2] != "0" and sides[3] != "0":
+    rect = fields.get("cropRect", {"x": 0, "y": 0, "width": 1, "height": 1})
+    sides = [text(rect[side]) for side in ("x", "y", "width", "height")]
+    crop = sides != ["0", "0", "1", "1"] and sides[2] != "0" and sides[3] != "0"
+    if crop:
         lines.append("crop=" + ",".join(sides))
-    lines.append("size=" + size(job))
-    if job.get("interpolationQuality") in ("none", "low", "medium"):
-        lines.append("interpolation=" + job["interpolationQuality"])
-    if job.get("format", "auto") != "auto":
-        lines.append("format=" + job["format"])
-    if "quality" in job:
-        lines.append(f"quality={int(job['quality'])}")
-    if job.get("lossless", False):
+    lines.append("size=" + size(fields))
+    if gravity(fields, crop):
+        lines.append("gravity=" + gravity(fields, crop))
+    if goal(fields) == "display" and fields.get("upscale") is False:
+        lines.append("upscale=false")
+    if goal(fields) in ("width", "height") and fields.get("upscale") is True:
+        lines.append("upscale=true")
+    if fields.get("interpolationQuality") in ("none", "low", "medium"):
+        lines.append("interpolation=" + fields["interpolationQuality"])
+    if color(fields.get("background", "transparent")) != "#00000000":
+        lines.append("background=" + color(fields["background"]))
+    for step in fields.get("processors", []):
+        lines.append("processor=" + processor(step, rounded(fields.get("screenScale", 1))))
+    if fields.get("format", "auto") != "auto":
+        lines.append("format=" + fields["format"])
+    if "quality" in fields:
+        lines.append(f"quality={int(fields['quality'])}")
+    if fields.get("lossless", False):
         lines.append("lossless")
-    if "effort" in job:
-        lines.append(f"effort={int(job['effort'])}")
-    if job.get("progressive", False):
+    if "effort" in fields:
+        lines.append(f"effort={int(fields['effort'])}")
+    if fields.get("progressive", False):
         lines.append("progressive")
+    if not fields.get("stripMetadata", True):
+        lines.append("metadata")
+    if fields.get("keepProfile", False):
+        lines.append("profile")
+    if "frames" in fields:
+        lines.append(f"frames={int(fields['frames'])}")
+    if fields.get("blurhash", False):
+        lines.append("blurhash")
+    if fields.get("dominantColor", False):
+        lines.append("dominant-color")
     return "".join(line + "\n" for line in lines)
 
 
@@ -109,17 +131,18 @@ def first_128_bits(canonical_text):
     return hashlib.sha256(canonical_text.encode()).hexdigest()[:32]
 
 
-def key(job):
-    return f"halcyon:{{{first_128_bits(source_text(job))}}}:{first_128_bits(variant_text(job))}"
+def texts(job):
+    """The texts of the source and of each variant, and the key of each result."""
+    of_source = source_text(job)
+    of_variants = [variant_text(fields) for fields in variants(job)]
+    keys = [f"halcyon:{{{first_128_bits(of_source)}}}:{first_128_bits(text)}" for text in of_variants]
+    return {"sourceText": of_source, "variantTexts": of_variants, "keys": keys}
 
 
 def main(lines, with_texts):
     for line in lines:
-        job = json.loads(line)
-        if with_texts:
-            print(json.dumps({"sourceText": source_text(job), "variantText": variant_text(job), "key": key(job)}))
-        else:
-            print(key(job))
+        found = texts(json.loads(line))
+        print(json.dumps(found) if with_texts else " ".join(found["keys"]))
 
 
 if __name__ == "__main__":

@@ -23,17 +23,17 @@ import HalcyonWire
         }
         let reader = JobReader(isStrict: true)
         let read = try reader.read(job, defaultID: "0").job
-        let key = ResultKey(source: read.source, variant: read.variant).description
+        let key = ResultKey(source: read.source, variant: read.variants[0]).description
         let event = ready(read, key)
         var (reading, keying, writing, all) = ([Double](), [Double](), [Double](), [Double]())
         for _ in 0..<rounds {
             reading.append(try cost { try reader.read(job, defaultID: "0").job.id.utf8.count })
-            keying.append(cost { ResultKey(source: read.source, variant: read.variant).description.utf8.count })
+            keying.append(cost { ResultKey(source: read.source, variant: read.variants[0]).description.utf8.count })
             writing.append(cost { event.json.count })
             all.append(
                 try cost {
                     let job = try reader.read(job, defaultID: "0").job
-                    return ready(job, ResultKey(source: job.source, variant: job.variant).description).json.count
+                    return ready(job, ResultKey(source: job.source, variant: job.variants[0]).description).json.count
                 })
         }
         print(
@@ -58,7 +58,9 @@ import HalcyonWire
             id: "halcyon.jobs-3-1042-ready", time: 1_795_257_067.395, subject: job.source.text, jobID: job.id,
             echo: job.echo, traceparent: nil,
             body: .ready(
-                Ready(key: key, result: result, expiresAt: 1_795_260_667.39, origin: .memory, timings: timings)))
+                Ready(
+                    results: [ReadyResult(key: key, facts: result, expiresAt: 1_795_260_667.39)], origin: .memory,
+                    timings: timings)))
     }
 
     /// CPU time of one call in µs, from 2,000.

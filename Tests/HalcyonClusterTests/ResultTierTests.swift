@@ -43,6 +43,23 @@ import Testing
         }
     }
 
+    @Test func severalAreFoundAndReadAtOnceInTheirOrder() async throws {
+        try await with { tier, client in
+            let keys = ["halcyon:{0}:1", "halcyon:{0}:2", "halcyon:{1}:3", "halcyon:{0}:4"]
+            for (index, key) in keys.enumerated() where index != 1 {
+                _ = try await tier.store([UInt8(index)], Self.facts, as: key, for: 60)
+            }
+            _ = try await client.send("SET", .string(keys[3]), "a string")
+            let found = try await tier.find(keys)
+            #expect(found.map { $0?.facts } == [Self.facts, nil, Self.facts, nil])
+            let read = try await tier.read(keys)
+            #expect(read.map { $0?.body } == [[0], nil, [2], nil])
+            #expect(read.map { $0?.result } == found)
+            let nothing = try await tier.find([String]())
+            #expect(nothing.isEmpty)
+        }
+    }
+
     @Test func takesAnyLifetime() async throws {
         try await with { tier, client in
             for lifetime in [1e-9, 0.0005, 1e12, .greatestFiniteMagnitude] {

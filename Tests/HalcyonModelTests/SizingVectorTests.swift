@@ -47,7 +47,7 @@ import Testing
                 #expect(sizing.cropRect.x >= 1 || sizing.cropRect.y >= 1, "\(vector.id)")
                 continue
             }
-            let plan = sizing.plan(for: source)
+            let plan = try sizing.plan(for: source)
             #expect(plan.outputSize.numbers == vector.expect.outputSize, "\(vector.id) outputSize")
             #expect(plan.destRect.numbers == vector.expect.destRect, "\(vector.id) destRect")
             let expectedSource = vector.expect.sourceRect ?? PixelRect(source).numbers
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func noPlanLeavesTheSourceOrTheCanvas() {
+    @Test func noPlanLeavesTheSourceOrTheCanvas() throws {
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<20_000 {
             let source = PixelSize(
@@ -68,7 +68,7 @@ import Testing
                 x: .random(in: 0..<1), y: .random(in: 0..<1), width: .random(in: 0.001...1.5),
                 height: .random(in: 0.001...1.5))
             let sizing = Sizing(goal: .display(display), cropRect: crop, screenScale: .random(in: 1...4))
-            let plan = sizing.plan(for: source)
+            let plan = try sizing.plan(for: source)
             #expect(plan.sourceRect.lies(in: source), "\(sizing) of \(source): \(plan)")
             #expect(plan.destRect.lies(in: plan.outputSize), "\(sizing) of \(source): \(plan)")
         }

@@ -102,7 +102,7 @@ import Testing
     @Test func theKeysOfTheDocsAreReal() throws {
         let blocks = try Self.page("keys").blocks(of: "")
         let first = try #require(KeyVectorTests.publishedVectors().first { $0.name == "width and height" })
-        #expect(blocks.contains { $0.hasPrefix(first.texts.key + "\n") })
+        #expect(blocks.contains { $0.hasPrefix(first.texts.keys[0] + "\n") })
         #expect(blocks.contains(String(first.texts.source.dropLast())))
         let job = try read(
             """
@@ -110,5 +110,13 @@ import Testing
             "cropRect":{"x":0.5,"y":0,"width":0.5,"height":1},"format":"webp","quality":80
             """)
         #expect(blocks.contains(String(job.variant.canonicalText.dropLast())))
+        let avatar = try read(
+            message: """
+                {"source":"initials:JD","width":96,"height":96,"screenScale":2,"gravity":{"x":0.3,"y":0.25},\
+                "processors":[{"roundCorner":{"radius":12,"background":"white"}},{"colorControls":{"contrast":1.2}}]}
+                """
+        ).job
+        #expect(blocks.contains(String(avatar.variant.canonicalText.dropLast())))
+        #expect(blocks.contains(String(avatar.source.canonicalText.dropLast())))
     }
 }

@@ -45,7 +45,7 @@ import Testing
         (SampleEvents.ready, "-b7ad6b7169203331", ""),
         (SampleEvents.ready, #""width":400,"#, #""width":0,"#),
         (SampleEvents.ready, #""width":400,"#, #""width":400.5,"#),
-        (SampleEvents.ready, #""format":"jpeg","bytes":23481"#, #""format":"gif","bytes":23481"#),
+        (SampleEvents.ready, #""format":"jpeg","bytes":23481"#, #""format":"heic","bytes":23481"#),
         (SampleEvents.ready, ":fdbc61c3", ":gdbc61c3"),
         (SampleEvents.ready, #""origin":"network""#, #""origin":"cache""#),
         (SampleEvents.ready, #""status":200"#, #""status":"200""#),

@@ -21,7 +21,8 @@ import Testing
         let data = """
             "key":"\(SampleEvents.key)","variants":[{"key":"\(SampleEvents.key)","width":400,"height":300,\
             "format":"jpeg","bytes":23481,\
-            "sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}],\
+            "sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",\
+            "expiresAt":"2026-11-21T11:31:07.390Z"}],\
             "expiresAt":"2026-11-21T11:31:07.390Z","origin":"network","timings":{"queued":4.1,"fetch":91.62,\
             "decode":31.25,"process":8.5,"encode":5.875,"store":0.75,"total":145.3},"source":{"status":200,\
             "etag":"\\"5f3c-61e\\"","bytes":1482113,"format":"jpeg","width":4000,"height":3000}}}
@@ -42,11 +43,16 @@ import Testing
             id: "e", time: 0, subject: nil, jobID: "j", echo: Job.Echo(), traceparent: nil,
             body: .ready(
                 Ready(
-                    key: "k",
-                    result: ResultFacts(
-                        width: 1, height: 2, format: .png, bytes: 3, sha256: "s",
-                        source: SourceFacts(status: nil, etag: nil, bytes: 4, format: .svg, width: 5, height: 6)),
-                    expiresAt: nil, origin: .memory, timings: Timings())))
+                    results: [
+                        ReadyResult(
+                            key: "k",
+                            facts: ResultFacts(
+                                width: 1, height: 2, format: .png, bytes: 3, sha256: "s",
+                                source: SourceFacts(
+                                    status: nil, etag: nil, bytes: 4, format: .svg, width: 5, height: 6)),
+                            expiresAt: nil)
+                    ],
+                    origin: .memory, timings: Timings())))
         #expect(
             Self.text(event) == """
                 {"specversion":"1.0","id":"e","source":"/halcyon","type":"halcyon.image.ready",\
@@ -58,10 +64,44 @@ import Testing
 
     @Test func inlineBytesAreBase64() throws {
         let bytes = (0..<100).map { UInt8($0 * 2) }
-        let event = ready { $0.inline = bytes }
+        let event = ready { $0.results[0].inline = bytes }
         let data = try #require(try variant(of: event)["data"] as? String)
         #expect(Data(base64Encoded: data) == Data(bytes))
-        #expect(try variant(of: ready { $0.inline = nil })["data"] == nil)
+        #expect(try variant(of: ready { $0.results[0].inline = nil })["data"] == nil)
+    }
+
+    @Test func severalResultsStandInTheirOrder() throws {
+        let event = ready { ready in
+            let first = ready.results[0]
+            var second = first
+            second.key = "k"
+            second.expiresAt = 1_795_260_000
+            second.facts.frames = 12
+            second.facts.blurhash = "LEHV6nWB2yk8pyo0adR*.7kCMdnj"
+            second.facts.dominantColor = "#8a6f5c"
+            second.facts.source.bytes = 1
+            ready.results = [first, second]
+        }
+        let text = Self.text(event)
+        #expect(
+            text.contains(
+                #""data":{"job":{"id":"article-17-hero","metadata":{"article":17}},"key":"\#(SampleEvents.key)","#))
+        #expect(
+            text.contains(
+                #""expiresAt":"2026-11-21T11:31:07.390Z"},{"key":"k","width":400,"height":300,"format":"jpeg","#
+                    + #""bytes":23481,"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","#
+                    + ##""frames":12,"blurhash":"LEHV6nWB2yk8pyo0adR*.7kCMdnj","dominantColor":"#8a6f5c","##
+                    + #""expiresAt":"2026-11-21T11:20:00.000Z"}],"expiresAt":"2026-11-21T11:20:00.000Z","#))
+        // The source is the same for all; the first tells of it.
+        #expect(text.contains(#""source":{"status":200,"etag":"\"5f3c-61e\"","bytes":1482113,"#))
+    }
+
+    @Test func resultsOfWhichOneIsNotStoredHaveNoMomentInCommon() throws {
+        let event = ready { ready in
+            ready.results.append(ready.results[0])
+            ready.results[1].expiresAt = nil
+        }
+        #expect(Self.text(event).components(separatedBy: "expiresAt").count == 2)
     }
 
     @Test func timingsAreRoundedToMicroseconds() {

@@ -20,7 +20,9 @@ import Testing
             """
             "id":"j","width":400,"height":300.5,"screenScale":2,"contentMode":"center","scaleOptions":"fitCropsExcess",\
             "cropRect":{"x":0.5,"y":0,"width":0.25,"height":1},"interpolationQuality":"low","format":"webp","quality":70,\
-            "lossless":true,"effort":3,"progressive":true,"maxAge":60.5,"delivery":"inline","deadline":30,\
+            "lossless":true,"effort":3,"progressive":true,"stripMetadata":false,"keepProfile":true,"frames":5,\
+            "gravity":{"x":0.25,"y":0.3333333},"upscale":false,"background":"#ff8800","processors":["flip"],\
+            "blurhash":true,"dominantColor":true,"maxAge":60.5,"delivery":"inline","deadline":30,\
             "metadata":{"a":1},"placeholder":"p","altText":null,"priority":"low"
             """)
         #expect(job.id == "j")
@@ -29,10 +31,17 @@ import Testing
         #expect(
             job.variant.sizing.goal
                 == .display(Display(width: 400, height: 300.5, contentMode: .center, scaleOptions: .fitCropsExcess)))
+        #expect(job.variant.sizing.gravity == .focalPoint(UnitPoint(x: 0.25, y: 0.333333)))
+        #expect(job.variant.sizing.upscale == false)
         #expect(job.variant.interpolationQuality == .low)
+        #expect(job.variant.background == CSSColor(red: 255, green: 136, blue: 0))
+        #expect(job.variant.processors == [.flip(.horizontal)])
+        #expect(job.variant.findings == [.blurhash, .dominantColor])
         #expect(
             job.variant.output
-                == OutputOptions(format: .webp, quality: 70, lossless: true, effort: 3, progressive: true))
+                == OutputOptions(
+                    format: .webp, quality: 70, lossless: true, effort: 3, progressive: true, stripMetadata: false,
+                    keepProfile: true, frames: 5))
         #expect(job.maxAge == 60.5)
         #expect(job.delivery == .inline)
         #expect(job.deadline == .after(30))
@@ -76,7 +85,6 @@ import Testing
         (#""width":-4"#, "width: expected 0.0 to 65535.0, found -4.0"),
         (#""height":65535.5"#, "height: expected 0.0 to 65535.0, found 65535.5"),
         (#""height":1e300"#, "height: expected 0.0 to 65535.0, found 1e+300"),
-        (#""height":null"#, "height: expected a number, found null"),
         (#""screenScale":0.5"#, "screenScale: expected 1.0 to 4.0, found 0.5"),
         (#""screenScale":true"#, "screenScale: expected a number, found true or false"),
         (#""contentMode":"stretch""#, "contentMode: expected one of scaleToFill, scaleAspectFit, "),
@@ -84,13 +92,32 @@ import Testing
         (#""scaleOptions":"both""#, "scaleOptions: expected one of fitLeavesExcessAndFillCropsExcess, "),
         (#""sizeForDisplay":0"#, "sizeForDisplay: expected true or false, found a number"),
         (#""interpolationQuality":"best""#, "interpolationQuality: expected one of none, low, "),
-        (#""format":"jpg""#, "format: this version writes auto, jpeg, png, webp, avif, not \"jpg\""),
-        (#""format":"gif""#, "format: this version writes auto, jpeg, png, webp, avif, not \"gif\""),
+        (#""format":"jpg""#, "format: this version writes auto, jpeg, png, webp, avif, gif, tiff, jxl, not \"jpg\""),
+        (#""format":"heic""#, "format: this version writes auto, jpeg, png, webp, avif, gif, tiff, jxl, not \"heic\""),
         (#""quality":0"#, "quality: expected 1 to 100, found 0"),
         (#""quality":80.5"#, "quality: expected a whole number"),
         (#""lossless":"yes""#, "lossless: expected true or false, found a string"),
         (#""effort":10"#, "effort: expected 0 to 9, found 10"),
-        (#""progressive":null"#, "progressive: expected true or false, found null"),
+        (#""progressive":1"#, "progressive: expected true or false, found a number"),
+        (
+            #""gravity":"north""#,
+            "gravity: expected center, attention, entropy or {\"x\": 0…1, \"y\": 0…1}, found \"north\""
+        ),
+        (#""gravity":{"x":0.5}"#, "gravity: expected x and y in fractions of the image"),
+        (#""gravity":{"x":0.5,"y":1.1}"#, "gravity.y: expected 0.0 to 1.0, found 1.1"),
+        (#""gravity":{"x":0.5,"y":1,"z":1}"#, "gravity.z: is no part of a point: x, y"),
+        (#""gravity":{"x":0.5,"y":1,"x":1}"#, "gravity.x: stands twice"),
+        (#""gravity":0.5"#, "gravity: expected a string, found a number"),
+        (#""upscale":"no""#, "upscale: expected true or false, found a string"),
+        (#""background":"blurple""#, "background: expected a CSS colour such as white, #ff8800 or rgb("),
+        (#""background":16711680"#, "background: expected a string, found a number"),
+        (#""stripMetadata":1"#, "stripMetadata: expected true or false, found a number"),
+        (#""keepProfile":"p3""#, "keepProfile: expected true or false, found a string"),
+        (#""frames":0"#, "frames: expected 1 to 65535, found 0"),
+        (#""frames":65536"#, "frames: expected 1 to 65535, found 65536"),
+        (#""frames":1.5"#, "frames: expected a whole number"),
+        (#""blurhash":"4x3""#, "blurhash: expected true or false, found a string"),
+        (#""dominantColor":0"#, "dominantColor: expected true or false, found a number"),
         (#""maxAge":"60""#, "maxAge: expected a number, found a string"),
         (#""delivery":"email""#, "delivery: expected one of reference, inline, found \"email\""),
         (#""delivery":{"put":"https://example.org/"}"#, "delivery: {put: URL} is not supported by this version"),

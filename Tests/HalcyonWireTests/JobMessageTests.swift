@@ -46,7 +46,11 @@ import Testing
         (#"{"width":4}"#, FailureCode.invalidJob, "source: is missing: say what to load"),
         (#"{"source":""}"#, .invalidJob, "source: expected an absolute URL"),
         (#"{"source":null}"#, .invalidJob, "source: expected a string, found null"),
-        (#"{"source":{"base64":"AAAA","cacheKey":"a"}}"#, .invalidJob, "source: sources as objects are not supported"),
+        (
+            #"{"source":{"base64":"AAAA","cacheKey":"a"}}"#, .unsupportedSource,
+            "source: no provider for sources of this"
+        ),
+        (#"{"source":{}}"#, .unsupportedSource, "source: no provider for sources of this kind; a URL or"),
         (#"{"source":"ftp://h/a"}"#, .unsupportedSource, "source: no provider for ftp: URLs"),
         (#"{"source":"file:///etc/passwd"}"#, .unsupportedSource, "source: no provider for file: URLs"),
         (#"{"source":"http://h/a b"}"#, .invalidJob, "source: a URL has no spaces"),

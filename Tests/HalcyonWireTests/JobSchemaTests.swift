@@ -27,8 +27,7 @@ import Testing
         var valid = 0
         for (job, verdict) in zip(jobs, verdicts) {
             let failure = Self.refusal(of: job)?.failure
-            // The one contradiction between good fields that a schema cannot see: a product.
-            if let failure, failure.message.hasSuffix("makes more than 65535 pixels") { continue }
+            if let failure, Self.isBeyondTheSchema(failure) { continue }
             #expect(
                 (failure == nil) == verdict.isValid, "\(Self.text(job))\n\(verdict)\n\(failure?.message ?? "taken")")
             if verdict.isValid { valid += 1 }
@@ -48,8 +47,16 @@ import Testing
         }
         for (job, verdict) in zip(jobs, try await Python.validate(jobs, against: Self.schema)) {
             let failure = Self.refusal(of: job)?.failure
+            if let failure, Self.isBeyondTheSchema(failure) { continue }
             #expect(
                 (failure == nil) == verdict.isValid, "\(Self.text(job))\n\(verdict)\n\(failure?.message ?? "taken")")
+        }
+    }
+
+    /// Products of good fields, names of colours, and what people count as one character.
+    static func isBeyondTheSchema(_ failure: Failure) -> Bool {
+        ["makes more than ", "expected a CSS colour ", " initials without spaces"].contains {
+            failure.message.contains($0)
         }
     }
 
@@ -96,7 +103,7 @@ import Testing
             var words: [String] = []
             let property = try #require(schema.member("properties")?.member(name))
             try #require(property.member("enum")).forEachElement { word throws(JSONError) in
-                words.append(try word.string())
+                if !word.isNull { words.append(try word.string()) }
             }
             return words
         }

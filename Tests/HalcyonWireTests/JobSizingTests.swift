@@ -52,7 +52,7 @@ import Testing
         let jobs = try [#""width":100.49999996,"height":50"#, #""width":100.5,"height":50"#].map { try read($0) }
         #expect(jobs[0].variant.canonicalText == jobs[1].variant.canonicalText)
         let source = PixelSize(width: 640, height: 480)
-        #expect(jobs[0].variant.sizing.plan(for: source) == jobs[1].variant.sizing.plan(for: source))
+        #expect(try jobs[0].variant.sizing.plan(for: source) == jobs[1].variant.sizing.plan(for: source))
     }
 
     @Test(arguments: [
@@ -71,7 +71,7 @@ import Testing
     func anEmptyCropRectIsNoCrop(json: String) throws {
         let variant = try read(#""cropRect":\#(json)"#).variant
         let source = PixelSize(width: 640, height: 480)
-        #expect(variant.sizing.plan(for: source) == Sizing(goal: .sizer(.natural)).plan(for: source))
+        #expect(try variant.sizing.plan(for: source) == Sizing(goal: .sizer(.natural)).plan(for: source))
         #expect(variant.canonicalText == "halcyon-variant/1\nsize=natural\n")
     }
 
@@ -85,7 +85,11 @@ import Testing
         (#""cropRect":[0,0,1,1]"#, "cropRect: expected an object, found an array"),
         (#""sizer":{}"#, "sizer: names no sizer"),
         (#""sizer":"half""#, "sizer: expected \"natural\", {\"aspectScaleDownByWidth\": n}"),
-        (#""sizer":{"scale":2}"#, "sizer.scale: is no sizer"),
+        (#""sizer":{"scale":2}"#, "sizer.scale: is no sizer; there are natural, aspectScaleDownByWidth, "),
+        (
+            #""sizer":{"aspectScaleDownByWidht":2}"#,
+            "sizer.aspectScaleDownByWidht: is no sizer; did you mean aspectScaleDownByWidth?"
+        ),
         (
             #""sizer":{"aspectScaleDownByWidth":1,"aspectScaleDownByHeight":1}"#,
             "sizer.aspectScaleDownByHeight: is one sizer too many"

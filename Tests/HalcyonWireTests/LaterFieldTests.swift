@@ -5,8 +5,7 @@ import Testing
 /// Fields that this version cannot follow: what happens anyway may be asked for, more is refused in clear words.
 @Suite struct LaterFieldTests {
     static let names = [
-        "gravity", "background", "stripMetadata", "keepProfile", "processors", "tags", "headers", "cache", "upscale",
-        "frames", "variants", "slot", "generation", "webhook", "tenant",
+        "tags", "headers", "cache", "slot", "generation", "webhook", "tenant",
     ]
 
     @Test(arguments: names)
@@ -17,8 +16,7 @@ import Testing
     }
 
     @Test(arguments: [
-        #""gravity":"center""#, #""background":"transparent""#, #""stripMetadata":true"#, #""keepProfile":false"#,
-        #""processors":[]"#, #""tags":[]"#, #""headers":{}"#, #""cache":{}"#,
+        #""tags":[]"#, #""headers":{}"#, #""cache":{}"#,
         #""cache":{"memory":true,"source":true,"reload":false,"onlyIfCached":false}"#,
     ])
     func defaultsAreTaken(members: String) throws {
@@ -26,10 +24,8 @@ import Testing
     }
 
     @Test(arguments: [
-        #""gravity":"attention""#, #""gravity":{"x":0.5,"y":0.5}"#, #""background":"white""#, #""stripMetadata":false"#,
-        #""keepProfile":true"#, #""processors":[{"blur":2}]"#, #""tags":["a"]"#, #""headers":{"Accept":"image/webp"}"#,
+        #""tags":["a"]"#, #""headers":{"Accept":"image/webp"}"#,
         #""cache":{"reload":true}"#, #""cache":{"memory":1}"#, #""cache":{"disk":true}"#, #""cache":"none""#,
-        #""upscale":true"#, #""upscale":false"#, #""frames":1"#, #""variants":[{"width":40}]"#, #""variants":[]"#,
         #""slot":"cell""#, #""generation":3"#, #""webhook":"https://example.org/done""#, #""tenant":"a""#,
     ])
     func anythingElseIsRefusedInClearWords(members: String) throws {

@@ -24,6 +24,11 @@ import Testing
                     for etag in [nil, "", #"W/"é\n""#] {
                         let facts = Self.facts(status: status, etag: etag, format: format, sourceFormat: sourceFormat)
                         #expect(try ResultFacts(json: Self.json(facts)) == facts)
+                        var animated = facts
+                        animated.frames = 12
+                        animated.blurhash = "LEHV6nWB2yk8pyo0adR*.7kCMdnj"
+                        animated.dominantColor = "#8a6f5c"
+                        #expect(try ResultFacts(json: Self.json(animated)) == animated)
                     }
                 }
             }
@@ -59,7 +64,7 @@ import Testing
     }
 
     @Test func membersOfLaterVersionsAreIgnored() throws {
-        let text = Self.good.replacing("{\"width\"", with: "{\"blurhash\":\"x\",\"width\"")
+        let text = Self.good.replacing("{\"width\"", with: "{\"palette\":\"x\",\"width\"")
         #expect(try ResultFacts(json: Array(text.utf8)) == ResultFacts(json: Array(Self.good.utf8)))
     }
 }

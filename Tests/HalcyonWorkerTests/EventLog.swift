@@ -17,7 +17,8 @@ final class EventLog: Sendable {
         var message: String { data["message"] as? String ?? "" }
         var key: String { data["key"] as? String ?? "" }
         var origin: String? { data["origin"] as? String }
-        var variant: [String: Any] { (data["variants"] as? [[String: Any]])?.first ?? [:] }
+        var variants: [[String: Any]] { data["variants"] as? [[String: Any]] ?? [] }
+        var variant: [String: Any] { variants.first ?? [:] }
         var isTerminal: Bool { ["ready", "failed", "cancelled", "superseded"].contains(kind) }
     }
 

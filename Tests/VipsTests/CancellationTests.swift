@@ -52,4 +52,18 @@ import Threads
         cancellation.cancel()
         #expect(try EncodedImage(file).open().pixels() == card.pixels())
     }
+
+    @Test func whatIsDecodedAtOnceIsKnownByItsHeader() throws {
+        let card = try EncodedImageTests.card()
+        for format in [Format.jpeg, .png] {
+            for interlaced in [false, true] {
+                let file = try EncodedImage(card.encoded(as: format, ["interlace": .bool(interlaced)]))
+                #expect(try file.open(["access": "sequential"]).isDecodedAtOnce == interlaced, "\(format)")
+            }
+        }
+        for format in Format.allCases where format != .jpeg && format != .png {
+            #expect(try EncodedImage(Samples.file(format)).open().isDecodedAtOnce == (format != .tiff), "\(format)")
+        }
+        #expect(!card.isDecodedAtOnce)
+    }
 }

@@ -96,14 +96,12 @@ enum Samples {
     }
 
     @Test func codecsOfHEIFAreFoundByTrying() throws {
-        #expect(HEIFCodec.av1.canDecode && HEIFCodec.av1.canEncode)
-        for codec in HEIFCodec.allCases where codec.canEncode {
-            let file = try EncodedImageTests.card().encoded(
-                as: .heif, ["compression": .string(codec.rawValue), "effort": 0])
-            let image = try EncodedImage(file).open()
-            #expect(image.text(of: "heif-compression") == codec.rawValue)
-            if codec.canDecode { #expect(try image.pixels().count == 60 * 40 * 3) }
-        }
+        #expect(HEIFCodec.av1.canDecode && Format.heif.canSave)
+        let image = try EncodedImage(Samples.file(.heif)).open()
+        #expect(image.text(of: "heif-compression") == "av1")
+        #expect(try image.pixels().count == 60 * 40 * 3)
+        // libheif of Debian 12 has its decoders built in; later they are plugins, which may be missing.
+        if VipsLibrary.version.hasPrefix("8.14.") { #expect(HEIFCodec.hevc.canDecode) }
     }
 
     /// Formats that this libvips can load, and must not: ImageMagick's many, and those without fuzzing.

@@ -42,6 +42,33 @@ import Testing
             ("submit https://example.org/ --sizer natural --width 3", "--sizer: stands instead of width and height"),
             ("submit https://example.org/ --content-mode contian", "did you mean contain?"),
             ("submit https://example.org/ --format bmp", "--format: expected one of auto, jpeg, png, webp, avif"),
+            (
+                "submit https://example.org/ --gravity middle",
+                "--gravity: expected center, attention, entropy, or a point"
+            ),
+            ("submit https://example.org/ --gravity 0.5", "--gravity: expected center, attention, entropy, or a point"),
+            ("submit https://example.org/ --gravity 0.5,2", "--gravity: y: expected 0.0 to 1.0, found 2.0"),
+            ("submit https://example.org/ --background whit", "--background: expected a CSS colour such as white"),
+            ("submit https://example.org/ --upscale --no-upscale", "--upscale and --no-upscale contradict each other"),
+            ("submit https://example.org/ --processor {", "--processor: expected a name such as blackWhite, or JSON"),
+            (
+                "submit https://example.org/ --processor blurr",
+                "--processor (number 1): blurr: is no processor; did you mean"
+            ),
+            (
+                #"submit https://example.org/ --processor blackWhite --processor {"blur":{"radius":-1}}"#,
+                "--processor (number 2): blur.radius: expected 0.0 to"
+            ),
+            ("submit https://example.org/ --frames 0", "--frames: expected 1 to 65535, found 0"),
+            ("submit initials:ABCD", "source: expected 1 to 3 initials without spaces"),
+            (
+                "key https://example.org/ --set images.formats=bmp",
+                "images.formats: expected a list, each one of jpeg, png"
+            ),
+            (
+                "key https://example.org/ --set images.formats=",
+                "images.formats: without any format no image can be loaded"
+            ),
             ("submit https://example.org/ --metadata {", "--metadata: expected JSON such as"),
             ("submit https://example.org/ --deadline soon", "--deadline: expected seconds, or a date and time"),
             ("submit https://example.org/ --lane slow", "--lane: expected one of high, normal, low, found 'slow'"),
@@ -126,7 +153,8 @@ import Testing
         let line = """
             key https://example.org/a.jpg --width 40 --height 30 --screen-scale 2 --content-mode contain \
             --scale-options fitCropsExcess --crop-rect 0.5,0,0.5,1 --interpolation-quality low --format webp \
-            --quality 70 --lossless --effort 3 --progressive --text
+            --quality 70 --lossless --effort 3 --progressive --no-upscale --background #ff8800 --processor blackWhite \
+            --processor {"blur":{"radius":2}} --keep-metadata --keep-profile --frames 5 --blurhash --dominant-color --text
             """
         let text = try await Executable.run(line.split(separator: " ").map(String.init)).expect(0).output
         #expect(
@@ -136,20 +164,52 @@ import Testing
                 halcyon-variant/1
                 crop=0.5,0,0.5,1
                 size=40x30@2 scaleAspectFit cropsExcess
+                upscale=false
                 interpolation=low
+                background=#ff8800ff
+                processor=blackWhite
+                processor=blur radius=4
                 format=webp
                 quality=70
                 lossless
                 effort=3
                 progressive
+                metadata
+                profile
+                frames=5
+                blurhash
+                dominant-color
 
                 """)
         let sizer = try await Executable.run([
             "key", "https://example.org/", "--sizer", "aspectScaleDownByHeight=60", "--text",
         ])
         #expect(sizer.expect(0).output.contains("size=height 60\n"))
+        for (gravity, line) in [("attention", "attention"), ("0.5,0.2", "0.5,0.2")] {
+            let run = try await Executable.run([
+                "key", "https://example.org/", "--width", "3", "--height", "3", "--gravity", gravity, "--text",
+            ])
+            #expect(run.expect(0).output.contains("gravity=\(line)\n"))
+        }
+        let up = try await Executable.run(["key", "https://example.org/", "--width", "3", "--upscale", "--text"])
+        #expect(up.expect(0).output.contains("size=width 3\nupscale=true\n"))
         let none = try await Executable.run(["key", "https://example.org/", "--width", "3", "--no-sizing", "--text"])
         #expect(none.expect(0).output.contains("size=natural\n"))
+    }
+
+    @Test func aJobWithVariantsHasAKeyForEach() async throws {
+        let job =
+            #"{"source": "initials:JD", "format": "webp", "variants": [{"width": 10}, {"width": 20, "format": "png"}]}"#
+        let keys = try await Executable.run(["key", "--job", "-"], input: job).expect(0).lines
+        #expect(keys.count == 2 && keys[0] != keys[1])
+        let second = try await Executable.run(["key", "initials:JD", "--width", "20", "--format", "png"]).expect(0)
+        #expect(second.lines == [keys[1]])
+        let facts = try await Executable.run(["key", "--job", "-", "--json"], input: job).expect(0).json()
+        #expect(facts.map { $0.at("key") } == keys)
+        #expect(facts.map { $0.at("variantText")?.hasSuffix("format=webp\n") } == [true, false])
+        let text = try await Executable.run(["key", "--job", "-", "--text"], input: job).expect(0).output
+        #expect(
+            text.hasPrefix("halcyon-source/1\ninitials:JD ") && text.split(separator: "halcyon-variant/1\n").count == 3)
     }
 
     @Test(arguments: ["bash", "zsh", "fish"]) func completionsKnowEveryCommand(shell: String) async throws {

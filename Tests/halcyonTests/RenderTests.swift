@@ -57,4 +57,84 @@ import Testing
         ])
         #expect(pixels.expect(1).errors.contains("too_many_pixels"))
     }
+
+    @Test func aJobWithVariantsFillsAFolder() async throws {
+        let folder = TemporaryFolder("variants")
+        let job = folder.write(
+            """
+            {"height": 100, "variants": [{"width": 200, "height": 100}, {"width": 200, "height": 100, "quality": 20},
+            {"width": 50, "format": "webp", "blurhash": true, "dominantColor": true}]}
+            """.utf8, to: "job.json")
+        let line = ["render", Samples.chelsea, "--job", job]
+        let run = try await Executable.run(line + ["-o", "\(folder.path)/new/", "--json"]).expect(0)
+        let facts = try run.json()
+        let names = ["chelsea-200x100.jpg", "chelsea-200x100-2.jpg", "chelsea-50x33.webp"]
+        #expect(facts.map { $0.at("file") } == names.map { "\(folder.path)/new/\($0)" })
+        #expect(facts.map { $0.at("blurhash") != nil } == [false, false, true])
+        #expect(facts[2].at("dominantColor")?.hasPrefix("#") == true && facts[2].at("source", "width") == "451")
+        for (name, facts) in zip(names, facts) { #expect(facts.at("bytes") == "\(folder.read("new/\(name)").count)") }
+        // One that is there needs no slash at its end.
+        let words = try await Executable.run(line + ["-o", "\(folder.path)/new"]).expect(0)
+        #expect(words.lines.count == 4 && words.lines[2].contains("-> 50x33 webp") && words.lines[2].contains(names[2]))
+
+        let file = try await Executable.run(line + ["-o", "\(folder.path)/one.jpg"]).expect(2)
+        #expect(file.errors.contains("one.jpg is one file, and there are 3 images: -o DIR/ names a folder"))
+        let pipe = try await Executable.run(line).expect(2)
+        #expect(pipe.errors.contains("3 images are too many for standard output") && pipe.bytes.isEmpty)
+        let limited = try await Executable.run(
+            line + ["-o", "\(folder.path)/new", "--set", "images.maximumOutputPixels=1700"]
+        ).expect(1)
+        #expect(limited.errors.contains("too_many_pixels: variants[0]: the output would have 200×100"))
+        await folder.remove()
+    }
+
+    @Test func drawsInitialsAndSVGAndKeepsAnimations() async throws {
+        let folder = TemporaryFolder("drawn")
+        let avatar = try await Executable.run(["render", "initials:JD", "--width", "64", "-o", folder.path, "--json"])
+        let facts = try #require(try avatar.expect(0).json().first)
+        #expect(facts.at("file") == "\(folder.path)/initials_JD-64x64.png" && facts.at("source", "width") == "1024")
+        let key = try await Executable.run(["key", "initials:JD", "--width", "64"]).expect(0)
+        #expect(facts.at("key") == key.lines[0])
+        let svg = folder.write(
+            #"<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><rect width="40" height="20" fill="red"/></svg>"#
+                .utf8, to: "red.svg")
+        let drawn = try await Executable.run(["render", svg, "--width", "80", "--upscale", "--json"]).expect(0)
+        #expect(try drawn.json().first?.at("width") == "80" && drawn.json().first?.at("source", "format") == "svg")
+        let gif = folder.write(Self.twoFrames, to: "two.gif")
+        let moving = try #require(try await Executable.run(["render", gif, "--json"]).expect(0).json().first)
+        #expect(moving.at("frames") == "2" && moving.at("format") == "gif")
+        let still = try await Executable.run(["render", gif, "--frames", "1", "--json"]).expect(0)
+        #expect(try still.json().first?.at("frames") == nil)
+        let tooLong = try await Executable.run(["render", gif, "--json", "--set", "images.frames=1"]).expect(1)
+        #expect(tooLong.errors.contains("too_many_pixels: the source has 2 frames"))
+        await folder.remove()
+    }
+
+    @Test func onlyListedFormatsAreLoaded() async throws {
+        let line = ["render", Samples.chelsea, "--width", "20", "-o", "/dev/null", "--set"]
+        try await Executable.run(line + ["images.formats=png,jpeg"]).expect(0)
+        let closed = try await Executable.run(line + ["images.formats=png,webp"]).expect(1)
+        #expect(closed.errors.contains("unsupported_format"))
+    }
+
+    @Test func aWatermarkIsLoadedUnderTheSameRules() async throws {
+        let origin = try await Nginx.start(serving: Samples.path)
+        let mark = #"{"watermark":{"source":"\#(origin.url)/coffee.jpg","widthFraction":0.5}}"#
+        let line = ["render", Samples.chelsea, "--width", "100", "--processor", mark, "--json"]
+        let refused = try await Executable.run(line).expect(1)
+        #expect(refused.errors.contains("blocked_address: the asset \(origin.url)/coffee.jpg: "))
+        let allowed = try await Executable.run(line + ["--set", "sources.allow=127.0.0.1"]).expect(0)
+        let plain = try await Executable.run(["render", Samples.chelsea, "--width", "100", "--json"]).expect(0)
+        #expect(try allowed.json().first?.at("sha256") != plain.json().first?.at("sha256"))
+        await origin.stop()
+    }
+
+    /// A GIF of 2×2 pixels, black and then white: written by hand as GIF89a has it.
+    private static let twoFrames: [UInt8] =
+        Array("GIF89a".utf8) + [2, 0, 2, 0, 0x80, 0, 0, 0, 0, 0, 255, 255, 255]
+        + frame([0x84, 0x51]) + frame([0x8c, 0x53]) + [0x3b]
+
+    private static func frame(_ pixels: [UInt8]) -> [UInt8] {
+        [0x21, 0xf9, 4, 0, 10, 0, 0, 0, 0x2c, 0, 0, 0, 0, 2, 0, 2, 0, 0, 2, UInt8(pixels.count)] + pixels + [0]
+    }
 }

@@ -2,7 +2,7 @@ import HalcyonModel
 import JSON
 import Testing
 
-@testable import halcyon
+@testable import HalcyonCommand
 
 /// The pure values behind the commands.
 @Suite struct ValueTests {
@@ -16,6 +16,20 @@ import Testing
         #expect(
             FileNames.stems(of: sources) == [
                 "cat", "cat-2", "cat-2-2", "image", "image-2", "_2e_2e_2fetc", "hidden", "k__se",
+            ])
+    }
+
+    @Test func filesOfThisMachineAndInitialsNameFilesToo() {
+        let sources = ["pets/cat.jpg", "cat.png", "/a/b.c/what?.gif", "-", "initials:JD", "initials:Ä"]
+        #expect(FileNames.stems(of: sources) == ["cat", "cat-2", "what_", "-", "initials_JD", "initials___"])
+    }
+
+    @Test func imagesOfOneSourceAreNamedAfterTheirSizesAndNoTwoAlike() {
+        let sizes: [(Int, ImageFormat?)] = [(40, .jpeg), (40, .webp), (40, .jpeg), (20, .jpeg), (40, .jpeg), (40, nil)]
+        let images = sizes.map { FileNames.Image(bytes: [], width: $0.0, height: 30, format: $0.1) }
+        #expect(
+            FileNames.names(of: images, stem: "cat") == [
+                "cat-40x30.jpg", "cat-40x30.webp", "cat-40x30-2.jpg", "cat-20x30.jpg", "cat-40x30-3.jpg", "cat-40x30",
             ])
     }
 
@@ -54,8 +68,8 @@ import Testing
             ("maxmemory:1000\r\nmaxmemory_policy:noeviction", .warning, "no result can be stored"),
             ("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru", .warning, "keys of others"),
             ("maxmemory:1000\r\nmaxmemory_policy:volatile-ttl", .ok, "policy volatile-ttl"),
-        ] as [(String, Finding.Level, String)])
-    func theDoctorKnowsWhatRedisDoesWhenItIsFull(info: String, level: Finding.Level, message: String) {
+        ] as [(String, Diagnosis.Level, String)])
+    func theDoctorKnowsWhatRedisDoesWhenItIsFull(info: String, level: Diagnosis.Level, message: String) {
         let findings = RedisExamination.findings(in: RedisInfo("# Memory\r\nused_memory:10\r\n\(info)\r\n"), at: "here")
         let memory = findings.first { $0.subject == "memory" }
         #expect(memory?.level == level && memory?.message.contains(message) == true)

@@ -19,7 +19,8 @@ public final class Cancellation: Sendable {
     public var isCancelled: Bool { state.withLock { $0.cancelled } }
 
     /// Stops what runs, and what would run later with this token. libvips looks between strips of pixels, so it takes a
-    /// few milliseconds; an encoder that takes the picture whole (AVIF, WebP) finishes first.
+    /// few milliseconds; a codec that takes the picture whole finishes first. ``Format/stopsWhileLoading``,
+    /// ``Image/isDecodedAtOnce`` and ``Format/stopsWhileSaving`` say which do.
     public func cancel() {
         state.withLock { state in
             state.cancelled = true

@@ -63,7 +63,7 @@ public enum Format: String, Sendable, CaseIterable {
     /// Whether this build of libvips can encode it. For HEIF, whether libheif has an encoder for AV1: the first call
     /// encodes a tiny picture.
     public var canSave: Bool {
-        guard self != .heif else { return HEIFCodec.av1.canEncode }
+        guard self != .heif else { return HEIFCodec.encodesAV1 }
         return saver.map(VipsLibrary.has(operation:)) ?? false
     }
 }

@@ -16,26 +16,16 @@ public enum HEIFCodec: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether pictures can be encoded with this codec. The first call encodes one.
-    public var canEncode: Bool {
-        switch self {
-        case .av1: Self.encodesAV1
-        case .hevc: Self.encodesHEVC
-        }
-    }
+    /// Whether libheif can encode AVIF. The first call encodes one.
+    static let encodesAV1 =
+        (try? Image(color: [0, 0, 0], width: 16, height: 16).encoded(
+            as: .heif, ["compression": "av1", "effort": 0])) != nil
 
     private static let decodesAV1 = decodes(sampleAV1)
     private static let decodesHEVC = decodes(sampleHEVC)
-    private static let encodesAV1 = av1.encodes()
-    private static let encodesHEVC = hevc.encodes()
 
     private static func decodes(_ sample: String) -> Bool {
         (try? EncodedImage(bytes(sample)).open().inMemory()) != nil
-    }
-
-    private func encodes() -> Bool {
-        let options: Operation.Arguments = ["compression": .string(rawValue), "effort": 0]
-        return (try? Image(color: [0, 0, 0], width: 16, height: 16).encoded(as: .heif, options)) != nil
     }
 
     private static func bytes(_ hexadecimal: String) -> [UInt8] {

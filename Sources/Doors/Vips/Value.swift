@@ -12,7 +12,7 @@ public enum Value {
     case double(Double)
     /// A switch.
     case bool(Bool)
-    /// A text, or the short name of an enumeration's value, such as `lanczos3`.
+    /// A text, the short name of an enumeration's value, such as `lanczos3`, or an interpolator's, such as `bicubic`.
     case string(String)
     /// A list of numbers, such as a colour.
     case doubles([Double])
@@ -38,6 +38,9 @@ public enum Value {
             let number = vips_enum_from_nick("halcyon", type, name)
             guard number >= 0 else { return false }
             g_value_set_enum(&target, number)
+        case (.string(let name), cvips_type_object()) where type == vips_interpolate_get_type():
+            guard let interpolator = vips_interpolate_new(name) else { return false }
+            g_value_take_object(&target, interpolator)
         case (.doubles(let numbers), _) where type == cvips_type_array_double():
             vips_value_set_array_double(&target, numbers, Int32(numbers.count))
         case (.doubles(let numbers), _) where type == cvips_type_array_int():

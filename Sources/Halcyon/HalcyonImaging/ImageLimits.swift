@@ -1,6 +1,7 @@
 import HalcyonModel
 
-/// What one rendering may cost at most. Everything is checked against headers and plans, before a pixel is decoded.
+/// What one rendering may cost at most. Everything but time is checked against headers and plans, before a pixel is
+/// decoded.
 public struct ImageLimits: Sendable, Hashable, Codable {
     /// Pixels of the source; of an animation those of all frames that are decoded.
     public var sourcePixels: Int
@@ -10,16 +11,20 @@ public struct ImageLimits: Sendable, Hashable, Codable {
     public var decodedBytes: Int
     /// Pixels of an output; of an animation those of all frames.
     public var outputPixels: Int
+    /// From the first look at the source to the last byte of the last output. A ``Renderer`` does not look at the clock:
+    /// who runs it stops it then.
+    public var renderTime: Duration
 
-    /// 100 million pixels and 1000 frames in, 64 million pixels out, 1 GiB of memory.
+    /// 100 million pixels and 1000 frames in, 64 million pixels out, 1 GiB of memory, 30 s.
     public init(
         sourcePixels: Int = 100_000_000, frames: Int = 1000, decodedBytes: Int = 1 << 30,
-        outputPixels: Int = 64_000_000
+        outputPixels: Int = 64_000_000, renderTime: Duration = .seconds(30)
     ) {
         self.sourcePixels = sourcePixels
         self.frames = frames
         self.decodedBytes = decodedBytes
         self.outputPixels = outputPixels
+        self.renderTime = renderTime
     }
 
     /// - Throws: `tooManyPixels`.
@@ -44,23 +49,27 @@ public struct ImageLimits: Sendable, Hashable, Codable {
         }
     }
 
+    /// - Returns: the size of the output, behind all processors.
     /// - Throws: `tooManyPixels`.
-    func admit(_ output: OutputPlan) throws(Failure) {
-        let size = output.geometry.outputSize
+    func admit(_ output: OutputPlan, _ extensions: Extensions) throws(Failure) -> PixelSize {
+        let canvas = output.geometry.outputSize
         // A product of two sides could overflow: each is bounded first.
-        guard size.width <= outputPixels, size.height <= outputPixels, size.pixels * output.frames <= outputPixels
+        guard canvas.width <= outputPixels, canvas.height <= outputPixels,
+            canvas.pixels <= outputPixels / output.frames
         else {
             let times = output.frames > 1 ? " in each of \(output.frames) frames" : ""
             throw Failure(
                 .tooManyPixels,
-                "the output would have \(size.width)×\(size.height) pixels\(times); \(outputPixels) are allowed")
+                "the output would have \(canvas.width)×\(canvas.height) pixels\(times); \(outputPixels) are allowed")
         }
+        let size = try admit(output.variant.processors, on: canvas, frames: output.frames, extensions)
         let side = output.format.greatestSide
         guard size.width <= side, size.height <= side else {
             throw Failure(
                 .tooManyPixels,
                 "\(output.format.rawValue) holds at most \(side) pixels a side, not \(size.width)×\(size.height)")
         }
+        return size
     }
 }
 

@@ -10,10 +10,13 @@ import Vips
 public struct Renderer: Sendable {
     /// What one rendering may cost.
     public var limits: ImageLimits
+    /// Processors and sizers of the host program.
+    public var extensions: Extensions
 
-    /// A renderer with these limits. It starts libvips.
-    public init(limits: ImageLimits = ImageLimits()) {
+    /// A renderer with these limits and extensions. It starts libvips.
+    public init(limits: ImageLimits = ImageLimits(), extensions: Extensions = Extensions()) {
         self.limits = limits
+        self.extensions = extensions
         VipsLibrary.start()
     }
 
@@ -45,54 +48,78 @@ public struct Renderer: Sendable {
     public func render(
         _ bytes: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:], _ cancellation: Cancellation? = nil
     ) throws -> Rendering {
-        var progress = Progress(cancellation)
-        let source = try SourceImage(bytes)
-        let outputs = try variants.map { variant throws(Failure) in try OutputPlan(variant, of: source) }
-        for output in outputs { try limits.admit(output) }
-        let load = LoadPlan(outputs, of: source)
-        try limits.admit(source, load)
+        try render(try plan(bytes, variants), assets: assets, cancellation)
+    }
 
-        let decoded = try progress.step(\.decode, .corruptImage) { cancellation throws(VipsError) in
+    /// Looks at headers, plans, and checks limits, on the calling thread. No pixel is decoded.
+    ///
+    /// - Throws: ``Failure``, as rendering does.
+    public func plan(_ bytes: [UInt8], _ variants: [Variant]) throws(Failure) -> RenderPlan {
+        try RenderPlan(bytes, variants, within: limits, extensions)
+    }
+
+    /// Does what was planned on this thread.
+    ///
+    /// - Throws: as above.
+    public func render(
+        _ plan: RenderPlan, assets: [Source: [UInt8]] = [:], _ cancellation: Cancellation? = nil
+    ) throws -> Rendering {
+        var progress = Progress(cancellation)
+        let (source, load) = (plan.source, plan.load)
+        let decoded = try progress.step(\.decode, .corruptImage) { cancellation in
             try DecodedImage(source, load, cancellation)
         }
-        let images = try outputs.map { try image($0, of: source, from: decoded, &progress) }
+        let assets = ProcessingAssets(assets, within: limits, cancellation)
+        var images: [RenderedImage] = []
+        for (index, output) in plan.outputs.enumerated() {
+            do {
+                images.append(try image(output, of: source, from: decoded, assets, &progress))
+            } catch let failure as Failure {
+                throw failure.of(variant: index)
+            }
+        }
         return Rendering(
             sourceFormat: source.format, sourceSize: source.size, images: images, timings: progress.timings)
     }
 
     private func image(
-        _ output: OutputPlan, of source: SourceImage, from decoded: DecodedImage, _ progress: inout Progress
+        _ output: OutputPlan, of source: SourceImage, from decoded: DecodedImage, _ assets: ProcessingAssets,
+        _ progress: inout Progress
     ) throws -> RenderedImage {
         let variant = output.variant
         var geometry = output.geometry
         if variant.needsFocus {
-            let focus = try progress.step(\.decode, .corruptImage) { cancellation throws(VipsError) in
+            let focus = try progress.step(\.decode, .corruptImage) { cancellation in
                 try decoded.focus(of: output, in: source)
             }
-            geometry = try variant.sizing.plan(for: source.size, focus: focus)
+            geometry = try variant.sizing.plan(for: source.size, focus: focus, custom: extensions.plan)
         }
         let part = source.orientation.stored(geometry.sourceRect, in: source.size)
         let target = source.orientation.upright(geometry.destRect.size)
         var frames: [Image] = []
         for index in 0..<output.frames {
-            let sized = try progress.step(\.decode, .corruptImage) { cancellation throws(VipsError) in
+            let sized = try progress.step(\.decode, .corruptImage) { cancellation in
                 let level = try decoded.frame(index, for: output)
                 return try level.image.resized(part, at: level, to: target, variant.interpolationQuality)
                     .inMemory(cancellation)
             }
-            let frame = try progress.step(\.process, .internal) { cancellation throws(VipsError) in
+            let frame = try progress.step(\.process, .internal) { cancellation in
                 try sized.inSRGB(keepingProfile: variant.output.keepProfile).turned(source.orientation)
                     .placed(geometry, on: output.background)
+                    .processed(
+                        by: variant.processors, with: assets, extensions, quality: variant.interpolationQuality,
+                        cancellation
+                    )
                     .flattened(onto: output.background, for: output.format)
                     .inMemory(cancellation)
             }
             frames.append(frame)
         }
         let picture = frames[0]
-        let findings = try progress.step(\.process, .internal) { cancellation throws(VipsError) in
+        let findings = try progress.step(\.process, .internal) { cancellation in
             try Findings(variant.findings, of: picture)
         }
-        let body = try progress.step(\.encode, .internal) { cancellation throws(VipsError) in
+        let body = try progress.step(\.encode, .internal) { cancellation in
             try output.encoder.encode(try decoded.animation(of: frames), cancellation)
         }
         return RenderedImage(
@@ -112,13 +139,13 @@ private struct Progress {
     /// Runs a step, and says whose fault it is when libvips refuses.
     mutating func step<Result>(
         _ part: WritableKeyPath<Rendering.Timings, Duration>, _ blame: FailureCode,
-        _ body: (Cancellation?) throws(VipsError) -> Result
+        _ body: (Cancellation?) throws -> Result
     ) throws -> Result {
         let start = ContinuousClock.now
         defer { timings[keyPath: part] += start.duration(to: .now) }
-        do throws(VipsError) {
+        do {
             return try body(cancellation)
-        } catch {
+        } catch let error as VipsError {
             if error.code == .cancelled { throw CancellationError() }
             throw Failure(blame, error.description)
         }

@@ -15,6 +15,9 @@ public struct SourceOptions: Sendable {
     /// How Halcyon names itself to origins.
     public var userAgent = "Halcyon"
 
+    /// Bytes that watermarks and other pictures beside the jobs' own may take in memory while they are fresh.
+    public var sharedBytes = 32 << 20
+
     /// The defaults.
     public init() {}
 }

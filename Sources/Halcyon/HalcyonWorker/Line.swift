@@ -81,41 +81,44 @@ struct Line: Sendable {
 
     private func result(of work: Work, _ taken: TakenRecord, _ timings: inout Timings) async throws -> Ready {
         try work.checkDeadline()
-        if let found = await lookup.find(work) {
+        let found = await lookup.find(work)
+        let missing = work.missing(from: found)
+        if missing.isEmpty {
             guard taken.begin() else { throw CancellationError() }
-            return Ready(
-                key: work.key.description, result: found.result.facts, expiresAt: found.result.expiresAt,
-                origin: .memory,
-                timings: timings, inline: found.inline)
+            return Ready(results: work.keys.compactMap { found[$0] }, origin: .memory, timings: timings)
         }
-        let (image, source) = try await image(for: work, taken, &timings)
+        let (rendering, source) = try await rendering(of: missing, of: work, taken, &timings)
         var stopwatch = Stopwatch()
-        let facts = ResultFacts(image, from: source)
-        let placement = try await store.store(image, facts, from: source, work)
+        let made = zip(missing, rendering.images).map { place, image in
+            Store.Made(
+                key: work.keys[place], image: image, facts: ResultFacts(image, of: rendering, from: source))
+        }
+        let results = try await store.store(made, beside: found, from: source, work)
         timings[.store] = stopwatch.lap()
-        return Ready(
-            key: placement.key, result: facts, expiresAt: placement.expiresAt, origin: .network, timings: timings,
-            inline: placement.inline)
+        return Ready(results: work.keys.compactMap { results[$0] }, origin: .network, timings: timings)
     }
 
-    private func image(
-        for work: Work, _ taken: TakenRecord, _ timings: inout Timings
-    ) async throws -> (RenderedImage, from: LoadedSource) {
-        let source = try await load(work, taken, &timings)
+    /// Makes the variants at these places.
+    private func rendering(
+        of places: [Int], of work: Work, _ taken: TakenRecord, _ timings: inout Timings
+    ) async throws -> (Rendering, from: LoadedSource) {
+        let fetched = try await load(places, of: work, taken, &timings)
         defer { render.places.release() }
         try work.checkDeadline()
-        let image = try await render.render(source.body, work)
-        timings[.decode] = image.timings.decode.milliseconds
-        timings[.process] = image.timings.process.milliseconds
-        timings[.encode] = image.timings.encode.milliseconds
-        return (image, source)
+        let rendering = try await render.render(fetched, places, of: work)
+        timings[.decode] = rendering.timings.decode.milliseconds
+        timings[.process] = rendering.timings.process.milliseconds
+        timings[.encode] = rendering.timings.encode.milliseconds
+        return (rendering, fetched.source)
     }
 
-    /// Loads the source, and gets it a place of the renderer, which the caller gives back.
+    /// Loads what these variants need, and gets it a place of the renderer, which the caller gives back.
     ///
     /// The place of a fetch is given up only then: no more sources than there are such places are ever in memory, however slow
     /// rendering is; and a slow origin holds no place of the renderer.
-    private func load(_ work: Work, _ taken: TakenRecord, _ timings: inout Timings) async throws -> LoadedSource {
+    private func load(
+        _ places: [Int], of work: Work, _ taken: TakenRecord, _ timings: inout Timings
+    ) async throws -> Fetched {
         var stopwatch = Stopwatch()
         try await fetch.places.acquire()
         defer { fetch.places.release() }
@@ -123,11 +126,11 @@ struct Line: Sendable {
         timings[.waited] = stopwatch.lap()
         try work.checkDeadline()
         async let started: Void = publish.started(work)
-        let source = try await fetch.fetch(work)
+        let fetched = try await fetch.fetch(places, of: work)
         await started
         timings[.fetch] = stopwatch.lap()
         try await render.places.acquire()
-        return source
+        return fetched
     }
 
     private func report(_ work: Work, _ body: Event.Body) {
@@ -144,7 +147,7 @@ struct Line: Sendable {
     /// What every line about a job carries, and then `more`.
     private func fields(of work: Work, _ more: LogFields) -> LogFields {
         let trace = work.traceparent.flatMap { TraceContext(traceparent: $0) }?.traceID
-        let common: LogFields = ["job": work.job.id, "key": work.key.description, "trace": trace]
+        let common: LogFields = ["job": work.job.id, "key": work.keys[0].description, "trace": trace]
         return common.merging(more)
     }
 }

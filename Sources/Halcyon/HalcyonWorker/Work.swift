@@ -7,8 +7,8 @@ import Kafka
 struct Work: Sendable {
     /// What is to be done.
     let job: Job
-    /// What the result is called.
-    let key: ResultKey
+    /// What the result of each variant is called. Equal variants have equal keys.
+    let keys: [ResultKey]
     /// Where the job stands in its topic.
     let origin: RecordOrigin
     /// The trace that the job belongs to, if its producer named one.
@@ -16,13 +16,30 @@ struct Work: Sendable {
     /// When the worker took it.
     let takenAt: ContinuousClock.Instant
 
+    /// Where the variants stand that are still to be made: of equal ones the first.
+    func missing(from found: [ResultKey: ReadyResult]) -> [Int] {
+        var seen: Set<ResultKey> = []
+        return keys.indices.filter { found[keys[$0]] == nil && seen.insert(keys[$0]).inserted }
+    }
+
+    /// When the result is no longer wanted, in seconds since 1970.
+    private var deadline: Double? { job.deadline?.moment(submitted: origin.submitted) }
+
     /// Looks whether anybody still wants the result.
     /// - Throws: ``Failure`` `expired` once the deadline has passed.
     func checkDeadline() throws(Failure) {
-        guard let deadline = job.deadline?.moment(submitted: origin.submitted), Timestamp.now.seconds >= deadline else {
-            return
-        }
-        throw Failure(.expired, "the deadline passed at \(Timestamp(seconds: deadline).rfc3339)")
+        guard let deadline, Timestamp.now.seconds >= deadline else { return }
+        throw expired
+    }
+
+    /// The deadline by the clock that time limits are kept with.
+    var deadlineInstant: ContinuousClock.Instant? {
+        deadline.map { .now + .seconds($0 - Timestamp.now.seconds) }
+    }
+
+    /// What a job ends with that is no longer wanted.
+    var expired: Failure {
+        Failure(.expired, "the deadline passed" + (deadline.map { " at \(Timestamp(seconds: $0).rfc3339)" } ?? ""))
     }
 }
 

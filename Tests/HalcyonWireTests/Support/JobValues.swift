@@ -9,6 +9,9 @@ extension RandomJobs {
         "https://User:Pa:ss@example.org:443?q", "http://[2001:DB8::1]:80/x", "http://192.0.2.7:/",
         "https://example.org/%7Ecat/../b", "https://example.org/caf\u{e9}", "https://example.org/cafe\u{301}",
         "http://a_b-c~d.e./@x:1", "https://example.org/\u{301}@other.org", "http://h?/", "http://h#/@x",
+        "initials:JD", "initials:\u{e9}\u{df}", "initials:\u{1f469}\u{200d}\u{1f680}", ["initials": "J"],
+        ["initials": "ÅÖ", "background": "hsl(210 50% 40%)", "foreground": nil],
+        ["initials": "x+y", "foreground": "#1234", "background": "yellow"],
     ]
 
     /// Values that are good, each for itself.
@@ -18,10 +21,10 @@ extension RandomJobs {
         ("contentMode", words(ContentMode.allCases) + ["fill", "contain", "cover"]),
         ("scaleOptions", words(ScaleOptions.allCases)),
         ("sizeForDisplay", [true, true, false]),
-        ("sizer", ["natural", ["aspectScaleDownByWidth": 600], ["aspectScaleDownByHeight": 33.3333335]]),
+        ("sizer", ["natural", nil, ["aspectScaleDownByWidth": 600], ["aspectScaleDownByHeight": 33.3333335]]),
         ("interpolationQuality", words(InterpolationQuality.allCases)),
-        ("format", ["auto", "jpeg", "png", "webp", "avif"]),
-        ("quality", [1, 80, 100, 80.0, 7e1]),
+        ("format", words(ImageFormat.writable) + ["auto", nil]),
+        ("quality", [1, 80, 100, 80.0, 7e1, nil]),
         ("lossless", [true, false]),
         ("effort", [0, 9, 4.0]),
         ("progressive", [true, false]),
@@ -32,16 +35,22 @@ extension RandomJobs {
         ("metadata", [nil, ["n": [1, 2.5, true, nil, "é"]], "text"]),
         ("placeholder", [nil, false]),
         ("altText", ["a cat", 0]),
-        ("gravity", ["center", nil]),
-        ("background", ["transparent", nil]),
-        ("stripMetadata", [true, nil]),
-        ("keepProfile", [false, nil]),
-        ("processors", [[], nil]),
+        (
+            "gravity",
+            [
+                "center", nil, "attention", "entropy", ["x": 0.5, "y": 0.5], ["x": 0.3333335, "y": 1],
+                ["y": 0, "x": 0.49999999],
+            ]
+        ),
+        ("background", colors + [nil]),
+        ("stripMetadata", [true, false, nil]),
+        ("keepProfile", [true, false, nil]),
+        ("upscale", [true, false, nil]), ("frames", [1, 65_535, 12.0, nil]),
+        ("blurhash", [true, false, nil]), ("dominantColor", [true, false, nil]),
         ("tags", [[], nil]),
         ("headers", [[:], nil]),
         ("cache", [nil, [:], ["source": true], ["onlyIfCached": false, "memory": true, "reload": false]]),
-        ("upscale", [nil]), ("frames", [nil]), ("variants", [nil]), ("slot", [nil]), ("generation", [nil]),
-        ("webhook", [nil]), ("tenant", [nil]),
+        ("slot", [nil]), ("generation", [nil]), ("webhook", [nil]), ("tenant", [nil]),
     ]
 
     /// Values at the limits of a field and just beyond them.
@@ -86,7 +95,7 @@ extension RandomJobs {
             ]
         ),
         ("interpolationQuality", ["best", "High", "none"]),
-        ("format", ["jpg", "gif", "JPEG", "tiff", "webp", ""]),
+        ("format", ["jpg", "gif", "JPEG", "heic", "svg", "webp", ""]),
         ("quality", [0, 1, 100, 101, 80.5, -1, 1e300, "80"]),
         ("lossless", [0, 1, "true"]),
         ("effort", [-1, 0, 9, 10, 4.5]),
@@ -104,16 +113,47 @@ extension RandomJobs {
                 "26-11-21T12:00:00Z", "0000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:60-23:59",
             ]
         ),
-        ("gravity", ["attention", ["x": 0.5, "y": 0.5], "Center"]),
-        ("background", ["white", ""]),
-        ("stripMetadata", [false, 1]),
-        ("keepProfile", [true, 0]),
-        ("processors", [["blur"], [[:]], [:]]),
+        (
+            "gravity",
+            [
+                "Center", "north", [:], ["x": 0.5], ["x": 0.5, "y": nil], ["x": -0.1, "y": 0], ["x": 0, "y": 1.1],
+                ["x": 0, "y": "0"], ["x": 0, "y": 0, "z": 0], [0.5, 0.5],
+            ]
+        ),
+        ("background", badColors),
+        ("stripMetadata", [1]),
+        ("keepProfile", [0]),
+        ("processors", RandomProcessors.faults.map { [$0] } + [[:], "blur", [["flip": [:]], "blackWhite", nil]]),
         ("tags", [["a"], [[]], ""]),
         ("headers", [["Accept": "image/webp"], []]),
         ("cache", [["memory": false], ["memory": 1], ["reload": true], ["disk": true], true, []]),
-        ("upscale", [true, false]), ("frames", [1]), ("variants", [[], [["width": 1]]]), ("slot", ["a"]),
+        ("upscale", ["true", 1]), ("frames", [0, 1.5, 65_536, "1"]), ("slot", ["a"]),
+        ("blurhash", ["4x3", 1]), ("dominantColor", [0, "#fff"]),
+        (
+            "variants",
+            [
+                [], [:], [nil], [["width": 1], 2], [["source": "http://h/b"]], [["variants": [[:]]]], [["id": "a"]],
+                [["maxAge": 1]], [["tags": []]], [["tenant": nil]], [["widht": 1]], [["width": 1, "sizer": "natural"]],
+                [["width": nil, "sizer": "natural"]], [["sizer": nil, "width": 4]], [["format": "jpg"]],
+                [["processors": [["blur": ["radius": 0]]]]], .array(Array(repeating: [:], count: 16)),
+                .array(Array(repeating: [:], count: 17)),
+            ]
+        ),
         ("generation", [0]), ("webhook", ["https://example.org/"]), ("tenant", [""]),
+    ]
+
+    static let colors: [JSONValue] = [
+        "transparent", "white", "RebeccaPurple", "#fff", "#F80", "#ff880080", "#1230", "rgb(1, 2, 300)", "rgb(1 2 3)",
+        "RGBA(10%,20.5%,30%,.5)", "hsl(210 50% 40% / 25%)", "hsla(-30deg, 100%, 50%, 1)", "hsl(725,12.5%,99%)",
+        "rgb(0 0 0 / 0)", "rgb( 1 , 2 , 3 )", "rgb(1e1 2 3)", "rgb(0.5 1.5 2.5/0.5)",
+    ]
+
+    static let badColors: [JSONValue] = [
+        "", "whit", "#", "#ff", "#fffff", "#ggg", "#fff ", " white", "rgb()", "rgb(1,2)", "rgb(1 2 3 4)",
+        "rgb(1,2,3,4,5)",
+        "rgb(1,,2,3)", "rgb(1/2/3)", "rgb(1 2 3 /)", "rgb(0x10 2 3)", "rgb(nan,1,2)", "hsl(1,2,3)", "hsl(1%,2%,3%)",
+        "cmyk(1,2,3,4)", "rgb (1,2,3)", "rgb(1,2,3", "url(x)", "blac\u{212a}", "#\u{ff11}23", "rgb(1000000,0,0)", 0,
+        ["#fff"],
     ]
 
     /// Something of every type.

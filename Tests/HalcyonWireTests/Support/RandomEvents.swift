@@ -25,16 +25,22 @@ struct RandomEvents {
             let origin = pick([ResultOrigin.memory, .sourceCache, .network, .coalesced])
             return .ready(
                 Ready(
-                    key: SampleEvents.key, result: facts(),
-                    expiresAt: maybe(Double.random(in: 0...4e9, using: &generator)), origin: origin,
-                    timings: timings(), inline: maybe([UInt8](repeating: 7, count: count()))))
+                    results: (0..<Int.random(in: 1...3, using: &generator)).map { _ in result() }, origin: origin,
+                    timings: timings()))
         }
+    }
+
+    private mutating func result() -> ReadyResult {
+        ReadyResult(
+            key: SampleEvents.key, facts: facts(), expiresAt: maybe(Double.random(in: 0...4e9, using: &generator)),
+            inline: maybe([UInt8](repeating: 7, count: count())))
     }
 
     private mutating func facts() -> ResultFacts {
         ResultFacts(
             width: count(), height: count(), format: pick(ImageFormat.writable), bytes: count(),
             sha256: String(repeating: "0a", count: 32),
+            frames: maybe(count()), blurhash: maybe("LEHV6nWB2yk8pyo0adR*.7kCMdnj"), dominantColor: maybe("#8a6f5c"),
             source: SourceFacts(
                 status: maybe(200), etag: maybe(text()), bytes: count(), format: pick(ImageFormat.allCases),
                 width: count(), height: count()))

@@ -37,6 +37,13 @@ struct RandomJobs {
         for side in ["width", "height"] where Int.random(in: 0..<3, using: &generator) > 0 {
             members.append(.init(name: side, value: length()))
         }
+        if Int.random(in: 0..<3, using: &generator) == 0 {
+            members.append(.init(name: "processors", value: processors()))
+        }
+        if Int.random(in: 0..<4, using: &generator) == 0 {
+            let variants = (0..<Int.random(in: 1...3, using: &generator)).map { _ in variant() }
+            members.append(.init(name: "variants", value: .array(variants)))
+        }
         if Int.random(in: 0..<4, using: &generator) == 0 {
             let sides = ["x", "y", "width", "height"].map { JSONValue.Member(name: $0, value: fraction()) }
             members.append(.init(name: "cropRect", value: .object(sides)))
@@ -44,6 +51,35 @@ struct RandomJobs {
         members.shuffle(using: &generator)
         return members
     }
+
+    /// Of the fields that make an output some, seldom many.
+    private mutating func variant() -> JSONValue {
+        var members: [JSONValue.Member] = []
+        for field in Self.good
+        where !Self.ofTheJob.contains(field.name) && Int.random(in: 0..<8, using: &generator) == 0 {
+            members.append(.init(name: field.name, value: pick(field.values)))
+        }
+        for side in ["width", "height"] where Int.random(in: 0..<3, using: &generator) == 0 {
+            members.append(.init(name: side, value: pick([length(), nil])))
+        }
+        if Int.random(in: 0..<4, using: &generator) == 0 {
+            members.append(.init(name: "processors", value: pick([processors(), nil])))
+        }
+        return .object(members)
+    }
+
+    private mutating func processors() -> JSONValue {
+        var random = RandomProcessors(generator: generator)
+        defer { generator = random.generator }
+        return .array((0..<Int.random(in: 0...3, using: &random.generator)).map { _ in random.next() })
+    }
+
+    /// Fields that a job has once.
+    private static let ofTheJob: Set<String> = [
+        "id", "maxAge", "delivery", "priority", "deadline", "metadata", "placeholder", "altText", "tags", "headers",
+        "cache",
+        "slot", "generation", "webhook", "tenant",
+    ]
 
     private mutating func add(_ name: String, _ value: JSONValue, to members: inout [JSONValue.Member]) {
         if !members.contains(where: { $0.name == name }) { members.append(.init(name: name, value: value)) }

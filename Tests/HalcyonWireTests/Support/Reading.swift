@@ -31,3 +31,8 @@ func refusal(message: String, by reader: JobReader = JobReader(isStrict: true)) 
         return error
     }
 }
+
+extension Job {
+    /// The only output of a job without `variants`, else the first.
+    var variant: Variant { variants[0] }
+}

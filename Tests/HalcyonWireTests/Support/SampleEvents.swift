@@ -13,17 +13,23 @@ enum SampleEvents {
 
     static let started = event("halcyon.jobs-3-1042-started", at: 1_795_257_067.25, .started)
 
+    static let source = SourceFacts(
+        status: 200, etag: #""5f3c-61e""#, bytes: 1_482_113, format: .jpeg, width: 4000, height: 3000)
+
     static let ready = event(
         "halcyon.jobs-3-1042-ready", at: 1_795_257_067.395,
         .ready(
             Ready(
-                key: key,
-                result: ResultFacts(
-                    width: 400, height: 300, format: .jpeg, bytes: 23_481,
-                    sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-                    source: SourceFacts(
-                        status: 200, etag: #""5f3c-61e""#, bytes: 1_482_113, format: .jpeg, width: 4000, height: 3000)),
-                expiresAt: 1_795_260_667.39, origin: .network,
+                results: [
+                    ReadyResult(
+                        key: key,
+                        facts: ResultFacts(
+                            width: 400, height: 300, format: .jpeg, bytes: 23_481,
+                            sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                            source: source),
+                        expiresAt: 1_795_260_667.39)
+                ],
+                origin: .network,
                 timings: timings([
                     .queued: 4.1, .fetch: 91.62, .decode: 31.25, .process: 8.5, .encode: 5.875, .store: 0.75,
                     .total: 145.3,

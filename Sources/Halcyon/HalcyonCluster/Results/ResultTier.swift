@@ -27,11 +27,22 @@ public struct ResultTier: Sendable {
     /// read.
     /// - Throws: ``RedisError``.
     public func find(_ key: String) async throws(RedisError) -> Found? {
-        let reply = try await redis.send("HMGET", .string(key), "facts", "expiresAt")
-        guard let fields = reply.array, fields.count == 2, let json = fields[0].bytes,
-            let milliseconds = fields[1].string.flatMap(Double.init), let facts = try? ResultFacts(json: json)
-        else { return nil }
-        return Found(facts: facts, expiresAt: milliseconds / 1000)
+        Found(try await redis.send(["HMGET", .string(key), "facts", "expiresAt"]))
+    }
+
+    /// Looks several up at once, in their order.
+    /// - Throws: ``RedisError``.
+    public func find(_ keys: [String]) async throws(RedisError) -> [Found?] {
+        try await redis.pipeline(keys.map { ["HMGET", .string($0), "facts", "expiresAt"] }).map { Found($0) }
+    }
+
+    /// The bytes of several results, and what is known of them, in their order.
+    /// - Throws: ``RedisError``.
+    public func read(_ keys: [String]) async throws(RedisError) -> [(body: [UInt8], result: Found)?] {
+        try await redis.pipeline(keys.map { ["HMGET", .string($0), "facts", "expiresAt", "body"] }).map { reply in
+            guard let result = Found(reply), let body = reply.array?.last?.bytes else { return nil }
+            return (body, result)
+        }
     }
 
     /// The bytes of a result and what is known of it; nil when it is not there.
@@ -87,4 +98,14 @@ public struct ResultTier: Sendable {
         redis.call('PEXPIREAT', KEYS[1], expires)
         return expires
         """)
+}
+
+extension ResultTier.Found {
+    /// From a reply that begins with the fields `facts` and `expiresAt`.
+    fileprivate init?(_ reply: RedisValue) {
+        guard let fields = reply.array, fields.count >= 2, let json = fields[0].bytes,
+            let milliseconds = fields[1].string.flatMap(Double.init), let facts = try? ResultFacts(json: json)
+        else { return nil }
+        self.init(facts: facts, expiresAt: milliseconds / 1000)
+    }
 }

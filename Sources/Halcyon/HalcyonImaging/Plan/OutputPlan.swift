@@ -14,13 +14,15 @@ struct OutputPlan {
     /// What is seen where the image does not reach: opaque in formats without alpha.
     let background: CSSColor
 
-    /// - Throws: ``Failure`` for a format that cannot be written here, and for geometry that does not work.
-    init(_ variant: Variant, of source: SourceImage) throws(Failure) {
+    /// - Throws: ``Failure`` for a format that cannot be written here, for geometry that does not work, and for what is not
+    ///   registered.
+    init(_ variant: Variant, of source: SourceImage, _ extensions: Extensions) throws(Failure) {
+        try extensions.validate(variant)
         self.variant = variant
-        geometry = try variant.sizing.plan(for: source.size)
+        geometry = try variant.sizing.plan(for: source.size, custom: extensions.plan)
         let isTransparent =
             source.header.hasAlpha || (geometry.leavesExcess && !variant.background.isOpaque)
-            || variant.processors.contains(where: \.makesTransparency)
+            || variant.processors.contains(where: extensions.makesTransparency)
         let wanted = min(source.frames, variant.output.frames ?? source.frames)
         format =
             variant.output.format

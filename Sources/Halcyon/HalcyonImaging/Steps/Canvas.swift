@@ -35,12 +35,12 @@ extension Image {
     }
 
     /// This picture, in colour if it must be to hold the colour.
-    private func ready(for color: CSSColor) throws(VipsError) -> Image {
+    func ready(for color: CSSColor) throws(VipsError) -> Image {
         color.isGrey ? self : try inColour()
     }
 
     /// The colour, as a pixel of this picture has it.
-    private func samples(of color: CSSColor) -> [Double] {
+    func samples(of color: CSSColor) -> [Double] {
         let channels = bands < 3 ? [color.red] : [color.red, color.green, color.blue]
         return (channels + (hasAlpha ? [color.alpha] : [])).map(Double.init)
     }

@@ -53,7 +53,7 @@ struct Encoder {
         case .heic, .svg, .pdf:
             return nil
         }
-        guard self.format == .heif ? HEIFCodec.av1.canEncode : self.format.canSave else { return nil }
+        guard self.format.canSave else { return nil }
         self.options = options
         let metadata: MetadataKept = output.stripMetadata ? [] : [.exif, .xmp, .iptc]
         kept = metadata.union(output.keepProfile ? .icc : [])

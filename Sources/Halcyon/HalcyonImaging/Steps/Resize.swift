@@ -27,7 +27,8 @@ extension Image {
         ).image()
     }
 
-    private func scaled(_ across: Double, _ down: Double, _ quality: InterpolationQuality) throws(VipsError) -> Image {
+    /// Scaled by these factors.
+    func scaled(_ across: Double, _ down: Double, _ quality: InterpolationQuality) throws(VipsError) -> Image {
         guard across != 1 || down != 1 else { return self }
         // Colours of transparent pixels must not bleed into their neighbours.
         let premultiplied = hasAlpha ? try Operation.call("premultiply", ["in": .image(self)]).image() : self
@@ -43,7 +44,9 @@ extension Image {
         // Premultiplied samples have fractions; back to what they were.
         let format: Value? = sampleFormat == .uint8 ? "uchar" : sampleFormat == .uint16 ? "ushort" : nil
         guard let format else { return straight }
-        return try Operation.call("cast", ["in": .image(straight), "format": format]).image()
+        // A cast cuts fractions off.
+        let half = try Operation.call("linear", ["in": .image(straight), "a": [1], "b": [0.5]]).image()
+        return try Operation.call("cast", ["in": .image(half), "format": format]).image()
     }
 }
 

@@ -79,8 +79,12 @@ public struct Ready: Sendable {
 
     /// When the result tier forgets the first of them, in seconds since 1970; nil when one is not stored at all.
     public var expiresAt: Double? {
-        let moments = results.compactMap(\.expiresAt)
-        return moments.count == results.count ? moments.min() : nil
+        var first: Double?
+        for result in results {
+            guard let moment = result.expiresAt else { return nil }
+            first = min(first ?? moment, moment)
+        }
+        return first
     }
 }
 

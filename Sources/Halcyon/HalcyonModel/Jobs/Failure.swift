@@ -1,5 +1,5 @@
 /// Why a job failed. The list is closed: consumers may switch over it.
-public enum FailureCode: String, CaseIterable, Sendable {
+public enum FailureCode: String, CaseIterable, Codable, Sendable {
     /// The message is no valid job.
     case invalidJob = "invalid_job"
     /// A kind of source or a scheme that is not served here.
@@ -51,19 +51,32 @@ public enum FailureCode: String, CaseIterable, Sendable {
 }
 
 /// The failure of one job: a value that travels down the line like a result.
-public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
+public struct Failure: Error, Hashable, Codable, Sendable, CustomStringConvertible {
     /// Which of the closed list.
     public var code: FailureCode
     /// What happened, for people; it says what to change where that is known.
     public var message: String
     /// Whether the same job may succeed later.
     public var isRetryable: Bool
+    /// Which of the variants that were to be made it is about, counted from 0; nil when it is about none of them alone.
+    public var variant: Int?
 
     /// `isRetryable` defaults to what the code says.
-    public init(_ code: FailureCode, _ message: String, isRetryable: Bool? = nil) {
+    public init(_ code: FailureCode, _ message: String, isRetryable: Bool? = nil, variant: Int? = nil) {
         self.code = code
         self.message = message
         self.isRetryable = isRetryable ?? code.isRetryable
+        self.variant = variant
+    }
+
+    /// The failure in the words of a job: its message says which of the job's variants it is about, where there are several.
+    ///
+    /// - Parameters:
+    ///   - places: where in the job each of the variants stands that were to be made.
+    ///   - count: how many variants the job has.
+    public func naming(_ places: [Int], of count: Int) -> Failure {
+        guard let variant, count > 1, places.indices.contains(variant) else { return self }
+        return Failure(code, "variants[\(places[variant])]: \(message)", isRetryable: isRetryable)
     }
 
     /// For logs.

@@ -29,8 +29,10 @@ extension Variant {
         if !output.stripMetadata { text += "metadata\n" }
         if output.keepProfile { text += "profile\n" }
         if let frames = output.frames { text += "frames=\(frames)\n" }
-        if findings.contains(.blurhash) { text += "blurhash\n" }
-        if findings.contains(.dominantColor) { text += "dominant-color\n" }
+        if !findings.isEmpty {
+            if findings.contains(.blurhash) { text += "blurhash\n" }
+            if findings.contains(.dominantColor) { text += "dominant-color\n" }
+        }
         return text
     }
 }

@@ -32,7 +32,11 @@ extension JSONWriter {
             try object { writer throws(JSONError) in
                 for member in members {
                     writer.name(member.name)
-                    try writer.sorted(member.value)
+                    do throws(JSONError) {
+                        try writer.sorted(member.value)
+                    } catch {
+                        throw error.within(member.name)
+                    }
                 }
             }
         case .array:

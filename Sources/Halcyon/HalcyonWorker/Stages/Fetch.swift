@@ -2,14 +2,41 @@ import HalcyonModel
 import HalcyonSources
 import Threads
 
-/// Gets the bytes of a source.
+/// Gets the bytes of a source, and of the pictures that are laid over it.
 struct Fetch: Sendable {
     let sources: SourceLoader
+    /// For watermarks and overlays, which many jobs have in common.
+    let shared: SharedSources
     /// How many sources may be on their way, or in memory waiting to be rendered.
     let places: Slots
 
-    /// - Throws: ``Failure``.
-    func fetch(_ work: Work) async throws -> LoadedSource {
-        try await sources.load(work.job.source)
+    /// Loads the job's source, and beside it what these of its variants need.
+    ///
+    /// The life of a result follows from the job's own source alone: a watermark that changes is seen in results made after
+    /// it is no longer fresh, and those made before live on as long as they were given.
+    /// - Throws: ``Failure`` that names the asset, where it is about one.
+    func fetch(_ places: [Int], of work: Work) async throws -> Fetched {
+        let assets = Set(places.flatMap { work.job.variants[$0].assets })
+        guard !assets.isEmpty else { return Fetched(source: try await sources.load(work.job.source), assets: [:]) }
+        // Whichever fails first ends the other.
+        return try await withThrowingTaskGroup(of: (LoadedSource?, [Source: [UInt8]]).self) { group in
+            group.addTask { (try await sources.load(work.job.source), [:]) }
+            group.addTask { (nil, try await shared.load(all: assets)) }
+            var (source, bodies): (LoadedSource?, [Source: [UInt8]]) = (nil, [:])
+            for try await (own, others) in group {
+                source = own ?? source
+                bodies.merge(others) { $1 }
+            }
+            guard let source else { throw CancellationError() }
+            return Fetched(source: source, assets: bodies)
+        }
     }
+}
+
+/// What a job is made from.
+struct Fetched: Sendable {
+    /// The job's own source.
+    let source: LoadedSource
+    /// The bytes of the pictures beside it.
+    let assets: [Source: [UInt8]]
 }

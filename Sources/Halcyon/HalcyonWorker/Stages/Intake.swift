@@ -12,8 +12,9 @@ struct Intake: Sendable {
         let takenAt = ContinuousClock.now
         let origin = RecordOrigin(record)
         let reading = try reader.read(record.value ?? [], defaultID: origin.coordinates)
+        let job = reading.job
         let work = Work(
-            job: reading.job, key: ResultKey(source: reading.job.source, variant: reading.job.variant), origin: origin,
+            job: job, keys: job.variants.map { ResultKey(source: job.source, variant: $0) }, origin: origin,
             traceparent: record.traceparent, takenAt: takenAt)
         return (work, reading.unknownFields)
     }

@@ -1,0 +1,45 @@
+import Arguments
+import JSON
+
+/// `halcyon doctor`: looks at everything that a worker needs.
+enum DoctorCommand: Subcommand {
+    private static let json = Parameter.flag("json", help: "Print one JSON object.")
+
+    static let command = Command(
+        "doctor", summary: "Check Kafka, Redis, libraries, formats, fonts and limits, and say what to mend.",
+        discussion: "Nothing is changed. Exit code 1 when something is broken; a warning alone is none.",
+        parameters: [json],
+        examples: [
+            .init(
+                "halcyon doctor --brokers kafka:9092 --redis redis://redis",
+                "Where a worker would run, with its settings."),
+            .init("halcyon doctor --json | jq '.findings[] | select(.level != \"ok\")'", "What is wrong alone."),
+        ])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let configuration = try Configuration(arguments)
+        let worker = try configuration.worker()
+        configuration.openFormats()
+        async let kafka = KafkaExamination(access: KafkaAccess(configuration), group: worker.group).findings()
+        async let redis = RedisExamination(endpoint: worker.redis).findings()
+        async let codecs = CodecExamination().findings()
+        let machine = MachineExamination(
+            images: worker.images, fetches: worker.fetches, concurrency: worker.concurrency)
+        let findings = try await kafka + redis + [machine.libraries] + codecs + machine.limits
+        try Task.checkCancellation()
+
+        let isHealthy = !findings.contains { $0.level == .broken }
+        if arguments[json] {
+            var writer = JSONWriter()
+            writer.object { writer in
+                writer.member("healthy", isHealthy)
+                writer.member("version", Version.number)
+                writer.member("findings", findings)
+            }
+            Console.print(json: writer.bytes)
+        } else {
+            for finding in findings { Console.print(finding.text) }
+        }
+        return isHealthy ? .done : .failed
+    }
+}

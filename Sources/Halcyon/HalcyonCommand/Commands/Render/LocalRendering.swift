@@ -1,0 +1,63 @@
+import CivilTime
+import HalcyonImaging
+import HalcyonModel
+import HalcyonRendering
+import HalcyonSources
+import Threads
+
+/// What fetches and renders in this process, for one command.
+struct LocalRendering: Sendable {
+    /// What is rendered from.
+    struct Fetched: Sendable {
+        let source: LoadedSource
+        let assets: [Source: [UInt8]]
+    }
+
+    private let configuration: Configuration
+    private let pool: ThreadPool
+    private let children: RenderChildren
+    private let service: RenderService
+    private let loader: SourceLoader
+
+    /// It owns threads, children and connections: ``close()`` ends them.
+    init(_ configuration: Configuration) {
+        self.configuration = configuration
+        pool = Renderer.makePool(threads: 1)
+        children = RenderChildren(configuration.renderChildren) { Console.complain("render child: \($0)") }
+        service = RenderService(
+            renderer: Renderer(limits: configuration.images, extensions: configuration.extensions), pool: pool,
+            children: children)
+        loader = SourceLoader(configuration.sources, drawingOn: pool)
+    }
+
+    /// - Parameter file: what is read in place of `source`.
+    /// - Throws: ``Failure``, ``FileError``, `CancellationError`.
+    func fetch(_ file: String?, _ source: Source, _ variants: [Variant]) async throws -> Fetched {
+        let loaded: LoadedSource
+        if let file {
+            let bytes = try await Files.read(file, limit: configuration.sources.maximumBytes)
+            loaded = LoadedSource(body: bytes, completedAt: Timestamp.now.seconds)
+        } else {
+            loaded = try await loader.load(source)
+        }
+        let shared = SharedSources(loader, maximumBytes: 0, defaultLifetime: 0)
+        return Fetched(source: loaded, assets: try await shared.load(all: Set(variants.flatMap(\.assets))))
+    }
+
+    /// - Throws: ``Failure``, `CancellationError`.
+    func render(_ fetched: Fetched, _ variants: [Variant]) async throws -> Rendering {
+        do {
+            return try await service.render(fetched.source.body, variants, assets: fetched.assets)
+        } catch let failure as Failure {
+            throw failure.naming(Array(variants.indices), of: variants.count)
+        }
+    }
+
+    func close() async {
+        await loader.close()
+        await blocking { [pool, children] in
+            pool.shutdown()
+            children.shutdown()
+        }
+    }
+}

@@ -1,0 +1,76 @@
+import HalcyonImaging
+import HalcyonModel
+import JSON
+
+/// What is printed of images that were made here.
+struct RenderReport {
+    let rendering: Rendering
+    /// The keys that a worker would store them under; nil for a file, which no worker loads.
+    let keys: [ResultKey]?
+    /// Where they were written; nil where that is no file.
+    let files: [String?]
+    let sourceBytes: Int
+    let fetch: Duration
+    let total: Duration
+
+    /// As JSON an object for each image; for people a line for each, and one with the times.
+    func print(asJSON: Bool) {
+        for (index, image) in rendering.images.enumerated() {
+            if asJSON {
+                Console.print(json: json(image, index))
+            } else {
+                Console.print(line(image, index))
+            }
+        }
+        if !asJSON {
+            Console.print(timings.map { "\($0) \(spanText(milliseconds: $1.milliseconds))" }.joined(separator: ", "))
+        }
+    }
+
+    private var timings: [(String, Duration)] {
+        [
+            ("fetch", fetch), ("decode", rendering.timings.decode), ("process", rendering.timings.process),
+            ("encode", rendering.timings.encode), ("total", total),
+        ]
+    }
+
+    private func line(_ image: RenderedImage, _ index: Int) -> String {
+        let (from, to) = (rendering.sourceSize, image.size)
+        let facts =
+            [byteText(image.body.count), image.frames.map { "\($0) frames" }, image.blurhash, image.dominantColor]
+            // Of several it must be said which is which.
+            + [rendering.images.count > 1 ? files[index].map { "in \($0)" } : nil]
+        return """
+            \(from.width)x\(from.height) \(rendering.sourceFormat.rawValue), \(byteText(sourceBytes)) \
+            -> \(to.width)x\(to.height) \(image.format.rawValue), \(facts.compactMap(\.self).joined(separator: ", "))
+            """
+    }
+
+    private func json(_ image: RenderedImage, _ index: Int) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.object { writer in
+            writer.member("key", keys?[index].description)
+            writer.member("width", image.size.width)
+            writer.member("height", image.size.height)
+            writer.member("format", image.format.rawValue)
+            writer.member("bytes", image.body.count)
+            writer.member("sha256", image.sha256)
+            writer.member("frames", image.frames)
+            writer.member("blurhash", image.blurhash)
+            writer.member("dominantColor", image.dominantColor)
+            writer.member("file", files[index])
+            writer.name("source")
+            writer.object { writer in
+                writer.member("width", rendering.sourceSize.width)
+                writer.member("height", rendering.sourceSize.height)
+                writer.member("format", rendering.sourceFormat.rawValue)
+                writer.member("bytes", sourceBytes)
+            }
+            writer.name("timings")
+            writer.object { writer in
+                for (name, span) in timings { writer.member(name, (span.milliseconds * 1000).rounded() / 1000) }
+            }
+        }
+        return writer.bytes
+    }
+}

@@ -1,0 +1,75 @@
+import Kafka
+import Threads
+
+/// The jobs of one submission and what has become of each.
+final class Batch: Sendable {
+    /// What has become of a job.
+    enum Outcome: Sendable {
+        /// Its images are ready, and in these files if they were to be written.
+        case ready([EventView.Output], milliseconds: Double?, files: [String]?)
+        /// It has failed.
+        case failed(code: String, message: String)
+        /// Its images are ready and could not be written.
+        case notWritten([EventView.Output], reason: String)
+        /// It did not get to Kafka.
+        case notSent(KafkaError)
+    }
+
+    private struct State {
+        var outcomes: [Outcome?]
+        var left: Int
+        var failures = 0
+        var hasBeenHeardOf = false
+    }
+
+    let jobs: [PreparedJob]
+    private let indices: [[UInt8]: Int]
+    private let state: Lock<State>
+    private let completion: AsyncStream<Void>
+    private let finish: AsyncStream<Void>.Continuation
+
+    init(_ jobs: [PreparedJob]) {
+        self.jobs = jobs
+        indices = Dictionary(uniqueKeysWithValues: jobs.enumerated().map { (Array($1.job.id.utf8), $0) })
+        state = Lock(State(outcomes: Array(repeating: nil, count: jobs.count), left: jobs.count))
+        (completion, finish) = AsyncStream.makeStream()
+    }
+
+    /// The job that an event of this key is about, while it has not ended.
+    func index(ofKey key: [UInt8]) -> Int? {
+        guard let index = indices[key] else { return nil }
+        return state.withLock { state in
+            state.hasBeenHeardOf = true
+            return state.outcomes[index] == nil ? index : nil
+        }
+    }
+
+    /// A job has ended. The first word counts: a job that is delivered twice may be told of twice.
+    func end(_ index: Int, _ outcome: Outcome) {
+        let isComplete = state.withLock { state in
+            guard state.outcomes[index] == nil else { return false }
+            state.outcomes[index] = outcome
+            state.left -= 1
+            if !outcome.isReady { state.failures += 1 }
+            return state.left == 0
+        }
+        if isComplete { finish.finish() }
+    }
+
+    /// Waits until all have ended, or the task is cancelled.
+    func completed() async { for await _ in completion {} }
+
+    /// In the order of submission; nil for a job that has not ended.
+    var outcomes: [Outcome?] { state.withLock { $0.outcomes } }
+
+    /// How many have ended, and how many of them badly.
+    var counts: (ended: Int, failures: Int) { state.withLock { (jobs.count - $0.left, $0.failures) } }
+
+    /// Whether any event of these jobs has come.
+    var hasBeenHeardOf: Bool { state.withLock { $0.hasBeenHeardOf } }
+}
+
+extension Batch.Outcome {
+    /// Whether the image is where it should be.
+    var isReady: Bool { if case .ready = self { true } else { false } }
+}

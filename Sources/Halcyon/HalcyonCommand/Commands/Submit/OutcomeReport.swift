@@ -1,0 +1,92 @@
+import HalcyonModel
+import JSON
+
+/// What is printed of the jobs of a batch that was waited for, in the order of submission: as JSON a line for each, for people
+/// a line for each image.
+struct OutcomeReport {
+    let batch: Batch
+    /// What to say of jobs that have not ended.
+    let unfinished: String
+
+    func print(asJSON: Bool) {
+        for (prepared, outcome) in zip(batch.jobs, batch.outcomes) {
+            if asJSON {
+                Console.print(json: json(prepared, outcome))
+            } else {
+                for line in lines(prepared, outcome) { Console.print(line) }
+            }
+        }
+    }
+
+    private func lines(_ prepared: PreparedJob, _ outcome: Batch.Outcome?) -> [String] {
+        let source = prepared.job.source.text
+        switch outcome {
+        case .ready(let outputs, let milliseconds, let files):
+            return outputs.enumerated().map { index, output in
+                let facts =
+                    ["\(output.width)x\(output.height)", output.format?.rawValue, output.frames.map { "\($0) frames" }]
+                    + [byteText(output.bytes), output.blurhash, output.dominantColor]
+                    + [milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key]
+                return "\(Console.green("ok"))      \(source)  \(facts.compactMap(\.self).joined(separator: "  "))"
+            }
+        case .failed(let code, let message): return [failed(source, message.isEmpty ? code : "\(code): \(message)")]
+        case .notWritten(_, let reason): return [failed(source, "ready, but not written: \(reason)")]
+        case .notSent(let error): return [failed(source, "not submitted: \(error)")]
+        case nil: return [failed(source, unfinished)]
+        }
+    }
+
+    private func failed(_ source: String, _ why: String) -> String { "\(Console.red("failed"))  \(source)  \(why)" }
+
+    private func json(_ prepared: PreparedJob, _ outcome: Batch.Outcome?) -> [UInt8] {
+        var writer = JSONWriter(capacity: 256)
+        writer.object { writer in
+            writer.member("id", prepared.job.id)
+            writer.member("source", prepared.job.source.text)
+            switch outcome {
+            case .ready(let outputs, let milliseconds, let files):
+                writer.member("outcome", "ready")
+                writer.members(of: outputs, in: files)
+                writer.member("ms", milliseconds)
+            case .failed(let code, let message):
+                writer.member("outcome", "failed")
+                writer.member("code", code)
+                writer.member("message", message)
+            case .notWritten(let outputs, let reason):
+                writer.member("outcome", "notWritten")
+                writer.members(of: outputs, in: nil)
+                writer.member("message", reason)
+            case .notSent(let error):
+                writer.member("outcome", "notSubmitted")
+                writer.member("message", "\(error)")
+            case nil:
+                writer.member("outcome", "unfinished")
+                writer.member("message", unfinished)
+            }
+        }
+        return writer.bytes
+    }
+}
+
+extension JSONWriter {
+    /// As events have them: the key of the first, and then all.
+    fileprivate mutating func members(of outputs: [EventView.Output], in files: [String]?) {
+        member("key", outputs.first?.key)
+        name("variants")
+        array { writer in
+            for (index, output) in outputs.enumerated() {
+                writer.object { writer in
+                    writer.member("key", output.key)
+                    writer.member("width", output.width)
+                    writer.member("height", output.height)
+                    writer.member("format", output.format?.rawValue)
+                    writer.member("bytes", output.bytes)
+                    writer.member("frames", output.frames)
+                    writer.member("blurhash", output.blurhash)
+                    writer.member("dominantColor", output.dominantColor)
+                    writer.member("file", files?[index])
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+import HalcyonCluster
+import JSON
+import Kafka
+
+/// Jobs that have been read, on their way: to Kafka, and back as events.
+struct Submission: Sendable {
+    let batch: Batch
+    let kafka: KafkaAccess
+    /// For all of it; nil for a sensible end of sending and no end of waiting.
+    let timeout: Duration?
+    let asJSON: Bool
+
+    private static let sendingTimeout = Duration.seconds(30)
+    /// How long nothing may be heard before it is said that nothing is heard.
+    private static let silence = Duration.seconds(10)
+
+    // MARK: Without waiting
+
+    /// Sends the jobs and prints their ids.
+    func send() async throws -> ExitCode {
+        let limit = timeout ?? Self.sendingTimeout
+        let deadline = ContinuousClock.now + limit
+        try await connect(until: deadline)
+        let deliveries = try await withProducer(limit: deadline - .now) { producer in
+            await Sending(batch: batch, topics: kafka.topics, producer: producer).run()
+        }
+        try Task.checkCancellation()
+        for (prepared, delivery) in zip(batch.jobs, deliveries) {
+            guard let delivery else { continue }
+            if asJSON { Console.print(json: json(prepared, delivery)) } else { Console.print(prepared.job.id) }
+        }
+        let errors = batch.outcomes.compactMap { outcome in
+            if case .notSent(let error) = outcome { error } else { nil }
+        }
+        guard let first = errors.first else { return .done }
+        Console.complain("\(counted(errors.count, "job")) not submitted: \(first)")
+        return .failed
+    }
+
+    private func json(_ prepared: PreparedJob, _ delivery: Delivery) -> [UInt8] {
+        var writer = JSONWriter(capacity: 256)
+        writer.object { writer in
+            writer.member("id", prepared.job.id)
+            writer.member("source", prepared.job.source.text)
+            writer.member("key", prepared.keys[0].description)
+            writer.member("keys", prepared.keys.map(\.description))
+            writer.member("topic", kafka.topics.jobs(prepared.lane))
+            writer.member("partition", Int(delivery.partition))
+            writer.member("offset", delivery.offset)
+        }
+        return writer.bytes
+    }
+
+    // MARK: Waiting
+
+    /// Sends the jobs, waits until they have ended, and prints a line for each.
+    func wait(writingTo gallery: Gallery?) async throws -> ExitCode {
+        let start = ContinuousClock.now
+        let deadline = timeout.map { start + $0 }
+        try await connect(until: deadline ?? start + Self.sendingTimeout)
+        // Reading begins before anything is sent: no event is missed.
+        let reader = try await TopicReader.open(
+            kafka.topics.events, from: .end, properties: kafka.properties.reader, events: kafka.notices)
+        let bar = ProgressBar()
+        let result: Result<Void, any Error>
+        do {
+            result = .success(try await exchange(reader, gallery, bar, from: start, until: deadline))
+        } catch {
+            result = .failure(error)
+        }
+        bar.clear()
+        await reader.close()
+        try result.get()
+
+        let (ended, failures) = batch.counts
+        if Task.isCancelled {
+            Console.complain("interrupted; jobs that were submitted go on without being waited for")
+        }
+        OutcomeReport(batch: batch, unfinished: unfinished).print(asJSON: asJSON)
+        if Task.isCancelled { return .interrupted }
+        return failures == 0 && ended == batch.jobs.count ? .done : .failed
+    }
+
+    private var unfinished: String {
+        if Task.isCancelled { return "not waited for" }
+        return "no end within \(timeout.map { spanText(milliseconds: $0.milliseconds) } ?? "the time")"
+    }
+
+    /// Sending, listening and the clock side by side, until all jobs have ended, the time is over, or the task is
+    /// cancelled.
+    private func exchange(
+        _ reader: TopicReader, _ gallery: Gallery?, _ bar: ProgressBar, from start: ContinuousClock.Instant,
+        until deadline: ContinuousClock.Instant?
+    ) async throws {
+        try await withProducer(limit: deadline.map { $0 - .now } ?? Self.sendingTimeout) { producer in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await Listening(batch: batch, reader: reader, gallery: gallery).run() }
+                group.addTask { await show(bar, from: start) }
+                group.addTask {
+                    await Sending(batch: batch, topics: kafka.topics, producer: producer).run()
+                    await batch.completed()
+                    throw Over()
+                }
+                if let deadline {
+                    group.addTask {
+                        try await Task.sleep(until: deadline, clock: .continuous)
+                        throw Over()
+                    }
+                }
+                defer { group.cancelAll() }
+                // Not waitForAll(), which waits on after one has thrown.
+                do { while try await group.next() != nil {} } catch is Over {} catch is CancellationError {}
+            }
+        }
+    }
+
+    /// There is nothing more to wait for.
+    private struct Over: Error {}
+
+    private func show(_ bar: ProgressBar, from start: ContinuousClock.Instant) async {
+        var isSilenceTold = false
+        while !Task.isCancelled {
+            let elapsed = start.duration(to: .now)
+            if !isSilenceTold, elapsed >= Self.silence, !batch.hasBeenHeardOf {
+                bar.clear()
+                Console.complain(
+                    "nothing heard of these jobs for \(Self.silence / .seconds(1)) s: no worker runs, or all are busy; "
+                        + "`halcyon doctor` tells")
+                isSilenceTold = true
+            }
+            let (ended, failures) = batch.counts
+            bar.show(ended: ended, of: batch.jobs.count, failures: failures, elapsed: elapsed)
+            try? await Task.sleep(for: .milliseconds(200))
+        }
+    }
+
+    // MARK: Kafka
+
+    private func connect(until deadline: ContinuousClock.Instant) async throws {
+        let metadata = try await kafka.metadata(until: deadline)
+        try kafka.require(
+            Set(batch.jobs.map { kafka.topics.jobs($0.lane) }).sorted() + [kafka.topics.events], in: metadata)
+    }
+
+    /// - Parameter limit: after which a job that no broker has taken is given up.
+    private func withProducer<Value: Sendable>(
+        limit: Duration, _ body: (Producer) async throws -> Value
+    ) async throws -> Value {
+        // librdkafka's own bounds: above linger.ms, and 31 bits.
+        let milliseconds = Int(min(max(10, limit.milliseconds), 2_147_483_647))
+        let producer = try Producer(
+            properties: kafka.properties.producer.merging(["message.timeout.ms": "\(milliseconds)"]) { $1 },
+            events: kafka.notices)
+        let result: Result<Value, any Error>
+        do { result = .success(try await body(producer)) } catch { result = .failure(error) }
+        await producer.close(flushingFor: .zero)
+        return try result.get()
+    }
+}

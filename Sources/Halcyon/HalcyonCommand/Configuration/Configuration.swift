@@ -1,0 +1,130 @@
+import Glibc
+import HalcyonCluster
+import HalcyonImaging
+import HalcyonRendering
+import HalcyonSources
+import HalcyonWire
+import HalcyonWorker
+import Redis
+import Settings
+import Telemetry
+import Vips
+
+/// The effective settings, and what is made from them.
+struct Configuration {
+    let settings: Settings
+
+    /// Reads flags, environment and the file that `HALCYON_CONFIG` or `--config` names.
+    /// - Throws: ``SettingsError``, ``ConfigurationError``.
+    init(flags: [SettingFlag], file path: String?) throws {
+        let environment = Self.environment
+        let path = path ?? environment["HALCYON_CONFIG"]
+        let file = try path.map { path throws(SettingsError) in try SettingsFile(path: path) }
+        settings = try Settings(Keys.schema, flags: flags, environment: environment, file: file)
+        guard settings[Keys.delivery] == .atLeastOnce else {
+            throw ConfigurationError("delivery: exactly-once is not in this version; use at-least-once")
+        }
+        guard !settings[Keys.formats].isEmpty else {
+            throw ConfigurationError("images.formats: without any format no image can be loaded")
+        }
+    }
+
+    private static var environment: [String: String] {
+        var variables: [String: String] = [:]
+        var next = environ
+        while let text = next.pointee {
+            let pair = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if pair.count == 2 { variables[String(pair[0])] = String(pair[1]) }
+            next += 1
+        }
+        return variables
+    }
+
+    var topics: Topics { Topics(prefix: settings[Keys.prefix]) }
+
+    var kafka: KafkaProperties {
+        KafkaProperties(
+            brokers: settings[Keys.brokers].map(\.description).joined(separator: ","),
+            properties: settings[Keys.kafkaProperties])
+    }
+
+    /// - Throws: ``ConfigurationError`` that names the setting.
+    func redis() throws -> RedisEndpoint {
+        do throws(RedisError) {
+            return try RedisEndpoint(settings[Keys.redisURL])
+        } catch {
+            throw ConfigurationError("redis.url: \(error)")
+        }
+    }
+
+    var sources: SourceOptions {
+        var options = SourceOptions()
+        options.policy = AddressPolicy(allow: settings[Keys.allow], deny: settings[Keys.deny])
+        options.maximumBytes = settings[Keys.maximumBytes]
+        options.connectTimeout = settings[Keys.connectTimeout]
+        options.timeout = settings[Keys.timeout]
+        options.stallTimeout = settings[Keys.stallTimeout]
+        options.maximumRedirects = settings[Keys.maximumRedirects]
+        options.sharedBytes = settings[Keys.sharedBytes]
+        options.userAgent = "Halcyon/\(Version.number)"
+        return options
+    }
+
+    var images: ImageLimits {
+        ImageLimits(
+            sourcePixels: settings[Keys.maximumPixels], frames: settings[Keys.frames],
+            decodedBytes: settings[Keys.maximumDecodedBytes],
+            outputPixels: settings[Keys.maximumOutputPixels], renderTime: settings[Keys.renderTime])
+    }
+
+    var renderChildren: RenderChildOptions {
+        var options = RenderChildOptions()
+        options.memory = settings[Keys.childMemory]
+        return options
+    }
+
+    /// Closes the loaders of all other formats, for this process. To be called before an image is opened.
+    func openFormats() { VipsLibrary.allow(Set(settings[Keys.formats])) }
+
+    /// What the host program registered.
+    var extensions: Extensions { HalcyonCommand.extensions.withLock { $0 } }
+
+    var jobReader: JobReader {
+        JobReader(maximumBytes: settings[Keys.maximumJobBytes], isStrict: settings[Keys.strict]).knowing(extensions)
+    }
+
+    /// - Throws: ``ConfigurationError``.
+    func worker() throws -> WorkerOptions {
+        var options = WorkerOptions(topics: topics, kafka: kafka, redis: try redis())
+        options.group = settings[Keys.group]
+        options.reader = jobReader
+        options.consumer.window = settings[Keys.window]
+        options.sources = sources
+        options.fetches = settings[Keys.fetches]
+        options.concurrency = settings[Keys.concurrency] > 0 ? settings[Keys.concurrency] : processors
+        options.images = images
+        options.renderChildren = renderChildren
+        options.extensions = extensions
+        options.results.defaultLifetime = settings[Keys.defaultTTL] / .seconds(1)
+        options.results.handOffLifetime = settings[Keys.handOffTTL] / .seconds(1)
+        options.results.inlineLimit = settings[Keys.inlineLimit]
+        options.grace = settings[Keys.grace]
+        return options
+    }
+
+    private var processors: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+
+    /// Writes to standard error; the writer is shut down by whoever asked for it.
+    func logWriter() -> LogWriter {
+        let isTerminal = isatty(STDERR_FILENO) == 1
+        let isText = settings[Keys.logFormat] == .text || (settings[Keys.logFormat] == .auto && isTerminal)
+        return LogWriter(format: isText ? .text(isColoured: isTerminal) : .json)
+    }
+}
+
+/// Settings that read well and make no sense.
+struct ConfigurationError: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}

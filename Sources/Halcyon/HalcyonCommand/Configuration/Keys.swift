@@ -1,0 +1,161 @@
+import HalcyonCluster
+import HalcyonImaging
+import HalcyonRendering
+import HalcyonSources
+import HalcyonWorker
+import Redis
+import Settings
+import Telemetry
+import Vips
+
+/// Every setting there is. The names are Halcyon's interface: scripts and charts rely on them.
+enum Keys {
+    // MARK: Kafka
+
+    static let brokers = SettingKey(
+        "kafka.brokers", .list(of: .hostPort), default: [HostPort(host: "127.0.0.1", port: 9092)],
+        help: "Kafka's brokers to begin with.")
+    static let prefix = SettingKey(
+        "kafka.prefix", .string, default: Topics().prefix, help: "What the names of all topics begin with.")
+    static let group = SettingKey(
+        "kafka.group", .string, default: Defaults.worker.group, help: "The consumer group that the workers share.")
+    static let kafkaProperties = SettingMap(
+        "kafka.properties", variables: "KAFKA_PROPERTY_",
+        help: "Any property of librdkafka, such as security.protocol.")
+
+    // MARK: Redis
+
+    static let redisURL = SettingKey(
+        "redis.url", .string, default: "redis://127.0.0.1:6379",
+        help: "Redis: redis://, rediss:// (where hiredis has TLS) or unix:/path.")
+
+    // MARK: Sources
+
+    static let allow = SettingKey(
+        "sources.allow", .list(of: .string), default: [],
+        help:
+            "Hosts (img.example.org, *.example.org), addresses and CIDR ranges to load from though they are not public."
+    )
+    static let deny = SettingKey(
+        "sources.deny", .list(of: .string), default: [],
+        help: "Hosts, addresses and CIDR ranges never to load from.")
+    static let maximumBytes = SettingKey(
+        "sources.maximumBytes", .byteSize(in: 1...(1 << 30)), default: Defaults.sources.maximumBytes,
+        help: "The largest source.")
+    static let connectTimeout = SettingKey(
+        "sources.connectTimeout", .duration(), default: Defaults.sources.connectTimeout,
+        help: "Time for a source's name, connection and TLS.")
+    static let timeout = SettingKey(
+        "sources.timeout", .duration(), default: Defaults.sources.timeout, help: "Time for a source's whole transfer.")
+    static let stallTimeout = SettingKey(
+        "sources.stallTimeout", .duration(), default: Defaults.sources.stallTimeout,
+        help: "For how long a source may send fewer than 64 bytes a second.")
+    static let maximumRedirects = SettingKey(
+        "sources.maximumRedirects", .integer(in: 0...20), default: Defaults.sources.maximumRedirects,
+        help: "Redirects that are followed.")
+    static let sharedBytes = SettingKey(
+        "sources.sharedBytes", .byteSize(in: 0...(1 << 40)), default: Defaults.sources.sharedBytes,
+        help: "Memory for watermarks and overlays that are still fresh; 0 keeps none.")
+
+    // MARK: Images
+
+    static let formats = SettingKey(
+        "images.formats", .list(of: .oneOf), default: Format.allCases,
+        help: "The formats of sources that are loaded, known by their bytes; initials are drawn as png.")
+    static let frames = SettingKey(
+        "images.frames", .integer(in: 1...65_535), default: Defaults.images.frames,
+        help: "Frames of the longest animation that is decoded.")
+
+    static let maximumPixels = SettingKey(
+        "images.maximumPixels", .integer(in: 1...(1 << 40)), default: Defaults.images.sourcePixels,
+        help: "Pixels of the largest source, all frames counted.")
+    static let maximumDecodedBytes = SettingKey(
+        "images.maximumDecodedBytes", .byteSize(in: 1...(1 << 40)), default: Defaults.images.decodedBytes,
+        help: "Memory that decoding one source may take.")
+    static let maximumOutputPixels = SettingKey(
+        "images.maximumOutputPixels", .integer(in: 1...(1 << 32)), default: Defaults.images.outputPixels,
+        help: "Pixels of the largest output.")
+    static let renderTime = SettingKey(
+        "images.renderTime", .duration(in: .milliseconds(1) ... .seconds(3600)), default: Defaults.images.renderTime,
+        help: "Time for one rendering, from the first look at the source to the last byte of the output.")
+    static let childMemory = SettingKey(
+        "images.childMemory", .byteSize(in: (64 << 20)...(1 << 40)), default: Defaults.children.memory,
+        help: "Memory of a child that renders what cannot be stopped half way (AVIF, HEIF, JPEG XL, SVG, PDF).")
+
+    // MARK: Results
+
+    static let defaultTTL = SettingKey(
+        "cache.defaultTTL", .duration(in: .milliseconds(1) ... .seconds(3_155_760_000)),
+        default: .seconds(Defaults.results.defaultLifetime),
+        help: "Life of a result when neither the job nor the origin says how long.")
+    static let inlineLimit = SettingKey(
+        "delivery.inlineLimit", .byteSize(in: 0...(700 << 10)), default: Defaults.results.inlineLimit,
+        help: "The largest image that an event may carry; Kafka takes 1 MiB a message.")
+    static let handOffTTL = SettingKey(
+        "delivery.handOffTTL", .duration(in: .milliseconds(1) ... .seconds(86_400)),
+        default: .seconds(Defaults.results.handOffLifetime),
+        help: "Life of an image that may be read only once.")
+    static let delivery = SettingKey(
+        "delivery", .oneOf, default: Guarantee.atLeastOnce,
+        help: "at-least-once; exactly-once is not in this version.")
+
+    // MARK: Worker
+
+    static let concurrency = SettingKey(
+        "worker.concurrency", .integer(in: 0...256), default: 0,
+        help: "Images rendered at once; 0 for one a processor.")
+    static let fetches = SettingKey(
+        "worker.fetches", .integer(in: 1...10_000), default: Defaults.worker.fetches,
+        help: "Sources on their way, or in memory waiting to be rendered.")
+    static let window = SettingKey(
+        "worker.window", .integer(in: 1...100_000), default: Defaults.worker.consumer.window,
+        help: "Jobs of one partition under way at once.")
+    static let grace = SettingKey(
+        "worker.grace", .duration(), default: Defaults.worker.grace,
+        help: "Time to finish what was begun when asked to stop.")
+    static let strict = SettingKey(
+        "worker.strict", .bool, default: false, help: "Whether an unknown field makes a job invalid.")
+    static let maximumJobBytes = SettingKey(
+        "worker.maximumJobBytes", .byteSize(in: 64...(64 << 20)), default: Defaults.worker.reader.maximumBytes,
+        help: "The largest job message.")
+
+    // MARK: Log
+
+    static let logLevel = SettingKey(
+        "log.level", .oneOf, default: LogLevel.info, help: "The lowest level that is logged.")
+    static let logFormat = SettingKey(
+        "log.format", .oneOf, default: LogStyle.auto, help: "json, text, or auto: text on a terminal, else json.")
+
+    /// All of them, in the order in which they are listed.
+    static let schema = SettingsSchema(
+        prefix: "HALCYON_",
+        keys: [
+            brokers, prefix, group, redisURL, allow, deny, maximumBytes, connectTimeout, timeout, stallTimeout,
+            maximumRedirects, sharedBytes, formats, frames, maximumPixels, maximumDecodedBytes, maximumOutputPixels,
+            renderTime, childMemory, defaultTTL, delivery, inlineLimit, handOffTTL, concurrency, fetches, window, grace,
+            strict, maximumJobBytes, logLevel, logFormat,
+        ],
+        maps: [kafkaProperties],
+        // Names the file; and what the tests and the build use.
+        ignoring: ["HALCYON_CONFIG", "HALCYON_EXECUTABLE", "HALCYON_ROOT"])
+}
+
+/// The defaults stand with what they are defaults of.
+private enum Defaults {
+    static let worker = WorkerOptions(kafka: KafkaProperties(brokers: ""), redis: RedisEndpoint(loopbackPort: 6379))
+    static let sources = worker.sources
+    static let images = worker.images
+    static let results = worker.results
+    static let children = RenderChildOptions()
+}
+
+/// What is promised of each job's event.
+enum Guarantee: String, CaseIterable, Sendable {
+    case atLeastOnce = "at-least-once"
+    case exactlyOnce = "exactly-once"
+}
+
+/// How log lines look.
+enum LogStyle: String, CaseIterable, Sendable {
+    case auto, json, text
+}

@@ -1,0 +1,98 @@
+import Arguments
+import JSON
+
+/// An option that stands for a field of a job: `--content-mode` for `contentMode`.
+struct FieldOption: Sendable {
+    let parameter: any AnyParameter
+    /// As it is typed, with its dashes.
+    let spelling: String
+    let field: String
+    /// The field's JSON; nil when the option is not given.
+    let json: @Sendable (ParsedCommand) -> [UInt8]?
+
+    /// An option with a value.
+    init<Value: JSONWritable & Sendable>(
+        _ name: String, field: String? = nil, _ kind: ArgumentKind<Value>, as valueName: String, help: String
+    ) {
+        let option = Parameter<Value?>.option(name, kind, as: valueName, help: help)
+        parameter = option
+        spelling = "--\(name)"
+        self.field = field ?? Self.camelCased(name)
+        json = { $0[option]?.json }
+    }
+
+    /// An option that may be given again: its field is the list of all, in their order.
+    init<Value: JSONWritable & Sendable>(
+        repeated name: String, field: String, _ kind: ArgumentKind<Value>, as valueName: String, help: String
+    ) {
+        let option = Parameter<[Value]>.repeated(name, kind, as: valueName, help: help)
+        parameter = option
+        spelling = "--\(name)"
+        self.field = field
+        json = { $0[option].isEmpty ? nil : $0[option].json }
+    }
+
+    /// A flag, which sets its field to `value`.
+    init(flag name: String, field: String? = nil, sets value: Bool = true, help: String) {
+        let flag = Parameter.flag(name, help: help)
+        parameter = flag
+        spelling = "--\(name)"
+        self.field = field ?? Self.camelCased(name)
+        json = { $0[flag] ? value.json : nil }
+    }
+
+    private static func camelCased(_ name: String) -> String {
+        let words = name.split(separator: "-")
+        return words.dropFirst().reduce(into: String(words[0])) { $0 += $1.prefix(1).uppercased() + $1.dropFirst() }
+    }
+}
+
+extension [FieldOption] {
+    /// The fields that the given ones stand for.
+    /// - Throws: ``InputError`` for two that say different things of one field.
+    func draft(from arguments: ParsedCommand) throws(InputError) -> JobDraft {
+        var draft = JobDraft()
+        for option in self {
+            guard let json = option.json(arguments) else { continue }
+            if draft[option.field] != nil {
+                let both = filter { $0.field == option.field && $0.json(arguments) != nil }.map(\.spelling)
+                throw InputError("\(both.joined(separator: " and ")) contradict each other", of: arguments)
+            }
+            draft[option.field] = json
+        }
+        return draft
+    }
+
+    /// The same message with the option's name for a field that one of the given options has set.
+    /// - Parameter own: fields that stand over those of the options.
+    func translated(_ message: String, _ arguments: ParsedCommand, under own: JobDraft = JobDraft()) -> String {
+        for option in self where option.json(arguments) != nil && own[option.field] == nil {
+            guard message.hasPrefix(option.field) else { continue }
+            let rest = message.dropFirst(option.field.count)
+            switch rest.first {
+            case ":": return option.spelling + rest
+            case ".": return "\(option.spelling): \(rest.dropFirst())"
+            case "[":
+                // People count from one.
+                guard let end = rest.firstIndex(of: "]"), let place = Int(rest.dropFirst()[..<end]) else { continue }
+                let detail = rest[end...].dropFirst().drop { ".: ".contains($0) }
+                return "\(option.spelling) (number \(place + 1)): \(detail)"
+            default: continue
+            }
+        }
+        return message
+    }
+}
+
+/// JSON that was given as such.
+struct GivenJSON: JSONWritable, Sendable {
+    let element: JSONElement
+
+    /// nil when the text is no JSON.
+    init?(_ text: String) {
+        guard let element = try? JSON.parse(Array(text.utf8), maximumSize: 1 << 20) else { return nil }
+        self.element = element
+    }
+
+    func write(to writer: inout JSONWriter) { writer.value(element) }
+}

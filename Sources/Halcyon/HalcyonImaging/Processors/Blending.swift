@@ -1,0 +1,50 @@
+import HalcyonModel
+import Vips
+
+extension Image {
+    /// The picture blended with a colour behind it, as CSS does it (Compositing and Blending 1, sections 5 and 10).
+    ///
+    /// What is behind is one colour, so a channel of the blended picture follows from that channel alone: one table, then
+    /// source-over.
+    func blended(_ blend: Blend) throws(VipsError) -> Image {
+        let ground = blend.background
+        let share = Double(ground.alpha) / 255
+        let picture = try ready(for: ground)
+        let tables = [ground.red, ground.green, ground.blue].prefix(picture.channels).map { channel in
+            let backdrop = Double(channel) / 255
+            return [UInt8].table { sample in
+                (1 - share) * sample + share * 255 * blend.mode.mixing(backdrop, sample / 255)
+            }
+        }
+        return try picture.mapped(tables).fading(to: blend.opacity).laid(on: ground)
+    }
+}
+
+extension Blend.Mode {
+    /// B(cb, cs) of the specification, for a channel of the backdrop and of the source, 0 to 1.
+    func mixing(_ backdrop: Double, _ source: Double) -> Double {
+        switch self {
+        case .normal: source
+        case .multiply: backdrop * source
+        case .screen: backdrop + source - backdrop * source
+        case .overlay: Self.hardLight.mixing(source, backdrop)
+        case .darken: min(backdrop, source)
+        case .lighten: max(backdrop, source)
+        case .colorDodge: backdrop == 0 ? 0 : source == 1 ? 1 : min(1, backdrop / (1 - source))
+        case .colorBurn: backdrop == 1 ? 1 : source == 0 ? 0 : 1 - min(1, (1 - backdrop) / source)
+        case .hardLight:
+            source <= 0.5 ? backdrop * 2 * source : Self.screen.mixing(backdrop, 2 * source - 1)
+        case .softLight:
+            source <= 0.5
+                ? backdrop - (1 - 2 * source) * backdrop * (1 - backdrop)
+                : backdrop + (2 * source - 1) * (Self.softened(backdrop) - backdrop)
+        case .difference: abs(backdrop - source)
+        case .exclusion: backdrop + source - 2 * backdrop * source
+        }
+    }
+
+    /// D(x) of the specification's soft light.
+    private static func softened(_ value: Double) -> Double {
+        value <= 0.25 ? ((16 * value - 12) * value + 4) * value : value.squareRoot()
+    }
+}

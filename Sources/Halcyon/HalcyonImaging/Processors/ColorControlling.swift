@@ -1,0 +1,57 @@
+import Glibc
+import HalcyonModel
+import Vips
+
+extension Image {
+    /// Saturation, then contrast and brightness, then exposure, as Kingfisher runs Core Image's filters. Alpha does not change.
+    ///
+    /// With samples from 0 to 1, encoded as sRGB has them, and Y = 0.2126 R + 0.7152 G + 0.0722 B:
+    /// each channel c becomes Y + saturation · (c − Y), then 0.5 + contrast · (c − 0.5) + brightness, clamped to 0…1, then the
+    /// light that c stands for (IEC 61966-2-1) is multiplied by 2^exposure, clamped, and encoded again.
+    func controlled(_ controls: ColorControls) throws(VipsError) -> Image {
+        guard channels == 3, controls.saturation != 1 else {
+            let table = [UInt8].table { controls.exposed(controls.contrasted($0 / 255)) * 255 }
+            return try mapped([[UInt8]](repeating: table, count: channels))
+        }
+        // Sixteenths of a level between the two halves: what is rounded there is not seen.
+        let steps = 16.0
+        let matrix = controls.matrix.map { $0.map { $0 * steps } }
+        let shift = controls.contrasted(0) * 255 * steps + 0.5
+        let mixed = try withoutAlpha().calling("recomb", ["m": .image(Image(matrix: matrix))])
+            .calling("linear", ["a": [1], "b": .doubles([shift])])
+            .calling("cast", ["format": "ushort"])
+        let table = (0...Int(255 * steps)).map {
+            UInt8((controls.exposed(Double($0) / steps / 255) * 255).rounded())
+        }
+        let lookup = try Image(pixels: table, width: table.count, height: 1, bands: 1)
+        let picture = try mixed.calling("maplut", ["lut": .image(lookup)])
+            .calling("copy", ["interpretation": "srgb"])
+        return hasAlpha ? try picture.joined(with: alpha()) : picture
+    }
+}
+
+extension ColorControls {
+    /// Contrast and brightness of an encoded sample; not clamped.
+    fileprivate func contrasted(_ sample: Double) -> Double { (sample - 0.5) * contrast + 0.5 + brightness }
+
+    /// Exposure of an encoded sample, clamped before and after.
+    fileprivate func exposed(_ sample: Double) -> Double {
+        let sample = min(max(sample, 0), 1)
+        guard exposure != 0 else { return sample }
+        let light = sample <= 0.04045 ? sample / 12.92 : pow((sample + 0.055) / 1.055, 2.4)
+        let exposed = min(light * exp2(exposure), 1)
+        return exposed <= 0.003_130_8 ? exposed * 12.92 : 1.055 * pow(exposed, 1 / 2.4) - 0.055
+    }
+
+    /// Saturation and contrast in one: what each channel gets of each.
+    fileprivate var matrix: [[Double]] {
+        (0..<3).map { row in
+            (0..<3).map { column in
+                contrast * ((1 - saturation) * luma[column] + (row == column ? saturation : 0))
+            }
+        }
+    }
+}
+
+/// The weights of ITU-R BT.709, which sRGB's primaries are from.
+let luma = [0.2126, 0.7152, 0.0722]

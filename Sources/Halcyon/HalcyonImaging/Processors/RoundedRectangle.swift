@@ -1,0 +1,121 @@
+import Glibc
+import HalcyonModel
+import Vips
+
+/// A rectangle inside a picture, with some of its corners round.
+struct RoundedRectangle {
+    /// Of the picture.
+    let size: PixelSize
+    /// Pixels between the picture's edges and the rectangle's.
+    let inset: Double
+    /// Pixels; at most half of the rectangle's shorter side.
+    let radius: Double
+    /// Those that are round.
+    let corners: Set<Corner>
+
+    /// How much of each pixel lies in it, 0 to 255, one band.
+    ///
+    /// A corner is computed pixel by pixel, exactly; libvips repeats its last row and column for the straight edges. What
+    /// that costs does not depend on the picture's size.
+    func mask() throws(VipsError) -> Image {
+        let (left, top) = ((size.width + 1) / 2, (size.height + 1) / 2)
+        let across = [left, size.width - left].filter { $0 > 0 }
+        let down = [top, size.height - top].filter { $0 > 0 }
+        let columns: [[Corner]] = [[.topLeft, .topRight], [.bottomLeft, .bottomRight]]
+        var rows: [Image] = []
+        for (row, height) in zip(columns, down) {
+            let quarters = try zip(row, across).map { corner, width throws(VipsError) in
+                try quarter(corner, PixelSize(width: width, height: height))
+            }
+            rows.append(try quarters.joined("horizontal"))
+        }
+        return try rows.joined("vertical")
+    }
+
+    /// The quarter of the mask at that corner.
+    private func quarter(_ corner: Corner, _ quarter: PixelSize) throws(VipsError) -> Image {
+        let radius = corners.contains(corner) ? self.radius : 0
+        let reach = Int((inset + radius).rounded(.up)) + 1
+        let (width, height) = (min(reach, quarter.width), min(reach, quarter.height))
+        let isRight = corner == .topRight || corner == .bottomRight
+        let isBottom = corner == .bottomLeft || corner == .bottomRight
+        var samples: [UInt8] = []
+        samples.reserveCapacity(width * height)
+        for y in 0..<height {
+            for x in 0..<width {
+                let share = share(
+                    isRight ? width - 1 - x : x, isBottom ? height - 1 - y : y, radius: radius)
+                samples.append(UInt8((share * 255).rounded()))
+            }
+        }
+        return try Image(pixels: samples, width: width, height: height, bands: 1).calling(
+            "embed",
+            [
+                "x": .int(isRight ? quarter.width - width : 0), "y": .int(isBottom ? quarter.height - height : 0),
+                "width": .int(quarter.width), "height": .int(quarter.height), "extend": "copy",
+            ])
+    }
+
+    /// The part of a pixel, 0 to 1, that lies inside, x and y counted from the corner.
+    private func share(_ x: Int, _ y: Int, radius: Double) -> Double {
+        // Distances of the pixel's sides from the middle of the corner's circle, towards the corner.
+        let (right, left) = (inset + radius - Double(x + 1), inset + radius - Double(x))
+        let (lower, upper) = (inset + radius - Double(y + 1), inset + radius - Double(y))
+        guard right < radius, lower < radius else { return 0 }
+        // Most pixels lie wholly inside or outside.
+        let (farX, farY, nearX, nearY) = (max(left, 0), max(upper, 0), max(right, 0), max(lower, 0))
+        if left <= radius, upper <= radius, farX * farX + farY * farY <= radius * radius { return 1 }
+        if nearX * nearX + nearY * nearY >= radius * radius, nearX > 0, nearY > 0 { return 0 }
+        // Beside the circle's middle the edge is straight.
+        let beside = max(0, min(left, 0) - right) * max(0, min(upper, radius) - lower)
+        return beside + Self.area(from: nearX, to: min(farX, radius), above: lower, upTo: upper, radius)
+    }
+
+    /// The area between two verticals, and between two horizontals, that lies inside a circle about the origin.
+    private static func area(
+        from start: Double, to end: Double, above lower: Double, upTo upper: Double, _ radius: Double
+    ) -> Double {
+        guard end > start else { return 0 }
+        /// Where the circle is at this height.
+        func crossing(_ height: Double) -> Double {
+            (max(radius * radius - height * height, 0)).squareRoot()
+        }
+        /// The area under the circle from 0.
+        func under(_ x: Double) -> Double {
+            let x = min(x, radius)
+            return (x * crossing(x) + radius * radius * asin(radius > 0 ? x / radius : 0)) / 2
+        }
+        // To the left of the first crossing the circle is above the pixel, to the right of the second below it.
+        let full = upper <= radius ? min(max(crossing(max(upper, 0)), start), end) : start
+        let none = lower > 0 ? min(max(crossing(lower), start), end) : end
+        return (full - start) * (upper - lower) + under(none) - under(full) - lower * (none - full)
+    }
+}
+
+extension [Image] {
+    /// One or two pictures side by side, or one above the other.
+    func joined(_ direction: String) throws(VipsError) -> Image {
+        guard count == 2 else { return self[0] }
+        return try Operation.call(
+            "join", ["in1": .image(self[0]), "in2": .image(self[1]), "direction": .string(direction)]
+        ).image()
+    }
+}
+
+extension Image {
+    /// Each alpha, or 255 where there is none, times a mask of one band.
+    func masked(by mask: Image) throws(VipsError) -> Image {
+        guard hasAlpha else { return try joined(with: mask) }
+        let white = try Image(color: Array(repeating: 255, count: channels), width: width, height: height)
+        return try Operation.call(
+            "multiply", ["left": .image(self), "right": .image(white.joined(with: mask))]
+        ).image().calling("linear", ["a": .doubles([1 / 255]), "b": [0.5]]).calling("cast", ["format": "uchar"])
+            .calling("copy", ["interpretation": channels < 3 ? "b-w" : "srgb"])
+    }
+
+    /// With `alpha` as the last band.
+    func joined(with alpha: Image) throws(VipsError) -> Image {
+        try Operation.call("bandjoin", ["in": .images([self, alpha])]).image()
+            .calling("copy", ["interpretation": bands < 3 ? "b-w" : "srgb"])
+    }
+}

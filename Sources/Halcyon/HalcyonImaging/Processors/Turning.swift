@@ -1,0 +1,72 @@
+import Glibc
+import HalcyonModel
+import Vips
+
+extension Image {
+    /// Turned clockwise about its middle. Quarters of a turn move pixels; between them the edges are smooth.
+    func turned(degrees: Double, on background: CSSColor, _ quality: InterpolationQuality) throws(VipsError) -> Image {
+        if let quarters = Processor.quarterTurns(degrees) {
+            guard quarters > 0 else { return self }
+            return try calling("rot", ["angle": .string("d\(quarters * 90)")])
+        }
+        let isOpaque = !hasAlpha && background.isOpaque
+        let picture = isOpaque ? try ready(for: background) : try withAlpha()
+        let around: Value = isOpaque ? .doubles(picture.samples(of: background)) : [0]
+        let target = Processor.rotate(degrees: degrees, background: background).size(of: size)
+        func turned(_ picture: Image) throws(VipsError) -> Image {
+            // A margin of what lies around: the edges fade into it over a pixel.
+            try picture.calling(
+                "embed",
+                [
+                    "x": 2, "y": 2, "width": .int(width + 4), "height": .int(height + 4), "extend": "background",
+                    "background": around,
+                ]
+            ).turned(by: degrees * .pi / 180, to: target, around, quality)
+        }
+        if isOpaque { return try turned(picture).inBytes() }
+        // Without alpha of its own the picture is opaque, and that is premultiplied already.
+        let cut =
+            hasAlpha
+            ? try picture.premultiplied(turned)
+            : try turned(picture).calling("unpremultiply").inBytes()
+        return try cut.laid(on: background)
+    }
+
+    private func turned(
+        by angle: Double, to target: PixelSize, _ around: Value, _ quality: InterpolationQuality
+    ) throws(VipsError) -> Image {
+        let (cosine, sine) = (cos(angle), sin(angle))
+        // Middle goes to middle, both counted between the first and the last pixel.
+        let (x, y) = (Double(width - 1) / 2, Double(height - 1) / 2)
+        return try calling(
+            "affine",
+            [
+                "matrix": .doubles([cosine, -sine, sine, cosine]),
+                "odx": .double(Double(target.width - 1) / 2 - (cosine * x - sine * y)),
+                "ody": .double(Double(target.height - 1) / 2 - (sine * x + cosine * y)),
+                "oarea": .doubles([0, 0, Double(target.width), Double(target.height)]),
+                "interpolate": .string(quality.interpolator), "background": around, "premultiplied": true,
+                "extend": "background",
+            ])
+    }
+
+    /// Mirrored.
+    func flipped(_ flip: Flip) throws(VipsError) -> Image {
+        switch flip {
+        case .horizontal: try calling("flip", ["direction": "horizontal"])
+        case .vertical: try calling("flip", ["direction": "vertical"])
+        case .both: try calling("rot", ["angle": "d180"])
+        }
+    }
+}
+
+extension InterpolationQuality {
+    /// libvips' name.
+    fileprivate var interpolator: String {
+        switch self {
+        case .none: "nearest"
+        case .low: "bilinear"
+        case .medium, .high, .default: "bicubic"
+        }
+    }
+}

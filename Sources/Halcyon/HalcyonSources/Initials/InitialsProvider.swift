@@ -1,0 +1,33 @@
+import CivilTime
+import HalcyonModel
+import Threads
+import Vips
+
+/// Draws avatars.
+struct InitialsProvider: Sendable {
+    /// Where they are drawn: libvips is not for the threads of tasks.
+    let pool: ThreadPool
+
+    /// A year: the same initials always look the same, as long as the fonts do.
+    private static let freshness = (name: "Cache-Control", value: "max-age=31536000")
+
+    /// - Throws: ``Failure`` `provider_error`; `CancellationError` when the pool is closed.
+    func load(_ initials: Initials) async throws -> LoadedSource {
+        do {
+            let file = try await pool.run {
+                guard Fonts.areThere else { throw NoFonts() }
+                return try Avatar(initials: initials).png()
+            }
+            return LoadedSource(body: file, headers: [Self.freshness], completedAt: Timestamp.now.seconds)
+        } catch is ThreadPoolClosed {
+            throw CancellationError()
+        } catch {
+            throw Failure(
+                .providerError, "the initials could not be drawn: \(error)", isRetryable: false)
+        }
+    }
+}
+
+private struct NoFonts: Error, CustomStringConvertible {
+    var description: String { "this machine has no fonts; install some, such as Debian's fonts-dejavu-core" }
+}

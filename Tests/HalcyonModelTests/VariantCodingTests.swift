@@ -1,0 +1,67 @@
+import Foundation
+import HalcyonModel
+import Testing
+
+/// Variants travel to other processes as JSON.
+@Suite struct VariantCodingTests {
+    static let web = "https://example.org/logo.png"
+
+    static func processors() throws -> [Processor] {
+        let (web, drawn) = (try Source(web), try Source("initials:J\u{e9}"))
+        let size = PixelSize(width: 40, height: 30)
+        return [
+            .roundCorner(
+                RoundCorner(radius: .widthFraction(0.5), corners: [.topLeft, .bottomRight], background: .white)),
+            .roundCorner(RoundCorner(radius: .heightFraction(0.25))), .resize(size, .aspectFit),
+            .crop(size, anchor: UnitPoint(x: 0.25, y: 1)), .blur(radius: 4.5), .tint(.black),
+            .overlay(.color(.white, fraction: 0.5)), .overlay(.picture(drawn, opacity: 0.25)),
+            .blend(Blend(mode: .colorDodge, opacity: 0.5, background: .black)),
+            .colorControls(ColorControls(brightness: 0.1, contrast: 1.2, saturation: 0, exposure: -0.7)), .blackWhite,
+            .border(Border(width: 1.5, color: .black, radius: .pixels(4), corners: [.topRight])), .downsample(size),
+            .sharpen(Sharpen(radius: 0.5, amount: 1)), .pixelate(8),
+            .watermark(
+                Watermark(source: web, position: .topLeft, margin: 7, widthFraction: 0.2, opacity: 0.5, tiled: true)),
+            .rotate(degrees: 270, background: .transparent), .flip(.both),
+            .custom(CustomRule(name: "sepia", parameters: #"{"a":[1,"é"]}"#)),
+        ]
+    }
+
+    static func variants() throws -> [Variant] {
+        let goals: [Sizing.Goal] = [
+            .display(Display(width: 400, height: 300.5, contentMode: .topLeft, scaleOptions: .fillLeavesExcess)),
+            .sizer(.natural), .sizer(.aspectScaleDownByWidth(600)), .sizer(.aspectScaleDownByHeight(0.5)), .original,
+            .custom(CustomRule(name: "golden")),
+        ]
+        let gravities: [Gravity] = [.center, .attention, .entropy, .focalPoint(UnitPoint(x: 0.3, y: 0.7))]
+        return try goals.flatMap { goal in
+            try gravities.map { gravity in
+                Variant(
+                    sizing: Sizing(
+                        goal: goal, cropRect: UnitRect(x: 0.1, y: 0.2, width: 0.3, height: 4), screenScale: 1.5,
+                        gravity: gravity, upscale: true),
+                    interpolationQuality: .low, background: CSSColor(red: 1, green: 2, blue: 3, alpha: 4),
+                    processors: try processors(),
+                    output: OutputOptions(
+                        format: .webp, quality: 70, lossless: true, effort: 3, progressive: true, stripMetadata: false,
+                        keepProfile: true, frames: 5),
+                    findings: [.blurhash, .dominantColor])
+            }
+        }
+    }
+
+    @Test func whatIsWrittenIsReadBack() throws {
+        for variant in try Self.variants() + [Variant(sizing: Sizing(goal: .original))] {
+            let back = try JSONDecoder().decode(Variant.self, from: JSONEncoder().encode(variant))
+            #expect(back == variant)
+            #expect(back.canonicalText == variant.canonicalText)
+        }
+    }
+
+    @Test func everyProcessorHasItsOwnLine() throws {
+        let lines = try Self.processors().map { processor in
+            Variant(sizing: Sizing(goal: .original), processors: [processor]).canonicalText
+        }
+        #expect(Set(lines).count == lines.count)
+        #expect(lines.allSatisfy { $0.split(separator: "\n").count == 3 })
+    }
+}

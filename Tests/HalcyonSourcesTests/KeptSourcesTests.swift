@@ -1,0 +1,49 @@
+import Testing
+
+@testable import HalcyonSources
+
+@Suite struct KeptSourcesTests {
+    private let now = ContinuousClock.now
+    private func source(_ bytes: Int) -> LoadedSource {
+        LoadedSource(body: [UInt8](repeating: 1, count: bytes), completedAt: 0)
+    }
+
+    @Test func aSourceIsThereUntilItIsNoLongerFresh() {
+        var kept = KeptSources(capacity: 100_000)
+        kept.keep(source(10_000), as: "a", until: now + .seconds(5))
+        #expect(kept.source("a", at: now + .milliseconds(4999))?.body.count == 10_000)
+        #expect(kept.bytes == 10_000)
+        #expect(kept.source("a", at: now + .seconds(5)) == nil)
+        #expect(kept.bytes == 0)
+    }
+
+    @Test func whatWasNotUsedForLongestGoesFirst() {
+        var kept = KeptSources(capacity: 30_000)
+        for name in ["a", "b", "c"] { kept.keep(source(10_000), as: name, until: now + .seconds(5)) }
+        #expect(kept.source("a", at: now) != nil)
+        kept.keep(source(15_000), as: "d", until: now + .seconds(5))
+        #expect(["a", "b", "c", "d"].map { kept.source($0, at: now) != nil } == [true, false, false, true])
+        #expect(kept.bytes == 25_000)
+    }
+
+    @Test func whatIsTooLargeIsNotKeptAndTakesNothingAway() {
+        var kept = KeptSources(capacity: 30_000)
+        kept.keep(source(10_000), as: "a", until: now + .seconds(5))
+        kept.keep(source(30_001), as: "b", until: now + .seconds(5))
+        #expect(kept.source("a", at: now) != nil && kept.source("b", at: now) == nil)
+        var none = KeptSources(capacity: 0)
+        none.keep(source(0), as: "a", until: now + .seconds(5))
+        #expect(none.source("a", at: now) == nil && none.bytes == 0)
+    }
+
+    @Test func anotherOfTheSameNameTakesItsPlace() {
+        var kept = KeptSources(capacity: 100_000)
+        kept.keep(source(20_000), as: "a", until: now + .seconds(5))
+        kept.keep(source(1), as: "a", until: now + .seconds(9))
+        #expect(kept.source("a", at: now + .seconds(8))?.body.count == 1)
+        #expect(kept.bytes == KeptSources.leastCost)
+        // It has grown too large: what was there under its name is no longer true.
+        kept.keep(source(100_001), as: "a", until: now + .seconds(9))
+        #expect(kept.source("a", at: now) == nil && kept.bytes == 0)
+    }
+}

@@ -1,0 +1,154 @@
+import Glibc
+import HalcyonModel
+import TestSupport
+import Testing
+import Threads
+import Vips
+
+@testable import HalcyonSources
+
+@Suite(.takesTurns) struct SharedSourcesTests {
+    /// Holds an origin's answers back until it is opened.
+    private final class Gate: Sendable {
+        private let isOpen = Lock(false)
+        func open() { isOpen.withLock { $0 = true } }
+        /// On the origin's thread.
+        func pass() { while !isOpen.withLock({ $0 }) { usleep(1000) } }
+    }
+
+    /// Runs `body` with sources of an origin on this machine.
+    private func with(
+        maximumBytes: Int = 1 << 20, defaultLifetime: Double = 60, _ origin: RawOrigin,
+        _ body: (SharedSources) async throws -> Void
+    ) async throws {
+        var options = SourceOptions()
+        options.policy = AddressPolicy(allow: ["127.0.0.0/8"])
+        let pool = ThreadPool(name: "draw", threads: 1, onThreadEnd: VipsLibrary.endThread)
+        let loader = SourceLoader(options, drawingOn: pool)
+        let shared = SharedSources(loader, maximumBytes: maximumBytes, defaultLifetime: defaultLifetime)
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(shared)) } catch { result = .failure(error) }
+        await loader.close()
+        await blocking { pool.shutdown() }
+        try await origin.stop()
+        try result.get()
+    }
+
+    private func source(_ origin: RawOrigin, _ path: String = "/mark.png") throws -> Source {
+        try Source(origin.url(path))
+    }
+
+    @Test func howeverManyAskAtOnceOneLoadServesAll() async throws {
+        let gate = Gate()
+        let origin = RawOrigin { _ in
+            gate.pass()
+            return RawOrigin.answer("200 OK", ["Cache-Control: no-store"], "mark")
+        }
+        let source = try source(origin)
+        try await with(origin) { shared in
+            try await withThrowingTaskGroup(of: [UInt8].self) { group in
+                for _ in 0..<200 { group.addTask { try await shared.load(source).body } }
+                try await until("all wait") { await shared.waiters(for: source) == 200 }
+                gate.open()
+                for try await body in group { #expect(body == Array("mark".utf8)) }
+            }
+            #expect(origin.requests.count == 1)
+            // It was not to be stored: the next one asks again.
+            _ = try await shared.load(source)
+            #expect(origin.requests.count == 2)
+        }
+    }
+
+    @Test(arguments: [
+        (["Cache-Control: max-age=60"], 1 << 20, 1), ([], 1 << 20, 1), (["Cache-Control: max-age=0"], 1 << 20, 3),
+        (["Cache-Control: no-cache"], 1 << 20, 3), (["Cache-Control: max-age=60"], 1000, 3),
+    ]) func whatIsFreshIsNotLoadedAgain(headers: [String], room: Int, requests: Int) async throws {
+        let origin = RawOrigin { _ in RawOrigin.answer("200 OK", headers, String(repeating: "x", count: 2000)) }
+        let source = try source(origin)
+        try await with(maximumBytes: room, origin) { shared in
+            for _ in 0..<3 {
+                let loaded = try await shared.load(source)
+                #expect(loaded.body.count == 2000)
+            }
+            #expect(origin.requests.count == requests)
+        }
+    }
+
+    @Test func whoGivesUpLeavesTheOthersAlone() async throws {
+        let gate = Gate()
+        let origin = RawOrigin { _ in
+            gate.pass()
+            return RawOrigin.answer("200 OK", [], "mark")
+        }
+        let source = try source(origin)
+        try await with(origin) { shared in
+            let first = Task { try await shared.load(source).body }
+            try await until("the first waits") { await shared.waiters(for: source) == 1 }
+            let second = Task { try await shared.load(source).body }
+            try await until("both wait") { await shared.waiters(for: source) == 2 }
+            first.cancel()
+            await #expect(throws: CancellationError.self) { try await first.value }
+            gate.open()
+            #expect(try await second.value == Array("mark".utf8))
+            #expect(origin.requests.count == 1)
+        }
+    }
+
+    @Test func whenNobodyIsLeftTheLoadEndsAndTheNextStartsAfresh() async throws {
+        let isFirst = Lock(true)
+        let origin = RawOrigin { _ in
+            let waits = isFirst.withLock { isFirst in
+                defer { isFirst = false }
+                return isFirst
+            }
+            return waits ? [.awaitEnd] : RawOrigin.answer("200 OK", [], "mark")
+        }
+        let source = try source(origin)
+        try await with(origin) { shared in
+            let first = Task { try await shared.load(source).body }
+            try await until("the origin was asked") { origin.requests.count == 1 }
+            first.cancel()
+            await #expect(throws: CancellationError.self) { try await first.value }
+            #expect(try await shared.load(source).body == Array("mark".utf8))
+            try await until("the transfer was cut") { origin.cuts == 1 }
+            #expect(origin.requests.count == 2)
+        }
+    }
+
+    @Test func aFailureIsToldToAllAndNotKept() async throws {
+        let gate = Gate()
+        let fails = Lock(true)
+        let origin = RawOrigin { _ in
+            gate.pass()
+            return fails.withLock { $0 } ? RawOrigin.answer("404 Not Found") : RawOrigin.answer("200 OK", [], "mark")
+        }
+        let source = try source(origin)
+        try await with(origin) { shared in
+            let tasks = (0..<3).map { _ in Task { try await shared.load(source).body } }
+            try await until("all wait") { await shared.waiters(for: source) == 3 }
+            gate.open()
+            for task in tasks {
+                let failure = await #expect(throws: Failure.self) { try await task.value }
+                #expect(failure?.code == .notFound)
+            }
+            #expect(origin.requests.count == 1)
+            fails.withLock { $0 = false }
+            #expect(try await shared.load(source).body == Array("mark".utf8))
+        }
+    }
+
+    @Test func ofSeveralTheOneThatFailsIsNamed() async throws {
+        let origin = RawOrigin { request in
+            request.path == "/none" ? RawOrigin.answer("503 Busy") : RawOrigin.answer("200 OK", [], "mark")
+        }
+        let (good, bad) = (try source(origin), try source(origin, "/none"))
+        try await with(origin) { shared in
+            let failure = await #expect(throws: Failure.self) { try await shared.load(all: [good, bad]) }
+            #expect(failure?.code == .httpError && failure?.isRetryable == true)
+            #expect(failure?.message == "the asset \(origin.url("/none")): the origin answered 503")
+            let initials = Source.initials(try Initials("JD"))
+            let bodies = try await shared.load(all: [good, initials])
+            #expect(bodies[good] == Array("mark".utf8) && bodies[initials]?.starts(with: [0x89, 0x50]) == true)
+        }
+    }
+}

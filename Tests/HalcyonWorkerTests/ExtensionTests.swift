@@ -1,0 +1,67 @@
+import HalcyonImaging
+import HalcyonModel
+import HalcyonWorker
+import TestSupport
+import Testing
+import Vips
+
+/// Processors and sizers of the program that a worker runs in.
+@Suite(.takesTurns) struct ExtensionTests {
+    private struct Invert: ImageProcessor {
+        let name = "invert"
+
+        func process(_ image: Image, parameters: String) throws -> Image {
+            try Operation.call("invert", ["in": .image(image)]).image()
+        }
+    }
+
+    /// So many pixels both ways, by the parameter `side`, of one digit.
+    private struct Square: ImageSizer {
+        let name = "square"
+
+        func validate(_ parameters: String) throws(Failure) { _ = try side(parameters) }
+
+        func plan(for size: PixelSize, parameters: String) throws(Failure) -> SizingPlan {
+            let side = try side(parameters)
+            return SizingPlan(scaling: size, to: PixelSize(width: side, height: side))
+        }
+
+        private func side(_ parameters: String) throws(Failure) -> Int {
+            guard let match = parameters.wholeMatch(of: /{"side":([1-9])}/), let side = Int(match.1) else {
+                throw Failure(.invalidJob, "expected side from 1 to 9")
+            }
+            return side
+        }
+    }
+
+    @Test func jobsNameThem() async throws {
+        let photograph = try Photograph.bytes()
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let extensions = try Extensions(processors: [Invert()], sizers: [Square()])
+        try await Stage.with { stage in
+            try await stage.withWorker({ $0.extensions = extensions }) {
+                let source = #""source":"\#(origin.url("/a"))","format":"png""#
+                try await stage.submit(
+                    #"{"id":"a",\#(source),"sizer":{"square":{"side":7}},"variants":[{},{"processors":["invert"]}]}"#)
+                let ready = try await stage.events.terminal(of: "a")
+                #expect(ready.kind == "ready", "\(ready.message)")
+                #expect(ready.variants.map { $0["width"] as? Int } == [7, 7])
+                #expect(ready.variants.map { $0["height"] as? Int } == [7, 7])
+                #expect(ready.variants[0]["sha256"] as? String != ready.variants[1]["sha256"] as? String)
+                #expect(origin.requests.count == 1)
+                for (id, fields, message) in [
+                    ("none", #""processors":["inver"]"#, "did you mean invert?"),
+                    ("bad", #""sizer":{"square":{"side":10}}"#, "square: expected side from 1 to 9"),
+                    ("second", #""variants":[{},{"sizer":{"square":{}}}]"#, "variants[1]: square: expected side"),
+                ] {
+                    try await stage.submit(#"{"id":"\#(id)",\#(source),\#(fields)}"#)
+                    let failed = try await stage.events.terminal(of: id)
+                    #expect(failed.code == "invalid_job" && failed.message.contains(message), "\(failed.message)")
+                }
+                #expect(try await stage.deadLetters(atLeast: 3).count == 3)
+                #expect(origin.requests.count == 1)
+            }
+        }
+        try await origin.stop()
+    }
+}

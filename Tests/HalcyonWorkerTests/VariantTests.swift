@@ -1,0 +1,188 @@
+import Foundation
+import HalcyonWorker
+import Redis
+import TestSupport
+import Testing
+
+/// Jobs of several outputs.
+@Suite(.takesTurns) struct VariantTests {
+    private func origin(_ headers: [String] = ["Cache-Control: max-age=600"]) throws -> RawOrigin {
+        let photograph = try Photograph.bytes()
+        return RawOrigin { _ in RawOrigin.Step.response(photograph, headers) }
+    }
+
+    private func sizes(_ event: EventLog.Entry) -> [String] {
+        event.variants.map { "\($0["width"] ?? "")x\($0["height"] ?? "") \($0["format"] ?? "")" }
+    }
+
+    private func keys(_ event: EventLog.Entry) -> [String] { event.variants.compactMap { $0["key"] as? String } }
+
+    @Test func oneFetchMakesAllOfThemAndOneEventTells() async throws {
+        let origin = try origin()
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                let source = origin.url("/rocket.jpg")
+                try await stage.submit(
+                    """
+                    {"id":"all","source":"\(source)","format":"webp","variants":[{"width":400,"height":300},
+                    {"width":64,"format":"png","blurhash":true,"dominantColor":true},{"height":50,"format":"jpeg"}]}
+                    """)
+                let ready = try await stage.events.terminal(of: "all")
+                #expect(ready.kind == "ready" && ready.origin == "network")
+                #expect(sizes(ready) == ["400x300 webp", "64x43 png", "75x50 jpeg"])
+                #expect(ready.variants.map { $0["blurhash"] != nil } == [false, true, false])
+                #expect((ready.variants[1]["dominantColor"] as? String)?.wholeMatch(of: /#[0-9a-f]{6}/) != nil)
+                #expect(ready.key == keys(ready)[0] && Set(keys(ready)).count == 3)
+                #expect(ready.data["expiresAt"] != nil)
+                for variant in ready.variants {
+                    let key = try #require(variant["key"] as? String)
+                    let body = try await stage.client.send("HGET", .string(key), "body").bytes
+                    #expect(body?.count == variant["bytes"] as? Int)
+                }
+                #expect(origin.requests.count == 1)
+                #expect(stage.events.all.map(\.kind) == ["started", "ready"])
+
+                // Each of them is what a job of it alone would have made.
+                try await stage.submit(
+                    #"{"id":"one","source":"\#(source)","format":"webp","width":400,"height":300}"#)
+                let one = try await stage.events.terminal(of: "one")
+                #expect(one.origin == "memory" && one.key == keys(ready)[0])
+
+                try await stage.submit(
+                    #"{"id":"again","source":"\#(source)","variants":[{"height":50,"format":"jpeg"}, "#
+                        + #"{"width":400,"height":300,"format":"webp"}]}"#)
+                let again = try await stage.events.terminal(of: "again")
+                #expect(again.origin == "memory" && keys(again) == [keys(ready)[2], keys(ready)[0]])
+                #expect(again.variants[0]["sha256"] as? String == ready.variants[2]["sha256"] as? String)
+                #expect(origin.requests.count == 1)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func onlyWhatIsMissingIsMade() async throws {
+        let origin = try origin()
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                let source = #""source":"\#(origin.url("/a"))""#
+                try await stage.submit(#"{"id":"first",\#(source),"width":80,"height":60,"maxAge":60}"#)
+                let first = try await stage.events.terminal(of: "first")
+                let stored = try await stage.client.send("HGET", .string(first.key), "expiresAt").string
+                try await stage.submit(
+                    #"{"id":"both",\#(source),"height":60,"variants":[{"width":30,"height":60},{"width":80,"height":60}]}"#
+                )
+                let both = try await stage.events.terminal(of: "both")
+                #expect(both.origin == "network" && sizes(both) == ["30x60 jpeg", "80x60 jpeg"])
+                #expect(keys(both)[1] == first.key)
+                // What was there has not been written again, and goes first.
+                #expect(try await stage.client.send("HGET", .string(first.key), "expiresAt").string == stored)
+                #expect(both.data["expiresAt"] as? String == first.data["expiresAt"] as? String)
+                #expect(origin.requests.count == 2)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func equalVariantsAreOneResult() async throws {
+        let origin = try origin()
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                try await stage.submit(
+                    """
+                    {"id":"twins","source":"\(origin.url("/a"))","delivery":"inline","variants":[{"width":40},
+                    {"width":20,"screenScale":2},{"width":10}]}
+                    """)
+                let twins = try await stage.events.terminal(of: "twins")
+                #expect(sizes(twins) == ["40x27 jpeg", "40x27 jpeg", "10x7 jpeg"])
+                #expect(keys(twins)[0] == keys(twins)[1])
+                #expect(twins.variants[0]["data"] as? String == twins.variants[1]["data"] as? String)
+                #expect(try await stage.client.send("DBSIZE").integer == 2)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func oneThatFailsFailsTheJobAndIsNamed() async throws {
+        let origin = try origin()
+        try await Stage.with { stage in
+            try await stage.withWorker({ $0.images.outputPixels = 10_000 }) {
+                let source = #""source":"\#(origin.url("/a"))""#
+                try await stage.submit(#"{"id":"small",\#(source),"width":40,"height":40}"#)
+                #expect(try await stage.events.terminal(of: "small").kind == "ready")
+                // The first is there already, the second is its twin, the third could be made, and the fourth is too large.
+                try await stage.submit(
+                    """
+                    {"id":"bad",\(source),"height":40,"variants":[{"width":40,"height":40},{"width":40,"height":40},
+                    {"width":41,"height":40},{"width":400,"height":300}]}
+                    """)
+                let bad = try await stage.events.terminal(of: "bad")
+                #expect(bad.kind == "failed" && bad.code == "too_many_pixels" && bad.data["variants"] == nil)
+                #expect(bad.message.hasPrefix("variants[3]: the output would have 400×300 pixels"), "\(bad.message)")
+                // Alone it has no number.
+                try await stage.submit(#"{"id":"alone",\#(source),"width":400,"height":300}"#)
+                #expect(try await stage.events.terminal(of: "alone").message.hasPrefix("the output would have 400×300"))
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test(arguments: [(700 << 10, true), (2000, false)])
+    func theInlineLimitCountsOverAllOfThem(limit: Int, isCarried: Bool) async throws {
+        let origin = try origin()
+        try await Stage.with { stage in
+            try await stage.withWorker({ $0.results.inlineLimit = limit }) {
+                let source = #""source":"\#(origin.url("/a"))","delivery":"inline","height":60"#
+                // Each of them alone would be carried.
+                for width in [60, 61] {
+                    try await stage.submit(#"{"id":"w\#(width)",\#(source),"width":\#(width)}"#)
+                    #expect(try await stage.events.terminal(of: "w\(width)").variant["data"] != nil)
+                }
+                for (id, widths, origin) in [
+                    ("found", [60, 61], "memory"), ("mixed", [60, 62], "network"), ("made", [63, 64], "network"),
+                ] {
+                    let variants = widths.map { #"{"width":\#($0),"height":60}"# }.joined(separator: ",")
+                    try await stage.submit(#"{"id":"\#(id)",\#(source),"variants":[\#(variants)]}"#)
+                    let ready = try await stage.events.terminal(of: id)
+                    #expect(ready.origin == origin)
+                    #expect(ready.variants.map { $0["data"] != nil } == [isCarried, isCarried], "\(id)")
+                    for key in keys(ready) {
+                        #expect(try await stage.client.send("EXISTS", .string(key)).integer == 1)
+                    }
+                }
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test(arguments: [(700 << 10, 0), (100, 2)])
+    func whatMustNotBeStoredIsCarriedOrHandedOver(limit: Int, stored: Int) async throws {
+        let origin = try origin(["Cache-Control: no-store"])
+        try await Stage.with { stage in
+            try await stage.withWorker({ $0.results.inlineLimit = limit }) {
+                try await stage.submit(
+                    #"{"id":"a","source":"\#(origin.url("/a"))","variants":[{"width":64},{"width":32}]}"#)
+                let ready = try await stage.events.terminal(of: "a")
+                #expect(sizes(ready) == ["64x43 jpeg", "32x21 jpeg"])
+                #expect(ready.variants.allSatisfy { ($0["data"] != nil) == (stored == 0) })
+                #expect(keys(ready).allSatisfy { $0.contains(":handoff:") == (stored > 0) })
+                #expect(try await stage.client.send("DBSIZE").integer == stored)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func withoutRedisAllComeInTheEvent() async throws {
+        let origin = try origin()
+        try await Stage.with { stage in
+            try await stage.withWorker({ $0.results.patience = .milliseconds(200) }) {
+                await stage.redis.stop()
+                try await stage.submit(
+                    #"{"id":"a","source":"\#(origin.url("/a"))","variants":[{"width":64},{"width":32}]}"#)
+                let ready = try await stage.events.terminal(of: "a")
+                #expect(ready.variants.map { $0["data"] != nil } == [true, true])
+                #expect(ready.data["expiresAt"] == nil)
+            }
+        }
+        try await origin.stop()
+    }
+}

@@ -1,0 +1,33 @@
+"""Numbers as keys know them: to six decimals (docs/keys.md, Numbers)."""
+import math
+
+
+def half_away(number):
+    """The nearest whole number; of two that are as near, the one further from zero."""
+    whole = math.floor(abs(number))
+    if abs(number) - whole >= 0.5:
+        whole += 1
+    return int(math.copysign(whole, number))
+
+
+def rounded(number):
+    """To six decimals."""
+    return half_away(float(number) * 1_000_000) / 1_000_000
+
+
+def text(number):
+    """To six decimals, without trailing zeros and without exponent."""
+    millionths = half_away(float(number) * 1_000_000)
+    whole, rest = divmod(abs(millionths), 1_000_000)
+    fraction = f".{rest:06}".rstrip("0") if rest else ""
+    return f"{'-' if millionths < 0 else ''}{whole}{fraction}"
+
+
+def points(number):
+    """A length: a number above zero stays above zero."""
+    return max(rounded(number), 0.000001)
+
+
+def whole_pixels(number, scale, least=1):
+    """A length in points as whole pixels: rounded points, times the scale, rounded."""
+    return half_away(rounded(max(least, half_away(rounded(number))) * scale))
