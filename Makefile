@@ -4,12 +4,13 @@ SHELL := /bin/bash
 
 SWIFT ?= swift
 KAFKA_VERSION := 4.1.1
-FORMATTED := Package.swift Sources Tests Benchmarks Examples
+SECONDS ?= 300
+FORMATTED := Package.swift Sources Tests Benchmarks Examples Fuzzing
 
-.PHONY: help deps build release test demo format lint bench sanitize kafka clean
+.PHONY: help deps build release test demo format lint bench contact-sheet sanitize fuzz kafka clean
 
 help: ## explain the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install what the system lacks (Debian's packages; elsewhere it says what is needed)
 	@scripts/deps
@@ -35,8 +36,14 @@ lint: ## check format and documentation of the Swift code
 bench: deps ## print what rendering and jobs cost, as ratios from one run
 	@Benchmarks/run
 
+contact-sheet: deps ## draw what every processor does into docs/images/processors.webp
+	@scripts/contact-sheet
+
 sanitize: deps ## run the tests under the address and the thread sanitizer
 	@scripts/sanitize
+
+fuzz: deps ## fuzz the way from a job and a file to its images for SECONDS (300)
+	@scripts/fuzz $(SECONDS)
 
 kafka: ## fetch Apache Kafka's official release for the tests into .build/kafka, checksum verified
 	@scripts/fetch-kafka $(KAFKA_VERSION)

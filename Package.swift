@@ -27,6 +27,19 @@ func tests(of name: String, _ dependencies: [Target.Dependency] = [], resources:
     .testTarget(name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies, resources: resources)
 }
 
+/// The fuzzer needs a sanitizer that everything else does without: `make fuzz` asks for it.
+let fuzzing: [Target] =
+    Context.environment["HALCYON_FUZZING"] == nil
+    ? []
+    : [
+        .executableTarget(
+            name: "JobFuzzer",
+            dependencies: [
+                "HostileFiles", "HalcyonImaging", "HalcyonModel", "HalcyonWire", "Digests", "Vips",
+            ],
+            path: "Fuzzing/JobFuzzer")
+    ]
+
 let package = Package(
     name: "halcyon",
     products: [
@@ -119,6 +132,16 @@ let package = Package(
 
         // What tests share: real servers, started and stopped by process id.
         .target(name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support"),
+        .executableTarget(
+            name: "ContactSheet", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/ContactSheet"),
+        // Files that somebody may send, and a program that renders one of them under watch.
+        .target(name: "HostileFiles", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/Hostile"),
+        .executableTarget(
+            name: "HostileRunner",
+            dependencies: [
+                "HostileFiles", "HalcyonImaging", "HalcyonModel", "HalcyonWire", "CVips", "Threads", "Vips",
+            ],
+            path: "Tests/HostileRunner"),
         tests(of: "CivilTime"),
         tests(of: "Threads"),
         tests(of: "Processes"),
@@ -134,7 +157,9 @@ let package = Package(
         tests(of: "Redis", ["TestSupport"]),
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
-        tests(of: "HalcyonImaging", ["TestSupport"]),
+        tests(
+            of: "HalcyonImaging", ["HostileFiles", "HostileRunner", "Processes", "TestSupport"],
+            resources: [.copy("Processors/Goldens")]),
         tests(
             of: "HalcyonRendering",
             ["CLinux", "HalcyonImaging", "HalcyonModel", "Processes", "TestSupport", "Threads", "Vips"]),
@@ -147,7 +172,7 @@ let package = Package(
                 "Processes", "Redis", "Telemetry", "TestSupport", "Threads", "Vips",
             ]),
         tests(of: "halcyon", ["HalcyonCommand", "HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
-    ],
+    ] + fuzzing,
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17
 )

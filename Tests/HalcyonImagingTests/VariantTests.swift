@@ -74,7 +74,9 @@ import Vips
             #expect(greatest <= 24, "\(variant.sizing) of a \(format): \(greatest)")
             let mean = Double(zip(alone.bytes, beside.bytes).map { abs(Int($0) - Int($1)) }.reduce(0, +))
             // Less than a shift by a seventh of an output pixel.
-            #expect(mean / Double(alone.bytes.count) < max(1.5, 36 / Double(alone.width)), "\(variant.sizing) of a \(format)")
+            #expect(
+                mean / Double(alone.bytes.count) < max(1.5, 36 / Double(alone.width)),
+                "\(variant.sizing) of a \(format)")
         }
     }
 

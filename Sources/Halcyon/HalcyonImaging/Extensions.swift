@@ -2,18 +2,17 @@ import HalcyonModel
 import Vips
 
 /// A processor of the host program's own. Jobs ask for it by its name, with parameters of its own making:
-/// `"processors": [{"vignette": {"strength": 0.5}}]`.
+/// `"processors": [{"despeckle": {}}]`.
 ///
 /// ```swift
-/// struct Invert: ImageProcessor {
-///     let name = "invert"
+/// struct Despeckle: ImageProcessor {
+///     let name = "despeckle"
 ///
 ///     func process(_ image: Image, parameters: String) throws -> Image {
-///         let colors = try Operation.call("extract_band", ["in": .image(image), "band": 0, "n": 3]).image()
-///         return try Operation.call("invert", ["in": .image(colors)]).image()
+///         try Operation.call("rank", ["in": .image(image), "width": 3, "height": 3, "index": 4]).image()
 ///     }
 /// }
-/// let renderer = Renderer(extensions: try Extensions(processors: [Invert()]))
+/// let renderer = Renderer(extensions: try Extensions(processors: [Despeckle()]))
 /// ```
 public protocol ImageProcessor: Sendable {
     /// What jobs call it: 1 to 64 ASCII letters, digits, `.`, `_` and `-`; no name of Halcyon's own processors.
@@ -141,11 +140,12 @@ public struct Extensions: Sendable {
                 "the sizer \(rule.name) takes \(plan.sourceRect.text) of a picture of \(size.width)×\(size.height) pixels"
             )
         }
-        guard plan.destRect.lies(within: plan.outputSize) else {
+        let output = plan.outputSize
+        guard output.width > 0, output.height > 0, plan.destRect.lies(within: output) else {
             throw Failure(
                 .internal,
-                "the sizer \(rule.name) places \(plan.destRect.text) on an output of \(plan.outputSize.width)"
-                    + "×\(plan.outputSize.height) pixels")
+                "the sizer \(rule.name) places \(plan.destRect.text) on an output of \(output.width)×\(output.height) pixels"
+            )
         }
         return plan
     }
@@ -259,7 +259,7 @@ public enum ExtensionError: Error, Hashable, CustomStringConvertible {
 
 extension PixelRect {
     fileprivate func lies(within size: PixelSize) -> Bool {
-        x >= 0 && y >= 0 && width <= size.width && height <= size.height && x <= size.width - width
+        x >= 0 && y >= 0 && 1...size.width ~= width && 1...size.height ~= height && x <= size.width - width
             && y <= size.height - height
     }
 

@@ -40,7 +40,7 @@ public final class Worker: Sendable {
         sources = SourceLoader(options.sources, drawingOn: pool)
         let results = ResultTier(redis)
         let line = Line(
-            intake: Intake(reader: options.reader, extensions: options.extensions),
+            intake: Intake(reader: options.reader.knowing(options.extensions)),
             lookup: Lookup(results: results, inlineLimit: options.results.inlineLimit),
             fetch: Fetch(
                 sources: sources,

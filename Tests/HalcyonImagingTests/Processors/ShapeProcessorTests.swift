@@ -132,7 +132,8 @@ import Testing
     @Test func aRoundBorderCutsThePictureToo() async throws {
         let border = Processor.border(Border(width: 3, color: Self.blue, radius: .widthFraction(0.5)))
         let framed = try await applied(border, to: Sampled([200, 100, 50], width: 40, height: 40))
-        #expect(framed[0, 0][3] == 0 && framed[20, 0] == [0, 0, 255, 255] && framed[20, 20] == [200, 100, 50, 255])
+        #expect(framed[0, 0][3] == 0 && framed[20, 20] == [200, 100, 50, 255])
+        #expect(framed[20, 0].prefix(3) == [0, 0, 255] && framed[20, 0][3] > 250)
         // On the diagonal the line lies between 17 and 20 pixels from the middle.
         func diagonal(_ distance: Double) -> [UInt8] {
             let place = Int((20 - distance * 0.5.squareRoot()).rounded(.down))

@@ -90,9 +90,7 @@ struct Configuration {
     var extensions: Extensions { HalcyonCommand.extensions.withLock { $0 } }
 
     var jobReader: JobReader {
-        JobReader(
-            maximumBytes: settings[Keys.maximumJobBytes], isStrict: settings[Keys.strict],
-            customProcessors: extensions.processorNames, customSizers: extensions.sizerNames)
+        JobReader(maximumBytes: settings[Keys.maximumJobBytes], isStrict: settings[Keys.strict]).knowing(extensions)
     }
 
     /// - Throws: ``ConfigurationError``.

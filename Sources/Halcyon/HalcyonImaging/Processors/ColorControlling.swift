@@ -16,9 +16,9 @@ extension Image {
         // Sixteenths of a level between the two halves: what is rounded there is not seen.
         let steps = 16.0
         let matrix = controls.matrix.map { $0.map { $0 * steps } }
-        let shift = (controls.contrasted(0)) * 255 * steps + 0.5
+        let shift = controls.contrasted(0) * 255 * steps + 0.5
         let mixed = try withoutAlpha().calling("recomb", ["m": .image(Image(matrix: matrix))])
-            .calling("linear", ["a": [1], "b": .double(shift)])
+            .calling("linear", ["a": [1], "b": .doubles([shift])])
             .calling("cast", ["format": "ushort"])
         let table = (0...Int(255 * steps)).map {
             UInt8((controls.exposed(Double($0) / steps / 255) * 255).rounded())

@@ -2,9 +2,11 @@ import HalcyonModel
 import Vips
 
 extension Image {
-    /// Another picture of the same size over this one, in this one's shape.
+    /// Another picture of the same size over this one, in this one's shape: Porter and Duff's source-atop. Only colours are
+    /// laid over each other, and alpha is kept. (libvips' own `atop` makes them too light where this picture has alpha.)
     func overlaid(with picture: Image, opacity: Double) throws(VipsError) -> Image {
-        try under(picture.withAlpha().fading(to: opacity), "atop")
+        let colors = try withoutAlpha().under(picture.withAlpha().fading(to: opacity))
+        return hasAlpha ? try colors.joined(with: alpha()) : colors
     }
 
     /// Another picture over this one at its place, or over and over from there with the margin between.
@@ -13,7 +15,7 @@ extension Image {
     func marked(with mark: Image, _ watermark: Watermark) throws(VipsError) -> Image {
         let place = watermark.place(of: mark.size, on: size)
         let mark = try mark.withAlpha().fading(to: watermark.opacity)
-        guard watermark.tiled else { return try under(mark, "over", x: place.x, y: place.y) }
+        guard watermark.tiled else { return try under(mark, x: place.x, y: place.y) }
         let tile = try mark.calling(
             "embed",
             [
@@ -26,6 +28,6 @@ extension Image {
                 "x": .int(place.x), "y": .int(place.y), "width": .int(width), "height": .int(height),
                 "extend": "repeat",
             ])
-        return try under(tiles, "over")
+        return try under(tiles)
     }
 }

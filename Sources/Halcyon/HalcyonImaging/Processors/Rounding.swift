@@ -21,7 +21,7 @@ extension Image {
         var opaque = border.color
         opaque.alpha = 255
         let line = try inside.mask().mapped([.table { (255 - $0) * opacity }])
-        let bordered = try picture.under(picture.filled(with: opaque).withoutAlpha().joined(with: line), "over")
+        let bordered = try picture.under(picture.filled(with: opaque).withoutAlpha().joined(with: line))
         guard outer > 0 else { return bordered }
         let edge = RoundedRectangle(size: size, inset: 0, radius: outer, corners: border.corners)
         return try bordered.masked(by: edge.mask())

@@ -58,18 +58,16 @@ extension Image {
         return try body(calling("premultiply")).calling("unpremultiply").inBytes()
     }
 
-    /// With `layer` laid over it. Without alpha it stays so.
+    /// With `layer` laid over it: Porter and Duff's source-over. Without alpha it stays so.
     ///
-    /// - Parameters:
-    ///   - layer: with alpha, as large as this picture unless `x` and `y` say where its corner lies.
-    ///   - mode: libvips' name: `over` or `atop`, Porter and Duff's.
-    func under(_ layer: Image, _ mode: String, x: Int = 0, y: Int = 0) throws(VipsError) -> Image {
+    /// - Parameter layer: with alpha, as large as this picture unless `x` and `y` say where its corner lies.
+    func under(_ layer: Image, x: Int = 0, y: Int = 0) throws(VipsError) -> Image {
         let base = channels < layer.channels ? try inColour() : self
         let layer = layer.channels < channels ? try layer.inColour() : layer
         let laid = try Operation.call(
             "composite2",
             [
-                "base": .image(base), "overlay": .image(layer), "mode": .string(mode), "x": .int(x), "y": .int(y),
+                "base": .image(base), "overlay": .image(layer), "mode": "over", "x": .int(x), "y": .int(y),
             ]
         ).image().inBytes()
         return hasAlpha ? laid : try laid.withoutAlpha()
@@ -80,7 +78,7 @@ extension Image {
         guard hasAlpha, color.alpha > 0 else { return self }
         guard !color.isOpaque else { return try flattened(onto: color) }
         let picture = try ready(for: color)
-        return try picture.filled(with: color).under(picture, "over")
+        return try picture.filled(with: color).under(picture)
     }
 
     /// A picture like this one, with alpha, of one colour.

@@ -44,7 +44,9 @@ extension Image {
         // Premultiplied samples have fractions; back to what they were.
         let format: Value? = sampleFormat == .uint8 ? "uchar" : sampleFormat == .uint16 ? "ushort" : nil
         guard let format else { return straight }
-        return try Operation.call("cast", ["in": .image(straight), "format": format]).image()
+        // A cast cuts fractions off.
+        let half = try Operation.call("linear", ["in": .image(straight), "a": [1], "b": [0.5]]).image()
+        return try Operation.call("cast", ["in": .image(half), "format": format]).image()
     }
 }
 

@@ -1,0 +1,47 @@
+import HalcyonModel
+import TestSupport
+import Testing
+
+@testable import HalcyonImaging
+
+/// Every processor on pictures of any size and kind: it ends, and the size is the one that was announced.
+@Suite(.takesTurns) struct AnySizeTests {
+    @Test(arguments: [(1, 1), (1, 7), (7, 1), (2, 2), (3, 200), (200, 3), (41, 33)])
+    func sizesAreWhatWasAnnounced(_ width: Int, _ height: Int) async throws {
+        let mark = try await offThePool { try GoldenTests.mark() }
+        let assets = [GoldenCase.mark: mark, GoldenCase.other: try GoldenTests.file("other.jpg")]
+        for pixel: [UInt8] in [[90], [90, 120], [10, 150, 200], [10, 150, 200, 30]] {
+            let picture = Sampled(pixel, width: width, height: height)
+            for golden in GoldenCase.all {
+                let size = golden.processors.reduce(picture.size) { $1.size(of: $0) }
+                let result = try await offThePool {
+                    try picture.image.processed(
+                        by: golden.processors, with: ProcessingAssets(assets, within: ImageLimits()), Extensions(),
+                        quality: .high
+                    ).inMemory()
+                        .size
+                }
+                #expect(result == size, "\(golden.name) on \(width)×\(height) of \(pixel.count) bands")
+            }
+        }
+    }
+
+    @Test func alphaComesOnlyWhereItIsAnnounced() async throws {
+        let assets = [
+            GoldenCase.mark: try await offThePool { try GoldenTests.mark() },
+            GoldenCase.other: try GoldenTests.file("other.jpg"),
+        ]
+        for golden in GoldenCase.all where golden.input != .veiled {
+            let result = try await offThePool {
+                try GoldenTests.input(golden.input).processed(
+                    by: golden.processors, with: ProcessingAssets(assets, within: ImageLimits()), Extensions(),
+                    quality: .high
+                ).hasAlpha
+            }
+            // What is laid on an opaque ground behind a processor loses the alpha that it made.
+            let isLost = golden.name == "several-photo"
+            let makes = golden.processors.contains(where: \.makesTransparency) && !isLost
+            #expect(result == makes, "\(golden.name)")
+        }
+    }
+}

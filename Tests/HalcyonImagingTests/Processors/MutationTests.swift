@@ -1,0 +1,164 @@
+import HalcyonModel
+import TestSupport
+import Testing
+import Vips
+
+@testable import HalcyonImaging
+
+/// That the golden pictures find what is wrong: another value of any parameter, another order.
+@Suite(.takesTurns) struct MutationTests {
+    /// Each golden case with its parameters changed, one by one, and how they were.
+    static let mutations: [(name: String, input: GoldenCase.Input, was: [Processor], now: [Processor])] =
+        GoldenCase.all.flatMap { golden in
+            golden.processors.indices.flatMap { index in
+                golden.processors[index].neighbours.map { changed in
+                    var processors = golden.processors
+                    processors[index] = changed
+                    return (golden.name, golden.input, golden.processors, processors)
+                }
+            }
+        }
+
+    /// nil where the sizes differ.
+    static func distance(
+        _ was: [Processor], _ now: [Processor], on input: GoldenCase.Input
+    ) async throws -> PerceptualDistance? {
+        try await offThePool {
+            try PerceptualDistance(GoldenTests.render(was, on: input), GoldenTests.render(now, on: input))
+        }
+    }
+
+    @Test func aWrongParameterIsFound() async throws {
+        #expect(Self.mutations.count > 150)
+        for mutation in Self.mutations {
+            let distance = try await Self.distance(mutation.was, mutation.now, on: mutation.input)
+            #expect(distance?.isUnseen != true, "\(mutation.name): \(mutation.now): \(distance!)")
+        }
+    }
+
+    @Test func anotherOrderIsFound() async throws {
+        let several = try #require(GoldenCase.all.first { $0.name == "several-photo" })
+        for index in several.processors.indices.dropLast() {
+            var processors = several.processors
+            processors.swapAt(index, index + 1)
+            let distance = try await Self.distance(several.processors, processors, on: several.input)
+            #expect(distance?.isUnseen != true, "\(index): \(distance!)")
+        }
+    }
+}
+
+extension Processor {
+    /// The processor with one parameter a little off, for each of its parameters.
+    fileprivate var neighbours: [Processor] {
+        switch self {
+        case .roundCorner(let round):
+            round.radius.neighbours.map { .roundCorner(round.with(\.radius, $0)) } + [
+                .roundCorner(round.with(\.corners, round.corners.subtracting([.bottomRight]))),
+                .roundCorner(round.with(\.background, round.background == nil ? .white : nil)),
+            ]
+        case .resize(let size, let mode):
+            [.resize(size.wider, mode)] + (mode == .none ? [] : [.resize(size, .none)])
+        case .crop(let size, let anchor):
+            [
+                .crop(size.wider, anchor: anchor),
+                .crop(size, anchor: UnitPoint(x: anchor.x * 0.9 + 0.01, y: anchor.y)),
+                .crop(size, anchor: UnitPoint(x: anchor.x, y: anchor.y * 0.6)),
+            ]
+        case .blur(let radius): [.blur(radius: radius * 1.25), .blur(radius: radius * 0.8)]
+        case .tint(let color): color.neighbours.map { .tint($0) }
+        case .overlay(.color(let color, let fraction)):
+            [
+                .overlay(.color(color.neighbours[0], fraction: fraction)),
+                .overlay(.color(color, fraction: fraction + 0.05)),
+            ]
+        case .overlay(.picture(let source, let opacity)):
+            [
+                .overlay(.picture(source, opacity: opacity - 0.05)),
+                .overlay(.picture(source == GoldenCase.mark ? GoldenCase.other : GoldenCase.mark, opacity: opacity)),
+            ]
+        case .blend(let blend):
+            Blend.Mode.allCases.filter { $0 != blend.mode }.map { .blend(blend.with(\.mode, $0)) } + [
+                .blend(blend.with(\.opacity, blend.opacity - 0.2)),
+                .blend(blend.with(\.background, blend.background.neighbours[0])),
+            ]
+        case .colorControls(let controls):
+            [
+                .colorControls(controls.with(\.brightness, controls.brightness + 0.02)),
+                .colorControls(controls.with(\.contrast, controls.contrast * 1.1)),
+                .colorControls(controls.with(\.exposure, controls.exposure + 0.05)),
+            ]
+        case .blackWhite:
+            [.colorControls(ColorControls(saturation: 0, exposure: 0.65))]
+        case .border(let border):
+            [
+                .border(border.with(\.width, border.width + 0.5)),
+                .border(border.with(\.color, border.color.neighbours[0])),
+                .border(border.with(\.radius, .pixels(11))),
+            ]
+        case .downsample(let size): [.downsample(size.wider)]
+        case .sharpen(let sharpen):
+            [
+                .sharpen(sharpen.with(\.radius, sharpen.radius * 1.4)),
+                .sharpen(sharpen.with(\.amount, sharpen.amount * 1.3)),
+            ]
+        case .pixelate(let size): [.pixelate(size + 1), .pixelate(size - 1)]
+        case .watermark(let watermark):
+            [
+                .watermark(watermark.with(\.position, .bottom)),
+                .watermark(watermark.with(\.margin, watermark.margin + 1)),
+                .watermark(watermark.with(\.widthFraction, (watermark.widthFraction ?? 1) * 0.95)),
+                .watermark(watermark.with(\.opacity, watermark.opacity - 0.1)),
+                .watermark(watermark.with(\.tiled, !watermark.tiled)),
+            ]
+        case .rotate(let degrees, let background):
+            [
+                .rotate(degrees: degrees + 1, background: background),
+                .rotate(degrees: 360 - degrees, background: background),
+            ] + (degrees == 270 ? [] : [.rotate(degrees: degrees, background: background.neighbours[0])])
+        case .flip(let flip): Flip.allCases.filter { $0 != flip }.map { .flip($0) }
+        case .custom: []
+        }
+    }
+}
+
+extension CornerRadius {
+    fileprivate var neighbours: [CornerRadius] {
+        switch self {
+        case .pixels(let pixels): [.pixels(pixels + 1), .pixels(pixels - 1)]
+        case .widthFraction(let fraction): [.widthFraction(fraction * 0.95), .heightFraction(fraction)]
+        case .heightFraction(let fraction): [.heightFraction(fraction * 0.95), .widthFraction(fraction / 2)]
+        }
+    }
+}
+
+extension CSSColor {
+    /// More red, and a little less opaque.
+    fileprivate var neighbours: [CSSColor] {
+        [
+            CSSColor(red: red > 200 ? red - 40 : red + 40, green: green, blue: blue, alpha: max(alpha, 60)),
+            CSSColor(red: red, green: green, blue: blue, alpha: alpha > 20 ? alpha - 20 : alpha + 60),
+        ]
+    }
+}
+
+extension PixelSize {
+    fileprivate var wider: PixelSize { PixelSize(width: width + 1, height: height + 1) }
+}
+
+/// A value that can be copied with a change.
+private protocol Changeable {}
+
+extension Changeable {
+    func with<Value>(_ member: WritableKeyPath<Self, Value>, _ value: Value) -> Self {
+        var copy = self
+        copy[keyPath: member] = value
+        return copy
+    }
+}
+
+extension RoundCorner: Changeable {}
+extension Blend: Changeable {}
+extension ColorControls: Changeable {}
+extension Border: Changeable {}
+extension Sharpen: Changeable {}
+extension Watermark: Changeable {}
