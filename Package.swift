@@ -139,7 +139,7 @@ let package = Package(
         .executableTarget(
             name: "HostileRunner",
             dependencies: [
-                "HostileFiles", "HalcyonImaging", "HalcyonModel", "HalcyonWire", "CVips", "Threads", "Vips",
+                "HostileFiles", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "HalcyonWire", "CVips", "Vips",
             ],
             path: "Tests/HostileRunner"),
         tests(of: "CivilTime"),
