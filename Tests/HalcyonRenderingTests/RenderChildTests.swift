@@ -2,10 +2,13 @@ import CLinux
 import Glibc
 import HalcyonImaging
 import HalcyonModel
-import HalcyonRendering
+import Processes
 import TestSupport
 import Testing
+import Threads
 import Vips
+
+@testable import HalcyonRendering
 
 @Suite(.takesTurns) struct RenderChildTests {
     @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif])
@@ -101,6 +104,27 @@ import Vips
         #expect(replaced.count == 4 && Set(replaced).count == 2)
         let outgrown = try await pids { $0.restingMemory = 1 }
         #expect(outgrown.isEmpty)
+    }
+
+    @Test func `a child whose parent lets go ends by itself, and well`() async throws {
+        let order = Turn.Order(
+            source: try await Pictures.noise(), variants: [filling(20, 20, as: .avif)], assets: [:], isolation: .always)
+        // Under the address sanitizer it would end with another code, had it lost memory.
+        let child = try await blocking {
+            let (socket, childs) = try MessageSocket.pair()
+            var options = ChildProcess.Options()
+            options.input = .descriptor(childs)
+            options.errors = .inherited
+            let child = try ChildProcess.startBlocking(HalcyonExecutable.path, ["render-child"], options: options)
+            close(childs)
+            for _ in 0..<3 {
+                try socket.send(RenderRequest.message(order, within: ImageLimits()))
+                #expect(try socket.receive(.init(bytes: 1 << 20))?.bodies.count == 1)
+            }
+            return child
+        }
+        // The socket went with the block.
+        #expect(await child.exit() == .code(0))
     }
 
     @Test func `a child that died while idle is replaced without a word`() async throws {
