@@ -4,9 +4,10 @@ SHELL := /bin/bash
 
 SWIFT ?= swift
 KAFKA_VERSION := 4.1.1
-FORMATTED := Package.swift Sources Tests Benchmarks Examples
+SECONDS ?= 300
+FORMATTED := Package.swift Sources Tests Benchmarks Examples Fuzzing
 
-.PHONY: help deps build release test demo format lint bench contact-sheet sanitize kafka clean
+.PHONY: help deps build release test demo format lint bench contact-sheet sanitize fuzz kafka clean
 
 help: ## explain the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +41,9 @@ contact-sheet: deps ## draw what every processor does into docs/images/processor
 
 sanitize: deps ## run the tests under the address and the thread sanitizer
 	@scripts/sanitize
+
+fuzz: deps ## fuzz the way from a job and a file to its images for SECONDS (300)
+	@scripts/fuzz $(SECONDS)
 
 kafka: ## fetch Apache Kafka's official release for the tests into .build/kafka, checksum verified
 	@scripts/fetch-kafka $(KAFKA_VERSION)

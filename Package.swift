@@ -27,6 +27,19 @@ func tests(of name: String, _ dependencies: [Target.Dependency] = [], resources:
     .testTarget(name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies, resources: resources)
 }
 
+/// The fuzzer needs a sanitizer that everything else does without: `make fuzz` asks for it.
+let fuzzing: [Target] =
+    Context.environment["HALCYON_FUZZING"] == nil
+    ? []
+    : [
+        .executableTarget(
+            name: "JobFuzzer",
+            dependencies: [
+                "HostileFiles", "HalcyonImaging", "HalcyonModel", "HalcyonWire", "Digests", "Vips",
+            ],
+            path: "Fuzzing/JobFuzzer")
+    ]
+
 let package = Package(
     name: "halcyon",
     products: [
@@ -68,6 +81,9 @@ let package = Package(
         module("HalcyonModel", "Halcyon", ["CivilTime"]),
         module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests", "Spelling"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
+        module(
+            "HalcyonRendering", "Halcyon",
+            ["HalcyonModel", "HalcyonImaging", "Vips", "Processes", "Threads", "CLinux"]),
         module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl", "Threads", "Vips"]),
         module(
             "HalcyonCluster", "Halcyon",
@@ -75,15 +91,15 @@ let package = Package(
         module(
             "HalcyonWorker", "Halcyon",
             [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "CivilTime",
-                "Kafka",
-                "Redis", "Telemetry", "Threads",
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonRendering", "HalcyonSources", "HalcyonCluster",
+                "CivilTime", "Kafka", "Redis", "Telemetry", "Threads",
             ]),
         .target(
             name: "HalcyonCommand",
             dependencies: [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonSources", "HalcyonCluster", "HalcyonWorker",
-                "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments", "Processes",
+                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonRendering", "HalcyonSources", "HalcyonCluster",
+                "HalcyonWorker", "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments",
+                "Processes",
                 "Threads",
                 "JSON", "Digests",
             ],
@@ -102,6 +118,10 @@ let package = Package(
             name: "RenderBenchmark", dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "Vips", "Threads"],
             path: "Benchmarks/RenderBenchmark"),
         .executableTarget(
+            name: "ChildBenchmark",
+            dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "Threads"],
+            path: "Benchmarks/ChildBenchmark"),
+        .executableTarget(
             name: "ClusterBenchmark",
             dependencies: [
                 "Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads", "Vips",
@@ -114,6 +134,14 @@ let package = Package(
         .target(name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support"),
         .executableTarget(
             name: "ContactSheet", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/ContactSheet"),
+        // Files that somebody may send, and a program that renders one of them under watch.
+        .target(name: "HostileFiles", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/Hostile"),
+        .executableTarget(
+            name: "HostileRunner",
+            dependencies: [
+                "HostileFiles", "HalcyonImaging", "HalcyonModel", "HalcyonWire", "CVips", "Threads", "Vips",
+            ],
+            path: "Tests/HostileRunner"),
         tests(of: "CivilTime"),
         tests(of: "Threads"),
         tests(of: "Processes"),
@@ -129,17 +157,22 @@ let package = Package(
         tests(of: "Redis", ["TestSupport"]),
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
-        tests(of: "HalcyonImaging", ["TestSupport"], resources: [.copy("Processors/Goldens")]),
+        tests(
+            of: "HalcyonImaging", ["HostileFiles", "HostileRunner", "Processes", "TestSupport"],
+            resources: [.copy("Processors/Goldens")]),
+        tests(
+            of: "HalcyonRendering",
+            ["CLinux", "HalcyonImaging", "HalcyonModel", "Processes", "TestSupport", "Threads", "Vips"]),
         tests(of: "HalcyonSources", ["HalcyonModel", "TestSupport", "Threads", "Vips"]),
         tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
         tests(
             of: "HalcyonWorker",
             [
-                "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonSources", "Kafka", "Processes", "Redis",
-                "Telemetry", "TestSupport", "Threads", "Vips",
+                "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "HalcyonSources", "Kafka",
+                "Processes", "Redis", "Telemetry", "TestSupport", "Threads", "Vips",
             ]),
         tests(of: "halcyon", ["HalcyonCommand", "HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
-    ],
+    ] + fuzzing,
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17
 )

@@ -52,8 +52,8 @@ import Testing
             ("submit https://example.org/ --upscale --no-upscale", "--upscale and --no-upscale contradict each other"),
             ("submit https://example.org/ --processor {", "--processor: expected a name such as blackWhite, or JSON"),
             (
-                "submit https://example.org/ --processor blak",
-                "--processor (number 1): blak: is no processor; did you mean"
+                "submit https://example.org/ --processor blurr",
+                "--processor (number 1): blurr: is no processor; did you mean"
             ),
             (
                 #"submit https://example.org/ --processor blackWhite --processor {"blur":{"radius":-1}}"#,

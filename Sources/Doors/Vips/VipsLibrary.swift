@@ -35,6 +35,8 @@ public enum VipsLibrary {
 
     /// Gives back what libvips keeps for the calling thread: the last act of each thread that has used it.
     @Sendable public static func endThread() {
+        // A thread may end before any has used libvips, which finds nothing to clean up only once it has been started.
+        start()
         vips_thread_shutdown()
     }
 

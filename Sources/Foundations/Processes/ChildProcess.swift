@@ -15,12 +15,26 @@ public final class ChildProcess: Sendable {
         case inherited
         /// To a descriptor that stays open until ``ChildProcess/start(_:_:options:)`` has returned.
         case descriptor(Int32)
+        /// Line by line to a function, which a thread made for it calls until the child has closed the stream. What is
+        /// longer than 4 KiB is cut into several lines.
+        indirect case lines(@Sendable (String) -> Void)
+    }
+
+    /// Where the standard input of the child comes from.
+    public enum Input: Sendable {
+        /// From /dev/null.
+        case nothing
+        /// From a descriptor that stays open until ``ChildProcess/start(_:_:options:)`` has returned. A socket serves
+        /// for both directions.
+        case descriptor(Int32)
     }
 
     /// How a child starts; the defaults suit a private server.
     public struct Options: Sendable {
         /// The whole environment; nil for this process's own.
         public var environment: [String: String]?
+        /// Standard input.
+        public var input = Input.nothing
         /// Standard output.
         public var output = Output.discarded
         /// Standard error.
@@ -29,7 +43,8 @@ public final class ChildProcess: Sendable {
         public var deathSignal: Int32? = SIGKILL
         /// Keeps a terminal's Ctrl-C from the child, which its parent then stops in its own time.
         public var ignoresInterrupt = true
-        /// Limits of setrlimit(2), by resource (`RLIMIT_AS`, …).
+        /// Limits of setrlimit(2), by resource (`RLIMIT_AS`, …). Under the address sanitizer those of memory are not
+        /// set: its shadow alone is larger than any.
         public var limits: [Int32: UInt64] = [:]
         /// The defaults.
         public init() {}
@@ -52,10 +67,8 @@ public final class ChildProcess: Sendable {
     }
 
     private enum State {
-        case starting
-        case running(waiters: [CheckedContinuation<Exit, Never>])
+        case running(waiters: [@Sendable (Exit) -> Void])
         case ended(Exit)
-        case failed(errno: Int32)
     }
 
     /// The child's process id. After its end it may name another process: use ``send(_:)``, which knows.
@@ -72,24 +85,47 @@ public final class ChildProcess: Sendable {
     public static func start(
         _ program: String, _ arguments: [String] = [], options: Options = Options()
     ) async throws(ChildProcessError) -> ChildProcess {
-        guard let path = findExecutable(program) else {
-            throw ChildProcessError(program: program, errno: ENOENT)
+        let result: Result<ChildProcess, ChildProcessError> = await withCheckedContinuation { continuation in
+            launch(program, arguments, options) { continuation.resume(returning: $0) }
         }
-        let state = Lock(State.starting)
-        let result: Result<pid_t, ChildProcessError> = await withCheckedContinuation { continuation in
-            _ = WorkThread(name: "child") {
-                var pid: pid_t = 0
-                let error = spawn(path, [program] + arguments, options, &pid)
-                if error != 0 {
-                    continuation.resume(returning: .failure(ChildProcessError(program: program, errno: error)))
-                    return
-                }
-                state.withLock { $0 = .running(waiters: []) }
-                continuation.resume(returning: .success(pid))
-                wait(for: pid, state)
+        return try result.get()
+    }
+
+    /// ``start(_:_:options:)`` for threads that may block: never call it on a task's thread.
+    /// - Throws: ``ChildProcessError`` when there is no such program or it cannot be run.
+    public static func startBlocking(
+        _ program: String, _ arguments: [String] = [], options: Options = Options()
+    ) throws(ChildProcessError) -> ChildProcess {
+        let answer = Answer<Result<ChildProcess, ChildProcessError>>()
+        launch(program, arguments, options) { answer.give($0) }
+        return try answer.wait().get()
+    }
+
+    private static func launch(
+        _ program: String, _ arguments: [String], _ options: Options,
+        _ tell: @escaping @Sendable (Result<ChildProcess, ChildProcessError>) -> Void
+    ) {
+        _ = WorkThread(name: "child") {
+            guard let path = findExecutable(program) else {
+                return tell(.failure(ChildProcessError(program: program, errno: ENOENT)))
             }
+            var listeners: [LineListener] = []
+            var options = options
+            for stream in [\Options.output, \Options.errors] {
+                guard case .lines(let tell) = options[keyPath: stream], let listener = LineListener(tell) else {
+                    continue
+                }
+                listeners.append(listener)
+                options[keyPath: stream] = .descriptor(listener.childsEnd)
+            }
+            var pid: pid_t = 0
+            let error = spawn(path, [program] + arguments, options, &pid)
+            for listener in listeners { listener.listen() }
+            guard error == 0 else { return tell(.failure(ChildProcessError(program: program, errno: error))) }
+            let state = Lock(State.running(waiters: []))
+            tell(.success(ChildProcess(pid: pid, state: state)))
+            wait(for: pid, state)
         }
-        return ChildProcess(pid: try result.get(), state: state)
     }
 
     /// Whether it has not ended yet.
@@ -107,18 +143,27 @@ public final class ChildProcess: Sendable {
     /// Waits for the end of the child.
     @discardableResult
     public func exit() async -> Exit {
-        await withCheckedContinuation { continuation in
-            let ended: Exit? = state.withLock { state in
-                switch state {
-                case .running(let waiters):
-                    state = .running(waiters: waiters + [continuation])
-                    return nil
-                case .ended(let exit): return exit
-                case .starting, .failed: preconditionFailure("a child that never started")
-                }
+        await withCheckedContinuation { continuation in whenEnded { continuation.resume(returning: $0) } }
+    }
+
+    /// ``exit()`` for threads that may block: never call it on a task's thread.
+    @discardableResult
+    public func exitBlocking() -> Exit {
+        let answer = Answer<Exit>()
+        whenEnded { answer.give($0) }
+        return answer.wait()
+    }
+
+    private func whenEnded(_ tell: @escaping @Sendable (Exit) -> Void) {
+        let ended: Exit? = state.withLock { state in
+            switch state {
+            case .running(let waiters):
+                state = .running(waiters: waiters + [tell])
+                return nil
+            case .ended(let exit): return exit
             }
-            if let ended { continuation.resume(returning: ended) }
         }
+        if let ended { tell(ended) }
     }
 
     /// Asks the child to end with SIGTERM, and makes it with SIGKILL after `grace`.
@@ -137,7 +182,7 @@ public final class ChildProcess: Sendable {
         var info = siginfo_t()
         // Looks without reaping: until the state says so, the number must stay this child's.
         while waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR {}
-        let (waiters, exit) = state.withLock { state -> ([CheckedContinuation<Exit, Never>], Exit) in
+        let (waiters, exit) = state.withLock { state -> ([@Sendable (Exit) -> Void], Exit) in
             var status: Int32 = 0
             while waitpid(pid, &status, 0) < 0 && errno == EINTR {}
             let exit: Exit = status & 0x7f == 0 ? .code((status >> 8) & 0xff) : .signal(status & 0x7f)
@@ -145,7 +190,7 @@ public final class ChildProcess: Sendable {
             state = .ended(exit)
             return (waiters, exit)
         }
-        for waiter in waiters { waiter.resume(returning: exit) }
+        for waiter in waiters { waiter(exit) }
     }
 }
 
@@ -172,15 +217,16 @@ private func spawn(_ path: String, _ arguments: [String], _ options: ChildProces
     func strings(_ values: [String]) -> [UnsafeMutablePointer<CChar>?] { values.map { strdup($0) } + [nil] }
     func descriptor(_ output: ChildProcess.Output, inherited: Int32) -> Int32 {
         switch output {
-        case .discarded: -1
+        case .discarded, .lines: -1
         case .inherited: inherited
         case .descriptor(let descriptor): descriptor
         }
     }
+    let input: Int32 = if case .descriptor(let descriptor) = options.input { descriptor } else { -1 }
     let argv = strings(arguments)
     let envp = options.environment.map { strings($0.map { "\($0.key)=\($0.value)" }) }
     defer { for string in argv + (envp ?? []) { free(string) } }
-    let limits = options.limits.map {
+    let limits = options.limits.filter { !clinux_has_address_sanitizer() || !memoryLimits.contains($0.key) }.map {
         clinux_limit(resource: $0.key, soft: rlim_t($0.value), hard: rlim_t($0.value))
     }
     return limits.withUnsafeBufferPointer { limits in
@@ -190,7 +236,7 @@ private func spawn(_ path: String, _ arguments: [String], _ options: ChildProces
                     var how = clinux_child(
                         path: path, argv: argv.baseAddress,
                         envp: options.environment == nil ? UnsafePointer(environ) : envp.baseAddress,
-                        stdin_fd: -1, stdout_fd: descriptor(options.output, inherited: 1),
+                        stdin_fd: input, stdout_fd: descriptor(options.output, inherited: 1),
                         stderr_fd: descriptor(options.errors, inherited: 2),
                         death_signal: options.deathSignal ?? 0, ignore_interrupt: options.ignoresInterrupt,
                         limits: limits.baseAddress, limit_count: limits.count)
@@ -200,3 +246,5 @@ private func spawn(_ path: String, _ arguments: [String], _ options: ChildProces
         }
     }
 }
+
+private let memoryLimits = [Int32(RLIMIT_AS.rawValue), Int32(RLIMIT_DATA.rawValue)]

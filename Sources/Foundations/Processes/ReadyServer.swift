@@ -13,13 +13,9 @@ extension ChildProcess {
     public static func start(
         _ program: String, _ arguments: [String], readyWhenItSays words: String, options: Options = Options()
     ) async throws(ChildProcessError) -> ChildProcess? {
-        var ends: [Int32] = [0, 0]
-        // Not a pipe: only this is kept from other children in one step, so that its end is the server's end.
-        let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-        guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else {
+        guard let (output, childsEnd) = socketPair() else {
             throw ChildProcessError(program: program, errno: errno)
         }
-        let (output, childsEnd) = (ends[0], ends[1])
         var options = options
         options.output = .descriptor(childsEnd)
         let started: Result<ChildProcess, ChildProcessError>

@@ -40,6 +40,10 @@ public final class ThreadPool: Sendable {
         }
     }
 
+    /// Runs `work` on a thread of the pool, for callers that hear of its end in their own way.
+    /// - Returns: false when the pool has been shut down, and the work is not done.
+    public func perform(_ work: @escaping @Sendable () -> Void) -> Bool { queue.add(work) }
+
     /// Lets queued work finish, ends the threads and waits for them. It blocks: never call it on a task's thread.
     public func shutdown() {
         queue.close()

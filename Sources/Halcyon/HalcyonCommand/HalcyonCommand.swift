@@ -1,6 +1,7 @@
 import Arguments
 import Glibc
 import HalcyonImaging
+import HalcyonRendering
 import Kafka
 import Processes
 import Settings
@@ -8,11 +9,16 @@ import Threads
 
 /// The program `halcyon`: reads its arguments, runs one command, and ends with that command's code.
 public enum HalcyonCommand {
-    /// Runs the program and never returns. To be called first of all in a process, on its first thread.
+    /// Runs the program and never returns. To be called first of all in a process, on its first thread: this process may
+    /// be a child that another started to render in.
     ///
     /// - Parameter extensions: processors and sizers that jobs may name beside Halcyon's own, on this machine. Every worker
     ///   of a cluster should have the same.
     public static func main(extensions: Extensions = Extensions()) -> Never {
+        // No command for people, and so in no help: what other commands start to render in.
+        if CommandLine.arguments.dropFirst().elementsEqual(RenderChildOptions().arguments) {
+            exit(RenderChildProgram.run(extensions))
+        }
         Self.extensions.withLock { $0 = extensions }
         // Before any thread is there: all of them are to leave these signals to one that waits for them.
         Signals.block(StopRequest.signals)

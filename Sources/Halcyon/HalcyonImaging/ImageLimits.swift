@@ -1,6 +1,7 @@
 import HalcyonModel
 
-/// What one rendering may cost at most. Everything is checked against headers and plans, before a pixel is decoded.
+/// What one rendering may cost at most. Everything but time is checked against headers and plans, before a pixel is
+/// decoded.
 public struct ImageLimits: Sendable, Hashable, Codable {
     /// Pixels of the source; of an animation those of all frames that are decoded.
     public var sourcePixels: Int
@@ -10,16 +11,20 @@ public struct ImageLimits: Sendable, Hashable, Codable {
     public var decodedBytes: Int
     /// Pixels of an output; of an animation those of all frames.
     public var outputPixels: Int
+    /// From the first look at the source to the last byte of the last output. A ``Renderer`` does not look at the clock:
+    /// who runs it stops it then.
+    public var renderTime: Duration
 
-    /// 100 million pixels and 1000 frames in, 64 million pixels out, 1 GiB of memory.
+    /// 100 million pixels and 1000 frames in, 64 million pixels out, 1 GiB of memory, 30 s.
     public init(
         sourcePixels: Int = 100_000_000, frames: Int = 1000, decodedBytes: Int = 1 << 30,
-        outputPixels: Int = 64_000_000
+        outputPixels: Int = 64_000_000, renderTime: Duration = .seconds(30)
     ) {
         self.sourcePixels = sourcePixels
         self.frames = frames
         self.decodedBytes = decodedBytes
         self.outputPixels = outputPixels
+        self.renderTime = renderTime
     }
 
     /// - Throws: `tooManyPixels`.

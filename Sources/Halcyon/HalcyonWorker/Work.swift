@@ -22,13 +22,24 @@ struct Work: Sendable {
         return keys.indices.filter { found[keys[$0]] == nil && seen.insert(keys[$0]).inserted }
     }
 
+    /// When the result is no longer wanted, in seconds since 1970.
+    private var deadline: Double? { job.deadline?.moment(submitted: origin.submitted) }
+
     /// Looks whether anybody still wants the result.
     /// - Throws: ``Failure`` `expired` once the deadline has passed.
     func checkDeadline() throws(Failure) {
-        guard let deadline = job.deadline?.moment(submitted: origin.submitted), Timestamp.now.seconds >= deadline else {
-            return
-        }
-        throw Failure(.expired, "the deadline passed at \(Timestamp(seconds: deadline).rfc3339)")
+        guard let deadline, Timestamp.now.seconds >= deadline else { return }
+        throw expired
+    }
+
+    /// The deadline by the clock that time limits are kept with.
+    var deadlineInstant: ContinuousClock.Instant? {
+        deadline.map { .now + .seconds($0 - Timestamp.now.seconds) }
+    }
+
+    /// What a job ends with that is no longer wanted.
+    var expired: Failure {
+        Failure(.expired, "the deadline passed" + (deadline.map { " at \(Timestamp(seconds: $0).rfc3339)" } ?? ""))
     }
 }
 

@@ -1,5 +1,6 @@
 import HalcyonCluster
 import HalcyonImaging
+import HalcyonRendering
 import HalcyonSources
 import Kafka
 import Redis
@@ -13,6 +14,7 @@ public final class Worker: Sendable {
     private let redis: RedisClient
     private let sources: SourceLoader
     private let pool: ThreadPool
+    private let children: RenderChildren?
 
     /// Starts to take jobs. Servers that are away are waited for: that is no error.
     /// - Throws: ``KafkaError`` that names a property which librdkafka refuses.
@@ -32,10 +34,13 @@ public final class Worker: Sendable {
         producer = try Producer(properties: options.kafka.producer)
         redis = RedisClient(options.redis, onStateChange: { $0.tell(log) })
         pool = Renderer.makePool(threads: options.concurrency)
+        children = options.renderChildren.map {
+            RenderChildren($0) { log.warning("render child", ["said": $0.description]) }
+        }
         sources = SourceLoader(options.sources, drawingOn: pool)
         let results = ResultTier(redis)
         let line = Line(
-            intake: Intake(reader: options.reader, extensions: options.extensions),
+            intake: Intake(reader: options.reader.knowing(options.extensions)),
             lookup: Lookup(results: results, inlineLimit: options.results.inlineLimit),
             fetch: Fetch(
                 sources: sources,
@@ -44,7 +49,9 @@ public final class Worker: Sendable {
                     defaultLifetime: options.results.defaultLifetime),
                 places: Slots(options.fetches)),
             render: Render(
-                renderer: Renderer(limits: options.images, extensions: options.extensions), pool: pool,
+                service: RenderService(
+                    renderer: Renderer(limits: options.images, extensions: options.extensions), pool: pool,
+                    children: children),
                 places: Slots(options.concurrency * 2)),
             store: Store(results: results, options: options.results, log: log),
             publish: Publish(
@@ -71,8 +78,10 @@ public final class Worker: Sendable {
         await sources.close()
         await producer.close()
         await redis.close()
-        let pool = pool
-        await blocking { pool.shutdown() }
+        await blocking { [pool, children] in
+            pool.shutdown()
+            children?.shutdown()
+        }
     }
 }
 

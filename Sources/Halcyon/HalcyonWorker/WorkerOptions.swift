@@ -1,5 +1,6 @@
 import HalcyonCluster
 import HalcyonImaging
+import HalcyonRendering
 import HalcyonSources
 import HalcyonWire
 import Redis
@@ -27,6 +28,8 @@ public struct WorkerOptions: Sendable {
     public var concurrency = 1
     /// What one image may cost.
     public var images = ImageLimits()
+    /// Where pictures are rendered whose codecs cannot be stopped half way; nil for this process, which then waits.
+    public var renderChildren: RenderChildOptions?
     /// Processors and sizers of the host program that jobs may name.
     public var extensions = Extensions()
     /// How results are kept.

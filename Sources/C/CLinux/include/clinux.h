@@ -40,4 +40,7 @@ int clinux_spawn(const struct clinux_child *how, pid_t *pid);
 /// Names the calling thread (prctl(2) is variadic, which Swift does not import).
 void clinux_name_thread(const char *name);
 
+/// Whether this was built with the address sanitizer.
+bool clinux_has_address_sanitizer(void);
+
 #endif

@@ -1,6 +1,7 @@
 import Glibc
 import HalcyonCluster
 import HalcyonImaging
+import HalcyonRendering
 import HalcyonSources
 import HalcyonWire
 import HalcyonWorker
@@ -73,7 +74,13 @@ struct Configuration {
         ImageLimits(
             sourcePixels: settings[Keys.maximumPixels], frames: settings[Keys.frames],
             decodedBytes: settings[Keys.maximumDecodedBytes],
-            outputPixels: settings[Keys.maximumOutputPixels])
+            outputPixels: settings[Keys.maximumOutputPixels], renderTime: settings[Keys.renderTime])
+    }
+
+    var renderChildren: RenderChildOptions {
+        var options = RenderChildOptions()
+        options.memory = settings[Keys.childMemory]
+        return options
     }
 
     /// Closes the loaders of all other formats, for this process. To be called before an image is opened.
@@ -83,9 +90,7 @@ struct Configuration {
     var extensions: Extensions { HalcyonCommand.extensions.withLock { $0 } }
 
     var jobReader: JobReader {
-        JobReader(
-            maximumBytes: settings[Keys.maximumJobBytes], isStrict: settings[Keys.strict],
-            customProcessors: extensions.processorNames, customSizers: extensions.sizerNames)
+        JobReader(maximumBytes: settings[Keys.maximumJobBytes], isStrict: settings[Keys.strict]).knowing(extensions)
     }
 
     /// - Throws: ``ConfigurationError``.
@@ -98,6 +103,7 @@ struct Configuration {
         options.fetches = settings[Keys.fetches]
         options.concurrency = settings[Keys.concurrency] > 0 ? settings[Keys.concurrency] : processors
         options.images = images
+        options.renderChildren = renderChildren
         options.extensions = extensions
         options.results.defaultLifetime = settings[Keys.defaultTTL] / .seconds(1)
         options.results.handOffLifetime = settings[Keys.handOffTTL] / .seconds(1)

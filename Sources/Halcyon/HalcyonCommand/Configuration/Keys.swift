@@ -1,5 +1,6 @@
 import HalcyonCluster
 import HalcyonImaging
+import HalcyonRendering
 import HalcyonSources
 import HalcyonWorker
 import Redis
@@ -74,6 +75,12 @@ enum Keys {
     static let maximumOutputPixels = SettingKey(
         "images.maximumOutputPixels", .integer(in: 1...(1 << 32)), default: Defaults.images.outputPixels,
         help: "Pixels of the largest output.")
+    static let renderTime = SettingKey(
+        "images.renderTime", .duration(in: .milliseconds(1) ... .seconds(3600)), default: Defaults.images.renderTime,
+        help: "Time for one rendering, from the first look at the source to the last byte of the output.")
+    static let childMemory = SettingKey(
+        "images.childMemory", .byteSize(in: (64 << 20)...(1 << 40)), default: Defaults.children.memory,
+        help: "Memory of a child that renders what cannot be stopped half way (AVIF, HEIF, JPEG XL, SVG, PDF).")
 
     // MARK: Results
 
@@ -125,9 +132,8 @@ enum Keys {
         keys: [
             brokers, prefix, group, redisURL, allow, deny, maximumBytes, connectTimeout, timeout, stallTimeout,
             maximumRedirects, sharedBytes, formats, frames, maximumPixels, maximumDecodedBytes, maximumOutputPixels,
-            defaultTTL, delivery,
-            inlineLimit,
-            handOffTTL, concurrency, fetches, window, grace, strict, maximumJobBytes, logLevel, logFormat,
+            renderTime, childMemory, defaultTTL, delivery, inlineLimit, handOffTTL, concurrency, fetches, window, grace,
+            strict, maximumJobBytes, logLevel, logFormat,
         ],
         maps: [kafkaProperties],
         // Names the file; and what the tests and the build use.
@@ -140,6 +146,7 @@ private enum Defaults {
     static let sources = worker.sources
     static let images = worker.images
     static let results = worker.results
+    static let children = RenderChildOptions()
 }
 
 /// What is promised of each job's event.

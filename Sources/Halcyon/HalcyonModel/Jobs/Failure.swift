@@ -1,5 +1,5 @@
 /// Why a job failed. The list is closed: consumers may switch over it.
-public enum FailureCode: String, CaseIterable, Sendable {
+public enum FailureCode: String, CaseIterable, Codable, Sendable {
     /// The message is no valid job.
     case invalidJob = "invalid_job"
     /// A kind of source or a scheme that is not served here.
@@ -51,7 +51,7 @@ public enum FailureCode: String, CaseIterable, Sendable {
 }
 
 /// The failure of one job: a value that travels down the line like a result.
-public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
+public struct Failure: Error, Hashable, Codable, Sendable, CustomStringConvertible {
     /// Which of the closed list.
     public var code: FailureCode
     /// What happened, for people; it says what to change where that is known.

@@ -60,28 +60,35 @@ extension Event {
 
 extension Ready {
     fileprivate func write(to writer: inout JSONWriter) {
+        let first = expiresAt
+        let moment = first.map(rfc3339)
         writer.member("key", results[0].key)
-        writer.member("variants", results)
-        writer.member("expiresAt", expiresAt.map(moment))
+        writer.name("variants")
+        writer.array { writer in
+            // Nearly always all are stored together: one moment is written once.
+            for result in results {
+                result.write(to: &writer, result.expiresAt == first ? moment : result.expiresAt.map(rfc3339))
+            }
+        }
+        writer.member("expiresAt", moment)
         writer.member("origin", origin.rawValue)
         writer.member("timings", timings)
         writer.member("source", results[0].facts.source)
     }
 }
 
-extension ReadyResult: JSONWritable {
-    /// As one of the event's `variants`.
-    public func write(to writer: inout JSONWriter) {
+extension ReadyResult {
+    fileprivate func write(to writer: inout JSONWriter, _ moment: String?) {
         writer.object { writer in
             writer.member("key", key)
             facts.writeMembers(to: &writer)
-            writer.member("expiresAt", expiresAt.map(moment))
+            writer.member("expiresAt", moment)
             writer.member("data", inline.map(Base64.encode))
         }
     }
 }
 
-private func moment(_ seconds: Double) -> String { Timestamp(seconds: seconds).rfc3339 }
+private func rfc3339(_ seconds: Double) -> String { Timestamp(seconds: seconds).rfc3339 }
 
 extension Timings: JSONWritable {
     /// Milliseconds by stage, to the microsecond.

@@ -19,6 +19,8 @@ public struct JobReader: Sendable {
     public var customProcessors: Set<String>
     /// The names of the sizers that the host program registered. Halcyon's own go before them.
     public var customSizers: Set<String>
+    /// Asked of each output whether what was registered can follow the parameters that it is given.
+    public var checkCustom: @Sendable (Variant) throws(Failure) -> Void = { _ in }
 
     /// The defaults suit Kafka's own limit of 1 MiB a message, and a program without processors or sizers of its own.
     public init(
@@ -35,6 +37,7 @@ public struct JobReader: Sendable {
     /// - Throws: ``JobRefusal``.
     public func read(_ bytes: [UInt8], defaultID: String) throws(JobRefusal) -> JobReading {
         let root: JSONElement
+        let reading: JobReading
         do {
             root = try JSON.parse(bytes, maximumSize: maximumBytes)
         } catch {
@@ -47,9 +50,22 @@ public struct JobReader: Sendable {
             if isStrict, let name = fields.unknown.first {
                 throw JSONError(.unknown, "is no field of a job", path: name)
             }
-            return JobReading(job: job, unknownFields: fields.unknown)
+            reading = JobReading(job: job, unknownFields: fields.unknown)
         } catch {
             throw JobRefusal(Failure(error), of: root)
+        }
+        try check(reading.job.variants, of: root)
+        return reading
+    }
+
+    private func check(_ variants: [Variant], of root: JSONElement) throws(JobRefusal) {
+        for (index, variant) in variants.enumerated() {
+            do throws(Failure) {
+                try checkCustom(variant)
+            } catch var failure {
+                failure.variant = index
+                throw JobRefusal(failure.naming(Array(variants.indices), of: variants.count), of: root)
+            }
         }
     }
 }

@@ -26,14 +26,6 @@ public struct JobRefusal: Error, Sendable {
             altText: field("altText", JobFields.echoed))
     }
 
-    /// A job that reads well, and that a rule of the host program's does not follow.
-    public init(_ failure: Failure, of job: Job) {
-        self.failure = failure
-        id = job.id
-        source = job.source.text
-        echo = job.echo
-    }
-
     /// A source's text, be it one that is not served.
     private static func subject(_ source: JSONElement) throws(JSONError) -> String {
         if source.kind == .object { return try Source(source).text }

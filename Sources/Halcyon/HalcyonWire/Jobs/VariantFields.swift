@@ -27,34 +27,35 @@ struct VariantFields {
     /// Takes a field.
     /// - Returns: whether `name` is one.
     mutating func take(_ name: JSONName, _ value: JSONElement, _ reader: JobReader) throws(JSONError) -> Bool {
-        let given = value.given
+        let isNull = value.isNull
         switch name {
-        case "width": width = try given?.points()
-        case "height": height = try given?.points()
-        case "screenScale": screenScale = CanonicalNumber.rounded(try given?.double(in: 1...4) ?? 1)
+        case "width": width = try isNull ? nil : value.points()
+        case "height": height = try isNull ? nil : value.points()
+        case "screenScale": screenScale = try isNull ? 1 : CanonicalNumber.rounded(value.double(in: 1...4))
         case "contentMode":
-            contentMode = try given?.choice(of: ContentMode.allCases, ContentMode.init(name:)) ?? .scaleAspectFill
+            contentMode =
+                try isNull ? .scaleAspectFill : value.choice(of: ContentMode.allCases, ContentMode.init(name:))
         case "scaleOptions":
-            scaleOptions = try given?.choice(of: ScaleOptions.allCases) ?? .fitLeavesExcessAndFillCropsExcess
-        case "cropRect": cropRect = try given.map(UnitRect.init) ?? .whole
-        case "format": output.format = try given.flatMap(OutputOptions.format)
-        case "quality": output.quality = try given?.integer(in: 1...100).asInt
-        case "sizeForDisplay": sizeForDisplay = try given?.bool() ?? true
-        case "sizer": sizer = try given?.sizer(registered: reader.customSizers)
-        case "gravity": gravity = try given.map(Gravity.init) ?? .center
-        case "upscale": upscale = try given?.bool()
+            scaleOptions = try isNull ? .fitLeavesExcessAndFillCropsExcess : value.choice(of: ScaleOptions.allCases)
+        case "cropRect": cropRect = try isNull ? .whole : UnitRect(value)
+        case "format": output.format = try isNull ? nil : OutputOptions.format(value)
+        case "quality": output.quality = try isNull ? nil : Int(value.integer(in: 1...100))
+        case "sizeForDisplay": sizeForDisplay = try isNull ? true : value.bool()
+        case "sizer": sizer = try isNull ? nil : value.sizer(registered: reader.customSizers)
+        case "gravity": gravity = try isNull ? .center : Gravity(value)
+        case "upscale": upscale = try isNull ? nil : value.bool()
         case "interpolationQuality":
-            interpolationQuality = try given?.choice(of: InterpolationQuality.allCases) ?? .default
-        case "background": background = try given?.color() ?? .transparent
-        case "processors": processors = try given?.processors(reader.customProcessors)
-        case "lossless": output.lossless = try given?.bool() ?? false
-        case "effort": output.effort = try given?.integer(in: 0...9).asInt
-        case "progressive": output.progressive = try given?.bool() ?? false
-        case "stripMetadata": output.stripMetadata = try given?.bool() ?? true
-        case "keepProfile": output.keepProfile = try given?.bool() ?? false
-        case "frames": output.frames = try given?.integer(in: 1...65_535).asInt
-        case "blurhash": find(.blurhash, try given?.bool() ?? false)
-        case "dominantColor": find(.dominantColor, try given?.bool() ?? false)
+            interpolationQuality = try isNull ? .default : value.choice(of: InterpolationQuality.allCases)
+        case "background": background = try isNull ? .transparent : value.color()
+        case "processors": processors = try isNull ? nil : ProcessorList(value, reader.customProcessors)
+        case "lossless": output.lossless = try isNull ? false : value.bool()
+        case "effort": output.effort = try isNull ? nil : Int(value.integer(in: 0...9))
+        case "progressive": output.progressive = try isNull ? false : value.bool()
+        case "stripMetadata": output.stripMetadata = try isNull ? true : value.bool()
+        case "keepProfile": output.keepProfile = try isNull ? false : value.bool()
+        case "frames": output.frames = try isNull ? nil : Int(value.integer(in: 1...65_535))
+        case "blurhash": find(.blurhash, try isNull ? false : value.bool())
+        case "dominantColor": find(.dominantColor, try isNull ? false : value.bool())
         default: return false
         }
         return true
@@ -110,10 +111,6 @@ struct VariantFields {
     private func pixels(_ points: Double) -> Double {
         CanonicalNumber.rounded(max(1, points.rounded(.toNearestOrAwayFromZero)) * screenScale)
     }
-}
-
-extension Int64 {
-    fileprivate var asInt: Int { Int(self) }
 }
 
 extension JSONError {

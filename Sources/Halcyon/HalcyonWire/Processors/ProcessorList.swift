@@ -39,10 +39,6 @@ struct ProcessorList {
 }
 
 extension JSONElement {
-    func processors(_ registered: Set<String>) throws(JSONError) -> ProcessorList {
-        try ProcessorList(self, registered)
-    }
-
     /// A processor: its name, or an object of one member, which is its name with its parameters.
     fileprivate func processor(scale: Double, _ registered: Set<String>) throws(JSONError) -> Processor {
         guard kind == .object else {

@@ -1,6 +1,7 @@
 import CivilTime
 import HalcyonImaging
 import HalcyonModel
+import HalcyonRendering
 import HalcyonSources
 import Threads
 
@@ -14,12 +15,18 @@ struct LocalRendering: Sendable {
 
     private let configuration: Configuration
     private let pool: ThreadPool
+    private let children: RenderChildren
+    private let service: RenderService
     private let loader: SourceLoader
 
-    /// It owns threads and connections: ``close()`` ends them.
+    /// It owns threads, children and connections: ``close()`` ends them.
     init(_ configuration: Configuration) {
         self.configuration = configuration
         pool = Renderer.makePool(threads: 1)
+        children = RenderChildren(configuration.renderChildren) { Console.complain("render child: \($0)") }
+        service = RenderService(
+            renderer: Renderer(limits: configuration.images, extensions: configuration.extensions), pool: pool,
+            children: children)
         loader = SourceLoader(configuration.sources, drawingOn: pool)
     }
 
@@ -40,8 +47,7 @@ struct LocalRendering: Sendable {
     /// - Throws: ``Failure``, `CancellationError`.
     func render(_ fetched: Fetched, _ variants: [Variant]) async throws -> Rendering {
         do {
-            return try await Renderer(limits: configuration.images, extensions: configuration.extensions).render(
-                fetched.source.body, variants, assets: fetched.assets, on: pool)
+            return try await service.render(fetched.source.body, variants, assets: fetched.assets)
         } catch let failure as Failure {
             throw failure.naming(Array(variants.indices), of: variants.count)
         }
@@ -49,6 +55,9 @@ struct LocalRendering: Sendable {
 
     func close() async {
         await loader.close()
-        await blocking { [pool] in pool.shutdown() }
+        await blocking { [pool, children] in
+            pool.shutdown()
+            children.shutdown()
+        }
     }
 }

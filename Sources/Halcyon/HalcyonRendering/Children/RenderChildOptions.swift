@@ -1,0 +1,51 @@
+import Glibc
+import Processes
+
+/// How children are run.
+public struct RenderChildOptions: Sendable {
+    /// The program: it must come to ``RenderChildProgram/run(_:)`` when it is started with ``arguments``.
+    public var program: String
+    /// What it is started with.
+    public var arguments: [String]
+    /// Bytes of memory that a child may have (RLIMIT_DATA of setrlimit(2)).
+    public var memory = 2 << 30
+    /// Renderings after which a child is replaced, so that what its libraries lose does not add up.
+    public var renderings = 500
+    /// Bytes of memory that a child may hold when it has nothing to do; it is replaced when it holds more.
+    public var restingMemory = 256 << 20
+
+    /// - Parameters:
+    ///   - program: this very program, also when its file has been replaced meanwhile.
+    public init(program: String = "/proc/self/exe", arguments: [String] = ["render-child"]) {
+        self.program = program
+        self.arguments = arguments
+    }
+
+    /// How the process starts.
+    func process(input: Int32, hears: @escaping @Sendable (String) -> Void) -> ChildProcess.Options {
+        var options = ChildProcess.Options()
+        options.input = .descriptor(input)
+        options.errors = .lines(hears)
+        options.environment = Self.environment
+        // A core would hold pictures of others, and take a second to write.
+        options.limits = [Int32(RLIMIT_CORE.rawValue): 0, Int32(RLIMIT_DATA.rawValue): UInt64(memory)]
+        return options
+    }
+
+    /// What libraries look at, and none of the secrets that settings hold.
+    private static let environment: [String: String] = {
+        let names: Set = ["PATH", "HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "GLIBC_TUNABLES"]
+        let beginnings = ["LC_", "LD_", "MALLOC_", "VIPS_", "FONTCONFIG_", "XDG_", "ASAN_", "LSAN_", "TSAN_"]
+        var variables: [String: String] = [:]
+        var next = environ
+        while let text = next.pointee {
+            let pair = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let name = String(pair[0])
+            if pair.count == 2, names.contains(name) || beginnings.contains(where: name.hasPrefix) {
+                variables[name] = String(pair[1])
+            }
+            next += 1
+        }
+        return variables
+    }()
+}

@@ -1,0 +1,165 @@
+import Glibc
+import HalcyonImaging
+import HalcyonModel
+import Processes
+import Threads
+
+/// Child processes that render, for what this process had better not do: codecs that cannot be stopped, and pictures
+/// that may end the process.
+///
+/// They start when they are needed and are kept; one that was killed, died, grew too large or has done enough is
+/// replaced. They die with this process, however it ends.
+public final class RenderChildren: Sendable {
+    /// What is worth a line in the log.
+    public enum Note: Sendable, CustomStringConvertible {
+        /// A child wrote this to its standard error.
+        case wrote(String)
+        /// A child ended in the middle of a rendering, and nobody had asked it to.
+        case died(ChildProcess.Exit)
+
+        /// The line.
+        public var description: String {
+            switch self {
+            case .wrote(let line): line
+            case .died(let exit): "died while rendering: \(exit)"
+            }
+        }
+    }
+
+    private struct State {
+        /// The one used last is used next: what is not needed is paged out and in time forgotten.
+        var idle: [RenderChild] = []
+        /// All that run.
+        var all: [RenderChild] = []
+        var isClosed = false
+    }
+
+    private let options: RenderChildOptions
+    private let tell: @Sendable (Note) -> Void
+    private let state = Lock(State())
+
+    /// Starts nothing yet.
+    /// - Parameter tell: hears what is worth a line in the log, on any thread.
+    public init(_ options: RenderChildOptions, tell: @escaping @Sendable (Note) -> Void) {
+        self.options = options
+        self.tell = tell
+    }
+
+    /// Process ids of the children that run now.
+    public var processes: [Int32] { state.withLock { $0.all.filter(\.isRunning).map(\.pid) } }
+
+    /// Ends all children. To be called when nothing is rendered any more; it blocks.
+    public func shutdown() {
+        let all = state.withLock { state in
+            state.isClosed = true
+            state.idle = []
+            return state.all
+        }
+        for child in all { end(child) }
+    }
+
+    /// Renders in a child, and once more in a fresh one if the first dies of it.
+    ///
+    /// - Throws: ``Turn/Stop``; ``Failure``: the child's own, `corruptImage` when the picture made two children crash,
+    ///   `internal` when something else ended two of them, when one answers nonsense, or none can be started.
+    func render(_ order: Turn.Order, within limits: ImageLimits, _ turn: Turn) throws -> Rendering {
+        do {
+            return try attempt(order, limits, turn, in: idle() ?? start())
+        } catch is Death {
+            do {
+                return try attempt(order, limits, turn, in: start())
+            } catch let death as Death {
+                throw death.failure
+            }
+        }
+    }
+
+    private func attempt(
+        _ order: Turn.Order, _ limits: ImageLimits, _ turn: Turn, in child: RenderChild
+    ) throws -> Rendering {
+        let result: Result<Rendering, Failure>
+        let residentBytes: Int
+        do {
+            (result, residentBytes) = try turn.run(stoppedBy: child.kill) { try child.answer(order, within: limits) }
+        } catch MessageError.ended {
+            let death = Death(exit: end(child))
+            tell(.died(death.exit))
+            throw death
+        } catch {
+            end(child)
+            throw error is Turn.Stop ? error : nonsense("\(error)")
+        }
+        keep(child, residentBytes)
+        return try result.get()
+    }
+
+    private func nonsense(_ what: String) -> Failure {
+        Failure(.internal, "a child does not answer as it should: \(what)", isRetryable: false)
+    }
+
+    // MARK: Children
+
+    private func idle() -> RenderChild? {
+        while let child = state.withLock({ $0.idle.popLast() }) {
+            if child.isRunning { return child }
+            end(child)
+        }
+        return nil
+    }
+
+    private func start() throws(Failure) -> RenderChild {
+        let child: RenderChild
+        do {
+            child = try RenderChild(options) { [tell] in tell(.wrote($0)) }
+        } catch {
+            throw Failure(.internal, "no child to render in: \(error)")
+        }
+        let isClosed = state.withLock { state in
+            state.all.append(child)
+            return state.isClosed
+        }
+        guard !isClosed else {
+            end(child)
+            throw Failure(.internal, "rendering has been shut down")
+        }
+        return child
+    }
+
+    private func keep(_ child: RenderChild, _ residentBytes: Int) {
+        guard residentBytes <= options.restingMemory, child.answered < options.renderings else {
+            end(child)
+            return
+        }
+        let isClosed = state.withLock { state in
+            if !state.isClosed { state.idle.append(child) }
+            return state.isClosed
+        }
+        if isClosed { end(child) }
+    }
+
+    @discardableResult
+    private func end(_ child: RenderChild) -> ChildProcess.Exit {
+        // It has nothing to put in order, so that there is no need to ask.
+        child.kill()
+        let exit = child.exit()
+        state.withLock { state in state.all.removeAll { $0 === child } }
+        return exit
+    }
+}
+
+/// A child ended, and nobody had asked it to.
+private struct Death: Error {
+    let exit: ChildProcess.Exit
+
+    /// Whose fault it is when it happens twice.
+    var failure: Failure {
+        switch exit {
+        case .signal(SIGSEGV), .signal(SIGBUS), .signal(SIGABRT), .signal(SIGILL), .signal(SIGTRAP), .signal(SIGFPE),
+            .signal(SIGSYS):
+            Failure(.corruptImage, "a decoder or an encoder crashes on this picture (\(exit))")
+        default:
+            // By SIGKILL the kernel ends what takes the last of the memory.
+            Failure(.internal, "rendering was ended from outside, twice (\(exit))")
+        }
+    }
+}

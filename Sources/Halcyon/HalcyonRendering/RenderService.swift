@@ -1,0 +1,97 @@
+import HalcyonImaging
+import HalcyonModel
+import Threads
+import Vips
+
+/// Renders on a pool of threads, and stops what takes too long.
+///
+/// A thread cannot be stopped from outside, and some codecs do not look up before they are done: pictures that need one
+/// of those are rendered in a child process, which can be killed (``RenderChildren``). A thread of the pool then waits
+/// for the child: there are never more renderings at once, in here and in children together, than the pool has threads.
+public struct RenderService: Sendable {
+    /// Where a picture is rendered.
+    public enum Isolation: Sendable {
+        /// In this process where all its codecs can be stopped, else in a child.
+        case whereNeeded
+        /// In a child: whatever it does there, this process lives on.
+        case always
+    }
+
+    private let renderer: Renderer
+    private let pool: ThreadPool
+    private let children: RenderChildren?
+    private let alarms = Alarms(name: "render-limits")
+
+    /// - Parameters:
+    ///   - pool: made by ``Renderer/makePool(threads:)``; whose it is shuts it down.
+    ///   - children: without them everything is rendered in this process, and what does not listen is waited for.
+    public init(renderer: Renderer, pool: ThreadPool, children: RenderChildren?) {
+        self.renderer = renderer
+        self.pool = pool
+        self.children = children
+    }
+
+    /// Makes each variant of a source.
+    ///
+    /// The time limit (``ImageLimits/renderTime``) counts from the moment a thread is there. When it passes, when
+    /// `deadline` passes or the task is cancelled, the rendering comes to a halt, within milliseconds also in the middle
+    /// of a codec, and this throws. What still waits for a thread then is let go at once.
+    ///
+    /// - Parameter assets: the bytes of ``Variant/assets``.
+    /// - Throws: ``Failure``, of code `timeout` when the time limit passed; ``RenderDeadlinePassed``;
+    ///   `CancellationError`; ``ThreadPoolClosed``.
+    public func render(
+        _ source: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:],
+        until deadline: ContinuousClock.Instant? = nil, isolation: Isolation = .whereNeeded
+    ) async throws -> Rendering {
+        let turn = Turn(Turn.Order(source: source, variants: variants, assets: assets, isolation: isolation))
+        let alarm = deadline.map { alarms.set(at: $0) { turn.stop(.deadline) } }
+        defer { if let alarm { alarms.cancel(alarm) } }
+        do {
+            return try await withTaskCancellationHandler {
+                try await withCheckedThrowingContinuation { waiter in
+                    guard turn.wait(waiter) else { return }
+                    if !pool.perform({ run(turn) }) { turn.begin()?.waiter.resume(throwing: ThreadPoolClosed()) }
+                }
+            } onCancel: {
+                turn.stop(.cancelled)
+            }
+        } catch let stop as Turn.Stop {
+            throw error(of: stop)
+        }
+    }
+
+    /// On a thread of the pool.
+    private func run(_ turn: Turn) {
+        guard let (order, waiter) = turn.begin() else { return }
+        let alarm = alarms.set(at: .now + renderer.limits.renderTime) { turn.stop(.overtime) }
+        let result = Result { try render(order, turn) }
+        alarms.cancel(alarm)
+        waiter.resume(with: result)
+    }
+
+    private func render(_ order: Turn.Order, _ turn: Turn) throws -> Rendering {
+        if let children, order.isolation == .always || !Codecs(of: order).canBeStopped {
+            return try children.render(order, within: renderer.limits, turn)
+        }
+        let cancellation = Cancellation()
+        return try turn.run(stoppedBy: cancellation.cancel) {
+            try renderer.render(order.source, order.variants, assets: order.assets, cancellation)
+        }
+    }
+
+    private func error(of stop: Turn.Stop) -> any Error {
+        switch stop {
+        case .cancelled: CancellationError()
+        case .deadline: RenderDeadlinePassed()
+        case .overtime:
+            // It would take as long again.
+            Failure(
+                .timeout, "rendering takes longer than \(renderer.limits.renderTime); images.renderTime allows more",
+                isRetryable: false)
+        }
+    }
+}
+
+/// The moment passed up to which a rendering was wanted.
+public struct RenderDeadlinePassed: Error {}

@@ -1,0 +1,43 @@
+import HalcyonImaging
+import HalcyonModel
+import Processes
+
+/// What a child answers. The files go beside it.
+struct RenderReply: Codable {
+    private enum Outcome: Codable {
+        /// The bodies are taken out of the images.
+        case rendered(Rendering)
+        case failed(Failure)
+    }
+
+    private var outcome: Outcome
+    /// Memory that the child holds now, in bytes.
+    let residentBytes: Int
+
+    /// The message that tells it.
+    static func message(
+        _ result: Result<Rendering, Failure>, residentBytes: Int
+    ) throws -> MessageSocket.Message {
+        switch result {
+        case .success(var rendering):
+            let bodies = rendering.images.map(\.body)
+            for index in bodies.indices { rendering.images[index].body = [] }
+            return try MessageSocket.Message(
+                RenderReply(outcome: .rendered(rendering), residentBytes: residentBytes), bodies)
+        case .failure(let failure):
+            return try MessageSocket.Message(
+                RenderReply(outcome: .failed(failure), residentBytes: residentBytes), [])
+        }
+    }
+
+    /// What came of the request; nil when bodies and descriptions do not match.
+    func result(_ bodies: [[UInt8]]) -> Result<Rendering, Failure>? {
+        switch outcome {
+        case .failed(let failure): return .failure(failure)
+        case .rendered(var rendering):
+            guard rendering.images.count == bodies.count else { return nil }
+            for index in bodies.indices { rendering.images[index].body = bodies[index] }
+            return .success(rendering)
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import HalcyonModel
+import TestSupport
+import Testing
+import Vips
+
+@testable import HalcyonImaging
+@testable import HostileFiles
+
+/// A file of a format that says an EXIF orientation, in the way of that format.
+private enum Carrier: String, CaseIterable {
+    case jpeg, png, webp, tiff
+
+    func file(_ card: Card, orientation: Int) async throws -> [UInt8] {
+        try await offThePool {
+            let image = try card.image(orientation: orientation)
+            switch self {
+            case .jpeg:
+                return withEXIF(try image.encoded(as: .jpeg, ["Q": 95]), orientation: UInt8(orientation))
+            case .png:
+                return try image.encoded(as: .png).withEXIFInPNG(orientation)
+            case .webp:
+                return try image.encoded(as: .webp, ["lossless": true]).withEXIFInWebP(
+                    orientation, image.width, image.height)
+            case .tiff:
+                return try image.encoded(as: .tiff).withOrientationInTIFF(orientation)
+            }
+        }
+    }
+}
+
+@Suite(.takesTurns) struct UprightFileTests {
+    static let whole = PixelSize(width: 240, height: 160)
+    static let part = PixelRect(x: 60, y: 40, width: 120, height: 80)
+
+    @Test(arguments: Carrier.allCases, 1...8)
+    private func comesOutUpright(_ carrier: Carrier, _ orientation: Int) async throws {
+        for part in [PixelRect(Self.whole), Self.part] {
+            let card = Card(size: Self.whole, part: part, marked: true)
+            let file = try await carrier.file(card, orientation: orientation)
+            #expect(try await offThePool { try EncodedImage(file).open().orientation } == orientation)
+            var variant = filling(60, 40)
+            variant.sizing.cropRect = UnitRect(
+                x: Double(part.x) / 240, y: Double(part.y) / 160, width: Double(part.width) / 240,
+                height: Double(part.height) / 160)
+            for format in [ImageFormat.png, .jpeg, .webp] {
+                variant.output.format = format
+                variant.output.quality = 95
+                let image = try await render(file, variant)
+                #expect(image.sourceSize == Self.whole)
+                let (pixels, left) = try await offThePool {
+                    (try Pixels(image.body), try EncodedImage(image.body).open().orientation)
+                }
+                #expect(left == 1)
+                #expect((pixels.width, pixels.height) == (60, 40))
+                // Red grows to the right and green downwards, so that every corner has colours of its own.
+                for (x, y) in [(1, 1), (58, 1), (1, 38), (58, 38), (30, 20)] {
+                    let (red, green) = (255 * (Double(x) + 0.5) / 60, 255 * (Double(y) + 0.5) / 40)
+                    let pixel = pixels[x, y]
+                    #expect(
+                        abs(Double(pixel[0]) - red) < 14 && abs(Double(pixel[1]) - green) < 14, "\(pixel) at \(x), \(y)"
+                    )
+                }
+            }
+        }
+    }
+
+    /// PNG, third edition, section 5.6: the chunk belongs before the pixels, and decoders look for it there.
+    @Test func anOrientationBehindThePixelsOfAPNGIsNotHeeded() async throws {
+        let png = try await Carrier.png.file(Card(size: Self.whole, part: PixelRect(Self.whole)), orientation: 1)
+        let behind = Array(png.dropLast(12)) + [UInt8].eXIf(6) + png.suffix(12)
+        #expect(try await render(behind, filling(60, 40)).sourceSize == Self.whole)
+    }
+}
+
+extension [UInt8] {
+    /// EXIF of one entry, big-endian: the orientation.
+    private static func exif(_ orientation: Int) -> [UInt8] {
+        Array("MM\0*".utf8) + [0, 0, 0, 8, 0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, UInt8(orientation), 0, 0, 0, 0, 0, 0]
+    }
+
+    /// A PNG chunk of it.
+    fileprivate static func eXIf(_ orientation: Int) -> [UInt8] { PNGFile.chunk("eXIf", exif(orientation)) }
+
+    /// Behind the header of a PNG, before everything else.
+    fileprivate func withEXIFInPNG(_ orientation: Int) -> [UInt8] {
+        Array(self[..<33]) + .eXIf(orientation) + self[33...]
+    }
+
+    /// A simple WebP, made an extended one.
+    fileprivate func withEXIFInWebP(_ orientation: Int, _ width: Int, _ height: Int) -> [UInt8] {
+        let pictures = chunks.filter { $0.starts(with: "VP8 ".utf8) || $0.starts(with: "VP8L".utf8) }.flatMap { $0 }
+        return WebPFile.container(
+            WebPFile.extended(8, width, height) + pictures + WebPFile.chunk("EXIF", .exif(orientation)))
+    }
+
+    /// The chunks of a WebP.
+    private var chunks: [[UInt8]] {
+        var chunks: [[UInt8]] = []
+        var place = 12
+        while place + 8 <= count {
+            let size = (0..<4).reduce(0) { $0 | Int(self[place + 4 + $1]) << (8 * $1) }
+            let end = Swift.min(place + 8 + size + size % 2, count)
+            chunks.append(Array(self[place..<end]))
+            place = end
+        }
+        return chunks
+    }
+
+    /// The entry that libvips has written into the directory of a little-endian TIFF, or one that takes the place of
+    /// another which nobody needs.
+    fileprivate func withOrientationInTIFF(_ orientation: Int) -> [UInt8] {
+        func number(_ place: Int, _ count: Int) -> Int {
+            (0..<count).reduce(0) { $0 | Int(self[place + $1]) << (8 * $1) }
+        }
+        let directory = number(4, 4)
+        var copy = self
+        for index in 0..<number(directory, 2) where number(directory + 2 + index * 12, 2) == 274 {
+            copy[directory + 2 + index * 12 + 8] = UInt8(orientation)
+        }
+        return copy
+    }
+}

@@ -1,0 +1,169 @@
+import CLinux
+import Glibc
+import HalcyonImaging
+import HalcyonModel
+import HalcyonRendering
+import TestSupport
+import Testing
+import Vips
+
+@Suite(.takesTurns) struct RenderChildTests {
+    @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif])
+    func `a child makes the same file`(_ format: ImageFormat) async throws {
+        let source = try await Pictures.noise(.png)
+        try await Studio.with { studio in
+            let here = try await studio.pool.run {
+                try studio.renderer.render(source, [filling(90, 70, as: format)]).images[0]
+            }
+            let there = try await studio.renderInChild(source, filling(90, 70, as: format))
+            #expect(there.body == here.body && there.sha256 == here.sha256 && there.size == here.size)
+            #expect(there.format == here.format)
+            #expect(studio.children.processes.count == 1)
+        }
+    }
+
+    @Test func `only what cannot be stopped goes to a child`() async throws {
+        let jpeg = try await Pictures.noise()
+        let mark = Source.initials(try Initials("H"))
+        func goesToChild(
+            _ source: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:]
+        ) async throws -> Bool {
+            var goes = false
+            try await Studio.with { studio in
+                _ = try await studio.service.render(source, variants, assets: assets)
+                goes = !studio.children.processes.isEmpty
+            }
+            return goes
+        }
+        var progressive = filling(9, 9, as: .jpeg)
+        progressive.output.progressive = true
+        #expect(try await !goesToChild(jpeg, [filling(9, 9, as: .jpeg), filling(9, 9, as: .png)]))
+        #expect(try await goesToChild(jpeg, [filling(9, 9, as: .jpeg), filling(9, 9, as: .webp)]))
+        #expect(try await goesToChild(jpeg, [progressive]))
+        for format in [Format.png, .tiff] {
+            #expect(try await !goesToChild(Pictures.noise(format), [filling(9, 9, as: .jpeg)]), "\(format)")
+        }
+        for format in [Format.webp, .gif, .heif] {
+            let bytes = try await Pictures.noise(format)
+            #expect(try await goesToChild(bytes, [filling(9, 9, as: .jpeg)]), "\(format)")
+            #expect(try await goesToChild(jpeg, [filling(9, 9, as: .jpeg)], assets: [mark: bytes]), "\(format)")
+        }
+        #expect(try await goesToChild(Pictures.noise(interlaced: true), [filling(9, 9, as: .jpeg)]))
+        let drawing = Array("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>".utf8)
+        #expect(try await goesToChild(drawing, [filling(9, 9, as: .png)]))
+    }
+
+    @Test func `assets go to a child with the source`() async throws {
+        let source = try await Pictures.noise(.png)
+        let mark = Source.initials(try Initials("H"))
+        var variant = filling(60, 40, as: .png)
+        variant.processors = [.watermark(Watermark(source: mark))]
+        let assets = [mark: try await Pictures.noise(.png, width: 16, height: 16)]
+        try await Studio.with { studio in
+            let here = try await studio.service.render(source, [variant, filling(9, 9, as: .jpeg)], assets: assets)
+            let there = try await studio.service.render(
+                source, [variant, filling(9, 9, as: .jpeg)], assets: assets, isolation: .always)
+            #expect(studio.children.processes.count == 1)
+            #expect(here.images.map(\.body) == there.images.map(\.body))
+            #expect(here.sourceSize == there.sourceSize && here.sourceFormat == there.sourceFormat)
+        }
+    }
+
+    @Test func `failures come back as they are`() async throws {
+        let whole = try await Pictures.noise()
+        try await Studio.with(limits: ImageLimits(outputPixels: 10_000)) { studio in
+            #expect(await studio.failure(Array("no image".utf8), filling(9, 9, as: .png))?.code == .unsupportedFormat)
+            let cut = Array(whole.prefix(whole.count / 2))
+            #expect(await studio.failure(cut, filling(9, 9, as: .png))?.code == .corruptImage)
+            let large = await studio.failure(whole, filling(101, 100, as: .png))
+            #expect(large?.code == .tooManyPixels && large?.message.contains("101×100") == true)
+            // None of that was the child's end.
+            #expect(studio.notes.isEmpty && studio.children.processes.count == 1)
+        }
+    }
+
+    @Test func `a child is kept, and replaced when it has done enough or grown too large`() async throws {
+        let source = try await Pictures.noise()
+        func pids(_ change: (inout RenderChildOptions) -> Void) async throws -> [Int32] {
+            var pids: [Int32] = []
+            try await Studio.with({ change(&$0) }) { studio in
+                for _ in 0..<6 {
+                    _ = try await studio.renderInChild(source, filling(20, 20, as: .jpeg))
+                    pids += studio.children.processes
+                }
+            }
+            return pids
+        }
+        let kept = try await pids { _ in }
+        #expect(kept.count == 6 && Set(kept).count == 1)
+        // After every third there is none.
+        let replaced = try await pids { $0.renderings = 3 }
+        #expect(replaced.count == 4 && Set(replaced).count == 2)
+        let outgrown = try await pids { $0.restingMemory = 1 }
+        #expect(outgrown.isEmpty)
+    }
+
+    @Test func `a child that died while idle is replaced without a word`() async throws {
+        let source = try await Pictures.noise()
+        try await Studio.with { studio in
+            _ = try await studio.renderInChild(source, filling(20, 20, as: .jpeg))
+            let first = try await studio.child()
+            kill(first, SIGKILL)
+            try await until("it is gone") { studio.children.processes.isEmpty }
+            _ = try await studio.renderInChild(source, filling(20, 20, as: .jpeg))
+            let second = try await studio.child()
+            #expect(second != first)
+            #expect(studio.notes.isEmpty)
+        }
+    }
+
+    @Test func `a child that is asked to end goes on, and so does its rendering`() async throws {
+        let source = try await Pictures.noise()
+        try await Studio.with { studio in
+            _ = try await studio.renderInChild(source, filling(20, 20, as: .jpeg))
+            let child = try await studio.child()
+            kill(child, SIGTERM)
+            kill(child, SIGINT)
+            _ = try await studio.renderInChild(source, filling(20, 20, as: .jpeg))
+            let same = try await studio.child()
+            #expect(same == child)
+        }
+    }
+
+    @Test(.enabled(if: !clinux_has_address_sanitizer(), "its shadow is larger than any limit"))
+    func `a picture gets no more memory than is allowed`() async throws {
+        let source = try await Pictures.noise()
+        // 48 million bytes of pixels, more than once.
+        var large = filling(4000, 4000, as: .jpeg)
+        large.interpolationQuality = .none
+        try await Studio.with({ $0.memory = 64 << 20 }) { studio in
+            let failure = await studio.failure(source, large)
+            #expect(failure.map { [.corruptImage, .internal].contains($0.code) } == true, "\(failure as Any)")
+            _ = try await studio.renderInChild(source, filling(20, 20, as: .jpeg))
+        }
+        try await Studio.with({ $0.memory = 1 << 30 }) { studio in
+            let failure = await studio.failure(source, large)
+            #expect(failure == nil)
+        }
+    }
+
+    @Test func `hundreds of renderings leave no descriptor and no process`() async throws {
+        let (source, cut) = (try await Pictures.noise(), Array(try await Pictures.noise().prefix(5000)))
+        let before = Machine.descriptors
+        var seen: Set<Int32> = []
+        try await Studio.with(threads: 2, { $0.renderings = 4 }) { studio in
+            for _ in 0..<100 {
+                async let one = studio.renderInChild(source, filling(30, 30, as: .jpeg))
+                async let other = studio.failure(cut, filling(30, 30, as: .avif))
+                _ = try await one
+                _ = await other
+                seen.formUnion(studio.children.processes)
+            }
+            #expect(studio.children.processes.count <= 2)
+        }
+        #expect(seen.count >= 20)
+        #expect(seen.allSatisfy { kill($0, 0) != 0 && errno == ESRCH })
+        // Each child has two. Other tests come and go meanwhile.
+        try await until("descriptors are closed") { Machine.descriptors < before + 20 }
+    }
+}

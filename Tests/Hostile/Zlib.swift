@@ -1,0 +1,68 @@
+/// zlib streams (RFC 1950) that are made without a compressor.
+enum Zlib {
+    /// The bytes as they are, in stored blocks (RFC 1951, 3.2.4).
+    static func stored(_ bytes: [UInt8]) -> [UInt8] {
+        var stream: [UInt8] = [0x78, 0x01]
+        var place = 0
+        repeat {
+            let length = min(65535, bytes.count - place)
+            let isLast: UInt8 = place + length == bytes.count ? 1 : 0
+            stream += [isLast] + little(length, 2) + little(~length, 2) + bytes[place..<place + length]
+            place += length
+        } while place < bytes.count
+        return stream + big(adler32(bytes), 4)
+    }
+
+    /// A byte of at most 143 over and over, at least `count` times, in about a 159th of the room: one literal, then the
+    /// longest match of the fixed code again and again (RFC 1951, 3.2.6).
+    static func bomb(_ count: Int, of byte: UInt8 = 0) -> [UInt8] {
+        var bits = BitWriter()
+        bits.append(0b011, 3)  // the last block, of the fixed code
+        // Codes have their highest bit first.
+        bits.append(Int((0x30 + byte).reversedBits), 8)
+        let matches = (count + 256) / 258
+        for _ in 0..<matches {
+            bits.append(0b0_0000_1010_0011, 13)  // length 258: 11000101, distance 1: 00000
+        }
+        bits.append(0, 7)  // the end
+        // Adler-32 of n equal bytes.
+        let (n, value) = (matches * 258 + 1, Int(byte))
+        let (low, high) = ((1 + n * value) % 65521, (n + n * (n + 1) / 2 % 65521 * value) % 65521)
+        return [0x78, 0x01] + bits.bytes + big(high << 16 | low, 4)
+    }
+
+    private static func adler32(_ bytes: [UInt8]) -> Int {
+        var (low, high) = (1, 0)
+        for byte in bytes {
+            low = (low + Int(byte)) % 65521
+            high = (high + low) % 65521
+        }
+        return high << 16 | low
+    }
+}
+
+/// Packs numbers into bytes, the lowest bit first.
+struct BitWriter {
+    private var written: [UInt8] = []
+    private var pending = 0
+    private var count = 0
+
+    /// All bits, the last byte filled with zeros.
+    var bytes: [UInt8] { count == 0 ? written : written + [UInt8(pending)] }
+
+    mutating func append(_ number: Int, _ bits: Int) {
+        pending |= number << count
+        count += bits
+        while count >= 8 {
+            written.append(UInt8(pending & 255))
+            pending >>= 8
+            count -= 8
+        }
+    }
+}
+
+extension UInt8 {
+    fileprivate var reversedBits: UInt8 {
+        (0..<8).reduce(0) { $0 | (self >> $1 & 1) << (7 - $1) }
+    }
+}
