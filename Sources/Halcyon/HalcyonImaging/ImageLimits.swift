@@ -49,8 +49,9 @@ public struct ImageLimits: Sendable, Hashable, Codable {
         }
     }
 
+    /// - Returns: the size of the output, behind all processors.
     /// - Throws: `tooManyPixels`.
-    func admit(_ output: OutputPlan, _ extensions: Extensions) throws(Failure) {
+    func admit(_ output: OutputPlan, _ extensions: Extensions) throws(Failure) -> PixelSize {
         let canvas = output.geometry.outputSize
         // A product of two sides could overflow: each is bounded first.
         guard canvas.width <= outputPixels, canvas.height <= outputPixels,
@@ -68,6 +69,7 @@ public struct ImageLimits: Sendable, Hashable, Codable {
                 .tooManyPixels,
                 "\(output.format.rawValue) holds at most \(side) pixels a side, not \(size.width)×\(size.height)")
         }
+        return size
     }
 }
 

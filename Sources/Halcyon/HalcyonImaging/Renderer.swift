@@ -48,37 +48,38 @@ public struct Renderer: Sendable {
     public func render(
         _ bytes: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:], _ cancellation: Cancellation? = nil
     ) throws -> Rendering {
-        var progress = Progress(cancellation)
-        let source = try SourceImage(bytes)
-        let outputs = try variants.indices.map { index in
-            try blaming(index) {
-                let output = try OutputPlan(variants[index], of: source, extensions)
-                try limits.admit(output, extensions)
-                return output
-            }
-        }
-        let load = LoadPlan(outputs, of: source)
-        try limits.admit(source, load)
+        try render(try plan(bytes, variants), assets: assets, cancellation)
+    }
 
+    /// Looks at headers, plans, and checks limits, on the calling thread. No pixel is decoded.
+    ///
+    /// - Throws: ``Failure``, as rendering does.
+    public func plan(_ bytes: [UInt8], _ variants: [Variant]) throws(Failure) -> RenderPlan {
+        try RenderPlan(bytes, variants, within: limits, extensions)
+    }
+
+    /// Does what was planned on this thread.
+    ///
+    /// - Throws: as above.
+    public func render(
+        _ plan: RenderPlan, assets: [Source: [UInt8]] = [:], _ cancellation: Cancellation? = nil
+    ) throws -> Rendering {
+        var progress = Progress(cancellation)
+        let (source, load) = (plan.source, plan.load)
         let decoded = try progress.step(\.decode, .corruptImage) { cancellation in
             try DecodedImage(source, load, cancellation)
         }
         let assets = ProcessingAssets(assets, within: limits, cancellation)
-        let images = try outputs.indices.map { index in
-            try blaming(index) { try image(outputs[index], of: source, from: decoded, assets, &progress) }
+        var images: [RenderedImage] = []
+        for (index, output) in plan.outputs.enumerated() {
+            do {
+                images.append(try image(output, of: source, from: decoded, assets, &progress))
+            } catch let failure as Failure {
+                throw failure.of(variant: index)
+            }
         }
         return Rendering(
             sourceFormat: source.format, sourceSize: source.size, images: images, timings: progress.timings)
-    }
-
-    /// Says of a failure which variant it is about.
-    private func blaming<Result>(_ index: Int, _ body: () throws -> Result) throws -> Result {
-        do {
-            return try body()
-        } catch var failure as Failure {
-            failure.variant = index
-            throw failure
-        }
     }
 
     private func image(

@@ -1,45 +1,22 @@
 import HalcyonModel
 import Vips
 
-/// The codecs that a rendering goes through, as far as bytes and variants tell before a pixel is decoded.
-struct Codecs {
-    /// Whether all of them look, every few milliseconds, whether they are to stop.
-    let canBeStopped: Bool
-
-    init(of order: Turn.Order) {
-        canBeStopped =
-            order.variants.allSatisfy { Self.canBeStopped(writing: $0.output) }
-            && Self.canBeStopped(reading: order.source)
-            && order.assets.values.allSatisfy(Self.canBeStopped(reading:))
+/// Which codecs this process keeps apart from itself.
+enum Codecs {
+    /// Whether one of them reads or writes what is ordered. What they read is not even opened here: libraries that parse
+    /// documents (SVG, PDF), and those that do not look up before they are done with a picture, however small (HEIF,
+    /// JPEG XL).
+    static func areApart(_ order: Turn.Order) -> Bool {
+        order.variants.contains { $0.output.format == .avif || $0.output.format == .jxl }
+            || isApart(order.source) || order.assets.values.contains(where: isApart)
     }
 
-    /// Without a format the output keeps the kind of the source, which is looked at anyway, or becomes a JPEG or PNG.
-    private static func canBeStopped(writing output: OutputOptions) -> Bool {
-        !output.progressive && (output.format.map { Format($0).stopsWhileSaving } ?? true)
-    }
-
-    /// What cannot be opened is refused without work.
-    private static func canBeStopped(reading bytes: [UInt8]) -> Bool {
-        guard let file = try? EncodedImage(bytes) else { return true }
-        guard file.format.stopsWhileLoading else { return false }
-        return (try? file.open()).map { !$0.isDecodedAtOnce } ?? true
-    }
-}
-
-extension Format {
-    /// The files of libvips that images of this format are.
-    fileprivate init(_ format: ImageFormat) {
-        self =
-            switch format {
-            case .jpeg: .jpeg
-            case .png: .png
-            case .webp: .webp
-            case .avif, .heic: .heif
-            case .gif: .gif
-            case .tiff: .tiff
-            case .jxl: .jxl
-            case .svg: .svg
-            case .pdf: .pdf
-            }
+    private static func isApart(_ bytes: [UInt8]) -> Bool {
+        // What is of no known format is refused without work.
+        guard let format = try? EncodedImage(bytes).format else { return false }
+        return switch format {
+        case .heif, .jxl, .svg, .pdf: true
+        case .jpeg, .png, .webp, .gif, .tiff: false
+        }
     }
 }

@@ -17,6 +17,10 @@ public struct RenderService: Sendable {
         case always
     }
 
+    /// How long a rendering in this process may take no notice of being stopped. What would take longer goes to a child,
+    /// which costs a few milliseconds.
+    static let patience = Duration.milliseconds(100)
+
     private let renderer: Renderer
     private let pool: ThreadPool
     private let children: RenderChildren?
@@ -71,12 +75,15 @@ public struct RenderService: Sendable {
     }
 
     private func render(_ order: Turn.Order, _ turn: Turn) throws -> Rendering {
-        if let children, order.isolation == .always || !Codecs(of: order).canBeStopped {
+        let isApart = order.isolation == .always || Codecs.areApart(order)
+        if let children, isApart { return try children.render(order, within: renderer.limits, turn) }
+        let plan = try renderer.plan(order.source, order.variants)
+        if let children, plan.unstoppable > Self.patience {
             return try children.render(order, within: renderer.limits, turn)
         }
         let cancellation = Cancellation()
         return try turn.run(stoppedBy: cancellation.cancel) {
-            try renderer.render(order.source, order.variants, assets: order.assets, cancellation)
+            try renderer.render(plan, assets: order.assets, cancellation)
         }
     }
 

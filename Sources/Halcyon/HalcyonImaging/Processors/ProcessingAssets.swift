@@ -62,7 +62,7 @@ final class ProcessingAssets {
             sizing: Sizing(goal: .display(display)), interpolationQuality: quality,
             output: OutputOptions(format: .png))
         let output = try OutputPlan(variant, of: source, Extensions())
-        try limits.admit(output, Extensions())
+        _ = try limits.admit(output, Extensions())
         let load = LoadPlan([output], of: source)
         try limits.admit(source, load)
         let level = try DecodedImage(source, load, cancellation).frame(0, for: output)
