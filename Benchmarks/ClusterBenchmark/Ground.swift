@@ -70,8 +70,8 @@ final class Ground: Sendable {
         let source = "\(origin.url)/\(number % photographs).jpg?\(tag)\(number / photographs)"
         return Array(
             """
-            {"id":"\(id ?? "\(tag)\(number)")","source":"\(source)","width":\(PlainLoops.size.width),\
-            "height":\(PlainLoops.size.height),"format":"jpeg","quality":80}
+            {"id":"\(id ?? "\(tag)\(number)")","source":"\(source)","width":\(PlainLoops.usual.width),\
+            "height":\(PlainLoops.usual.height),"format":"jpeg","quality":80}
             """.utf8)
     }
 

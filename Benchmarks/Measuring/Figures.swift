@@ -10,12 +10,28 @@ public func decimal(_ value: Double, _ places: Int) -> String {
     return "\(scaled / unit).\(String(unit + scaled % unit).dropFirst())"
 }
 
+/// The values a quarter and three quarters of the way up: half of all lies between them.
+public func quartiles(_ values: [Double]) -> (low: Double, high: Double) {
+    let sorted = values.sorted()
+    return (sorted[sorted.count / 4], sorted[sorted.count - 1 - sorted.count / 4])
+}
+
 /// Seconds of CPU, user and system over all threads, that this process has used.
 public func processorTime() -> Double {
-    var usage = rusage()
-    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-    return Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
-        + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}
+
+/// Bytes of memory that this process holds now, from /proc (proc_pid_statm(5), the second field).
+public func residentBytes() -> Int {
+    guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 256)
+    guard fgets(&line, 256, file) != nil else { return 0 }
+    let fields = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self).split(
+        separator: " ")
+    return fields.count > 1 ? (Int(fields[1]) ?? 0) * sysconf(Int32(_SC_PAGESIZE)) : 0
 }
 
 /// Seconds of CPU that another process has used so far, from /proc (proc_pid_stat(5), fields 14 and 15).
@@ -29,4 +45,10 @@ public func processorTime(of pid: pid_t) -> Double {
     let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
     guard fields.count > 13, let user = Double(fields[12]), let system = Double(fields[13]) else { return 0 }
     return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+}
+
+/// Prints a line at once, also into a file.
+public func say(_ line: String) {
+    print(line)
+    fflush(nil)
 }

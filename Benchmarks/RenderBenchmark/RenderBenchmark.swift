@@ -5,65 +5,78 @@ import Measuring
 import Threads
 import Vips
 
-/// What a rendering costs beside the plainest loop in C over the same pictures: `RenderBenchmark FOLDER [ROUNDS]`.
+/// What rendering costs, part by part: `RenderBenchmark FOLDER [PART…]`.
 ///
-/// Every JPEG of the folder becomes 400×300 at quality 80, in rounds that take turns (`vips_thumbnail`, the fast loop,
-/// the renderer on one thread of a pool), so that whatever else the machine does meets all three alike. Prints the
-/// median CPU time of a picture, user and system, over all threads, and the median of the rounds' ratios.
+/// FOLDER holds JPEG photographs. Sources of 12, 4 and 1 megapixels are made of them (``Subjects``). All costs are CPU time,
+/// user and system, over all threads of the process, and all ratios come from rounds in which those that are compared took
+/// turns.
 @main struct RenderBenchmark {
+    /// What can be asked for; without a word, the first three.
+    enum Part: String, CaseIterable {
+        case photographs, outputs, variants, memory, encoders
+    }
+
     static func main() async throws {
         let arguments = CommandLine.arguments
-        guard arguments.count > 1, let rounds = arguments.count > 2 ? Int(arguments[2]) : 15, rounds > 0 else {
-            print("usage: RenderBenchmark FOLDER [ROUNDS]   FOLDER holds JPEG photographs, some 1600 pixels a side")
+        let named = arguments.dropFirst(2).map(Part.init)
+        guard arguments.count > 1, !named.contains(nil) else {
+            let parts = Part.allCases.map(\.rawValue).joined(separator: " ")
+            say("usage: RenderBenchmark FOLDER [PART…]   FOLDER holds JPEG photographs, parts are \(parts)")
             exit(2)
         }
-        let files = try jpegs(in: arguments[1])
-        let renderer = Renderer()
-        let pool = Renderer.makePool(threads: 1)
-        let variant = Variant(
-            sizing: Sizing(
-                goal: .display(Display(width: Double(PlainLoops.size.width), height: Double(PlainLoops.size.height)))),
-            output: OutputOptions(format: .jpeg, quality: 80))
-
-        var costs: [(thumbnail: Double, fast: Double, renderer: Double)] = []
-        var bytes = (thumbnail: 0, fast: 0, renderer: 0)
-        var (decode, process, encode) = (Duration.zero, Duration.zero, Duration.zero)
-        for round in 0...rounds {
-            let start = processorTime()
-            bytes.thumbnail = PlainLoops.thumbnail(files)
-            let afterThumbnail = processorTime()
-            bytes.fast = PlainLoops.fast(files)
-            let afterFast = processorTime()
-            bytes.renderer = 0
-            for file in files {
-                let image = try await renderer.render(file, [variant], on: pool)
-                bytes.renderer += image.images[0].body.count
-                decode += image.timings.decode
-                process += image.timings.process
-                encode += image.timings.encode
+        let parts = named.isEmpty ? [.photographs, .outputs, .variants] : named.compactMap { $0 }
+        let photographs = try jpegs(in: arguments[1])
+        let ground = Ground()
+        say("libvips \(VipsLibrary.version), \(photographs.count) photographs")
+        for part in parts {
+            say("\n\(part.rawValue)")
+            switch part {
+            case .photographs: try await comparePhotographs(photographs, on: ground)
+            case .outputs: try await compareOutputs(try Subjects(photographs), on: ground)
+            case .variants: try await compareVariants(try Subjects(photographs), on: ground)
+            case .memory: try await watchMemory(try Subjects(photographs))
+            case .encoders: try await compareEncoders(try Subjects(photographs))
             }
-            // The first round warms up.
-            guard round > 0 else { continue }
-            costs.append((afterThumbnail - start, afterFast - afterThumbnail, processorTime() - afterFast))
         }
-        WorkThread(name: "closer") { pool.shutdown() }.join()
+        WorkThread(name: "closer") { ground.pool.shutdown() }.join()
+    }
+}
 
-        let pictures = Double(files.count)
-        func line(_ name: String, _ seconds: [Double], _ bytes: Int) {
-            let cost = decimal(median(seconds) / pictures * 1e3, 2)
-            print("\(name)  \(cost) ms CPU a picture  \(Int(Double(bytes) / pictures)) bytes")
+/// The renderer, and one thread for it: what the plain loops have too.
+struct Ground: Sendable {
+    let renderer = Renderer()
+    let pool = Renderer.makePool(threads: 1)
+
+    /// Renders each file to the same variants, one after the other.
+    func render(_ files: [[UInt8]], _ variants: [Variant]) async throws -> Work {
+        var work = Work()
+        for file in files {
+            let rendering = try await renderer.render(file, variants, on: pool)
+            work.bytes += rendering.images.reduce(0) { $0 + $1.body.count }
+            work.all += rendering.timings.decode + rendering.timings.process + rendering.timings.encode
+            work.encoding += rendering.timings.encode
         }
-        print("\(files.count) pictures, \(rounds) rounds, libvips \(VipsLibrary.version)")
-        line("vips_thumbnail", costs.map(\.thumbnail), bytes.thumbnail)
-        line("fast loop     ", costs.map(\.fast), bytes.fast)
-        line("Halcyon       ", costs.map(\.renderer), bytes.renderer)
-        print(
-            "Halcyon is \(decimal(median(costs.map { $0.renderer / $0.thumbnail }), 3)) of vips_thumbnail,"
-                + " \(decimal(median(costs.map { $0.renderer / $0.fast }), 3)) of the fast loop")
-        let all = pictures * Double(rounds + 1)
-        print(
-            "wall ms a picture: decode and resize \(decimal(decode / .milliseconds(1) / all, 2)),"
-                + " process \(decimal(process / .milliseconds(1) / all, 2)),"
-                + " encode \(decimal(encode / .milliseconds(1) / all, 2))")
+        return work
+    }
+}
+
+/// What was done in a round.
+struct Work: Sendable {
+    /// Bytes that were written.
+    var bytes = 0
+    /// Wall-clock time of the renderer's steps.
+    var all = Duration.zero
+    /// Wall-clock time of encoding.
+    var encoding = Duration.zero
+
+    /// How much of the time was encoding, in percent.
+    var encodingShare: String { all > .zero ? "\(decimal(100 * (encoding / all), 0)) %" : "" }
+}
+
+extension String {
+    /// This text in a column, to the left or to the right.
+    func column(_ width: Int, right: Bool = false) -> String {
+        let space = String(repeating: " ", count: max(0, width - count))
+        return right ? space + self : self + space
     }
 }

@@ -3,16 +3,25 @@
 
 #include <stddef.h>
 
-// What a picture costs when nothing stands around libvips: decode, cover a size, JPEG at quality 80, memory to memory.
+// What a picture costs when nothing stands around libvips: decode, cover a size, encode, memory to memory.
 enum plain_mode {
     // vips_thumbnail_buffer: it keeps a spare factor of 2 when it shrinks on load.
     PLAIN_THUMBNAIL,
-    // The largest JPEG shrink on load that does not undershoot, then the resize: the least that such an output costs.
+    // The largest shrink on load that does not undershoot (JPEG by 2, 4 or 8, WebP by anything, PNG not at all), then the
+    // resize: the least that such an output costs.
     PLAIN_FAST,
 };
 
-// Runs once over all files. Returns the number of bytes written in all, or -1 with libvips' words on standard error.
+struct plain_output {
+    int width;
+    int height;
+    // libvips' name of a file with the saver's options: ".jpg[Q=80,strip]".
+    const char *suffix;
+};
+
+// Runs once over all files: JPEG, PNG or WebP. libvips must have been started. Returns the number of bytes written in all,
+// or -1 with libvips' words on standard error.
 long plain_loop(
-    enum plain_mode mode, const void *const *files, const size_t *lengths, int count, int width, int height);
+    enum plain_mode mode, const struct plain_output *output, const void *const *files, const size_t *lengths, int count);
 
 #endif

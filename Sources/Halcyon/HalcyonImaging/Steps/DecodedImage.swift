@@ -16,7 +16,9 @@ final class DecodedImage {
 
     private let isInMemory: Bool
     private let cancellation: Cancellation?
-    private var levels: [Level]
+    private let whole: Image
+    /// Of each frame the whole, then half of it, then half of that.
+    private var frames: [[Level]] = []
 
     init(_ source: SourceImage, _ load: LoadPlan, _ cancellation: Cancellation?) throws(VipsError) {
         self.cancellation = cancellation
@@ -34,7 +36,11 @@ final class DecodedImage {
                     Double(image.height) / Double(source.rawSize.height)
                 )
             }
-        levels = [Level(image: image, across: across, down: down)]
+        whole = image
+        for index in 0..<image.frames {
+            let frame = image.frames > 1 ? try image.page(index) : image
+            frames.append([Level(image: frame, across: across, down: down)])
+        }
     }
 
     /// A frame at the resolution that an output takes: of those not smaller than it the smallest.
@@ -42,32 +48,25 @@ final class DecodedImage {
     /// Halving averages each four pixels, as shrinking on load does, so that an output is the same by eye whether it is made
     /// alone or beside others.
     func frame(_ index: Int, for output: OutputPlan) throws(VipsError) -> Level {
-        let whole = levels[0]
-        guard whole.image.frames == 1 else {
-            return Level(image: try whole.image.page(index), across: whole.across, down: whole.down)
-        }
-        guard isInMemory, output.isSmooth, !whole.image.hasAlpha else { return whole }
+        guard isInMemory, output.isSmooth else { return frames[index][0] }
         var depth = 0
-        while output.spare * min(levels[depth].across, levels[depth].down) >= 2 {
+        while output.spare * min(frames[index][depth].across, frames[index][depth].down) >= 2 {
             depth += 1
-            if depth == levels.count { levels.append(try half(of: levels[depth - 1])) }
+            if depth == frames[index].count { frames[index].append(try half(of: frames[index][depth - 1])) }
         }
-        return levels[depth]
+        return frames[index][depth]
     }
 
     /// The frames of an output, joined to the animation that they are in the source.
     func animation(of frames: [Image]) throws(VipsError) -> Image {
         guard frames.count > 1 else { return frames[0] }
-        let delays = levels[0].image.frameDelays.prefix(frames.count)
+        let delays = whole.frameDelays.prefix(frames.count)
         return try .strip(
-            frames, delays: delays.count == frames.count ? Array(delays) : [], loop: levels[0].image.loopCount ?? 0)
+            frames, delays: delays.count == frames.count ? Array(delays) : [], loop: whole.loopCount ?? 0)
     }
 
     private func half(of level: Level) throws(VipsError) -> Level {
         // An odd row or column makes one more pixel: dropped at each halving, they would add up.
-        let image = try Operation.call(
-            "shrink", ["in": .image(level.image), "hshrink": 2, "vshrink": 2, "ceil": true]
-        ).image().inMemory(cancellation)
-        return Level(image: image, across: level.across / 2, down: level.down / 2)
+        Level(image: try level.image.halved(cancellation), across: level.across / 2, down: level.down / 2)
     }
 }
