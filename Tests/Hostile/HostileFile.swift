@@ -21,7 +21,7 @@ public struct HostileFile: Sendable, CustomStringConvertible {
     /// How every rendering of it must end.
     public let end: End
     /// How long one rendering may take.
-    public private(set) var time = Duration.seconds(120)
+    public private(set) var time = Duration.seconds(600)
     /// Whether its pixels are more than its header says, so that it is stopped by what a child may have and by nothing
     /// before.
     public private(set) var isBoundByChild = false
@@ -69,6 +69,13 @@ extension HostileFile {
     /// Something that would go on for hours: it ends as a timeout, after a short while.
     static func endless(_ name: String, _ bytes: @autoclosure @escaping @Sendable () -> [UInt8]) -> HostileFile {
         var file = HostileFile(name, bytes(), .fails([.timeout]))
+        file.time = .seconds(2)
+        return file
+    }
+
+    /// Something that goes on for long where the library has no limit of its own, or a wide one.
+    static func long(_ name: String, _ bytes: @autoclosure @escaping @Sendable () -> [UInt8]) -> HostileFile {
+        var file = HostileFile(name, bytes(), .rendersOrFails([.corruptImage, .timeout]))
         file.time = .seconds(2)
         return file
     }

@@ -28,7 +28,7 @@ enum PDFFile {
     /// Documents that take something from an address: the page's content, an image, a page of another document, and what
     /// is done when it is opened.
     static func external(_ address: String) -> [HostileFile] {
-        func document(
+        @Sendable func document(
             action: String = "", page: String = "/Contents 4 0 R", content: String = "1 0 0 rg 0 0 60 40 re f",
             dictionary: String = "", _ more: [String] = []
         ) -> [UInt8] {

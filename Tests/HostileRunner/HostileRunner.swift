@@ -28,7 +28,7 @@ import Vips
         }
         guard let file = files.first(where: { $0.name == CommandLine.arguments[1] }) else { exit(2) }
         // Only what hangs in spite of all limits is ended by this.
-        alarm(900)
+        alarm(3600)
         try await render(file)
     }
 
