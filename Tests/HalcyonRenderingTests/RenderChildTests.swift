@@ -53,8 +53,8 @@ import Vips
         #expect(try await goesToChild(drawing, [filling(9, 9, as: .png)]))
     }
 
-    /// What libvips takes for untrusted, what is drawn, and what libheif reads: whole, cut, and with rubbish behind the first
-    /// bytes, as the source and as what a processor takes.
+    /// What libvips takes for untrusted, what is drawn, and what libheif reads: whole, cut, and with rubbish behind the
+    /// first bytes, as the source and as what a processor takes.
     @Test func `risky formats are never opened here`() async throws {
         let svg = Array("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><rect/></svg>".utf8)
         let pdf = Array("%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n".utf8)

@@ -22,7 +22,7 @@ public struct HostileFile: Sendable, CustomStringConvertible {
     public let end: End
     /// How long one rendering may take.
     public private(set) var time = Duration.seconds(600)
-    /// Whether its pixels are more than its header says, so that it is stopped by what a child may have and by nothing
+    /// Whether its header does not tell what it takes, so that it is stopped by what a child may have and by nothing
     /// before.
     public private(set) var isBoundByChild = false
 
@@ -94,12 +94,12 @@ extension HostileFile {
 }
 
 extension HostileFile {
-    /// The ways in which each file is rendered: shrunk on loading where that is possible; whole; with excess and slow to
-    /// encode, and again from the same pixels; and a part of it, with all its frames.
+    /// The ways in which each file is rendered: shrunk on loading where that is possible; whole; with excess and slow
+    /// to encode, and again from the same pixels; and a part of it, with all its frames.
     public static let jobs = [
         #""width": 100, "height": 100, "format": "jpeg""#,
         #""sizer": "natural", "format": "png""#,
-        #""variants": [{"width": 90, "height": 60, "contentMode": "scaleAspectFit", "format": "avif"}, {"width": 30, "format": "png"}]"#,
+        #""width": 90, "height": 60, "contentMode": "contain", "variants": [{"format": "avif"}, {"format": "png"}]"#,
         #""width": 9, "height": 9, "cropRect": {"x": 0.5, "y": 0.5, "width": 0.3, "height": 0.3}"#,
     ].map { #"{"source": "https://a.example/", \#($0)}"# }
 

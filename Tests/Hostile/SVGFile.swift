@@ -99,7 +99,8 @@ enum SVGFile {
                 )),
             .rendersOrFails("SVG 1000 groups deep", document(nested(1000))),
             .rendersOrFails("SVG 200000 groups deep", document(nested(200_000))),
-            .rendersOrFails("SVG of a million elements", document(String(repeating: "<g/>", count: 1_000_000))),
+            .rendersOrFails("SVG of a million elements", document(String(repeating: "<g/>", count: 1_000_000)))
+                .boundByChild(),
             .tooManyPixels("SVG of 50000×50000", document(rect, sides: "width='50000' height='50000'")),
             .rendersOrFails("SVG of 1e30×1e30", document(rect, sides: "width='1e30' height='1e30'")),
             .rendersOrFails("SVG of no sides", document(rect, sides: "width='0' height='0'")),
@@ -122,7 +123,8 @@ enum SVGFile {
                     sides: "width='2000' height='2000' viewBox='0 0 60 40'")),
             .long(
                 "SVG with turbulence of 100000 octaves", document("\(turbulence)<g filter='url(#f)'>\(rect)</g>")),
-            .rendersOrFails("SVG, zipped, that unpacks to 300 MB", gzipped(document(""), spaces: 300_000_000)),
+            .rendersOrFails("SVG, zipped, that unpacks to 300 MB", gzipped(document(""), spaces: 300_000_000))
+                .boundByChild(),
         ] + external("file:///etc/passwd") + external("http://127.0.0.1:1/a.svg")
             + [
                 .rendersOrFails(

@@ -14,8 +14,8 @@ import Vips
 ///
 /// Without a name it prints all names.
 /// Each line of the output is a word and what it says: `end CODE MESSAGE` or `end renders` for each of
-/// ``HostileFile/jobs``, `memory BYTES` for the peak of this process and `child BYTES` for that of its children (not under
-/// a sanitizer, which takes memory for itself), `note TEXT` for what the children gave for the log, `pixels BYTES` for
+/// ``HostileFile/jobs``, `memory BYTES` for the peak of this process and `child BYTES` for that of its children (not
+/// under a sanitizer, which takes memory for itself), `note TEXT` for what the children gave for the log, `pixels BYTES` for
 /// the peak of libvips' own in this process, and `alive OBJECTS` for what libvips still holds here at the end.
 @main enum HostileRunner {
     static func main() async throws {
