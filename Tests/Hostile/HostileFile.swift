@@ -21,8 +21,8 @@ public struct HostileFile: Sendable, CustomStringConvertible {
     /// How every rendering of it must end.
     public let end: End
     /// How long one rendering may take.
-    public private(set) var time = Duration.seconds(120)
-    /// Whether its pixels are more than its header says, so that it is stopped by what a child may have and by nothing
+    public private(set) var time = Duration.seconds(600)
+    /// Whether its header does not tell what it takes, so that it is stopped by what a child may have and by nothing
     /// before.
     public private(set) var isBoundByChild = false
 
@@ -73,6 +73,13 @@ extension HostileFile {
         return file
     }
 
+    /// Something that goes on for long where the library has no limit of its own, or a wide one.
+    static func long(_ name: String, _ bytes: @autoclosure @escaping @Sendable () -> [UInt8]) -> HostileFile {
+        var file = HostileFile(name, bytes(), .rendersOrFails([.corruptImage, .timeout]))
+        file.time = .seconds(2)
+        return file
+    }
+
     /// An animation of more frames than are allowed: its first one can be had, as a still picture.
     static func movesTooLong(_ name: String, _ bytes: @autoclosure @escaping @Sendable () -> [UInt8]) -> HostileFile {
         HostileFile(name, bytes(), .each([.renders, .renders, .renders, .fails([.tooManyPixels])]))
@@ -87,12 +94,12 @@ extension HostileFile {
 }
 
 extension HostileFile {
-    /// The ways in which each file is rendered: shrunk on loading where that is possible; whole; with excess and slow to
-    /// encode, and again from the same pixels; and a part of it, with all its frames.
+    /// The ways in which each file is rendered: shrunk on loading where that is possible; whole; with excess and slow
+    /// to encode, and again from the same pixels; and a part of it, with all its frames.
     public static let jobs = [
         #""width": 100, "height": 100, "format": "jpeg""#,
         #""sizer": "natural", "format": "png""#,
-        #""variants": [{"width": 90, "height": 60, "contentMode": "scaleAspectFit", "format": "avif"}, {"width": 30, "format": "png"}]"#,
+        #""width": 90, "height": 60, "contentMode": "contain", "variants": [{"format": "avif"}, {"format": "png"}]"#,
         #""width": 9, "height": 9, "cropRect": {"x": 0.5, "y": 0.5, "width": 0.3, "height": 0.3}"#,
     ].map { #"{"source": "https://a.example/", \#($0)}"# }
 

@@ -14,8 +14,8 @@ import Vips
 ///
 /// Without a name it prints all names.
 /// Each line of the output is a word and what it says: `end CODE MESSAGE` or `end renders` for each of
-/// ``HostileFile/jobs``, `memory BYTES` for the peak of this process and `child BYTES` for that of its children (not under
-/// a sanitizer, which takes memory for itself), `note TEXT` for what the children gave for the log, `pixels BYTES` for
+/// ``HostileFile/jobs``, `memory BYTES` for the peak of this process and `child BYTES` for that of its children (not
+/// under a sanitizer, which takes memory for itself), `note TEXT` for what the children gave for the log, `pixels BYTES` for
 /// the peak of libvips' own in this process, and `alive OBJECTS` for what libvips still holds here at the end.
 @main enum HostileRunner {
     static func main() async throws {
@@ -28,7 +28,7 @@ import Vips
         }
         guard let file = files.first(where: { $0.name == CommandLine.arguments[1] }) else { exit(2) }
         // Only what hangs in spite of all limits is ended by this.
-        alarm(900)
+        alarm(3600)
         try await render(file)
     }
 
