@@ -139,7 +139,7 @@ let package = Package(
         .executableTarget(
             name: "HostileRunner",
             dependencies: [
-                "HostileFiles", "HalcyonImaging", "HalcyonModel", "HalcyonWire", "CVips", "Threads", "Vips",
+                "HostileFiles", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "HalcyonWire", "CVips", "Vips",
             ],
             path: "Tests/HostileRunner"),
         tests(of: "CivilTime"),
@@ -158,7 +158,7 @@ let package = Package(
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
         tests(
-            of: "HalcyonImaging", ["HostileFiles", "HostileRunner", "Processes", "TestSupport"],
+            of: "HalcyonImaging", ["Digests", "HostileFiles", "HostileRunner", "Processes", "TestSupport"],
             resources: [.copy("Processors/Goldens")]),
         tests(
             of: "HalcyonRendering",

@@ -8,8 +8,9 @@ import Threads
 /// What it costs to render in a child: `ChildBenchmark FOLDER [ROUNDS]`.
 ///
 /// The folder's first photograph, as a JPEG of 1600×1200 pixels, becomes 400×300, twenty times here and twenty times in a warm child, in rounds that take
-/// turns. Prints the medians of the rounds; CPU time is that of both processes. Then what a time limit costs that is set
-/// and taken back, which happens with every rendering.
+/// turns. Prints the medians of the rounds; CPU time is that of both processes. Then how long after its deadline a child in
+/// the middle of a large AVIF is gone, and what a time limit costs that is set and taken back, which happens with every
+/// rendering.
 @main struct ChildBenchmark {
     static func main() async throws {
         let arguments = CommandLine.arguments
@@ -51,6 +52,7 @@ import Threads
             }
         }
         print("the first rendering, which starts a child: \(decimal(first / .milliseconds(1), 1)) ms")
+        try await stops(there, source)
         limits()
         WorkThread(name: "closer") {
             pool.shutdown()
@@ -62,6 +64,23 @@ import Threads
         Variant(
             sizing: Sizing(goal: .display(Display(width: width, height: height))), output: OutputOptions(format: format)
         )
+    }
+
+    private static func stops(_ service: RenderService, _ source: [UInt8]) async throws {
+        var slow = variant(6000, 4500, .avif)
+        slow.output.effort = 9
+        var late: [Double] = []
+        for _ in 0..<7 {
+            let deadline = ContinuousClock.now + .seconds(4)
+            do {
+                _ = try await service.render(source, [slow], until: deadline)
+                print("the machine is too fast for this")
+            } catch is RenderDeadlinePassed {
+                late.append(deadline.duration(to: .now) / .milliseconds(1))
+            }
+        }
+        guard !late.isEmpty else { return }
+        print("stopped \(decimal(median(late), 1)) ms after the deadline, at most \(decimal(late.max() ?? 0, 1)) ms")
     }
 
     private static func limits() {

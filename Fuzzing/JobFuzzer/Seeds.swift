@@ -1,5 +1,6 @@
 import Digests
 import Glibc
+import HalcyonWire
 import HostileFiles
 
 /// What fuzzing begins with: jobs of every field, each before small files of every format, good and hostile.
@@ -9,7 +10,11 @@ enum Seeds {
 
     static func write(to folder: String) throws {
         mkdir(folder, 0o755)
-        let files = (try SmallPictures.all()) + HostileFile.all().map { $0.bytes() }.filter { $0.count <= longest }
+        // A seed that is no job would be of no use.
+        for job in jobs { _ = try JobReader().read(Array(job.utf8), defaultID: "seed") }
+        // What goes on for long is for children, which the fuzzer has none of.
+        let hostile = HostileFile.all().filter { $0.time > .seconds(2) && !$0.isBoundByChild }
+        let files = (try SmallPictures.all()) + hostile.map { $0.bytes() }.filter { $0.count <= longest }
         // Every job with every good picture would be thousands: they take turns, and each of them comes up.
         for (index, file) in files.enumerated() {
             for job in [jobs[index % jobs.count], jobs[(index * 7 + 3) % jobs.count]] {
@@ -42,6 +47,20 @@ enum Seeds {
             #","sizer":{"aspectScaleDownByHeight":20},"format":"avif","effort":0"#,
             #","sizeForDisplay":false,"cropRect":{"x":0.999,"y":0,"width":1000,"height":1000},"format":"png","effort":9"#,
             #","width":0.000001,"height":65535,"upscale":null,"variants":null,"processors":[],"gravity":"center""#,
+            #","width":30,"height":9,"gravity":"attention","blurhash":true,"dominantColor":true"#,
+            ##","width":9,"height":30,"gravity":"entropy","background":"#ff880080","upscale":true,"frames":2"##,
+            #","width":9,"height":30,"gravity":{"x":0.3,"y":1},"keepProfile":true,"stripMetadata":false,"format":"tiff""#,
+            #","width":40,"variants":[{"width":20},{"height":9,"format":"webp"},{"sizer":"natural","format":"gif"}]"#,
+            #","frames":3,"processors":["blackWhite"],"variants":[{"width":20,"processors":[]},{"cropRect":{"x":0.5}}]"#,
+            #","width":30,"processors":[{"roundCorner":{"widthFraction":0.5,"corners":["topLeft"],"background":"red"}}]"#,
+            #","width":30,"processors":[{"resize":{"width":20,"height":50,"mode":"aspectFill"}},{"crop":{"width":9,"height":9,"anchor":{"x":0,"y":1}}}]"#,
+            #","width":30,"processors":[{"blur":{"radius":4}},{"sharpen":{"radius":1.5,"amount":3}},{"pixelate":{"size":3}}]"#,
+            ##","width":30,"processors":[{"tint":{"color":"#ff880040"}},{"overlay":{"color":"navy","fraction":0.7}},{"blend":{"mode":"colorBurn","background":"gold"}}]"##,
+            ##","width":30,"processors":[{"colorControls":{"brightness":-1,"contrast":4,"saturation":0,"exposure":10}},{"border":{"width":2,"color":"#333","radius":12}}]"##,
+            #","width":30,"processors":[{"rotate":{"degrees":-7.5,"background":"white"}},{"rotate":{"degrees":90}},{"flip":{"direction":"both"}},{"downsample":{"width":9,"height":9}}]"#,
+            #","width":30,"processors":[{"overlay":{"source":"https://a.example/c","opacity":0.8}}]"#,
+            #","width":30,"processors":[{"watermark":{"source":"initials:JD","position":"topLeft","margin":3,"widthFraction":0.5,"opacity":0.6}}]"#,
+            #","width":30,"format":"avif","effort":0,"processors":[{"watermark":{"source":"https://a.example/c","tiled":true}}],"variants":[{},{"format":"png"}]"#,
         ].map(job)
 
     /// What stands in jobs and in files: libFuzzer puts it in where it likes.
@@ -51,10 +70,16 @@ enum Seeds {
         "scaleAspectFill", "topLeft", "center", "scaleOptions", "fitCropsExcess", "fillLeavesExcess",
         "interpolationQuality", "none", "format", "jpeg", "png", "webp", "avif", "gif", "quality", "lossless", "effort",
         "progressive", "gravity", "background", "transparent", "processors", "variants", "upscale", "frames",
-        "stripMetadata", "keepProfile", "true", "false", "null", "1e308", "-1", "0.000001", "65535", #"{"a":"#, "[{",
+        "stripMetadata", "keepProfile", "attention", "entropy", "blurhash", "dominantColor", "roundCorner", "resize",
+        "crop", "anchor", "blur", "radius", "sharpen", "amount", "pixelate", "size", "tint", "color", "overlay",
+        "fraction", "opacity", "blend", "mode", "colorBurn", "colorControls", "brightness", "exposure", "border",
+        "rotate", "degrees", "downsample", "watermark", "position", "margin", "widthFraction", "heightFraction",
+        "initials:JD", "true", "false", "null", "1e308", "-1", "0.000001", "65535", #"{"a":"#, "[{",
         "IHDR", "IDAT", "IEND", "PLTE", "tRNS", "iCCP", "eXIf", "acTL", "RIFF", "WEBP", "VP8 ", "VP8L", "VP8X", "ALPH",
         "ANIM", "ANMF", "EXIF", "GIF89a", "NETSCAPE2.0", "ftypavif", "meta", "iloc", "ispe", "av01", "mdat",
         "ICC_PROFILE", "Exif", "II*", "MM",
+        "<svg xmlns='http://www.w3.org/2000/svg'", "viewBox='", "<rect ", "<use href='#", "<image href='", "<!ENTITY ",
+        "%PDF-1.4", " 0 obj", "endobj", "stream", "/MediaBox", "xref", "trailer",
     ]
 }
 

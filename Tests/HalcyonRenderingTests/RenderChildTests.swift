@@ -2,10 +2,13 @@ import CLinux
 import Glibc
 import HalcyonImaging
 import HalcyonModel
-import HalcyonRendering
+import Processes
 import TestSupport
 import Testing
+import Threads
 import Vips
+
+@testable import HalcyonRendering
 
 @Suite(.takesTurns) struct RenderChildTests {
     @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif])
@@ -51,6 +54,50 @@ import Vips
         #expect(try await goesToChild(Pictures.noise(interlaced: true), [filling(9, 9, as: .jpeg)]))
         let drawing = Array("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>".utf8)
         #expect(try await goesToChild(drawing, [filling(9, 9, as: .png)]))
+    }
+
+    /// What libvips takes for untrusted, what is drawn, and what libheif reads: whole, cut, and with rubbish behind the
+    /// first bytes, as the source and as what a processor takes.
+    @Test func `risky formats are never opened here`() async throws {
+        let svg = Array("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><rect/></svg>".utf8)
+        let pdf = Array("%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n".utf8)
+        let files = [
+            svg, pdf, try await Pictures.noise(.heif, width: 16, height: 16),
+            try await Pictures.noise(.webp, width: 16, height: 16),
+            try await Pictures.noise(.gif, width: 16, height: 16),
+            // JPEG XL, as a bare stream and in its container; zipped SVG.
+            [0xff, 0x0a, 0xf8, 0x17, 0x3e, 0x00], [0, 0, 0, 12, 0x4a, 0x58, 0x4c, 0x20, 13, 10, 0x87, 10],
+        ]
+        let mark = Source.initials(try Initials("H"))
+        let jpeg = try await Pictures.noise(width: 16, height: 16)
+        // Where there is no child to be had, nothing but a refusal can come of them.
+        var tried = 0
+        try await Studio.with(program: "/nonexistent/halcyon") { studio in
+            for file in files {
+                let damaged = file.enumerated().map { $0 < 40 ? $1 : UInt8(truncatingIfNeeded: $0 &* 91) }
+                for bytes in [file, damaged, Array(file.prefix(max(12, file.count / 2)))] {
+                    guard let found = try? await studio.pool.run({ try EncodedImage(bytes).format }) else { continue }
+                    for processor in [
+                        Processor.watermark(Watermark(source: mark)), .overlay(.picture(mark, opacity: 1)),
+                    ] {
+                        var marked = filling(9, 9, as: .png)
+                        marked.processors = [processor]
+                        for (source, variant) in [(bytes, filling(9, 9, as: .png)), (jpeg, marked)] {
+                            await #expect {
+                                try await studio.service.render(source, [variant], assets: [mark: bytes])
+                            } throws: {
+                                ($0 as? Failure)?.message.contains("no child to render in") == true
+                            }
+                        }
+                    }
+                    #expect(![.jpeg, .png, .tiff].contains(found))
+                    tried += 1
+                }
+            }
+            // Not every libvips has every loader.
+            #expect(tried >= 10)
+            #expect(VipsLibrary.liveObjects == 0)
+        }
     }
 
     @Test func `assets go to a child with the source`() async throws {
@@ -101,6 +148,27 @@ import Vips
         #expect(replaced.count == 4 && Set(replaced).count == 2)
         let outgrown = try await pids { $0.restingMemory = 1 }
         #expect(outgrown.isEmpty)
+    }
+
+    @Test func `a child whose parent lets go ends by itself, and well`() async throws {
+        let order = Turn.Order(
+            source: try await Pictures.noise(), variants: [filling(20, 20, as: .avif)], assets: [:], isolation: .always)
+        // Under the address sanitizer it would end with another code, had it lost memory.
+        let child = try await blocking {
+            let (socket, childs) = try MessageSocket.pair()
+            var options = ChildProcess.Options()
+            options.input = .descriptor(childs)
+            options.errors = .inherited
+            let child = try ChildProcess.startBlocking(HalcyonExecutable.path, ["render-child"], options: options)
+            close(childs)
+            for _ in 0..<3 {
+                try socket.send(RenderRequest.message(order, within: ImageLimits()))
+                #expect(try socket.receive(.init(bytes: 1 << 20))?.bodies.count == 1)
+            }
+            return child
+        }
+        // The socket went with the block.
+        #expect(await child.exit() == .code(0))
     }
 
     @Test func `a child that died while idle is replaced without a word`() async throws {

@@ -79,8 +79,9 @@ enum Pictures {
                 state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
                 return UInt8(truncatingIfNeeded: state >> 56)
             }
-            return try Image(pixels: pixels, width: width, height: height, bands: 3).encoded(
-                as: format, interlaced ? ["interlace": true] : [:])
+            var options: Operation.Arguments = interlaced ? ["interlace": true] : [:]
+            if format == .heif { options["compression"] = "av1" }
+            return try Image(pixels: pixels, width: width, height: height, bands: 3).encoded(as: format, options)
         }
     }
 }

@@ -62,6 +62,7 @@ enum HEIFFile {
                 type + box("meta", zeros(4) + box("iloc", zeros(4) + [0x88, 0x88] + big(65_535, 2) + zeros(99)))),
             .fails("AVIF that claims 50000×50000", good.with(big(50_000, 4) + big(50_000, 4), at: sides)),
             .fails("AVIF of 600×400 that says 64×48", liar(600, 400, says: (64, 48))),
+            .corrupt("AVIF of 6000×6000 that says 64×48", liar(6000, 6000, says: (64, 48))).boundByChild(),
             .fails("AVIF of no sides", good.with(zeros(8), at: sides)),
             .fails("AVIF of negative sides", good.with(big(-1, 4) + big(-1, 4), at: sides)),
         ]

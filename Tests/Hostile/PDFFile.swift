@@ -25,6 +25,45 @@ enum PDFFile {
         ])
     }
 
+    /// Documents that take something from an address: the page's content, an image, a page of another document, and
+    /// what is done when it is opened.
+    static func external(_ address: String) -> [HostileFile] {
+        @Sendable func document(
+            action: String = "", page: String = "/Contents 4 0 R", content: String = "1 0 0 rg 0 0 60 40 re f",
+            dictionary: String = "", _ more: [String] = []
+        ) -> [UInt8] {
+            Self.document(
+                [
+                    "<< /Type /Catalog /Pages 2 0 R \(action) >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+                    "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 60 40] \(page) >>",
+                    "<< /Length \(content.utf8.count) \(dictionary) >>\nstream\n\(content)\nendstream",
+                ] + more)
+        }
+        let file = "<< /Type /Filespec /FS /URL /F (\(address)) >>"
+        let image = "/Type /XObject /Subtype /Image /Width 60 /Height 40 /BitsPerComponent 8 /ColorSpace /DeviceRGB"
+        let form = "/Type /XObject /Subtype /Form /BBox [0 0 60 40] /Ref << /F (\(address)) /Page 0 >>"
+        let drawn = "1 0 0 rg 0 0 60 40 re f q 60 0 0 40 0 0 cm /X Do Q"
+        let page = "/Contents 4 0 R /Resources << /XObject << /X 5 0 R >> >>"
+        return [
+            .rendersOrFails("PDF with content of \(address)", document(dictionary: "/F (\(address))")),
+            .rendersOrFails("PDF with content of the URL \(address)", document(dictionary: "/F \(file)")),
+            .rendersOrFails(
+                "PDF with an image of \(address)",
+                document(
+                    page: page, content: drawn, ["<< \(image) /F (\(address)) /Length 0 >>\nstream\n\nendstream"])),
+            .rendersOrFails(
+                "PDF with a page of \(address)",
+                document(page: page, content: drawn, ["<< \(form) /Length 0 >>\nstream\n\nendstream"])),
+            .renders(
+                "PDF that launches \(address)", document(action: "/OpenAction << /S /Launch /F (\(address)) >>")),
+            .renders("PDF that goes to \(address)", document(action: "/OpenAction << /S /GoToR /F (\(address)) >>")),
+            .renders("PDF that asks for \(address)", document(action: "/OpenAction << /S /URI /URI (\(address)) >>")),
+            .renders(
+                "PDF that sends a form to \(address)",
+                document(action: "/OpenAction << /S /SubmitForm /F \(file) >>")),
+        ]
+    }
+
     static func hostile() -> [HostileFile] {
         let good = page()
         return [
@@ -41,7 +80,8 @@ enum PDFFile {
             .rendersOrFails("PDF of 1e30×1e30", page(box: "0 0 1e30 1e30")),
             .rendersOrFails("PDF of no sides", page(box: "0 0 0 0")),
             .rendersOrFails("PDF of negative sides", page(box: "0 0 -60 -40")),
-            .rendersOrFails("PDF 100000 states deep", page(content: String(repeating: "q ", count: 100_000))),
+            .rendersOrFails("PDF 100000 states deep", page(content: String(repeating: "q ", count: 100_000)))
+                .boundByChild(),
             .rendersOrFails("PDF of content that is none", page(content: String(repeating: "[<(", count: 10_000))),
             .renders(
                 "PDF with a script",
@@ -52,6 +92,6 @@ enum PDFFile {
                 ])),
             .rendersOrFails("a PDF with a JPEG behind it", good + JPEGFile.picture(60, 40)),
             .fails("a PDF with a page of HTML before it", HostileFile.page + good),
-        ]
+        ] + external("/etc/passwd") + external("http://127.0.0.1:1/a.pdf")
     }
 }

@@ -56,7 +56,8 @@ enum WebPFile {
             .fails("WebP with the wrong magic number", container(chunk("VP8L", stream(60, 40).with([0x2e], at: 0)))),
             .fails("WebP, lossy, of zeros", container(chunk("VP8 ", zeros(64)))),
             .fails("WebP whose canvas is not its picture's", container(extended(0, 600, 400) + still)),
-            .tooManyPixels("WebP of 16383×16383 in 40 bytes", picture(16_383, 16_383)),
+            // libvips takes memory for the canvas with the header: a child may have less than that.
+            .fails("WebP of 16383×16383 in 40 bytes", picture(16_383, 16_383)),
             .fails("WebP whose canvas claims 50000×50000", container(extended(0, 50_000, 50_000) + still)),
             .fails("WebP whose canvas claims 2²⁴×2²⁴", container(extended(2, 1 << 24, 1 << 24) + animation + pixel)),
             .renders("WebP of 1×16383", picture(1, 16_383)),
@@ -71,7 +72,7 @@ enum WebPFile {
                 container(moving + frame(6000, 4000, stream(6000, 4000)))),
             .rendersOrFails(
                 "WebP, animated, whose frame is not its picture's", container(moving + frame(9, 9, stream(50, 3)))),
-            .rendersOrFails(
+            .movesTooLong(
                 "WebP of 10000 frames",
                 container(moving + frame(60, 40, stream(60, 40)) + (0..<9999).flatMap { _ in pixel })),
             .renders(

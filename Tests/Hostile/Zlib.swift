@@ -31,6 +31,20 @@ enum Zlib {
         return [0x78, 0x01] + bits.bytes + big(high << 16 | low, 4)
     }
 
+    /// A deflate stream (RFC 1951) of some bytes, one byte at least so many times, and other bytes.
+    static func deflated(_ before: [UInt8], _ byte: UInt8, times: Int, _ after: some Sequence<UInt8>) -> [UInt8] {
+        // A stored block ends at a byte's end; one of the fixed code is closed by an empty stored one.
+        var bits = BitWriter()
+        for byte in [0] + little(before.count, 2) + little(~before.count, 2) + before { bits.append(Int(byte), 8) }
+        bits.append(0b010, 3)
+        bits.append(Int((0x30 + byte).reversedBits), 8)
+        for _ in 0..<(times + 256) / 258 { bits.append(0b0_0000_1010_0011, 13) }
+        bits.append(0, 7)
+        bits.append(1, 3)
+        let after = Array(after)
+        return bits.bytes + little(after.count, 2) + little(~after.count, 2) + after
+    }
+
     private static func adler32(_ bytes: [UInt8]) -> Int {
         var (low, high) = (1, 0)
         for byte in bytes {

@@ -38,7 +38,7 @@ import Testing
             ("submit https://example.org/ --crop-rect 0,0,1", "--crop-rect: expected four numbers such as"),
             ("submit https://example.org/ --crop-rect 0,0,-1,1", "--crop-rect: width: expected 0.0 to 1000.0"),
             ("submit https://example.org/ --crop-rect 1,0,1,1", "--crop-rect: lies outside the image"),
-            ("submit https://example.org/ --sizer big", "--sizer: expected natural, aspectScaleDownByWidth=PIXELS or"),
+            ("submit https://example.org/ --sizer big", "--sizer: expected natural, aspectScaleDownByWidth=PIXELS"),
             ("submit https://example.org/ --sizer natural --width 3", "--sizer: stands instead of width and height"),
             ("submit https://example.org/ --content-mode contian", "did you mean contain?"),
             ("submit https://example.org/ --format bmp", "--format: expected one of auto, jpeg, png, webp, avif"),

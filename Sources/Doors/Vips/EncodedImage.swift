@@ -6,12 +6,13 @@ public struct EncodedImage: Sendable {
     public let format: Format
     private let bytes: KeptBytes
 
-    /// Looks at the first bytes; decodes nothing. The array is held, not copied.
+    /// Looks at the first bytes; decodes nothing. The array is held, not copied; only a PNG's compressed text is left out,
+    /// which is no part of the picture.
     ///
     /// - Throws: ``VipsError`` of code `unsupportedFormat` when they are of no format of ``VipsLibrary/allowed``.
     public init(_ bytes: [UInt8]) throws(VipsError) {
         VipsLibrary.start()
-        let kept = KeptBytes(bytes)
+        let kept = KeptBytes(PNGChunks.withoutCompressedText(bytes))
         guard let format = Self.find(kept) else {
             vips_error_clear()
             throw VipsError(

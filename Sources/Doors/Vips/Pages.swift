@@ -3,7 +3,15 @@ import CVips
 /// Frames and pages: libvips stacks them, each ``pageHeight`` pixels high, into one tall picture, a strip.
 extension Image {
     /// Frames or pages in the file; 1 where the format has none. How many of them were loaded, ``frames`` tells.
-    public var pages: Int { Int(vips_image_get_n_pages(handle)) }
+    public var pages: Int {
+        // vips_image_get_n_pages takes 10,000 and more for nonsense, and says 1.
+        var count: Int32 = 0
+        guard has(field: "n-pages"), vips_image_get_int(handle, "n-pages", &count) == 0 else {
+            vips_error_clear()
+            return 1
+        }
+        return max(1, Int(count))
+    }
 
     /// Pixels down each frame of a strip; ``height`` for a single picture.
     public var pageHeight: Int { Int(vips_image_get_page_height(handle)) }

@@ -16,7 +16,7 @@ struct SourceImage {
     /// - Throws: `unsupportedFormat` for bytes of no allowed format, `corruptImage` for a header that cannot be read.
     init(_ bytes: [UInt8]) throws(Failure) {
         do throws(VipsError) {
-            file = try EncodedImage(PNGContainer.withoutCompressedText(bytes))
+            file = try EncodedImage(bytes)
         } catch {
             // libvips knows a TIFF by its directory, which often stands at the end: a cut one is nothing to it.
             if bytes.starts(with: Array("II*\0".utf8)) || bytes.starts(with: Array("MM\0*".utf8)) {

@@ -1,5 +1,5 @@
 /// The chunks of a PNG file (W3C PNG, section 5).
-enum PNGContainer {
+enum PNGChunks {
     /// The file without compressed text (zTXt, and iTXt where it is compressed). Bytes that are no PNG come back as
     /// they are, and so does what stands behind a damaged chunk.
     ///
