@@ -32,7 +32,7 @@ extension RenderBenchmark {
                 String(thousand * 1000).column(8) + decimal(Double(resident) / 1_048_576, 1).column(15)
                     + decimal(Double(resident) / Double(first), 3).column(21)
                     + "\(VipsLibrary.liveObjects), \(VipsLibrary.liveBuffers)".column(29) + String(failed).column(9)
-                    + decimal(processorTime(), 0))
+                    + decimal(processorTime(), 1))
         }
         WorkThread(name: "closer") { pool.shutdown() }.join()
     }

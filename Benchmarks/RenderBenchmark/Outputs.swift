@@ -10,7 +10,7 @@ extension RenderBenchmark {
                 Contender { Work(bytes: PlainLoops.thumbnail(files)) },
                 Contender { Work(bytes: PlainLoops.fast(files)) },
                 Contender { try await ground.render(files, [variant]) },
-            ], budget: 10)
+            ], budget: 5)
         for (name, score) in zip(["vips_thumbnail", "fast loop", "Halcyon"], scores) {
             let (cost, bytes) = (score.milliseconds / Double(files.count), score.outcome.bytes / files.count)
             say("\(name.column(15)) \(decimal(cost, 2).column(8, right: true)) ms CPU a picture  \(bytes) bytes")
@@ -34,7 +34,7 @@ extension RenderBenchmark {
                     [
                         Contender { Work(bytes: PlainLoops.fast(files, output)) },
                         Contender { try await ground.render(files, [variant]) },
-                    ], budget: 4)
+                    ], budget: 3)
                 let costs = scores.map { decimal($0.milliseconds / Double(files.count), 2).column(8, right: true) }
                 let bytes = scores.map { String($0.outcome.bytes / files.count).column(8, right: true) }
                 let target = "\(width)×\(height) \(options.format?.rawValue ?? "")"

@@ -70,7 +70,7 @@ struct Work: Sendable {
     var encoding = Duration.zero
 
     /// How much of the time was encoding, in percent.
-    var encodingShare: String { all > .zero ? "\(decimal(100 * (encoding / all), 0)) %" : "" }
+    var encodingShare: String { all > .zero ? "\(Int((100 * (encoding / all)).rounded())) %" : "" }
 }
 
 extension String {

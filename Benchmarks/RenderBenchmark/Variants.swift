@@ -36,7 +36,7 @@ extension RenderBenchmark {
                         return work
                     },
                     Contender { try await ground.render(files, variants) },
-                ], budget: 5)
+                ], budget: 4)
             let costs = scores.map { decimal($0.milliseconds / Double(files.count), 1).column(7, right: true) }
             let (singles, together) = (scores[0].outcome, scores[1].outcome)
             let rest = (together.all - together.encoding) / (singles.all - singles.encoding)
