@@ -32,7 +32,7 @@ import Vips
 
     /// A failure for want of what is named is as good as a picture without it.
     private func rendersWithoutIt(_ file: HostileFile) async throws {
-        let variant = Variant(sizing: Sizing(goal: .natural), output: OutputOptions(format: .png))
+        let variant = Variant(sizing: Sizing(goal: .original), output: OutputOptions(format: .png))
         do {
             let picture = try await renderedPixels(file.bytes(), variant)
             for y in 0..<picture.height {
@@ -48,7 +48,7 @@ import Vips
 
     @Test func `no file is opened`() async throws {
         let folder = TemporaryFolder("references")
-        let watch = inotify_init1(Int32(IN_NONBLOCK.rawValue | IN_CLOEXEC.rawValue))
+        let watch = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
         try #require(watch >= 0)
         defer { close(watch) }
         let markers = try await Self.markers().map { folder.write($0.bytes, to: $0.name) }
@@ -86,7 +86,7 @@ import Vips
 
     @Test func `what is inside a document is shown`() async throws {
         let image = try #require(try await Self.markers().first).bytes
-        let variant = Variant(sizing: Sizing(goal: .natural), output: OutputOptions(format: .png))
+        let variant = Variant(sizing: Sizing(goal: .original), output: OutputOptions(format: .png))
         let inside = SVGFile.document(
             "\(SVGFile.rect)<image xlink:href='data:image/png;base64,\(image.base64)' width='60' height='40'/>")
         #expect(try await Array(renderedPixels(inside, variant)[30, 20].prefix(3)) == Self.green)
@@ -99,12 +99,13 @@ import Vips
 extension [UInt8] {
     /// RFC 4648, section 4.
     fileprivate var base64: String {
-        let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+        let letters = [Character]("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
         return stride(from: 0, to: count, by: 3).reduce(into: "") { text, place in
             let group = self[place..<Swift.min(place + 3, count)]
             let bits = (Array(group) + [0, 0]).prefix(3).reduce(0) { $0 << 8 | Int($1) }
             for index in 0..<4 {
-                text.append(index <= group.count ? letters[bits >> (18 - 6 * index) & 63] : "=")
+                let letter: Character = index <= group.count ? letters[bits >> (18 - 6 * index) & 63] : "="
+                text.append(letter)
             }
         }
     }

@@ -45,8 +45,9 @@ private enum Carrier: String, CaseIterable {
             for format in [ImageFormat.png, .jpeg, .webp] {
                 variant.output.format = format
                 variant.output.quality = 95
-                let image = try await render(file, variant)
-                #expect(image.sourceSize == Self.whole)
+                let rendering = try await render(file, [variant])
+                #expect(rendering.sourceSize == Self.whole)
+                let image = rendering.images[0]
                 let (pixels, left) = try await offThePool {
                     (try Pixels(image.body), try EncodedImage(image.body).open().orientation)
                 }
@@ -68,7 +69,7 @@ private enum Carrier: String, CaseIterable {
     @Test func anOrientationBehindThePixelsOfAPNGIsNotHeeded() async throws {
         let png = try await Carrier.png.file(Card(size: Self.whole, part: PixelRect(Self.whole)), orientation: 1)
         let behind = Array(png.dropLast(12)) + [UInt8].eXIf(6) + png.suffix(12)
-        #expect(try await render(behind, filling(60, 40)).sourceSize == Self.whole)
+        #expect(try await render(behind, [filling(60, 40)]).sourceSize == Self.whole)
     }
 }
 
