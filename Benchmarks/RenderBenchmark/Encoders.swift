@@ -64,10 +64,11 @@ extension RenderBenchmark {
             "Q=80 subsample-mode=off",
         ].map { Setting(.jpeg, $0) }
         all += (0...6).map { Setting(.webp, "Q=80 effort=\($0)") }
-        all += [2, 4].map { Setting(.webp, "Q=75 effort=\($0)") }
+        all += [1, 2, 4].map { Setting(.webp, "Q=75 effort=\($0)") }
         all.append(Setting(.webp, "Q=80 effort=4 smart-subsample=true"))
         all += [0, 2, 4, 6].map { Setting(.webp, "lossless=true effort=\($0)") }
         all += (0...4).map { Setting(.heif, "compression=av1 Q=50 effort=\($0)") }
+        all += [53, 56].map { Setting(.heif, "compression=av1 Q=\($0) effort=0") }
         // libspng's filters: 8 none, 16 sub, 32 up, 64 average, 128 Paeth; 248 chooses for each row.
         for filter in [8, 16, 32, 128, 248] {
             all += [1, 2, 3, 4, 6].map { Setting(.png, "filter=\(filter) compression=\($0)") }

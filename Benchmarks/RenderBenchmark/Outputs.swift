@@ -53,7 +53,7 @@ extension RenderBenchmark {
     private static let encodings: [(OutputOptions, String)] = [
         (OutputOptions(format: .jpeg), ".jpg[Q=80,strip]"),
         (OutputOptions(format: .png), ".png[filter=all,compression=4,strip]"),
-        (OutputOptions(format: .webp), ".webp[Q=80,effort=4,strip]"),
+        (OutputOptions(format: .webp), ".webp[Q=80,effort=2,strip]"),
         (OutputOptions(format: .avif), ".avif[Q=50,effort=2,strip]"),
     ]
 }

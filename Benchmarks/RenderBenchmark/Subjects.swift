@@ -38,7 +38,11 @@ struct Subjects {
         animation = try Image.strip(
             try all[0].map { try Self.photograph($0, 400, 300) }, delays: [100, 100, 100, 100]
         ).encoded(as: .gif, keeping: [])
-        pixels = try all.map { try Self.collage($0, 800, 600).pixels() }
+        // Made smaller, as outputs are: grain is averaged out.
+        pixels = try all.map {
+            let whole = try Self.collage($0, 2400, 1800)
+            return try Operation.call("resize", ["in": .image(whole), "scale": .double(1 / 3.0)]).image().pixels()
+        }
     }
 
     /// The four photographs with grain, in a picture of this size.

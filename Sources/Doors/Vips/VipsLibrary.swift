@@ -71,6 +71,7 @@ public enum VipsLibrary {
     private static let open = Lock(Set(Format.allCases))
 
     private static let started: Void = {
+        cvips_give_memory_back()
         precondition(cvips_start("halcyon") == 0, "libvips does not start: \(VipsError.last(in: "init").message)")
         vips_concurrency_set(1)
         vips_cache_set_max(0)
