@@ -51,7 +51,7 @@ enum Seeds {
             ##","width":9,"height":30,"gravity":"entropy","background":"#ff880080","upscale":true,"frames":2"##,
             #","width":9,"height":30,"gravity":{"x":0.3,"y":1},"keepProfile":true,"stripMetadata":false,"format":"tiff""#,
             #","width":40,"variants":[{"width":20},{"height":9,"format":"webp"},{"sizer":"natural","format":"gif"}]"#,
-            #","frames":3,"processors":["blackWhite"],"variants":[{"width":20,"processors":[]},{"cropRect":{"x":0.5}}]"#,
+            #","frames":3,"processors":["blackWhite"],"variants":[{"width":20,"processors":[]},{"height":9}]"#,
             #","width":30,"processors":[{"roundCorner":{"widthFraction":0.5,"corners":["topLeft"],"background":"red"}}]"#,
             #","width":30,"processors":[{"resize":{"width":20,"height":50,"mode":"aspectFill"}},{"crop":{"width":9,"height":9,"anchor":{"x":0,"y":1}}}]"#,
             #","width":30,"processors":[{"blur":{"radius":4}},{"sharpen":{"radius":1.5,"amount":3}},{"pixelate":{"size":3}}]"#,

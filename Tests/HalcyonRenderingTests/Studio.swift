@@ -71,7 +71,7 @@ struct Studio: Sendable {
 enum Pictures {
     /// Noise, so that files are long.
     static func noise(
-        _ format: Format = .jpeg, interlaced: Bool = false, width: Int = 320, height: Int = 240
+        _ format: Format = .jpeg, width: Int = 320, height: Int = 240
     ) async throws -> [UInt8] {
         try await blocking {
             var state: UInt64 = 0x9e37_79b9_7f4a_7c15
@@ -79,8 +79,7 @@ enum Pictures {
                 state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
                 return UInt8(truncatingIfNeeded: state >> 56)
             }
-            var options: Operation.Arguments = interlaced ? ["interlace": true] : [:]
-            if format == .heif { options["compression"] = "av1" }
+            let options: Operation.Arguments = format == .heif ? ["compression": "av1"] : [:]
             return try Image(pixels: pixels, width: width, height: height, bands: 3).encoded(as: format, options)
         }
     }

@@ -74,6 +74,7 @@ private struct Report {
 
         var bytes = [UInt8](repeating: 0, count: 1 << 16)
         let count = pread(output, &bytes, bytes.count, 0)
+        await folder.remove()
         text = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ").map(String.init)

@@ -46,8 +46,8 @@ private enum Carrier: String, CaseIterable {
                 variant.output.format = format
                 variant.output.quality = 95
                 let rendering = try await render(file, [variant])
-                let image = rendering.images[0]
                 #expect(rendering.sourceSize == Self.whole)
+                let image = rendering.images[0]
                 let (pixels, left) = try await offThePool {
                     (try Pixels(image.body), try EncodedImage(image.body).open().orientation)
                 }
