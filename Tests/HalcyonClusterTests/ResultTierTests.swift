@@ -12,7 +12,7 @@ import Testing
 
     func with(_ body: (ResultTier, RedisClient) async throws -> Void) async throws {
         let server = try await RedisServer.start()
-        let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
+        let client = RedisClient(RedisEndpoint(loopbackPort: server.port), settings: patient)
         do {
             try await body(ResultTier(client), client)
         } catch {
@@ -99,4 +99,13 @@ import Testing
             #expect(try await client.send("DBSIZE").integer == 0)
         }
     }
+}
+
+/// A busy machine has all the time it needs.
+private var patient: RedisSettings {
+    var settings = RedisSettings()
+    settings.commandTimeout = .seconds(120)
+    settings.connectTimeout = .seconds(120)
+    settings.outageGrace = .seconds(120)
+    return settings
 }
