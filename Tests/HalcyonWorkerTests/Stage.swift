@@ -33,7 +33,7 @@ final class Stage: Sendable {
         for topic in topics.all { try broker.createTopic(topic, partitions: 2) }
         redis = try await RedisServer.start(redisArguments)
         producer = try Producer(properties: ["bootstrap.servers": broker.bootstrapServers, "linger.ms": "0"])
-        client = RedisClient(RedisEndpoint(loopbackPort: redis.port), settings: patient)
+        client = RedisClient(RedisEndpoint(loopbackPort: redis.port))
         events = try await EventLog(
             topics, ["bootstrap.servers": broker.bootstrapServers, "fetch.wait.max.ms": "10"])
     }
@@ -109,13 +109,4 @@ extension RawOrigin.Step {
         let lines = ["HTTP/1.1 \(status)", "Content-Length: \(body.count)"] + headers
         return [.text(lines.joined(separator: "\r\n") + "\r\n\r\n"), .bytes(body)]
     }
-}
-
-/// A busy machine has all the time it needs.
-private var patient: RedisSettings {
-    var settings = RedisSettings()
-    settings.commandTimeout = .seconds(120)
-    settings.connectTimeout = .seconds(120)
-    settings.outageGrace = .seconds(120)
-    return settings
 }
