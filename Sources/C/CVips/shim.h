@@ -21,9 +21,9 @@ static inline GType cvips_type_blob(void) { return VIPS_TYPE_BLOB; }
 
 /// Has glibc give pixels back when they are freed. By itself it keeps heaps for each thread, and takes ever larger blocks
 /// from them rather than from the system, so that what the largest pictures needed stays, in holes. Now blocks from 1 MiB on
-/// come from the system, there is a heap for each processor, and each keeps at most 16 MiB at its end. After 10,000 mixed renderings
-/// on two threads the process is as large as after 1000, and half as large as before (`RenderBenchmark FOLDER memory`).
-/// An operator's MALLOC_MMAP_THRESHOLD_, MALLOC_ARENA_MAX and MALLOC_TRIM_THRESHOLD_ win (mallopt(3)).
+/// come from the system, and there is a heap for each processor. With two of them, after 10,000 mixed renderings on two
+/// threads the process is as large as after 1000, and half as large as without (`RenderBenchmark FOLDER memory`).
+/// An operator's MALLOC_MMAP_THRESHOLD_ and MALLOC_ARENA_MAX win (mallopt(3)).
 static inline void cvips_give_memory_back(void) {
 #ifdef __GLIBC__
     if (getenv("MALLOC_MMAP_THRESHOLD_") == NULL) mallopt(M_MMAP_THRESHOLD, 1 << 20);
@@ -31,7 +31,6 @@ static inline void cvips_give_memory_back(void) {
         long processors = sysconf(_SC_NPROCESSORS_ONLN);
         mallopt(M_ARENA_MAX, processors < 2 ? 2 : (int)processors);
     }
-    if (getenv("MALLOC_TRIM_THRESHOLD_") == NULL) mallopt(M_TRIM_THRESHOLD, 16 << 20);
 #endif
 }
 
