@@ -123,7 +123,7 @@ public struct Renderer: Sendable {
             try output.encoder.encode(try decoded.animation(of: frames), cancellation)
         }
         return RenderedImage(
-            body: body, format: output.format, size: PixelSize(width: picture.width, height: picture.height),
+            body: body, format: output.format, size: picture.size,
             frames: output.frames > 1 ? output.frames : nil, sha256: SHA256.hash(body).description,
             blurhash: findings.blurhash, dominantColor: findings.dominantColor)
     }

@@ -35,12 +35,3 @@ public struct RenderPlan {
         unstoppable = longest.isFinite ? .seconds(longest / 1000) : .seconds(3600)
     }
 }
-
-extension Failure {
-    /// The same, about that variant.
-    func of(variant index: Int) -> Failure {
-        var failure = self
-        failure.variant = index
-        return failure
-    }
-}

@@ -45,10 +45,9 @@ final class ProcessingAssets {
             return picture
         } catch let error as VipsError {
             if error.code == .cancelled { throw CancellationError() }
-            throw Failure(.corruptImage, "\(processor.name): \(source.text): \(error)")
-        } catch var failure as Failure {
-            failure.message = "\(processor.name): \(source.text): \(failure.message)"
-            throw failure
+            throw Failure(.corruptImage, "\(error)").within("\(processor.name): \(source.text)")
+        } catch let failure as Failure {
+            throw failure.within("\(processor.name): \(source.text)")
         }
     }
 

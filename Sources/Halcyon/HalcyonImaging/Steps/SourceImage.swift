@@ -30,7 +30,7 @@ struct SourceImage {
             throw Failure(.corruptImage, "the header: \(error.message)")
         }
         format = ImageFormat(file.format, header)
-        rawSize = PixelSize(width: header.width, height: header.height)
+        rawSize = header.size
         orientation = Orientation(exif: header.orientation)
         frames = format.hasAnimation ? header.pages : 1
     }
