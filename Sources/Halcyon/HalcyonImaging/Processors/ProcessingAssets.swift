@@ -55,7 +55,7 @@ final class ProcessingAssets {
     private func decode(
         _ file: [UInt8], for processor: Processor, on size: PixelSize, _ quality: InterpolationQuality
     ) throws -> Image {
-        let source = try SourceImage(file)
+        let source = try SourceImage(EncodedImage(identifying: file))
         let display = processor.display(of: source.size, on: size)
         let variant = Variant(
             sizing: Sizing(goal: .display(display)), interpolationQuality: quality,
