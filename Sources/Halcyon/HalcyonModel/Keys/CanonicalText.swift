@@ -3,7 +3,12 @@
 
 extension Source {
     /// The text whose hash is the source's place in the cluster.
-    public var canonicalText: String { "halcyon-source/1\n\(cacheKey)\n" }
+    /// - Parameter tenant: whose results these are: another tenant's have other keys.
+    public func canonicalText(of tenant: String?) -> String {
+        let text = "halcyon-source/1\n\(cacheKey)\n"
+        guard let tenant else { return text }
+        return "\(text)tenant:\(tenant)\n"
+    }
 }
 
 extension Variant {

@@ -66,7 +66,9 @@ enum RenderCommand: Subcommand {
         if output.leavesStandardOutput {
             let report = RenderReport(
                 rendering: rendering,
-                keys: file == nil ? variants.map { ResultKey(source: prepared.job.source, variant: $0) } : nil,
+                keys: file == nil
+                    ? variants.map { ResultKey(source: prepared.job.source, tenant: prepared.job.tenant, variant: $0) }
+                    : nil,
                 files: files, sourceBytes: fetched.source.body.count, fetch: fetch, total: clock.now - start)
             report.print(asJSON: arguments[json])
         }
