@@ -27,7 +27,7 @@ import Testing
     @Test func givesBackWhatWasStoredUntilItExpires() async throws {
         try await with { tier, client in
             #expect(try await tier.find(key) == nil)
-            let expiresAt = try await tier.store([1, 2, 3], Self.facts, as: key, for: 60)
+            let expiresAt = try await tier.store([1, 2, 3], Self.facts, as: key, for: 60, by: .response)
             let found = try #require(try await tier.find(key))
             #expect(found.facts == Self.facts && found.expiresAt == expiresAt)
             let (body, facts) = try #require(try await tier.read(key))
@@ -38,7 +38,7 @@ import Testing
             #expect(moment == Int((expiresAt * 1000).rounded()))
             #expect((1...60_000).contains(try await client.send("PTTL", .string(key)).integer ?? 0))
 
-            _ = try await tier.store([9], Self.facts, as: key, for: 0.05)
+            _ = try await tier.store([9], Self.facts, as: key, for: 0.05, by: .response)
             try await until("the result expires") { try await tier.find(key) == nil }
         }
     }
@@ -47,7 +47,7 @@ import Testing
         try await with { tier, client in
             let keys = ["halcyon:{0}:1", "halcyon:{0}:2", "halcyon:{1}:3", "halcyon:{0}:4"]
             for (index, key) in keys.enumerated() where index != 1 {
-                _ = try await tier.store([UInt8(index)], Self.facts, as: key, for: 60)
+                _ = try await tier.store([UInt8(index)], Self.facts, as: key, for: 60, by: .response)
             }
             _ = try await client.send("SET", .string(keys[3]), "a string")
             let found = try await tier.find(keys)
@@ -63,7 +63,7 @@ import Testing
     @Test func takesAnyLifetime() async throws {
         try await with { tier, client in
             for lifetime in [1e-9, 0.0005, 1e12, .greatestFiniteMagnitude] {
-                _ = try await tier.store([1], Self.facts, as: key, for: lifetime)
+                _ = try await tier.store([1], Self.facts, as: key, for: lifetime, by: .response)
             }
             #expect(try await client.send("PTTL", .string(key)).integer ?? 0 > 1_000_000_000)
         }
@@ -85,9 +85,15 @@ import Testing
                 for: ResultKey(source: try Source("http://h/"), variant: Variant(sizing: Sizing(goal: .original))) {
                     _ in "5"
                 })
-            _ = try await tier.store([1], Self.facts, as: key, for: 60)
-            #expect(try await tier.read(key)?.body == [1])
-            #expect(try await tier.read(key) == nil)
+            _ = try await tier.handOff([1], Self.facts, as: key, for: 60)
+            // To look at it is not to read it.
+            #expect(try await tier.find(key)?.facts == Self.facts)
+            let readers = try await withThrowingTaskGroup(of: [UInt8]?.self) { group in
+                for _ in 0..<20 { group.addTask { try await tier.read(key)?.body } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(readers.compactMap { $0 } == [[1]])
+            #expect(try await tier.find(key) == nil)
             #expect(try await client.send("DBSIZE").integer == 0)
         }
     }
@@ -95,7 +101,9 @@ import Testing
     @Test func aFullRedisIsAnErrorAndNothingIsStored() async throws {
         try await with { tier, client in
             _ = try await client.send("CONFIG", "SET", "maxmemory", "1")
-            await #expect(throws: RedisError.self) { try await tier.store([1], Self.facts, as: key, for: 60) }
+            await #expect(throws: RedisError.self) {
+                try await tier.store([1], Self.facts, as: key, for: 60, by: .response)
+            }
             #expect(try await client.send("DBSIZE").integer == 0)
         }
     }

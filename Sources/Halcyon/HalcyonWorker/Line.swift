@@ -81,7 +81,7 @@ struct Line: Sendable {
 
     private func result(of work: Work, _ taken: TakenRecord, _ timings: inout Timings) async throws -> Ready {
         try work.checkDeadline()
-        let found = await lookup.find(work)
+        let found = try await lookup.find(work)
         let missing = work.missing(from: found)
         if missing.isEmpty {
             guard taken.begin() else { throw CancellationError() }

@@ -12,6 +12,7 @@ public final class Worker: Sendable {
     private let consumer: JobConsumer
     private let producer: Producer
     private let redis: RedisClient
+    private let results: ResultTier
     private let sources: SourceLoader
     private let pool: ThreadPool
     private let children: RenderChildren?
@@ -38,7 +39,7 @@ public final class Worker: Sendable {
             RenderChildren($0) { log.warning("render child", ["said": $0.description]) }
         }
         sources = SourceLoader(options.sources, drawingOn: pool)
-        let results = ResultTier(redis)
+        results = ResultTier(redis, budget: options.results.budget)
         let line = Line(
             intake: Intake(reader: options.reader.knowing(options.extensions)),
             lookup: Lookup(results: results, inlineLimit: options.results.inlineLimit),
@@ -77,6 +78,7 @@ public final class Worker: Sendable {
     private func close() async {
         await sources.close()
         await producer.close()
+        await results.close()
         await redis.close()
         await blocking { [pool, children] in
             pool.shutdown()

@@ -49,6 +49,11 @@ public struct WorkerOptions: Sendable {
 public struct ResultOptions: Sendable {
     /// Seconds that a result lives about which nothing was said.
     public var defaultLifetime = 86_400.0
+    /// Part of such a life, and of one that a response gave, which is taken off at random, 0 to 0.5: so results that were made
+    /// together do not all go together. 0 for none. What a job says itself is kept to.
+    public var jitter = 0.0
+    /// What the results of one tenant may take together.
+    public var budget = ResultBudget()
     /// Bytes of the largest file that an event may carry. In base64 it must stay below Kafka's limit of 1 MiB a message.
     public var inlineLimit = 700 << 10
     /// Seconds that a result lives which may be read once.

@@ -106,10 +106,19 @@ struct Configuration {
         options.renderChildren = renderChildren
         options.extensions = extensions
         options.results.defaultLifetime = settings[Keys.defaultTTL] / .seconds(1)
+        options.results.jitter = settings[Keys.cacheJitter]
+        options.results.budget = budget
         options.results.handOffLifetime = settings[Keys.handOffTTL] / .seconds(1)
         options.results.inlineLimit = settings[Keys.inlineLimit]
         options.grace = settings[Keys.grace]
         return options
+    }
+
+    /// What the results of one tenant may take together; 0 is no limit.
+    var budget: ResultBudget {
+        func limit(_ key: SettingKey<Int>) -> Int? { settings[key] > 0 ? settings[key] : nil }
+        return ResultBudget(
+            bytes: limit(Keys.cacheBytes), pixels: limit(Keys.cachePixels), count: limit(Keys.cacheCount))
     }
 
     private var processors: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
