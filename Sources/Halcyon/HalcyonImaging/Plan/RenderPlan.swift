@@ -1,4 +1,5 @@
 import HalcyonModel
+import Vips
 
 /// What a rendering is going to do, as far as headers tell: nothing of it is done.
 ///
@@ -14,9 +15,9 @@ public struct RenderPlan {
 
     /// - Throws: ``Failure``: for what is no image, what cannot be made of it, and what would be more than is allowed.
     init(
-        _ bytes: [UInt8], _ variants: [Variant], within limits: ImageLimits, _ extensions: Extensions
+        _ file: EncodedImage, _ variants: [Variant], within limits: ImageLimits, _ extensions: Extensions
     ) throws(Failure) {
-        source = try SourceImage(bytes)
+        source = try SourceImage(file)
         var outputs: [OutputPlan] = []
         var longest = source.unstoppableMilliseconds
         for (index, variant) in variants.enumerated() {
@@ -33,14 +34,5 @@ public struct RenderPlan {
         try limits.admit(source, load)
         self.outputs = outputs
         unstoppable = longest.isFinite ? .seconds(longest / 1000) : .seconds(3600)
-    }
-}
-
-extension Failure {
-    /// The same, about that variant.
-    func of(variant index: Int) -> Failure {
-        var failure = self
-        failure.variant = index
-        return failure
     }
 }
