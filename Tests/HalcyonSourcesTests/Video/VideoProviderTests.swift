@@ -159,25 +159,25 @@ import Vips
     }
 
     @Test func memoryAndTimeAreLimited() async throws {
-        let clip = try await TestClip.mp4()
+        let file = try MemoryFile.holding(try await TestClip.mp4())
         var options = VideoOptions()
         options.memory = 8 << 20
         let small = FrameExtractor(options: options, maximumBytes: 1 << 20)
-        let poor = await #expect(throws: Failure.self) { try await small.frame(at: "1.5", of: clip) }
+        let poor = await #expect(throws: Failure.self) { try await small.frame(at: "1.5", of: file) }
         #expect(poor?.code == .providerError)
         options = VideoOptions()
         options.time = .milliseconds(1)
         let hasty = FrameExtractor(options: options, maximumBytes: 1 << 20)
-        let late = await #expect(throws: Failure.self) { try await hasty.frame(at: "1.5", of: clip) }
+        let late = await #expect(throws: Failure.self) { try await hasty.frame(at: "1.5", of: file) }
         #expect(late?.code == .timeout && late?.message.contains("sources.video.time") == true)
     }
 
     @Test func nothingIsLeftBehind() async throws {
         let clip = try await TestClip.mp4()
-        let file = try UnnamedFile.holding(clip)
+        let file = try MemoryFile.holding(clip)
         let link = try #require(realLink(of: file.descriptor))
         #expect(link.hasSuffix("(deleted)"))
-        let frame = try await FrameExtractor(options: VideoOptions(), maximumBytes: 1 << 20).frame(at: "0", of: clip)
+        let frame = try await FrameExtractor(options: VideoOptions(), maximumBytes: 1 << 20).frame(at: "0", of: file)
         #expect(!frame.isEmpty)
     }
 

@@ -88,7 +88,7 @@ enum Keys {
         help: "Memory of the ffmpeg that does it; there are as many at once as images are rendered.")
     static let videoMaximumBytes = SettingKey(
         "sources.video.maximumBytes", .byteSize(in: 1...(1 << 32)), default: Defaults.sources.video.maximumBytes,
-        help: "The largest video; it is in memory while it is loaded, and in TMPDIR while a frame is looked for.")
+        help: "The largest video; it is in memory while it is loaded and while a frame is looked for.")
 
     // MARK: Images
 

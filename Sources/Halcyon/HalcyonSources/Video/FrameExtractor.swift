@@ -1,9 +1,8 @@
 import Glibc
 import HalcyonModel
 import Processes
-import Threads
 
-/// Has ffmpeg find a frame in a video's bytes.
+/// Has ffmpeg find a frame in a video.
 struct FrameExtractor: Sendable {
     let options: VideoOptions
     /// Of the frame as a PNG file.
@@ -11,8 +10,7 @@ struct FrameExtractor: Sendable {
 
     /// - Parameter place: seconds from the beginning.
     /// - Throws: ``Failure``, `CancellationError`.
-    func frame(at place: String, of video: [UInt8]) async throws -> [UInt8] {
-        let file = try await blocking { () throws(Failure) in try UnnamedFile.holding(video) }
+    func frame(at place: String, of file: MemoryFile) async throws -> [UInt8] {
         let run: ChildRun
         do {
             run = try await ChildProcess.run(
@@ -52,7 +50,7 @@ struct FrameExtractor: Sendable {
 
     private static let containers = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf"
 
-    private func childOptions(reading file: UnnamedFile) -> ChildProcess.Options {
+    private func childOptions(reading file: MemoryFile) -> ChildProcess.Options {
         var child = ChildProcess.Options()
         child.environment = ["PATH": "/usr/local/bin:/usr/bin:/bin"]
         child.input = .descriptor(file.descriptor)

@@ -49,7 +49,9 @@ struct VideoProvider: SourceProvider {
         guard case .loaded(var loaded) = answer else { return answer }
         try await places.acquire()
         defer { places.release() }
-        loaded.body = try await extractor.frame(at: video.place, of: loaded.body)
+        let file = try await blocking { [body = loaded.body] () throws(Failure) in try MemoryFile.holding(body) }
+        loaded.body = []
+        loaded.body = try await extractor.frame(at: video.place, of: file)
         return .loaded(loaded)
     }
 
