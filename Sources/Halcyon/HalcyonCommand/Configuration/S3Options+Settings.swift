@@ -29,7 +29,10 @@ extension S3Options {
         do throws(Failure) {
             url = try WebURL(text)
         } catch {
-            throw ConfigurationError("sources.s3.endpoint: \(error.message)")
+            throw ConfigurationError(
+                error.code == .unsupportedSource
+                    ? "sources.s3.endpoint: expected an http or https URL such as https://store.example:9000"
+                    : "sources.s3.endpoint: \(error.message)")
         }
         guard !text.utf8.contains(where: { "@?#".utf8.contains($0) }) else {
             throw ConfigurationError("sources.s3.endpoint: expected a URL without user, query and fragment")
