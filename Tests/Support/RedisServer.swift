@@ -12,8 +12,13 @@ public struct RedisServer: Sendable {
     /// A free port may be taken, by another test's connection even, before the server has it: then it tries another one, or
     /// the given one again.
     public static func start(port: UInt16? = nil, _ arguments: [String] = []) async throws -> RedisServer {
+        try await start(arguments) { port ?? LoopbackPort.free() }
+    }
+
+    /// The same, on the port that `choose` gives for each attempt.
+    static func start(_ arguments: [String], on choose: () -> UInt16) async throws -> RedisServer {
         for _ in 0..<50 {
-            let port = port ?? LoopbackPort.free()
+            let port = choose()
             let process = try await ChildProcess.start(
                 "redis-server",
                 ["--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"] + arguments,
@@ -22,6 +27,11 @@ public struct RedisServer: Sendable {
             try await Task.sleep(for: .milliseconds(50))
         }
         throw NotInTime(description: "redis-server \(arguments) does not start")
+    }
+
+    /// What a command prints that redis-cli runs on the server.
+    public func tell(_ command: String...) async throws -> String {
+        try await RedisCommandLine.run(["-p", "\(port)"] + command)
     }
 
     /// Stops it and waits for its end.
