@@ -1,13 +1,17 @@
+import Glibc
 import Processes
+import Threads
 
 /// A private Redis Cluster on 127.0.0.1: masters that share the slots evenly, and replicas of theirs.
 public final class RedisClusterServer: Sendable {
-    /// The nodes; the masters come first.
-    public let nodes: [RedisServer]
+    /// The nodes; those that were masters at the beginning come first.
+    public var nodes: [RedisServer] { running.withLock { $0 } }
     /// How many of the nodes were masters at the beginning.
     public let masterCount: Int
-    /// The nodes write which of them serve what.
+    private let running: Lock<[RedisServer]>
+    /// The nodes write there which of them serve what.
     private let folder: TemporaryFolder
+    private let arguments: [String]
 
     /// Starts the nodes and waits until all of them know that all slots are served.
     ///
@@ -22,9 +26,9 @@ public final class RedisClusterServer: Sendable {
         var nodes: [RedisServer] = []
         do {
             for number in 0..<masters * (1 + replicas) {
-                nodes.append(try await startNode(number, folder, arguments))
+                nodes.append(try await startNode(number, folder, arguments, on: freePort))
             }
-            let cluster = RedisClusterServer(nodes, masters: masters, folder)
+            let cluster = RedisClusterServer(nodes, masters: masters, folder, arguments)
             try await cluster.form(replicas: replicas)
             return cluster
         } catch {
@@ -34,10 +38,11 @@ public final class RedisClusterServer: Sendable {
         }
     }
 
-    private init(_ nodes: [RedisServer], masters: Int, _ folder: TemporaryFolder) {
-        self.nodes = nodes
+    private init(_ nodes: [RedisServer], masters: Int, _ folder: TemporaryFolder, _ arguments: [String]) {
+        running = Lock(nodes)
         masterCount = masters
         self.folder = folder
+        self.arguments = arguments
     }
 
     /// `redis+cluster://` with all nodes.
@@ -91,6 +96,19 @@ public final class RedisClusterServer: Sendable {
         }
     }
 
+    /// Kills the node with this number. What it had in memory is gone.
+    public func kill(_ number: Int) async {
+        nodes[number].process.send(SIGKILL)
+        await nodes[number].process.exit()
+    }
+
+    /// Starts a node again that was killed: where it was, as what it was.
+    public func revive(_ number: Int) async throws {
+        let port = nodes[number].port
+        let node = try await Self.startNode(number, folder, arguments) { port }
+        running.withLock { $0[number] = node }
+    }
+
     /// Stops all nodes.
     public func stop() async {
         for node in nodes { await node.stop() }
@@ -100,14 +118,14 @@ public final class RedisClusterServer: Sendable {
     // MARK: Starting
 
     private static func startNode(
-        _ number: Int, _ folder: TemporaryFolder, _ arguments: [String]
+        _ number: Int, _ folder: TemporaryFolder, _ arguments: [String], on choose: () -> UInt16
     ) async throws -> RedisServer {
         try await RedisServer.start(
             [
                 "--cluster-enabled", "yes", "--dir", folder.path, "--cluster-config-file", "nodes-\(number).conf",
                 "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no",
                 "--repl-diskless-sync-delay", "0",
-            ] + arguments, on: freePort)
+            ] + arguments, on: choose)
     }
 
     /// The nodes talk to each other on a second port, 10000 above the first. Both are below those that Linux gives to connections.
