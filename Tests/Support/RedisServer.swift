@@ -30,7 +30,10 @@ public struct RedisServer: Sendable {
     }
 
     /// What a command prints that redis-cli runs on the server.
-    public func tell(_ command: String...) async throws -> String {
+    public func tell(_ command: String...) async throws -> String { try await tell(command) }
+
+    /// What a command prints that redis-cli runs on the server.
+    public func tell(_ command: [String]) async throws -> String {
         try await RedisCommandLine.run(["-p", "\(port)"] + command)
     }
 

@@ -155,8 +155,15 @@ import Testing
 
     @Test func logsInAsAUser() async throws {
         try await withCluster { cluster, _ in
+            // A slot on its way needs ASKING.
+            let slot = HashSlot(of: "{1}").number
+            let source = try await cluster.owner(of: slot)
+            try await cluster.beginMove(of: slot, from: source, to: cluster.nodes.first { $0.port != source.port }!)
             for node in cluster.nodes {
-                _ = try await node.tell("ACL", "SETUSER", "anna", "on", ">pass/word", "~halcyon:*", "&*", "+@all")
+                // What docs/deployment.md says that a user needs.
+                let rights = "~halcyon:* &* +@read +@write +@connection +@scripting +@pubsub +time -@dangerous +cluster|slots"
+                _ = try await node.tell(
+                    ["ACL", "SETUSER", "anna", "on", ">pass/word"] + rights.split(separator: " ").map(String.init))
                 _ = try await node.tell("ACL", "SETUSER", "default", "off")
             }
             let hosts = cluster.url.dropFirst("redis+cluster://".count)
@@ -164,7 +171,15 @@ import Testing
             for number in 0..<10 {
                 #expect(try await client.send("SET", "halcyon:{\(number)}", 1) == .status("OK"))
             }
+            let script = RedisScript("return redis.call('SET', KEYS[1], redis.call('TIME')[1])")
+            #expect(try await client.run(script, keys: ["halcyon:{1}"]) == .status("OK"))
             await expectFailure(.server("NOPERM")) { try await client.send("SET", "other", 1) }
+            await expectFailure(.server("NOPERM")) { try await client.send(["FLUSHALL"], to: client.masters()[0]) }
+            let subscriber = RedisSubscriber(try RedisEndpoint("redis+cluster://anna:pass%2Fword@\(hosts)"))
+            var messages = try await subscriber.subscribe("halcyon:news").makeAsyncIterator()
+            _ = try await client.send("PUBLISH", "halcyon:news", "x")
+            #expect(await messages.next()?.payload == [120])
+            await subscriber.close()
             await client.close()
 
             let log = StateLog()

@@ -36,6 +36,12 @@ public struct RedisEndpoint: Hashable, Sendable {
     /// The database number.
     public var database: Int { login.database }
 
+    /// Each sentinel by itself, as a server; none without sentinels.
+    public var sentinels: [RedisEndpoint] {
+        guard case .sentinels(let addresses, _) = servers else { return [] }
+        return addresses.map { RedisEndpoint(.one($0), login: sentinelLogin, sentinelLogin: Login()) }
+    }
+
     /// An endpoint on this machine, without a password: for tests and `dev` set-ups.
     public init(loopbackPort port: UInt16) {
         self.init(.one(.tcp(host: "127.0.0.1", port: port)), login: Login(), sentinelLogin: Login())
