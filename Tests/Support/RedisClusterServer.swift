@@ -11,6 +11,7 @@ public final class RedisClusterServer: Sendable {
     private let running: Lock<[RedisServer]>
     /// The nodes write there which of them serve what.
     private let folder: TemporaryFolder
+    private let certificate: SelfSignedCertificate?
     private let arguments: [String]
 
     /// Starts the nodes and waits until all of them know that all slots are served.
@@ -18,17 +19,18 @@ public final class RedisClusterServer: Sendable {
     /// Without replicas, other masters go on when one is gone (`cluster-require-full-coverage no`).
     /// - Parameters:
     ///   - replicas: replicas of each master. A lost master is replaced some 3 s later.
+    ///   - certificate: what the nodes show; with it they speak TLS alone, to each other too.
     ///   - arguments: go to every redis-server.
     public static func start(
-        masters: Int = 3, replicas: Int = 0, _ arguments: [String] = []
+        masters: Int = 3, replicas: Int = 0, certificate: SelfSignedCertificate? = nil, _ arguments: [String] = []
     ) async throws -> RedisClusterServer {
         let folder = TemporaryFolder("redis-cluster")
         var nodes: [RedisServer] = []
         do {
             for number in 0..<masters * (1 + replicas) {
-                nodes.append(try await startNode(number, folder, arguments, on: freePort))
+                nodes.append(try await startNode(number, folder, certificate, arguments, on: freePort))
             }
-            let cluster = RedisClusterServer(nodes, masters: masters, folder, arguments)
+            let cluster = RedisClusterServer(nodes, masters: masters, folder, certificate, arguments)
             try await cluster.form(replicas: replicas)
             return cluster
         } catch {
@@ -38,16 +40,21 @@ public final class RedisClusterServer: Sendable {
         }
     }
 
-    private init(_ nodes: [RedisServer], masters: Int, _ folder: TemporaryFolder, _ arguments: [String]) {
+    private init(
+        _ nodes: [RedisServer], masters: Int, _ folder: TemporaryFolder, _ certificate: SelfSignedCertificate?,
+        _ arguments: [String]
+    ) {
         running = Lock(nodes)
         masterCount = masters
         self.folder = folder
+        self.certificate = certificate
         self.arguments = arguments
     }
 
     /// `redis+cluster://` with all nodes.
     public var url: String {
-        "redis+cluster://" + nodes.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
+        (certificate == nil ? "redis" : "rediss") + "+cluster://"
+            + nodes.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
     }
 
     /// The masters of the beginning.
@@ -82,8 +89,7 @@ public final class RedisClusterServer: Sendable {
     /// Moves all keys of a slot that is on its way.
     public func moveKeys(of slot: Int, from source: RedisServer, to target: RedisServer) async throws {
         while case let keys = try await source.tell("CLUSTER", "GETKEYSINSLOT", "\(slot)", "50").lines, !keys.isEmpty {
-            _ = try await RedisCommandLine.run(
-                ["-p", "\(source.port)", "MIGRATE", "127.0.0.1", "\(target.port)", "", "0", "5000", "KEYS"] + keys)
+            _ = try await source.tell(["MIGRATE", "127.0.0.1", "\(target.port)", "", "0", "5000", "KEYS"] + keys)
         }
     }
 
@@ -105,7 +111,7 @@ public final class RedisClusterServer: Sendable {
     /// Starts a node again that was killed: where it was, as what it was.
     public func revive(_ number: Int) async throws {
         let port = nodes[number].port
-        let node = try await Self.startNode(number, folder, arguments) { port }
+        let node = try await Self.startNode(number, folder, certificate, arguments) { port }
         running.withLock { $0[number] = node }
     }
 
@@ -118,14 +124,16 @@ public final class RedisClusterServer: Sendable {
     // MARK: Starting
 
     private static func startNode(
-        _ number: Int, _ folder: TemporaryFolder, _ arguments: [String], on choose: () -> UInt16
+        _ number: Int, _ folder: TemporaryFolder, _ certificate: SelfSignedCertificate?, _ arguments: [String],
+        on choose: () -> UInt16
     ) async throws -> RedisServer {
         try await RedisServer.start(
             [
                 "--cluster-enabled", "yes", "--dir", folder.path, "--cluster-config-file", "nodes-\(number).conf",
                 "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no",
                 "--repl-diskless-sync-delay", "0",
-            ] + arguments, on: choose)
+            ] + (certificate == nil ? [] : ["--tls-cluster", "yes", "--tls-replication", "yes"]) + arguments,
+            certificate: certificate, on: choose)
     }
 
     /// The nodes talk to each other on a second port, 10000 above the first. Both are below those that Linux gives to connections.
@@ -139,7 +147,7 @@ public final class RedisClusterServer: Sendable {
     private func form(replicas: Int) async throws {
         _ = try await RedisCommandLine.run(
             ["--cluster", "create"] + nodes.map { "127.0.0.1:\($0.port)" }
-                + ["--cluster-replicas", "\(replicas)", "--cluster-yes"])
+                + ["--cluster-replicas", "\(replicas)", "--cluster-yes"], authority: certificate?.certificate)
         for node in nodes {
             try await until("node \(node.port) knows the cluster") {
                 let info = try await node.tell("CLUSTER", "INFO")

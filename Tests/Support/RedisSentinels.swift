@@ -73,7 +73,7 @@ public final class RedisSentinels: Sendable {
             let file = folder.write(Array(lines.joined(separator: "\n").utf8), to: "sentinel-\(number).conf")
             let process = try await ChildProcess.start(
                 "redis-server", [file, "--sentinel"], readyWhenItSays: "+monitor master")
-            if let process { return RedisServer(port: port, process: process) }
+            if let process { return RedisServer(port: port, process: process, authority: nil) }
         }
         throw NotInTime(description: "no sentinel starts")
     }

@@ -17,7 +17,9 @@ import Testing
 
     @Test func looksAtEveryMasterOfACluster() async throws {
         let cluster = try await RedisClusterServer.start(["--maxmemory", "1gb", "--maxmemory-policy", "volatile-ttl"])
-        for node in cluster.nodes.dropFirst() { _ = try await node.tell("CONFIG", "SET", "maxmemory-policy", "noeviction") }
+        for node in cluster.nodes.dropFirst() {
+            _ = try await node.tell("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        }
         let well = try await findings(cluster.url)
         let versions = messages(well, "Redis", .ok)
         #expect(versions.count == 3 && versions.allSatisfy { $0.hasPrefix("master, version ") })

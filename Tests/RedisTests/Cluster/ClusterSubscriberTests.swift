@@ -15,7 +15,9 @@ import Threads
                     received.withLock { $0.append(String(decoding: message.payload, as: UTF8.self)) }
                 }
             }
-            for (number, node) in cluster.nodes.enumerated() { _ = try await node.tell("PUBLISH", "news", "from \(number)") }
+            for (number, node) in cluster.nodes.enumerated() {
+                _ = try await node.tell("PUBLISH", "news", "from \(number)")
+            }
             try await until("all have come") {
                 received.withLock { Set($0) } == ["from 0", "from 1", "from 2"]
             }

@@ -133,7 +133,7 @@ import Testing
             let log = StateLog()
             let client = RedisClient(
                 try RedisEndpoint("redis+cluster://127.0.0.1:\(dead),localhost:\(cluster.nodes[1].port)"),
-                settings: impatient, onStateChange: log.note)
+                settings: patient, onStateChange: log.note)
             #expect(try await client.send("SET", "a", 1) == .status("OK"))
             #expect(try await client.masters().count == 3)
             #expect(log.states == [.connected])
@@ -161,13 +161,15 @@ import Testing
             try await cluster.beginMove(of: slot, from: source, to: cluster.nodes.first { $0.port != source.port }!)
             for node in cluster.nodes {
                 // What docs/deployment.md says that a user needs.
-                let rights = "~halcyon:* &* +@read +@write +@connection +@scripting +@pubsub +time -@dangerous +cluster|slots"
+                let rights =
+                    "~halcyon:* &* +@read +@write +@connection +@scripting +@pubsub +time -@dangerous +cluster|slots"
                 _ = try await node.tell(
                     ["ACL", "SETUSER", "anna", "on", ">pass/word"] + rights.split(separator: " ").map(String.init))
                 _ = try await node.tell("ACL", "SETUSER", "default", "off")
             }
             let hosts = cluster.url.dropFirst("redis+cluster://".count)
-            let client = RedisClient(try RedisEndpoint("redis+cluster://anna:pass%2Fword@\(hosts)"))
+            let client = RedisClient(
+                try RedisEndpoint("redis+cluster://anna:pass%2Fword@\(hosts)"), settings: patient)
             for number in 0..<10 {
                 #expect(try await client.send("SET", "halcyon:{\(number)}", 1) == .status("OK"))
             }
@@ -175,7 +177,8 @@ import Testing
             #expect(try await client.run(script, keys: ["halcyon:{1}"]) == .status("OK"))
             await expectFailure(.server("NOPERM")) { try await client.send("SET", "other", 1) }
             await expectFailure(.server("NOPERM")) { try await client.send(["FLUSHALL"], to: client.masters()[0]) }
-            let subscriber = RedisSubscriber(try RedisEndpoint("redis+cluster://anna:pass%2Fword@\(hosts)"))
+            let subscriber = RedisSubscriber(
+                try RedisEndpoint("redis+cluster://anna:pass%2Fword@\(hosts)"), settings: patient)
             var messages = try await subscriber.subscribe("halcyon:news").makeAsyncIterator()
             _ = try await client.send("PUBLISH", "halcyon:news", "x")
             #expect(await messages.next()?.payload == [120])

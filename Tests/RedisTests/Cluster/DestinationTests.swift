@@ -17,24 +17,29 @@ import Testing
         #expect(try Destination(of: command) == .slot(HashSlot(of: "k")))
     }
 
-    @Test(arguments: [["PING"], ["PUBLISH", "channel", "text"], ["EVAL", "return 1", 0, "k"], ["TIME"]] as [[RedisArgument]])
+    @Test(
+        arguments: [["PING"], ["PUBLISH", "channel", "text"], ["EVAL", "return 1", 0, "k"], ["TIME"]]
+            as [[RedisArgument]])
     func aCommandWithoutAKeyGoesAnywhere(command: [RedisArgument]) throws {
         #expect(try Destination(of: command) == .anyNode)
     }
 
-    @Test(arguments: [
-        ["MGET", "a", "b"], ["EVAL", "s", 2, "a", "b"], ["MSET", "a", "1", "b", "2"],  // several slots
-        ["GET"], ["EVAL", "s"], ["EVAL", "s", 3, "a"], ["EVAL", "s", "x", "a"], ["EVAL", "s", -1, "a"],  // too few words
-        ["SCAN", 0], ["INFO"], ["SCRIPT", "LOAD", "return 1"], ["FLUSHALL"],  // which node?
-        ["NOSUCHCOMMAND", "a"],
-    ] as [[RedisArgument]])
+    @Test(
+        arguments: [
+            // Several slots; too few words; a word on which node is meant is missing; an unknown command.
+            ["MGET", "a", "b"], ["EVAL", "s", 2, "a", "b"], ["MSET", "a", "1", "b", "2"],
+            ["GET"], ["EVAL", "s"], ["EVAL", "s", 3, "a"], ["EVAL", "s", "x", "a"], ["EVAL", "s", -1, "a"],
+            ["SCAN", 0], ["INFO"], ["SCRIPT", "LOAD", "return 1"], ["FLUSHALL"],
+            ["NOSUCHCOMMAND", "a"],
+        ] as [[RedisArgument]])
     func refusesWhatAClusterCannotRun(command: [RedisArgument]) {
         #expect { try Destination(of: command) } throws: { ($0 as? RedisError)?.code == .misuse }
     }
 
     @Test func cutsAPipelineIntoCommandsAndTransactions() throws {
         let pieces = try PipelineCut([
-            ["GET", "a"], ["MULTI"], ["INCR", "{b}1"], ["PING"], ["INCR", "{b}2"], ["EXEC"], ["PING"], ["multi"], ["exec"],
+            ["GET", "a"], ["MULTI"], ["INCR", "{b}1"], ["PING"], ["INCR", "{b}2"], ["EXEC"], ["PING"], ["multi"],
+            ["exec"],
         ]).pieces
         #expect(pieces.map(\.range) == [0..<1, 1..<6, 6..<7, 7..<9])
         #expect(
@@ -43,10 +48,11 @@ import Testing
             ])
     }
 
-    @Test(arguments: [
-        [["MULTI"], ["GET", "a"], ["GET", "b"], ["EXEC"]], [["MULTI"], ["GET", "a"]], [["EXEC"]],
-        [["MULTI"], ["MULTI"], ["EXEC"]], [["GET", "a"], ["MGET", "a", "b"]],
-    ] as [[[RedisArgument]]])
+    @Test(
+        arguments: [
+            [["MULTI"], ["GET", "a"], ["GET", "b"], ["EXEC"]], [["MULTI"], ["GET", "a"]], [["EXEC"]],
+            [["MULTI"], ["MULTI"], ["EXEC"]], [["GET", "a"], ["MGET", "a", "b"]],
+        ] as [[[RedisArgument]]])
     func refusesPipelinesThatAClusterCannotRun(commands: [[RedisArgument]]) {
         #expect { try PipelineCut(commands) } throws: { ($0 as? RedisError)?.code == .misuse }
     }

@@ -10,7 +10,9 @@ import Testing
     }
 
     /// CLUSTER KEYSLOT says the same.
-    @Test(arguments: [("foo", 12182), ("bar", 5061), ("hello", 866), ("somekey", 11058), ("foo{hash_tag}", 2515), ("", 0)])
+    @Test(arguments: [
+        ("foo", 12182), ("bar", 5061), ("hello", 866), ("somekey", 11058), ("foo{hash_tag}", 2515), ("", 0),
+    ])
     func findsTheSlotOfAKey(key: String, slot: Int) {
         #expect(HashSlot(of: .string(key)).number == slot)
         #expect(HashSlot(of: .bytes(Array(key.utf8))).number == slot)

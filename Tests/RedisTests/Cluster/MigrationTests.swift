@@ -6,14 +6,6 @@ import Threads
 
 /// Slots that go from one master to another.
 @Suite(.takesTurns) struct MigrationTests {
-    /// Calls wait for as long as a slot is on its way, and a machine may be busy.
-    private var patient: RedisSettings {
-        var settings = RedisSettings()
-        settings.commandTimeout = .seconds(120)
-        settings.outageGrace = .seconds(120)
-        return settings
-    }
-
     /// How often a node has answered with an error, or was told a command.
     private func count(_ name: String, of node: RedisServer) async throws -> Int {
         let info = try await node.tell("INFO", "everything")
@@ -22,7 +14,7 @@ import Threads
     }
 
     @Test func keysOnTheirWayAreAskedForWhereTheyHaveGone() async throws {
-        try await withCluster(settings: patient) { cluster, client in
+        try await withCluster { cluster, client in
             let slot = HashSlot(of: "{tag}").number
             let source = try await cluster.owner(of: slot)
             let target = cluster.nodes.first { $0.port != source.port }!
@@ -46,7 +38,7 @@ import Threads
     }
 
     @Test func aMovedSlotIsLearnt() async throws {
-        try await withCluster(settings: patient) { cluster, client in
+        try await withCluster { cluster, client in
             let slot = HashSlot(of: "{tag}").number
             _ = try await client.send("SET", "{tag}1", "one")
             let source = try await cluster.owner(of: slot)
@@ -58,7 +50,7 @@ import Threads
     }
 
     @Test func nothingIsLostOrDoneTwiceWhileSlotsMove() async throws {
-        try await withCluster(settings: patient) { cluster, client in
+        try await withCluster { cluster, client in
             let slot = HashSlot(of: "{tag}").number
             let script = RedisScript("return redis.call('INCR', KEYS[1])")
             let isOver = Lock(false)

@@ -52,12 +52,13 @@ import Testing
         #expect(map.masters.count == 2 && map.replicas.isEmpty)
     }
 
-    @Test(arguments: [
-        .null, .status("OK"), .array([.integer(1)]), .array([.array([.integer(0), .integer(16_384), .array([])])]),
-        .array([.array([.integer(5), .integer(1), .array([.null, .integer(1)])])]),
-        .array([.array([.integer(0), .integer(1), .array([.null])])]),
-        .array([.array([.integer(0), .integer(1), .array([.null, .integer(70_000)])])]),
-    ] as [RedisValue])
+    @Test(
+        arguments: [
+            .null, .status("OK"), .array([.integer(1)]), .array([.array([.integer(0), .integer(16_384), .array([])])]),
+            .array([.array([.integer(5), .integer(1), .array([.null, .integer(1)])])]),
+            .array([.array([.integer(0), .integer(1), .array([.null])])]),
+            .array([.array([.integer(0), .integer(1), .array([.null, .integer(70_000)])])]),
+        ] as [RedisValue])
     func refusesWhatIsNoMap(reply: RedisValue) {
         #expect { try SlotMap(reply, asked: asked) } throws: { ($0 as? RedisError)?.code == .protocolError }
     }

@@ -87,7 +87,8 @@ import Threads
         try await withSentinels(password: "hunter2", sentinelPassword: "eve3") { sentinels in
             let place = "\(sentinels.hosts)/\(RedisSentinels.service)"
             let client = RedisClient(
-                try RedisEndpoint("redis+sentinel://default:hunter2@\(place)?sentinel-password=eve3"))
+                try RedisEndpoint("redis+sentinel://default:hunter2@\(place)?sentinel-password=eve3"), settings: patient
+            )
             #expect(try await client.send("ACL", "WHOAMI").string == "default")
             await client.close()
 

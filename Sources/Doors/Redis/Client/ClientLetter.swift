@@ -3,16 +3,28 @@ enum ClientLetter: Sendable {
     case call(Call)
     case cancellation(Call)
     /// Who the masters are.
-    case masters(CheckedContinuation<Result<[RedisAddress], RedisError>, Never>)
+    case masters(MastersQuestion)
 
     /// Answers with an error without having come to the loop.
     func refuse(_ error: RedisError) {
         switch self {
         case .call(let call): call.answer(.failure(error))
         case .cancellation: break
-        case .masters(let continuation): continuation.resume(returning: .failure(error))
+        case .masters(let question): question.answer(.failure(error))
         }
     }
+}
+
+/// A task that wants to know who the masters are.
+///
+/// A class: a letter that held a continuation would have a size that is known at run time alone, and be slow to copy.
+final class MastersQuestion: Sendable {
+    private let caller: CheckedContinuation<Result<[RedisAddress], RedisError>, Never>
+
+    init(_ caller: CheckedContinuation<Result<[RedisAddress], RedisError>, Never>) { self.caller = caller }
+
+    /// Answers the task; to be called once.
+    func answer(_ result: Result<[RedisAddress], RedisError>) { caller.resume(returning: result) }
 }
 
 /// What a client does with its calls; the rest of a ``Service`` follows from it.
@@ -36,12 +48,11 @@ extension CallService {
             case .cancellation(let call) where call.isHandedIn: call.answer(.failure(.cancelled))
             // It came before its call. The caller posts it again, behind the call.
             case .cancellation: break
-            case .masters(let continuation):
+            case .masters(let question):
                 // Once somebody has answered, the masters are known.
                 accept(
-                    Call(["PING"]) { [weak self] outcome in
-                        continuation.resume(returning: outcome.map { _ in self?.masters ?? [] })
-                    }, now)
+                    Call(["PING"]) { [weak self] outcome in question.answer(outcome.map { _ in self?.masters ?? [] }) },
+                    now)
             }
         }
         flush(now)

@@ -77,10 +77,11 @@ final class CommandQueue: Conversation {
     }
 
     func received(_ reply: RedisValue) {
-        guard let call = underWay.first, let outcome = call.receive(reply) else { return }
+        guard let call = underWay.first, call.receive(reply) else { return }
         _ = underWay.popFirst()
-        if let overseer, overseer.takesOver(call, insteadOf: outcome) { return }
-        call.answer(outcome)
+        guard let overseer else { return call.answer(call.takeOutcome(reply)) }
+        let outcome = call.takeOutcome(reply)
+        if !overseer.takesOver(call, insteadOf: outcome) { call.answer(outcome) }
     }
 
     func lost(_ error: RedisError) {

@@ -62,7 +62,7 @@ public final class RedisClient: Sendable {
     /// - Throws: what kept them from being known.
     public nonisolated(nonsending) func masters() async throws(RedisError) -> [RedisAddress] {
         try await withCheckedContinuation { continuation in
-            let letter = ClientLetter.masters(continuation)
+            let letter = ClientLetter.masters(MastersQuestion(continuation))
             if !desk.post(letter) { letter.refuse(.closed) }
         }.get()
     }

@@ -151,7 +151,11 @@ final class Cluster: CallService {
         let rested = resting
         resting = []
         for (call, outcome) in rested where !call.isAnswered {
-            if call.detour.mayRest(now, patience: settings.outageGrace) { route(call, now) } else { call.answer(outcome) }
+            if call.detour.mayRest(now, patience: settings.outageGrace) {
+                route(call, now)
+            } else {
+                call.answer(outcome)
+            }
         }
         flush(now)
     }
@@ -182,7 +186,8 @@ final class Cluster: CallService {
         guard !isClosed, survey.asked == nil, nextSurvey == nil else { return }
         let now = ContinuousClock.now
         let earliest = lastSurvey.map { $0 + settings.reconnectDelay.lowerBound } ?? now
-        setNextSurvey(loop.schedule(after: max(.zero, now.duration(to: earliest))) { [weak self] in self?.beginSurvey() })
+        setNextSurvey(
+            loop.schedule(after: max(.zero, now.duration(to: earliest))) { [weak self] in self?.beginSurvey() })
     }
 
     private func setNextSurvey(_ timer: EventLoop.Timer?) {

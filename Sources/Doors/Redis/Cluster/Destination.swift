@@ -35,7 +35,8 @@ enum Destination: Hashable {
         case .oneNode:
             throw RedisError(
                 .misuse, "\(name) is about one node of the cluster: say which, or send it to every master")
-        case .words(let first, let last, _) where first == last: return .slot(HashSlot(of: try places.keys(of: command)[first]))
+        case .words(let first, let last, _) where first == last:
+            return .slot(HashSlot(of: try places.keys(of: command)[first]))
         case .words, .counted:
             var slot: HashSlot?
             for key in try places.keys(of: command) {
@@ -69,7 +70,8 @@ struct PipelineCut {
                 guard let first = start else { throw RedisError(.misuse, "EXEC or DISCARD without MULTI") }
                 start = nil
                 pieces.append(
-                    Piece(range: first..<index + 1, destination: try Destination(ofTransaction: commands[first...index])))
+                    Piece(
+                        range: first..<index + 1, destination: try Destination(ofTransaction: commands[first...index])))
             case .some: throw RedisError(.misuse, "MULTI inside MULTI")
             case nil where start == nil:
                 pieces.append(Piece(range: index..<index + 1, destination: try Destination(of: command)))
@@ -89,6 +91,7 @@ struct PipelineCut {
 extension RedisError {
     fileprivate static func manySlots(_ what: String) -> RedisError {
         RedisError(
-            .misuse, "the keys of \(what) lie in several slots of the cluster: give them one hash tag, or use a pipeline")
+            .misuse,
+            "the keys of \(what) lie in several slots of the cluster: give them one hash tag, or use a pipeline")
     }
 }

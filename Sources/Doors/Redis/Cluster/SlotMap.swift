@@ -29,7 +29,8 @@ struct SlotMap: Hashable {
     }
 
     private static func address(of node: RedisValue, _ asked: RedisAddress) throws(RedisError) -> RedisAddress? {
-        guard let parts = node.array, parts.count >= 2, let port = parts[1].integer.flatMap(UInt16.init(exactly:)) else {
+        guard let parts = node.array, parts.count >= 2, let port = parts[1].integer.flatMap(UInt16.init(exactly:))
+        else {
             throw .noSlots(node)
         }
         let host = parts[0].string ?? ""

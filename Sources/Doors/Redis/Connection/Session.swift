@@ -61,7 +61,7 @@ final class Session<Talk: Conversation> {
         self.loop = loop
         self.onStateChange = onStateChange
         backoff = Backoff(settings.reconnectDelay)
-        guide.whenMoved { [weak self] in self?.serverMoved(to: $0) }
+        guide.whenMoved { [unowned self] in serverMoved(to: $0) }
     }
 
     /// Whether there is a connection that is ready for commands.

@@ -103,7 +103,8 @@ private final class MasterInquiry: Guide {
 extension RedisAddress {
     /// Of a host and a port, as sentinels give them.
     init?(_ words: [String?]) {
-        guard words.count == 2, let host = words[0], !host.isEmpty, let port = words[1].flatMap({ UInt16($0) }), port > 0
+        guard words.count == 2, let host = words[0], !host.isEmpty, let port = words[1].flatMap({ UInt16($0) }),
+            port > 0
         else { return nil }
         self = .tcp(host: host, port: port)
     }

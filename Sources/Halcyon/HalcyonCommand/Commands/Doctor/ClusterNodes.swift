@@ -36,7 +36,8 @@ struct ClusterNodes {
         var findings = [
             served == 16_384
                 ? Diagnosis.ok("cluster", facts)
-                : .broken("cluster", facts, mend: "redis-cli --cluster check says which are missing, --cluster fix mends")
+                : .broken(
+                    "cluster", facts, mend: "redis-cli --cluster check says which are missing, --cluster fix mends")
         ]
         for node in nodes where node.isAway {
             findings.append(

@@ -13,7 +13,8 @@ struct RedisExamination {
             case .one: findings = Self.findings(of: words, named: "", at: "\(endpoint)")
             case .sentinels(_, let service):
                 findings =
-                    Self.findings(of: words, named: "master of \(service), ", at: words.first.map { "\($0.master)" } ?? "")
+                    Self.findings(
+                        of: words, named: "master of \(service), ", at: words.first.map { "\($0.master)" } ?? "")
                     + (await sentinels())
             case .cluster:
                 findings = Self.findings(of: words, named: "master, ", at: nil) + (await cluster(client))

@@ -19,7 +19,10 @@ extension RedisInfo {
     ///   - kind: what the server is, such as `master, `.
     ///   - name: what findings about one of several servers begin with.
     func findings(kind: String = "", at address: String, among name: String = "") -> [Diagnosis] {
-        [.ok("Redis", "\(kind)version \(self["redis_version"] ?? "unknown") at \(address)"), memory(name), persistence(name)]
+        [
+            .ok("Redis", "\(kind)version \(self["redis_version"] ?? "unknown") at \(address)"), memory(name),
+            persistence(name),
+        ]
     }
 
     private func memory(_ name: String) -> Diagnosis {
