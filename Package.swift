@@ -115,7 +115,8 @@ let package = Package(
         .target(name: "PlainLoop", dependencies: ["CVips"], path: "Benchmarks/PlainLoop"),
         .target(name: "Measuring", dependencies: ["PlainLoop"], path: "Benchmarks/Measuring"),
         .executableTarget(
-            name: "RenderBenchmark", dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "Vips", "Threads"],
+            name: "RenderBenchmark",
+            dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "Vips", "Threads"],
             path: "Benchmarks/RenderBenchmark"),
         .executableTarget(
             name: "ChildBenchmark",

@@ -1,6 +1,7 @@
 import Glibc
 import HalcyonImaging
 import HalcyonModel
+import HalcyonRendering
 import Measuring
 import Threads
 import Vips
@@ -9,8 +10,8 @@ extension RenderBenchmark {
     /// The memory of the process while it renders 10,000 mixed sources on two threads, looked at after each thousand, when
     /// nothing is running.
     static func watchMemory(_ subjects: Subjects) async throws {
-        let renderer = Renderer()
         let pool = Renderer.makePool(threads: 2)
+        let service = RenderService(renderer: Renderer(), pool: pool, children: nil)
         let jobs = mixedJobs(of: subjects)
         say("after   resident MiB   of that after 1000   objects, buffers of libvips   failed   CPU s")
         var (first, failed, random) = (0, 0, Pick(state: 1))
@@ -21,7 +22,7 @@ extension RenderBenchmark {
                 for (index, job) in picks.enumerated() {
                     // Two run and two wait, as in a worker.
                     if index >= 4, await group.next() == false { failed += 1 }
-                    group.addTask { (try? await renderer.render(job.file, job.variants, on: pool)) != nil }
+                    group.addTask { (try? await service.render(job.file, job.variants)) != nil }
                 }
                 for await succeeded in group where !succeeded { failed += 1 }
                 return failed

@@ -44,14 +44,14 @@ import Vips
 
 /// The renderer, and one thread for it: what the plain loops have too.
 struct Ground: Sendable {
-    let renderer = Renderer()
+    private let renderer = Renderer()
     let pool = Renderer.makePool(threads: 1)
 
     /// Renders each file to the same variants, one after the other.
     func render(_ files: [[UInt8]], _ variants: [Variant]) async throws -> Work {
         var work = Work()
         for file in files {
-            let rendering = try await renderer.render(file, variants, on: pool)
+            let rendering = try await pool.run { try renderer.render(file, variants) }
             work.bytes += rendering.images.reduce(0) { $0 + $1.body.count }
             work.all += rendering.timings.decode + rendering.timings.process + rendering.timings.encode
             work.encoding += rendering.timings.encode

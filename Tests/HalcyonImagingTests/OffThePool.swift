@@ -22,7 +22,7 @@ func render(
 func render(
     _ source: [UInt8], _ variants: [Variant], limits: ImageLimits = ImageLimits()
 ) async throws -> Rendering {
-    try await Renderer(limits: limits).render(source, variants, on: threads)
+    try await offThePool { try Renderer(limits: limits).render(source, variants) }
 }
 
 /// Renders, and decodes the output again.

@@ -52,7 +52,7 @@ import Vips
         let source = try await Self.plain([200, 100, 50], as: .png)
         let rendering = try await render(source, [filling(60, 40, as: format)])
         let image = rendering.images[0]
-        let again = try SourceImage(image.body)
+        let again = try SourceImage(EncodedImage(identifying: image.body))
         #expect(again.format == format)
         #expect(image.format == format)
         #expect(again.rawSize == PixelSize(width: 60, height: 40))

@@ -8,7 +8,7 @@ import Vips
 /// What is known beforehand of how long a rendering takes no notice of being stopped.
 @Suite(.takesTurns) struct StoppingTests {
     static func unstoppable(_ source: [UInt8], _ variants: Variant...) throws -> Duration {
-        try Renderer().plan(source, variants).unstoppable
+        try Renderer().plan(EncodedImage(source), variants).unstoppable
     }
 
     @Test func codecsThatLookUpAreStoppedAtOnce() async throws {

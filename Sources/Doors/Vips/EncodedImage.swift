@@ -6,8 +6,8 @@ public struct EncodedImage: Sendable {
     public let format: Format
     private let bytes: KeptBytes
 
-    /// Looks at the first bytes; decodes nothing. The array is held, not copied; only a PNG's compressed text is left out,
-    /// which is no part of the picture.
+    /// Looks at the first bytes; decodes nothing. The array is held, not copied; only compressed text of a PNG that is
+    /// long is left out, which is no part of the picture.
     ///
     /// - Throws: ``VipsError`` of code `unsupportedFormat` when they are of no format of ``VipsLibrary/allowed``.
     public init(_ bytes: [UInt8]) throws(VipsError) {

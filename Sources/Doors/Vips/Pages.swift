@@ -49,17 +49,8 @@ extension Image {
         guard (0..<frames).contains(index) else {
             throw VipsError(.misuse, "extract_area", "there is no frame \(index) among \(frames)")
         }
-        let page =
-            frames == 1
-            ? self
-            : try Operation.call(
-                "extract_area",
-                [
-                    "input": .image(self), "left": 0, "top": .int(index * pageHeight),
-                    "width": .int(width), "height": .int(pageHeight),
-                ]
-            ).image()
-        return try page.without(fields: ["page-height", "n-pages", "delay", "loop"])
+        return try cropped(0, index * pageHeight, width, pageHeight)
+            .without(fields: ["page-height", "n-pages", "delay", "loop"])
     }
 
     /// Frames joined into a strip, the first on top, which GIF and WebP save as an animation. The metadata is that of

@@ -23,6 +23,17 @@ extension Image {
         self.init(sharing: whole)
     }
 
+    /// That part of the picture; all of it is the picture itself.
+    ///
+    /// - Throws: ``VipsError`` where the part leaves the picture.
+    public func cropped(_ x: Int, _ y: Int, _ width: Int, _ height: Int) throws(VipsError) -> Image {
+        guard width != self.width || height != self.height || x != 0 || y != 0 else { return self }
+        return try Operation.call(
+            "extract_area",
+            ["input": .image(self), "left": .int(x), "top": .int(y), "width": .int(width), "height": .int(height)]
+        ).image()
+    }
+
     /// The samples of one pixel.
     ///
     /// - Throws: ``VipsError`` where there is no such pixel or it cannot be computed.

@@ -26,20 +26,6 @@ public struct Renderer: Sendable {
         ThreadPool(name: "render", threads: threads, onThreadEnd: VipsLibrary.endThread)
     }
 
-    /// Renders on `pool`. When the task is cancelled the pipeline is stopped within milliseconds.
-    ///
-    /// - Throws: ``Failure``, or `CancellationError`.
-    public func render(
-        _ source: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:], on pool: ThreadPool
-    ) async throws -> Rendering {
-        let cancellation = Cancellation()
-        return try await withTaskCancellationHandler {
-            try await pool.run { try render(source, variants, assets: assets, cancellation) }
-        } onCancel: {
-            cancellation.cancel()
-        }
-    }
-
     /// Renders on the calling thread, which it holds until it is done: never call it on a task's thread.
     ///
     /// - Parameter assets: the bytes of ``Variant/assets``.
@@ -48,14 +34,19 @@ public struct Renderer: Sendable {
     public func render(
         _ bytes: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:], _ cancellation: Cancellation? = nil
     ) throws -> Rendering {
-        try render(try plan(bytes, variants), assets: assets, cancellation)
+        try render(try plan(identify(bytes), variants), assets: assets, cancellation)
     }
+
+    /// Says what the bytes are, by their first ones.
+    ///
+    /// - Throws: ``Failure`` of code `unsupportedFormat`, or `corruptImage` where that much shows.
+    public func identify(_ bytes: [UInt8]) throws(Failure) -> EncodedImage { try EncodedImage(identifying: bytes) }
 
     /// Looks at headers, plans, and checks limits, on the calling thread. No pixel is decoded.
     ///
     /// - Throws: ``Failure``, as rendering does.
-    public func plan(_ bytes: [UInt8], _ variants: [Variant]) throws(Failure) -> RenderPlan {
-        try RenderPlan(bytes, variants, within: limits, extensions)
+    public func plan(_ file: EncodedImage, _ variants: [Variant]) throws(Failure) -> RenderPlan {
+        try RenderPlan(file, variants, within: limits, extensions)
     }
 
     /// Does what was planned on this thread.
@@ -123,7 +114,7 @@ public struct Renderer: Sendable {
             try output.encoder.encode(try decoded.animation(of: frames), cancellation)
         }
         return RenderedImage(
-            body: body, format: output.format, size: PixelSize(width: picture.width, height: picture.height),
+            body: body, format: output.format, size: picture.size,
             frames: output.frames > 1 ? output.frames : nil, sha256: SHA256.hash(body).description,
             blurhash: findings.blurhash, dominantColor: findings.dominantColor)
     }

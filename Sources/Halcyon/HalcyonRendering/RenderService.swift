@@ -75,12 +75,15 @@ public struct RenderService: Sendable {
     }
 
     private func render(_ order: Turn.Order, _ turn: Turn) throws -> Rendering {
-        let isApart = order.isolation == .always || Codecs.areApart(order)
-        if let children, isApart { return try children.render(order, within: renderer.limits, turn) }
-        let plan = try renderer.plan(order.source, order.variants)
-        if let children, plan.unstoppable > Self.patience {
-            return try children.render(order, within: renderer.limits, turn)
+        func renderInChild(_ children: RenderChildren) throws -> Rendering {
+            try children.render(order, within: renderer.limits, turn)
         }
+        // Not even looked at here.
+        if let children, order.isolation == .always { return try renderInChild(children) }
+        let file = try renderer.identify(order.source)
+        if let children, Codecs.areApart(order, of: file.format) { return try renderInChild(children) }
+        let plan = try renderer.plan(file, order.variants)
+        if let children, plan.unstoppable > Self.patience { return try renderInChild(children) }
         let cancellation = Cancellation()
         return try turn.run(stoppedBy: cancellation.cancel) {
             try renderer.render(plan, assets: order.assets, cancellation)

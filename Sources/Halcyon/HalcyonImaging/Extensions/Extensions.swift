@@ -128,9 +128,7 @@ public struct Extensions: Sendable {
         do throws(Failure) {
             return try body()
         } catch {
-            var failure = error
-            failure.message = "\(rule.name): \(failure.message)"
-            throw failure
+            throw error.within(rule.name)
         }
     }
 

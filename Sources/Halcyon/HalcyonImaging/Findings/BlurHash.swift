@@ -43,17 +43,9 @@ enum BlurHash {
         }
     }
 
-    /// sRGB's curve (IEC 61966-2-1).
-    private static let linear: [Double] = (0..<256).map { value in
-        let signal = Double(value) / 255
-        return signal <= 0.04045 ? signal / 12.92 : pow((signal + 0.055) / 1.055, 2.4)
-    }
+    private static let linear: [Double] = (0..<256).map { SRGB.light(Double($0) / 255) }
 
-    private static func signal(_ light: Double) -> Int {
-        let light = max(0, min(1, light))
-        let signal = light <= 0.003_130_8 ? light * 12.92 : 1.055 * pow(light, 1 / 2.4) - 0.055
-        return Int(signal * 255 + 0.5)
-    }
+    private static func signal(_ light: Double) -> Int { Int(SRGB.signal(max(0, min(1, light))) * 255 + 0.5) }
 
     private static let alphabet = Array(
         "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz#$%*+,-.:;=?@[]^_{|}~".utf8)

@@ -28,8 +28,6 @@ extension Image {
         guard scale < 1 else { return self }
         // Neither side may become empty.
         let (across, down) = (max(scale, 1 / Double(width)), max(scale, 1 / Double(height)))
-        return try Operation.call(
-            "resize", ["in": .image(self), "scale": .double(across), "vscale": .double(down), "kernel": "linear"]
-        ).image()
+        return try calling("resize", ["scale": .double(across), "vscale": .double(down), "kernel": "linear"])
     }
 }

@@ -23,17 +23,12 @@ struct ICCProfile {
         for tag in ["rTRC", "gTRC", "bTRC"] {
             guard let place = place(of: tag) else { return false }
             for signal in [0.1, 0.25, 0.5, 0.75, 0.9] {
-                guard let light = curve(at: place, signal), abs(light - Self.light(signal)) < 0.008 else {
+                guard let light = curve(at: place, signal), abs(light - SRGB.light(signal)) < 0.008 else {
                     return false
                 }
             }
         }
         return true
-    }
-
-    /// sRGB's own curve (IEC 61966-2-1).
-    private static func light(_ signal: Double) -> Double {
-        signal <= 0.04045 ? signal / 12.92 : power((signal + 0.055) / 1.055, 2.4)
     }
 
     /// Where the data of a tag begin (ICC.1, 7.3).

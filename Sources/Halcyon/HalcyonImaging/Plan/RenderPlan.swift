@@ -1,4 +1,5 @@
 import HalcyonModel
+import Vips
 
 /// What a rendering is going to do, as far as headers tell: nothing of it is done.
 ///
@@ -14,33 +15,25 @@ public struct RenderPlan {
 
     /// - Throws: ``Failure``: for what is no image, what cannot be made of it, and what would be more than is allowed.
     init(
-        _ bytes: [UInt8], _ variants: [Variant], within limits: ImageLimits, _ extensions: Extensions
+        _ file: EncodedImage, _ variants: [Variant], within limits: ImageLimits, _ extensions: Extensions
     ) throws(Failure) {
-        source = try SourceImage(bytes)
+        source = try SourceImage(file)
         var outputs: [OutputPlan] = []
+        var sizes: [OutputSizes] = []
         var longest = source.unstoppableMilliseconds
         for (index, variant) in variants.enumerated() {
             do throws(Failure) {
                 let output = try OutputPlan(variant, of: source, extensions)
-                let size = try limits.admit(output, extensions)
-                longest = max(longest, output.unstoppableMilliseconds(for: size))
+                sizes.append(try limits.admit(output, extensions))
+                longest = max(longest, output.unstoppableMilliseconds(for: sizes[index].last))
                 outputs.append(output)
             } catch {
                 throw error.of(variant: index)
             }
         }
-        load = LoadPlan(outputs, of: source)
+        load = LoadPlan(outputs, sizes, of: source)
         try limits.admit(source, load)
         self.outputs = outputs
         unstoppable = longest.isFinite ? .seconds(longest / 1000) : .seconds(3600)
-    }
-}
-
-extension Failure {
-    /// The same, about that variant.
-    func of(variant index: Int) -> Failure {
-        var failure = self
-        failure.variant = index
-        return failure
     }
 }

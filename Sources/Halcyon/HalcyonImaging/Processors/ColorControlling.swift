@@ -38,9 +38,7 @@ extension ColorControls {
     fileprivate func exposed(_ sample: Double) -> Double {
         let sample = min(max(sample, 0), 1)
         guard exposure != 0 else { return sample }
-        let light = sample <= 0.04045 ? sample / 12.92 : pow((sample + 0.055) / 1.055, 2.4)
-        let exposed = min(light * exp2(exposure), 1)
-        return exposed <= 0.003_130_8 ? exposed * 12.92 : 1.055 * pow(exposed, 1 / 2.4) - 0.055
+        return SRGB.signal(min(SRGB.light(sample) * exp2(exposure), 1))
     }
 
     /// Saturation and contrast in one: what each channel gets of each.

@@ -45,10 +45,9 @@ final class ProcessingAssets {
             return picture
         } catch let error as VipsError {
             if error.code == .cancelled { throw CancellationError() }
-            throw Failure(.corruptImage, "\(processor.name): \(source.text): \(error)")
-        } catch var failure as Failure {
-            failure.message = "\(processor.name): \(source.text): \(failure.message)"
-            throw failure
+            throw Failure(.corruptImage, "\(error)").within("\(processor.name): \(source.text)")
+        } catch let failure as Failure {
+            throw failure.within("\(processor.name): \(source.text)")
         }
     }
 
@@ -56,14 +55,14 @@ final class ProcessingAssets {
     private func decode(
         _ file: [UInt8], for processor: Processor, on size: PixelSize, _ quality: InterpolationQuality
     ) throws -> Image {
-        let source = try SourceImage(file)
+        let source = try SourceImage(EncodedImage(identifying: file))
         let display = processor.display(of: source.size, on: size)
         let variant = Variant(
             sizing: Sizing(goal: .display(display)), interpolationQuality: quality,
             output: OutputOptions(format: .png))
         let output = try OutputPlan(variant, of: source, Extensions())
-        _ = try limits.admit(output, Extensions())
-        let load = LoadPlan([output], of: source)
+        let sizes = try limits.admit(output, Extensions())
+        let load = LoadPlan([output], [sizes], of: source)
         try limits.admit(source, load)
         let level = try DecodedImage(source, load, cancellation).frame(0, for: output)
         let target = source.orientation.upright(output.geometry.destRect.size)

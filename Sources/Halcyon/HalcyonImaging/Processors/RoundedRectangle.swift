@@ -109,8 +109,7 @@ extension Image {
         let white = try Image(color: Array(repeating: 255, count: channels), width: width, height: height)
         return try Operation.call(
             "multiply", ["left": .image(self), "right": .image(white.joined(with: mask))]
-        ).image().calling("linear", ["a": .doubles([1 / 255]), "b": [0.5]]).calling("cast", ["format": "uchar"])
-            .calling("copy", ["interpretation": channels < 3 ? "b-w" : "srgb"])
+        ).image().inBytes(times: 1 / 255).calling("copy", ["interpretation": channels < 3 ? "b-w" : "srgb"])
     }
 
     /// With `alpha` as the last band.

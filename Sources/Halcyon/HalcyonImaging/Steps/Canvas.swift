@@ -6,17 +6,14 @@ extension Image {
     func placed(_ plan: SizingPlan, on background: CSSColor) throws(VipsError) -> Image {
         guard plan.leavesExcess else { return self }
         var image = try ready(for: background)
-        if !image.hasAlpha, !background.isOpaque {
-            image = try Operation.call("bandjoin_const", ["in": .image(image), "c": [255]]).image()
-        }
-        return try Operation.call(
+        if !background.isOpaque { image = try image.withAlpha() }
+        return try image.calling(
             "embed",
             [
-                "in": .image(image), "x": .int(plan.destRect.x), "y": .int(plan.destRect.y),
+                "x": .int(plan.destRect.x), "y": .int(plan.destRect.y),
                 "width": .int(plan.outputSize.width), "height": .int(plan.outputSize.height),
                 "extend": "background", "background": .doubles(image.samples(of: background)),
-            ]
-        ).image()
+            ])
     }
 
     /// Step 11, flatten: without alpha in a format that has none.
@@ -28,10 +25,7 @@ extension Image {
     func flattened(onto background: CSSColor) throws(VipsError) -> Image {
         guard hasAlpha else { return self }
         let image = try ready(for: background)
-        return try Operation.call(
-            "flatten",
-            ["in": .image(image), "background": .doubles(Array(image.samples(of: background).dropLast()))]
-        ).image()
+        return try image.calling("flatten", ["background": .doubles(image.samples(of: background).dropLast())])
     }
 
     /// This picture, in colour if it must be to hold the colour.

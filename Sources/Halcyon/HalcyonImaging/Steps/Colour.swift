@@ -15,22 +15,22 @@ extension Image {
         }
         switch interpretation {
         case .sRGB where sampleFormat == .uint8, .grey where sampleFormat == .uint8: return self
-        case .grey, .grey16: return try Operation.call("colourspace", ["in": .image(self), "space": "b-w"]).image()
-        default: return try Operation.call("colourspace", ["in": .image(self), "space": "srgb"]).image()
+        case .grey, .grey16: return try calling("colourspace", ["space": "b-w"])
+        default: return try calling("colourspace", ["space": "srgb"])
         }
     }
 
     /// Red, green and blue, where there is only grey.
     func inColour() throws(VipsError) -> Image {
         guard bands < 3 else { return self }
-        return try Operation.call("colourspace", ["in": .image(self), "space": "srgb"]).image()
+        return try calling("colourspace", ["space": "srgb"])
     }
 
     private func converted() throws(VipsError) -> Image {
         var arguments: [String: Value] = [
-            "in": .image(self), "output-profile": "srgb", "embedded": true, "depth": 8, "intent": "relative",
+            "output-profile": "srgb", "embedded": true, "depth": 8, "intent": "relative",
         ]
         if interpretation == .cmyk { arguments["input-profile"] = "cmyk" }
-        return try Operation.call("icc_transform", arguments).image()
+        return try calling("icc_transform", arguments)
     }
 }

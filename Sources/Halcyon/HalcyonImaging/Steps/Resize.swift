@@ -18,35 +18,14 @@ extension Image {
         return try cropped(x.start, y.start, x.length, y.length).scaled(x.scale, y.scale, quality)
     }
 
-    /// That part of the picture.
-    func cropped(_ x: Int, _ y: Int, _ width: Int, _ height: Int) throws(VipsError) -> Image {
-        guard width < self.width || height < self.height else { return self }
-        return try Operation.call(
-            "extract_area",
-            ["input": .image(self), "left": .int(x), "top": .int(y), "width": .int(width), "height": .int(height)]
-        ).image()
-    }
-
     /// Scaled by these factors.
     func scaled(_ across: Double, _ down: Double, _ quality: InterpolationQuality) throws(VipsError) -> Image {
         guard across != 1 || down != 1 else { return self }
-        // Colours of transparent pixels must not bleed into their neighbours.
-        let premultiplied = hasAlpha ? try Operation.call("premultiply", ["in": .image(self)]).image() : self
-        let resized = try Operation.call(
-            "resize",
-            [
-                "in": .image(premultiplied), "scale": .double(across), "vscale": .double(down),
-                "kernel": .string(quality.kernel),
-            ]
-        ).image()
-        guard hasAlpha else { return resized }
-        let straight = try Operation.call("unpremultiply", ["in": .image(resized)]).image()
-        // Premultiplied samples have fractions; back to what they were.
-        let format: Value? = sampleFormat == .uint8 ? "uchar" : sampleFormat == .uint16 ? "ushort" : nil
-        guard let format else { return straight }
-        // A cast cuts fractions off.
-        let half = try Operation.call("linear", ["in": .image(straight), "a": [1], "b": [0.5]]).image()
-        return try Operation.call("cast", ["in": .image(half), "format": format]).image()
+        return try premultiplied { image throws(VipsError) in
+            try image.calling(
+                "resize",
+                ["scale": .double(across), "vscale": .double(down), "kernel": .string(quality.kernel)])
+        }
     }
 }
 

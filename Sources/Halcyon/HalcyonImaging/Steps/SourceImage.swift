@@ -1,7 +1,7 @@
 import HalcyonModel
 import Vips
 
-/// Step 1, identify: what the bytes are, by their content and their header alone.
+/// A source, as its header tells it. No pixel is decoded.
 struct SourceImage {
     let file: EncodedImage
     /// The header, opened in the way that rendering needs when nothing is to be shrunk on loading.
@@ -13,24 +13,16 @@ struct SourceImage {
     /// Frames of an animation; 1 for everything else, whatever pages it has.
     let frames: Int
 
-    /// - Throws: `unsupportedFormat` for bytes of no allowed format, `corruptImage` for a header that cannot be read.
-    init(_ bytes: [UInt8]) throws(Failure) {
-        do throws(VipsError) {
-            file = try EncodedImage(bytes)
-        } catch {
-            // libvips knows a TIFF by its directory, which often stands at the end: a cut one is nothing to it.
-            if bytes.starts(with: Array("II*\0".utf8)) || bytes.starts(with: Array("MM\0*".utf8)) {
-                throw Failure(.corruptImage, "the header: the directory of the TIFF cannot be read")
-            }
-            throw Failure(.unsupportedFormat, Self.impression(of: bytes))
-        }
+    /// - Throws: `corruptImage` for a header that cannot be read.
+    init(_ file: EncodedImage) throws(Failure) {
+        self.file = file
         do throws(VipsError) {
             header = try file.open(Self.options)
         } catch {
             throw Failure(.corruptImage, "the header: \(error.message)")
         }
         format = ImageFormat(file.format, header)
-        rawSize = PixelSize(width: header.width, height: header.height)
+        rawSize = header.size
         orientation = Orientation(exif: header.orientation)
         frames = format.hasAnimation ? header.pages : 1
     }
@@ -50,19 +42,6 @@ struct SourceImage {
     }
 
     private static var options: [String: Value] { ["access": "sequential", "fail-on": "error"] }
-
-    /// A word about bytes that are no image.
-    private static func impression(of bytes: [UInt8]) -> String {
-        guard !bytes.isEmpty else { return "the source is empty" }
-        let start = String(decoding: bytes.prefix(256), as: UTF8.self).lowercased()
-        let kinds = [
-            ("<!doctype html", "HTML"), ("<html", "HTML"), ("<svg", "SVG"), ("%pdf", "PDF"), ("<?xml", "XML"),
-            ("{", "JSON"),
-        ]
-        let text = start.drop { $0.isWhitespace || $0 == "\u{feff}" }
-        let kind = kinds.first { text.hasPrefix($0.0) }.map { "\($0.1), which is" } ?? "of"
-        return "the bytes are \(kind) no image format that is served"
-    }
 }
 
 extension ImageFormat {

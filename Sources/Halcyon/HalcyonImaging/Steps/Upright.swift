@@ -4,6 +4,6 @@ extension Image {
     /// Step 8, orientation: upright.
     func turned(_ orientation: Orientation) throws(VipsError) -> Image {
         guard orientation != .upright else { return self }
-        return try Operation.call("autorot", ["in": .image(self)]).image()
+        return try calling("autorot")
     }
 }

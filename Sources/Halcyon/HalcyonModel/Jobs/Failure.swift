@@ -69,6 +69,20 @@ public struct Failure: Error, Hashable, Codable, Sendable, CustomStringConvertib
         self.variant = variant
     }
 
+    /// The same failure, of what `place` names: a field, a processor, a source. It stands before the message.
+    public func within(_ place: String) -> Failure {
+        var failure = self
+        failure.message = "\(place): \(message)"
+        return failure
+    }
+
+    /// The same failure, about that variant of those to be made.
+    public func of(variant index: Int) -> Failure {
+        var failure = self
+        failure.variant = index
+        return failure
+    }
+
     /// The failure in the words of a job: its message says which of the job's variants it is about, where there are several.
     ///
     /// - Parameters:
@@ -76,7 +90,7 @@ public struct Failure: Error, Hashable, Codable, Sendable, CustomStringConvertib
     ///   - count: how many variants the job has.
     public func naming(_ places: [Int], of count: Int) -> Failure {
         guard let variant, count > 1, places.indices.contains(variant) else { return self }
-        return Failure(code, "variants[\(places[variant])]: \(message)", isRetryable: isRetryable)
+        return of(variant: places[variant]).within("variants[\(places[variant])]")
     }
 
     /// For logs.

@@ -46,6 +46,8 @@ public struct RenderChildOptions: Sendable {
             }
             next += 1
         }
+        // A child that dies is told of by its exit; fifty lines of backtrace in the worker's log say no more.
+        variables["SWIFT_BACKTRACE"] = "enable=no"
         return variables
     }()
 }

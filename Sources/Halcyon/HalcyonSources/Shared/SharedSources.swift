@@ -59,9 +59,7 @@ public actor SharedSources {
                     do {
                         return (source, try await self.load(source).body)
                     } catch let failure as Failure {
-                        throw Failure(
-                            failure.code, "the asset \(source.text): \(failure.message)",
-                            isRetryable: failure.isRetryable)
+                        throw failure.within("the asset \(source.text)")
                     }
                 }
             }

@@ -1,7 +1,7 @@
 import HalcyonModel
 import Vips
 
-// What several processors are made of. Pictures here have 8-bit samples, grey or sRGB, with straight alpha or none.
+// What steps and processors are made of. Between them pictures have 8-bit samples, grey or sRGB, with straight alpha or none.
 
 extension Image {
     /// The operation `name` on this picture.
@@ -45,17 +45,21 @@ extension Image {
         return try withAlpha().mapped(same, alpha: .table { $0 * opacity })
     }
 
-    /// Samples with fractions rounded to 8 bits; what is outside goes to 0 or 255.
-    func inBytes() throws(VipsError) -> Image {
-        guard sampleFormat != .uint8 else { return self }
-        return try calling("linear", ["a": [1], "b": [0.5]]).calling("cast", ["format": "uchar"])
-    }
+    /// Samples with fractions rounded to 8 bits, each multiplied by `factor` before; what is outside goes to 0 or 255.
+    func inBytes(times factor: Double = 1) throws(VipsError) -> Image { try rounded(to: .uint8, times: factor) }
 
     /// What `body` makes of the picture when colours weigh as much as they are opaque, so that those of transparent pixels do
-    /// not bleed into their neighbours.
+    /// not bleed into their neighbours. Samples of 8 or 16 bits stay such.
     func premultiplied(_ body: (Image) throws(VipsError) -> Image) throws(VipsError) -> Image {
-        guard hasAlpha else { return try body(self).inBytes() }
-        return try body(calling("premultiply")).calling("unpremultiply").inBytes()
+        guard hasAlpha else { return try body(self).rounded(to: sampleFormat) }
+        return try body(calling("premultiply")).calling("unpremultiply").rounded(to: sampleFormat)
+    }
+
+    private func rounded(to format: SampleFormat, times factor: Double = 1) throws(VipsError) -> Image {
+        guard format != .other, format != sampleFormat || factor != 1 else { return self }
+        // A cast cuts fractions off.
+        return try calling("linear", ["a": .doubles([factor]), "b": [0.5]])
+            .calling("cast", ["format": format == .uint8 ? "uchar" : "ushort"])
     }
 
     /// With `layer` laid over it: Porter and Duff's source-over. Without alpha it stays so.

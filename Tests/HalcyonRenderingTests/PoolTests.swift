@@ -1,0 +1,65 @@
+import HalcyonModel
+import TestSupport
+import Testing
+import Vips
+
+/// Many renderings on few threads of this process.
+@Suite(.takesTurns) struct PoolTests {
+    @Test func `renderings on several threads give the same bytes, and say how long they took`() async throws {
+        let source = try await Pictures.noise(width: 640, height: 480)
+        try await Studio.with(threads: 2) { studio in
+            let bodies = try await withThrowingTaskGroup(of: [UInt8].self) { group in
+                for _ in 0..<40 {
+                    group.addTask {
+                        let rendering = try await studio.service.render(source, [filling(100, 75, as: .jpeg)])
+                        #expect(rendering.timings.decode > .zero && rendering.timings.encode > .zero)
+                        return rendering.images[0].body
+                    }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(Set(bodies).count == 1)
+        }
+    }
+
+    @Test func `a cancelled task ends as cancelled and frees its thread`() async throws {
+        let source = try await Pictures.noise(.png)
+        try await Studio.with { studio in
+            // Enlarged to 36 million pixels: seconds, were it not stopped.
+            let slow = filling(6000, 6000, as: .png)
+            let task = Task { try await studio.service.render(source, [slow]) }
+            let queued = Task { try await studio.service.render(source, [slow]) }
+            try await Task.sleep(for: .milliseconds(50))
+            queued.cancel()
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+            await #expect(throws: CancellationError.self) { try await queued.value }
+            #expect(try await studio.service.render(source, [filling(10, 10, as: .png)]).images.count == 1)
+        }
+    }
+
+    @Test func `nothing is left after thousands of renderings`() async throws {
+        var sources: [[UInt8]] = []
+        for format in [Format.jpeg, .png, .webp] { sources.append(try await Pictures.noise(format)) }
+        let cut = sources.map { Array($0.prefix($0.count / 2)) }
+        try await Studio.with(threads: 2) { [sources] studio in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for index in 0..<600 {
+                    group.addTask {
+                        let (source, cut) = (sources[index % 3], cut[index % 3])
+                        _ = try await studio.service.render(source, [filling(60, 60, as: .jpeg)])
+                        _ = try? await studio.service.render(cut, [filling(60, 60, as: .webp)])
+                        let cancelled = Task { try await studio.service.render(source, [filling(61, 60, as: .jpeg)]) }
+                        cancelled.cancel()
+                        _ = try? await cancelled.value
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+        // Other suites render at the same time: wait for them too.
+        try await until("libvips holds no pixels and no objects", within: .seconds(120)) {
+            VipsLibrary.liveBuffers == 0 && VipsLibrary.liveObjects == 0
+        }
+    }
+}
