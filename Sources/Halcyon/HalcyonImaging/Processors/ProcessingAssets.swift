@@ -64,9 +64,8 @@ final class ProcessingAssets {
         let sizes = try limits.admit(output, Extensions())
         let load = LoadPlan([output], [sizes], of: source)
         try limits.admit(source, load)
-        let level = try DecodedImage(source, load, cancellation).frame(0, for: output)
         let target = source.orientation.upright(output.geometry.destRect.size)
-        return try level.image.resized(output.part, at: level, to: target, quality).inMemory(cancellation)
+        return try DecodedImage(source, load, cancellation).sized(0, output.part, to: target, for: output)
             .inSRGB(keepingProfile: false).turned(source.orientation)
             .inMemory(cancellation)
     }
