@@ -45,8 +45,10 @@ let package = Package(
     products: [
         .executable(name: "halcyon", targets: ["halcyon"]),
         .library(name: "HalcyonModel", targets: ["HalcyonModel"]),
-        // For programs that add processors and sizers of their own: docs/extending.md.
-        .library(name: "HalcyonCommand", targets: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "Vips"]),
+        // For programs that add processors, sizers and providers of their own: docs/extending.md.
+        .library(
+            name: "HalcyonCommand",
+            targets: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "HalcyonSources", "Vips"]),
     ],
     targets: [
         // C: module maps and tiny shims, nothing else.
@@ -84,7 +86,9 @@ let package = Package(
         module(
             "HalcyonRendering", "Halcyon",
             ["HalcyonModel", "HalcyonImaging", "Vips", "Processes", "Threads", "CLinux"]),
-        module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl", "Threads", "Vips"]),
+        module(
+            "HalcyonSources", "Halcyon",
+            ["HalcyonModel", "CLinux", "CivilTime", "Curl", "Processes", "Threads", "Vips"]),
         module(
             "HalcyonCluster", "Halcyon",
             ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
@@ -108,7 +112,8 @@ let package = Package(
 
         // A program with extensions of its own, as docs/extending.md describes it.
         .executableTarget(
-            name: "halcyon-extended", dependencies: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "Vips"],
+            name: "halcyon-extended",
+            dependencies: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "HalcyonSources", "Vips"],
             path: "Examples/Extended"),
 
         // Benchmarks: what the product costs beside the plainest C.
@@ -132,7 +137,9 @@ let package = Package(
             name: "WireBenchmark", dependencies: ["HalcyonModel", "HalcyonWire"], path: "Benchmarks/WireBenchmark"),
 
         // What tests share: real servers, started and stopped by process id.
-        .target(name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support"),
+        .target(
+            name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support",
+            exclude: ["requirements.txt", "s3_server.py"]),
         .executableTarget(
             name: "ContactSheet", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/ContactSheet"),
         // Files that somebody may send, and a program that renders one of them under watch.

@@ -38,10 +38,10 @@ public final class Worker: Sendable {
         children = options.renderChildren.map {
             RenderChildren($0) { log.warning("render child", ["said": $0.description]) }
         }
-        sources = SourceLoader(options.sources, drawingOn: pool)
+        sources = SourceLoader(options.sources, custom: options.providers, drawingOn: pool)
         results = ResultTier(redis, budget: options.results.budget)
         let line = Line(
-            intake: Intake(reader: options.reader.knowing(options.extensions)),
+            intake: Intake(reader: options.reader.knowing(options.extensions, options.providers)),
             lookup: Lookup(results: results, inlineLimit: options.results.inlineLimit),
             fetch: Fetch(
                 sources: sources,
@@ -88,10 +88,12 @@ public final class Worker: Sendable {
 }
 
 extension RedisState {
-    /// Says once when Redis is away and once when it is back.
+    /// Says once when Redis, or a master of its cluster, is away and once when it is back.
     fileprivate func tell(_ log: Log) {
         switch self {
         case .connected: log.notice("connected to Redis")
+        case .impaired(let error):
+            log.warning("a master of the Redis cluster is away; the others serve on", ["error": "\(error)"])
         case .lost(let error): log.warning("Redis is away; waiting for it", ["error": "\(error)"])
         }
     }

@@ -16,14 +16,14 @@ import Testing
         case hits(maxAge: Double)
     }
 
-    struct Row: Sendable, CustomTestStringConvertible {
+    struct Row: Sendable {
+        let name: String
         let steps: [Step]
         /// Seconds from the last storing to the expiry, and whose that is; nil for no result.
         let expected: (seconds: Double, rule: String)?
-        let testDescription: String
 
         init(_ name: String, _ steps: [Step], _ expected: (Double, String)?) {
-            (testDescription, self.steps, self.expected) = (name, steps, expected)
+            (self.name, self.steps, self.expected) = (name, steps, expected)
         }
     }
 
@@ -67,41 +67,47 @@ import Testing
             [.stores(maxAge: 60, seconds: 60), .stores(maxAge: 0, seconds: 90), .refuses(maxAge: 0)], nil),
     ]
 
-    @Test(arguments: rows) func everyCombination(row: Row) async throws {
-        try await Tier.with { tier, client in
-            let key = "halcyon:{0}:1"
-            var expiresAt: Double?
-            for (number, step) in row.steps.enumerated() {
-                switch step {
-                case .stores(let maxAge, let seconds):
-                    expiresAt = try await tier.store(
-                        [UInt8(number)], Tier.facts, as: key, for: seconds, by: ResultRule(maxAge: maxAge))
-                    #expect(try await tier.read(key)?.body == [UInt8(number)])
-                case .refuses(let maxAge):
-                    try await tier.remove(key, by: ResultRule(maxAge: maxAge))
-                case .hits(let maxAge):
-                    let found = try #require(try await tier.find(key))
-                    expiresAt = try await tier.extend(found, as: key, by: ResultRule(maxAge: maxAge))?.expiresAt
-                }
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func everyCombination(on kind: RedisDeployment.Kind) async throws {
+        try await Tier.with(kind) { tier, client, redis in
+            for (place, row) in Self.rows.enumerated() {
+                try await check(row, "halcyon:{\(place)}:1", tier, client)
             }
-            let fields = try await client.send("HMGET", .string(key), "storedAt", "expiresAt", "rule").array ?? []
-            guard let expected = row.expected else {
-                #expect(!fields.contains { !$0.isNull })
-                return
-            }
-            let (stored, expires) = (try #require(fields[0].number), try #require(fields[1].number))
-            // An expiry that was there before is from a moment earlier.
-            let earlier = stored.rounded(.down) + expected.seconds * 1000 - expires
-            #expect(row.steps.count == 1 ? earlier == 0 : (0...120_000).contains(earlier))
-            if earlier > 0 { #expect(row.steps.count { if case .stores = $0 { true } else { false } } > 1) }
-            #expect(fields[2].string == expected.rule)
-            #expect(try await client.send("PEXPIRETIME", .string(key)).integer == Int(expires))
-            #expect(expiresAt == expires / 1000)
         }
     }
 
+    private func check(_ row: Row, _ key: String, _ tier: ResultTier, _ client: RedisClient) async throws {
+        var expiresAt: Double?
+        for (number, step) in row.steps.enumerated() {
+            switch step {
+            case .stores(let maxAge, let seconds):
+                expiresAt = try await tier.store(
+                    [UInt8(number)], Tier.facts, as: key, for: seconds, by: ResultRule(maxAge: maxAge))
+                #expect(try await tier.read(key)?.body == [UInt8(number)])
+            case .refuses(let maxAge):
+                try await tier.remove(key, by: ResultRule(maxAge: maxAge))
+            case .hits(let maxAge):
+                let found = try #require(try await tier.find(key), "\(row.name)")
+                expiresAt = try await tier.extend(found, as: key, by: ResultRule(maxAge: maxAge))?.expiresAt
+            }
+        }
+        let fields = try await client.send("HMGET", .string(key), "storedAt", "expiresAt", "rule").array ?? []
+        guard let expected = row.expected else {
+            #expect(!fields.contains { !$0.isNull }, "\(row.name)")
+            return
+        }
+        let (stored, expires) = (try #require(fields[0].number), try #require(fields[1].number))
+        // An expiry that was there before is from a moment earlier.
+        let earlier = stored.rounded(.down) + expected.seconds * 1000 - expires
+        let storings = row.steps.count { if case .stores = $0 { true } else { false } }
+        #expect(storings == 1 ? earlier == 0 : (0...120_000).contains(earlier), "\(row.name)")
+        #expect(fields[2].string == expected.rule, "\(row.name)")
+        #expect(try await client.send("PEXPIRETIME", .string(key)).integer == Int(expires), "\(row.name)")
+        #expect(expiresAt == expires / 1000, "\(row.name)")
+    }
+
     @Test func aHitOfTheSameRuleAsksForNothingMore() async throws {
-        try await Tier.with { tier, client in
+        try await Tier.with { tier, client, redis in
             let key = "halcyon:{0}:1"
             let rule = ResultRule(maxAge: 33.333_333_3)
             guard case .own(let seconds) = rule else { throw NotInTime(description: "\(rule)") }
@@ -115,7 +121,7 @@ import Testing
     }
 
     @Test func whatHasGoneMeanwhileIsNoHit() async throws {
-        try await Tier.with { tier, client in
+        try await Tier.with { tier, client, redis in
             let key = "halcyon:{0}:1"
             _ = try await tier.store([1], Tier.facts, as: key, for: 60, by: .response)
             let found = try #require(try await tier.find(key))
@@ -126,7 +132,7 @@ import Testing
 
     /// What a version without `storedAt` and `rule` wrote is found, keeps its expiry, and is nobody's to take back.
     @Test func anOlderVersionsResultIsKept() async throws {
-        try await Tier.with { tier, client in
+        try await Tier.with { tier, client, redis in
             let key = "halcyon:{0}:1"
             _ = try await tier.store([1], Tier.facts, as: key, for: 600, by: .response)
             _ = try await client.send("HDEL", .string(key), "storedAt", "rule")
@@ -139,10 +145,11 @@ import Testing
         }
     }
 
-    @Test func twoJobsThatRaceEachKeepTheirRule() async throws {
-        try await Tier.with { tier, client in
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func twoJobsThatRaceEachKeepTheirRule(on kind: RedisDeployment.Kind) async throws {
+        try await Tier.with(kind) { tier, client, redis in
             for round in 0..<100 {
-                let key = "halcyon:{0}:\(round)"
+                let key = "halcyon:{\(round)}:1"
                 async let short = tier.store([1], Tier.facts, as: key, for: 60, by: ResultRule(maxAge: 60))
                 async let long = tier.store([2], Tier.facts, as: key, for: 900, by: ResultRule(maxAge: 900))
                 async let refusal = tier.remove(key, by: .response)

@@ -3,7 +3,7 @@ import HalcyonModel
 import Redis
 import TestSupport
 
-/// A result tier on a redis-server of its own.
+/// A result tier on a redis-server of its own, or on a cluster of them.
 enum Tier {
     static let facts = facts(bytes: 3)
 
@@ -14,16 +14,17 @@ enum Tier {
     }
 
     static func with(
-        budget: ResultBudget = ResultBudget(), _ body: (ResultTier, RedisClient) async throws -> Void
+        _ kind: RedisDeployment.Kind = .server, budget: ResultBudget = ResultBudget(),
+        _ body: (ResultTier, RedisClient, RedisDeployment) async throws -> Void
     ) async throws {
-        let server = try await RedisServer.start()
-        let client = RedisClient(RedisEndpoint(loopbackPort: server.port), settings: .patient)
+        let redis = try await RedisDeployment.start(kind)
+        let client = RedisClient(try RedisEndpoint(redis.url), settings: .patient)
         let tier = ResultTier(client, budget: budget)
         let result: Result<Void, any Error>
-        do { result = .success(try await body(tier, client)) } catch { result = .failure(error) }
+        do { result = .success(try await body(tier, client, redis)) } catch { result = .failure(error) }
         await tier.close()
         await client.close()
-        await server.stop()
+        await redis.stop()
         try result.get()
     }
 }

@@ -5,9 +5,9 @@ extension Source {
     /// The text whose hash is the source's place in the cluster.
     /// - Parameter tenant: whose results these are: another tenant's have other keys.
     public func canonicalText(of tenant: String?) -> String {
-        let text = "halcyon-source/1\n\(cacheKey)\n"
-        guard let tenant else { return text }
-        return "\(text)tenant:\(tenant)\n"
+        guard let tenant else { return "halcyon-source/1\n\(cacheKey)\n" }
+        // Before the source, so that no source can look like a tenant's, whatever is in it.
+        return "halcyon-source/1\ntenant:\(tenant)\n\(cacheKey)\n"
     }
 }
 
