@@ -64,7 +64,7 @@ import Testing
                     try await tier.remove(key, by: .response)
                     model.remove(key)
                 case 17:
-                    if let found = try await tier.find(key) {
+                    if let found = try await tier.find(key, for: ResultRule(maxAge: 700)) {
                         _ = try await tier.extend(found, as: key, by: ResultRule(maxAge: 700))
                         // Then it is this rule's; it is stored again so that the response's rule may remove it.
                         let entry = try #require(model.entries[key])
@@ -179,7 +179,7 @@ import Testing
     @Test func whatIsExtendedCountsForAsLongAsItLives() async throws {
         try await Tier.with(budget: ResultBudget(count: 9)) { tier, client, redis in
             try await Self.store(tier, Self.keys[0], bytes: 10, for: 0.2)
-            let found = try #require(try await tier.find(Self.keys[0]))
+            let found = try #require(try await tier.find(Self.keys[0], for: ResultRule(maxAge: 600)))
             _ = try await tier.extend(found, as: Self.keys[0], by: ResultRule(maxAge: 600))
             let score = try await client.send("ZSCORE", "halcyon:{budget:}:expiry", .string(Self.keys[0])).number
             let expiry = try await client.send("PEXPIRETIME", .string(Self.keys[0])).integer

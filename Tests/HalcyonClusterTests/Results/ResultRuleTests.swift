@@ -87,7 +87,7 @@ import Testing
             case .refuses(let maxAge):
                 try await tier.remove(key, by: ResultRule(maxAge: maxAge))
             case .hits(let maxAge):
-                let found = try #require(try await tier.find(key), "\(row.name)")
+                let found = try #require(try await tier.find(key, for: ResultRule(maxAge: maxAge)), "\(row.name)")
                 expiresAt = try await tier.extend(found, as: key, by: ResultRule(maxAge: maxAge))?.expiresAt
             }
         }
@@ -112,7 +112,7 @@ import Testing
             let rule = ResultRule(maxAge: 33.333_333_3)
             guard case .own(let seconds) = rule else { throw NotInTime(description: "\(rule)") }
             _ = try await tier.store([1], Tier.facts, as: key, for: seconds, by: rule)
-            let found = try #require(try await tier.find(key))
+            let found = try #require(try await tier.find(key, for: rule))
             let before = try await client.commandsDone()
             #expect(try await tier.extend(found, as: key, by: rule) == found)
             #expect(try await tier.extend(found, as: key, by: .response) == found)
@@ -124,7 +124,7 @@ import Testing
         try await Tier.with { tier, client, redis in
             let key = "halcyon:{0}:1"
             _ = try await tier.store([1], Tier.facts, as: key, for: 60, by: .response)
-            let found = try #require(try await tier.find(key))
+            let found = try #require(try await tier.find(key, for: ResultRule(maxAge: 90)))
             _ = try await client.send("DEL", .string(key))
             #expect(try await tier.extend(found, as: key, by: ResultRule(maxAge: 90)) == nil)
         }
@@ -136,7 +136,7 @@ import Testing
             let key = "halcyon:{0}:1"
             _ = try await tier.store([1], Tier.facts, as: key, for: 600, by: .response)
             _ = try await client.send("HDEL", .string(key), "storedAt", "rule")
-            let found = try #require(try await tier.find(key))
+            let found = try #require(try await tier.find(key, for: ResultRule(maxAge: 900)))
             #expect(try await tier.extend(found, as: key, by: ResultRule(maxAge: 900)) == found)
             #expect(try await tier.remove(key, by: .response) == false)
             let expiresAt = try await tier.store([2], Tier.facts, as: key, for: 60, by: .response)
@@ -155,7 +155,7 @@ import Testing
                 async let refusal = tier.remove(key, by: .response)
                 let (first, second, removed) = try await (short, long, refusal)
                 #expect(!removed && max(first, second) - min(first, second) < 900)
-                let found = try #require(try await tier.find(key))
+                let found = try #require(try await tier.find(key, for: ResultRule(maxAge: 5000)))
                 #expect(found.expiresAt == max(first, second))
                 let rule = try await client.send("HGET", .string(key), "rule").string
                 #expect(rule == "900")

@@ -9,7 +9,7 @@ extension ResultTier {
         public let facts: ResultFacts
         /// Milliseconds since 1970, as Redis has them.
         let expiresAtMilliseconds: Double
-        /// When it was stored, likewise; nil where an older version did.
+        /// When it was stored, likewise; nil where nobody asked, and where an older version stored it.
         let storedAt: Double?
 
         /// When it goes, in seconds since 1970.
@@ -21,13 +21,14 @@ extension ResultTier {
             self.storedAt = storedAt
         }
 
-        /// From a reply that begins with the fields `facts`, `expiresAt` and `storedAt`.
+        /// From a reply of the fields `facts` and `expiresAt`, and perhaps `storedAt`.
         init?(_ reply: RedisValue) {
-            guard let fields = reply.array, fields.count >= 3, let json = fields[0].bytes,
+            guard let fields = reply.array, fields.count >= 2, let json = fields[0].bytes,
                 let expiresAt = fields[1].string.flatMap(Double.init), let facts = try? ResultFacts(json: json)
             else { return nil }
             self.init(
-                facts: facts, expiresAtMilliseconds: expiresAt, storedAt: fields[2].string.flatMap(Double.init))
+                facts: facts, expiresAtMilliseconds: expiresAt,
+                storedAt: fields.count > 2 ? fields[2].string.flatMap(Double.init) : nil)
         }
     }
 }

@@ -21,25 +21,32 @@ public struct ResultTier: Sendable {
 
     /// Looks a result up without reading its bytes; nil when it is not there, or when another version wrote what this one cannot
     /// read. That is no use of it: see ``used(_:of:)``.
+    /// - Parameter rule: by which ``extend(_:as:by:of:)`` is asked afterwards, if it is.
     /// - Throws: ``RedisError``.
-    public func find(_ key: String) async throws(RedisError) -> Found? {
-        Found(try await redis.send(["HMGET", .string(key), "facts", "expiresAt", "storedAt"]))
+    public func find(_ key: String, for rule: ResultRule = .response) async throws(RedisError) -> Found? {
+        Found(try await redis.send(Self.look(for: key, rule)))
     }
 
     /// Looks several up at once, in their order.
     /// - Throws: ``RedisError``.
-    public func find(_ keys: [String]) async throws(RedisError) -> [Found?] {
-        try await redis.pipeline(keys.map { ["HMGET", .string($0), "facts", "expiresAt", "storedAt"] }).map {
-            Found($0)
-        }
+    public func find(_ keys: [String], for rule: ResultRule = .response) async throws(RedisError) -> [Found?] {
+        try await redis.pipeline(keys.map { Self.look(for: $0, rule) }).map { Found($0) }
+    }
+
+    /// Most rules have no use for `storedAt`, and a hit is the cheaper without it.
+    private static func look(for key: String, _ rule: ResultRule) -> [RedisArgument] {
+        let fields: [RedisArgument] = ["HMGET", .string(key), "facts", "expiresAt"]
+        return rule.canExtend ? fields + ["storedAt"] : fields
     }
 
     /// The bytes of several results, and what is known of them, in their order.
     /// - Throws: ``RedisError``.
     public func read(_ keys: [String]) async throws(RedisError) -> [(body: [UInt8], result: Found)?] {
-        let commands: [[RedisArgument]] = keys.map { ["HMGET", .string($0), "facts", "expiresAt", "storedAt", "body"] }
+        let commands: [[RedisArgument]] = keys.map { ["HMGET", .string($0), "facts", "expiresAt", "body"] }
         return try await redis.pipeline(commands).map { reply in
-            guard let result = Found(reply), let body = reply.array?.last?.bytes else { return nil }
+            guard let fields = reply.array, let body = fields.last?.bytes,
+                let result = Found(.array(Array(fields.dropLast())))
+            else { return nil }
             return (body, result)
         }
     }

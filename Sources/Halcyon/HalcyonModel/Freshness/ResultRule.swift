@@ -21,6 +21,9 @@ public enum ResultRule: Hashable, Sendable {
         }
     }
 
+    /// Whether a hit by it can let a result live longer.
+    public var canExtend: Bool { if case .own = self { true } else { false } }
+
     /// What results call it: the number of seconds as keys write it, `0`, or `-1`.
     public var name: String {
         var name = ""

@@ -38,13 +38,19 @@ struct JobFields {
         case "altText": echo.altText = try Self.echoed(value)
         // The lane is the topic; the field is for who submits by HTTP or command line.
         case "priority": _ = try value.choice(of: Lane.allCases)
+        default:
+            if try !defaults.take(name, value, reader), try !takeSeldom(name, value) { unknown.append("\(name)") }
+        }
+    }
+
+    /// Takes a field that few jobs have: names are compared one by one, and these come last.
+    private mutating func takeSeldom(_ name: JSONName, _ value: JSONElement) throws(JSONError) -> Bool {
+        switch name {
         case "cache": cache = try value.given.map { given throws(JSONError) in try CacheUse(given) } ?? CacheUse()
         case "tenant": tenant = try value.given.map { given throws(JSONError) in try Self.tenant(given) }
-        default:
-            if try !defaults.take(name, value, reader), try !LaterFields.takes(name, value) {
-                unknown.append("\(name)")
-            }
+        default: return try LaterFields.takes(name, value)
         }
+        return true
     }
 
     /// Whether `name` is a field that a job has once.

@@ -43,13 +43,17 @@ struct Lookup: Sendable {
         let rule = ResultRule(maxAge: work.job.maxAge)
         if work.keys.count == 1 {
             let key = work.keys[0].description
-            guard let there = try await results.find(key),
-                let result = try await results.extend(there, as: key, by: rule, of: work.job.tenant)
-            else { return [:] }
+            guard var result = try await results.find(key, for: rule) else { return [:] }
+            if rule.canExtend {
+                guard let extended = try await results.extend(result, as: key, by: rule, of: work.job.tenant) else {
+                    return [:]
+                }
+                result = extended
+            }
             return [work.keys[0]: ReadyResult(key: key, result)]
         }
         var found: [ResultKey: ReadyResult] = [:]
-        for (key, there) in zip(work.keys, try await results.find(work.keys.map(\.description))) {
+        for (key, there) in zip(work.keys, try await results.find(work.keys.map(\.description), for: rule)) {
             guard let there, found[key] == nil,
                 let result = try await results.extend(there, as: key.description, by: rule, of: work.job.tenant)
             else { continue }
