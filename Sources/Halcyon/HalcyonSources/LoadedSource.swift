@@ -1,9 +1,11 @@
+import HalcyonModel
+
 /// A source's bytes and what its origin said of them.
 public struct LoadedSource: Sendable {
     /// The bytes, decoded from whatever they were transferred in.
     public var body: [UInt8]
     /// The response's header fields, for freshness.
-    public var headers: [(name: String, value: String)]
+    public var headers: HeaderFields
     /// The response's status.
     public var status: Int?
     /// The response's entity tag, as it was sent.
@@ -13,7 +15,7 @@ public struct LoadedSource: Sendable {
 
     /// Takes the values as they are.
     public init(
-        body: [UInt8], headers: [(name: String, value: String)] = [], status: Int? = nil, etag: String? = nil,
+        body: [UInt8], headers: HeaderFields = [], status: Int? = nil, etag: String? = nil,
         completedAt: Double
     ) {
         self.body = body

@@ -69,7 +69,8 @@ struct WebProvider: Sendable {
     private func source(from response: HTTPResponse) throws(Failure) -> LoadedSource {
         guard response.status == 200 else { throw Failure(status: response.status) }
         return LoadedSource(
-            body: response.body, headers: response.headers.fields.map { (name: $0.name, value: $0.value) },
+            body: response.body,
+            headers: HeaderFields(response.headers.fields.map { (name: $0.name, value: $0.value) }),
             status: response.status, etag: response.headers["ETag"], completedAt: Timestamp.now.seconds)
     }
 }
