@@ -36,6 +36,14 @@ public struct StoredResponse: Hashable, Codable, Sendable {
         initialAge = max(apparentAge, age + responseDelay)
     }
 
+    /// As it was kept.
+    public init(status: Int, headers: HeaderFields, varied: HeaderFields, initialAge: Double) {
+        self.status = status
+        self.headers = headers
+        self.varied = varied
+        self.initialAge = initialAge
+    }
+
     private var control: CacheControl { CacheControl(headers["Cache-Control"] ?? "") }
 
     /// Whether a shared cache may keep the response to a GET (section 3).
@@ -69,6 +77,24 @@ public struct StoredResponse: Hashable, Codable, Sendable {
         if notModified.headers["Age"] == nil { confirmed.headers["Age"] = nil }
         confirmed.initialAge = notModified.initialAge
         return confirmed
+    }
+
+    /// The same response, so many seconds older.
+    public func aged(by seconds: Double) -> StoredResponse {
+        var aged = self
+        aged.initialAge += max(0, seconds)
+        return aged
+    }
+
+    /// Seconds for which it is of any use to keep it: while it is fresh or may be used stale; and for `retention` where its
+    /// origin can be asked whether it still holds.
+    public func keepingTime(_ policy: FreshnessPolicy = FreshnessPolicy(), retention: Double) -> Double {
+        let control = control
+        let left = control.noCache ? 0 : lifetime(control, policy) - initialAge
+        let whileRevalidating = control.staleWhileRevalidate.map(Double.init) ?? policy.staleWhileRevalidate
+        let onError = control.staleIfError.map(Double.init) ?? policy.staleIfError
+        let usable = left + (control.mustRevalidate || control.noCache ? 0 : max(whileRevalidating, onError))
+        return max(0, usable, validators == nil ? 0 : retention)
     }
 
     /// How the response may be used when it has lain in the cache for so many seconds.
