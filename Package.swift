@@ -84,7 +84,9 @@ let package = Package(
         module(
             "HalcyonRendering", "Halcyon",
             ["HalcyonModel", "HalcyonImaging", "Vips", "Processes", "Threads", "CLinux"]),
-        module("HalcyonSources", "Halcyon", ["HalcyonModel", "CivilTime", "Curl", "Threads", "Vips"]),
+        module(
+            "HalcyonSources", "Halcyon",
+            ["HalcyonModel", "CivilTime", "Curl", "Digests", "JSON", "Redis", "Telemetry", "Threads", "Vips"]),
         module(
             "HalcyonCluster", "Halcyon",
             ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
@@ -132,6 +134,9 @@ let package = Package(
             name: "WireBenchmark", dependencies: ["HalcyonModel", "HalcyonWire"], path: "Benchmarks/WireBenchmark"),
 
         // What tests share: real servers, started and stopped by process id.
+        .executableTarget(
+            name: "AddressRunner", dependencies: ["HalcyonModel", "HalcyonSources", "Threads"],
+            path: "Tests/AddressRunner"),
         .target(name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support"),
         .executableTarget(
             name: "ContactSheet", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/ContactSheet"),
@@ -164,7 +169,9 @@ let package = Package(
         tests(
             of: "HalcyonRendering",
             ["CLinux", "HalcyonImaging", "HalcyonModel", "Processes", "TestSupport", "Threads", "Vips"]),
-        tests(of: "HalcyonSources", ["HalcyonModel", "TestSupport", "Threads", "Vips"]),
+        tests(
+            of: "HalcyonSources",
+            ["AddressRunner", "HalcyonModel", "Processes", "Redis", "TestSupport", "Threads", "Vips"]),
         tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
         tests(
             of: "HalcyonWorker",
