@@ -19,11 +19,14 @@ public struct Score<Outcome: Sendable>: Sendable {
     public var milliseconds: Double { median(seconds) * 1e3 }
 
     /// How this one compares to another that ran in the same rounds: the median of the rounds' ratios, and the quartiles.
-    public func ratio(to other: Score) -> String {
-        let ratios = zip(seconds, other.seconds).map(/)
-        let spread = quartiles(ratios)
-        return "\(decimal(median(ratios), 3)) (\(decimal(spread.low, 2))–\(decimal(spread.high, 2)))"
-    }
+    public func ratio(to other: Score) -> String { quotient(seconds, other.seconds) }
+}
+
+/// How figures compare to others of the same rounds: the median of the rounds' ratios, and the quartiles.
+public func quotient(_ figures: [Double], _ others: [Double]) -> String {
+    let ratios = zip(figures, others).map(/)
+    let spread = quartiles(ratios)
+    return "\(decimal(median(ratios), 3)) (\(decimal(spread.low, 2))–\(decimal(spread.high, 2)))"
 }
 
 /// Lets them work in turns, each round in another order, so that whatever else the machine does meets all alike. One round

@@ -68,9 +68,6 @@ struct Work: Sendable {
     var all = Duration.zero
     /// Wall-clock time of encoding.
     var encoding = Duration.zero
-
-    /// How much of the time was encoding, in percent.
-    var encodingShare: String { all > .zero ? "\(Int((100 * (encoding / all)).rounded())) %" : "" }
 }
 
 extension String {

@@ -100,6 +100,13 @@ import Vips
         let tight = ImageLimits(decodedBytes: 640 * 480 * 3)
         #expect(await failure(photo, filling(100, 100), tight) == nil)
         #expect(await failure(progressive, filling(100, 100), tight)?.code == .tooManyPixels)
+
+        // What processors make on the way counts as well, however small it is in the end.
+        var enlarged = filling(100, 100)
+        let large = PixelSize(width: 1000, height: 1000)
+        enlarged.processors = [.resize(large, .none), .resize(PixelSize(width: 9, height: 9), .none)]
+        #expect(await failure(photo, enlarged, tight)?.code == .tooManyPixels)
+        #expect(await failure(photo, enlarged, ImageLimits(decodedBytes: 64 << 20)) == nil)
     }
 
     @Test func aBombIsRefusedByItsHeader() async throws {

@@ -80,6 +80,25 @@ import Vips
         }
     }
 
+    @Test func outputsOfOneSizeAreNotTakenForEachOther() async throws {
+        let source = try await Self.card(as: .png, orientation: 1)
+        var crop = filling(90, 60)
+        crop.sizing.cropRect = UnitRect(x: 0.5, y: 0, width: 0.5, height: 0.5)
+        var linear = filling(90, 60)
+        linear.interpolationQuality = .low
+        var tiff = filling(90, 60)
+        tiff.output.format = .tiff
+        let variants = [filling(90, 60), tiff, crop, filling(90, 60), linear, tiff]
+        let images = try await render(source, variants).images.map { try Pixels($0.body).bytes }
+        #expect(images[0] == images[1] && images[0] == images[3] && images[0] == images[5])
+        for (index, variant) in [(2, crop), (4, linear)] {
+            #expect(images[index] != images[0])
+            #expect(
+                try await render(source, [variant, filling(9, 6)]).images.map { try Pixels($0.body).bytes }[0]
+                    == images[index])
+        }
+    }
+
     @Test func nearestNeighbourBesideOthersGivesPixelsOfTheSourceOnly() async throws {
         let pixels = (0..<64 * 64).flatMap { [UInt8](repeating: $0 % 2 == 0 ? 0 : 255, count: 3) }
         let source = try await offThePool {

@@ -20,15 +20,8 @@ extension Image {
         _: Sample.Type, _ cancellation: Cancellation?
     ) throws(VipsError) -> Image {
         let whole = try inMemory(cancellation)
-        guard let half = vips_image_new_memory() else { throw .last(in: "halved") }
-        let image = Image(owning: half)
-        var origin: [UnsafeMutablePointer<CVips.VipsImage>?] = [whole.handle, nil]
-        // The header, and what goes with it.
-        guard vips_image_pipeline_array(half, VIPS_DEMAND_STYLE_ANY, &origin) == 0 else { throw .last(in: "halved") }
-        half.pointee.Xsize = Int32((width + 1) / 2)
-        half.pointee.Ysize = Int32((height + 1) / 2)
-        guard vips_image_write_prepare(half) == 0, let read = vips_image_get_data(whole.handle),
-            let written = vips_image_get_data(half)
+        let image = try blank(width: (width + 1) / 2, height: (height + 1) / 2)
+        guard let read = vips_image_get_data(whole.handle), let written = vips_image_get_data(image.handle)
         else { throw .last(in: "halved") }
         let source = read.assumingMemoryBound(to: Sample.self)
         let target = UnsafeMutableRawPointer(mutating: written).assumingMemoryBound(to: Sample.self)

@@ -96,17 +96,6 @@ public final class Image {
         }
     }
 
-    /// Computes all pixels now and gives a picture that holds them. This is where decoding happens, and where damaged
-    /// input shows.
-    ///
-    /// - Throws: ``VipsError``, `cancelled` where `cancellation` stopped it.
-    public func inMemory(_ cancellation: Cancellation? = nil) throws(VipsError) -> Image {
-        try running(cancellation, "copy_memory") { () throws(VipsError) in
-            guard let copy = vips_image_copy_memory(handle) else { throw .last(in: "copy_memory") }
-            return Image(owning: copy)
-        }
-    }
-
     /// All samples, row by row from the top left, as they lie in memory.
     ///
     /// - Throws: ``VipsError`` where the pixels cannot be computed.

@@ -49,9 +49,8 @@ public struct ImageLimits: Sendable, Hashable, Codable {
         }
     }
 
-    /// - Returns: the size of the output, behind all processors.
     /// - Throws: `tooManyPixels`.
-    func admit(_ output: OutputPlan, _ extensions: Extensions) throws(Failure) -> PixelSize {
+    func admit(_ output: OutputPlan, _ extensions: Extensions) throws(Failure) -> OutputSizes {
         let canvas = output.geometry.outputSize
         // A product of two sides could overflow: each is bounded first.
         guard canvas.width <= outputPixels, canvas.height <= outputPixels,
@@ -62,14 +61,14 @@ public struct ImageLimits: Sendable, Hashable, Codable {
                 .tooManyPixels,
                 "the output would have \(canvas.width)×\(canvas.height) pixels\(times); \(outputPixels) are allowed")
         }
-        let size = try admit(output.variant.processors, on: canvas, frames: output.frames, extensions)
-        let side = output.format.greatestSide
+        let sizes = try admit(output.variant.processors, on: canvas, frames: output.frames, extensions)
+        let (size, side) = (sizes.last, output.format.greatestSide)
         guard size.width <= side, size.height <= side else {
             throw Failure(
                 .tooManyPixels,
                 "\(output.format.rawValue) holds at most \(side) pixels a side, not \(size.width)×\(size.height)")
         }
-        return size
+        return sizes
     }
 }
 

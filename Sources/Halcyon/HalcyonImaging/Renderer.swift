@@ -89,10 +89,8 @@ public struct Renderer: Sendable {
         let target = source.orientation.upright(geometry.destRect.size)
         var frames: [Image] = []
         for index in 0..<output.frames {
-            let sized = try progress.step(\.decode, .corruptImage) { cancellation in
-                let level = try decoded.frame(index, for: output)
-                return try level.image.resized(part, at: level, to: target, variant.interpolationQuality)
-                    .inMemory(cancellation)
+            let sized = try progress.step(\.decode, .corruptImage) { _ in
+                try decoded.sized(index, part, to: target, for: output)
             }
             let frame = try progress.step(\.process, .internal) { cancellation in
                 try sized.inSRGB(keepingProfile: variant.output.keepProfile).turned(source.orientation)

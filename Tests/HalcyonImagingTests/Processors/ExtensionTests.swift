@@ -190,7 +190,8 @@ import Vips
         }
         let grow = Processor.resize(PixelSize(width: 100, height: 100), .none)
         #expect(admit([grow]) == nil)
-        #expect(try limits.admit([grow, custom("widen"), .flip(.both)].dropLast(2), on: size, extensions).width == 100)
+        #expect(
+            try limits.admit([grow, custom("widen"), .flip(.both)].dropLast(2), on: size, extensions).last.width == 100)
         #expect(admit([grow, custom("widen")])?.message.contains("the processor widen would make 200×100") == true)
         #expect(admit([grow], frames: 2)?.code == .tooManyPixels)
         #expect(admit([grow, .rotate(degrees: 45, background: .white)])?.code == .tooManyPixels)

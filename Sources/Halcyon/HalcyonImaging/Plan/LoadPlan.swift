@@ -45,7 +45,9 @@ struct LoadPlan: Hashable {
     let estimatedBytes: Int
 
     /// The plan for all outputs of a source.
-    init(_ outputs: [OutputPlan], of source: SourceImage) {
+    ///
+    /// - Parameter sizes: of each output.
+    init(_ outputs: [OutputPlan], _ sizes: [OutputSizes], of source: SourceImage) {
         frames = outputs.map(\.frames).max() ?? 1
         isOnePass = outputs.count == 1 && frames == 1 && !outputs[0].variant.needsFocus
         reduction =
@@ -56,7 +58,9 @@ struct LoadPlan: Hashable {
         let samples = source.bytesPerPixel
         let decoded = Self.pixels(of: source.rawSize, at: reduction.ratio)
         let kept = isOnePass ? 0 : decoded * Double(samples * frames) * 4 / 3
-        let made = outputs.map { Double($0.geometry.outputSize.pixels) * Double(samples * (3 + $0.frames)) }
+        let made = zip(outputs, sizes).map { output, sizes in
+            Double(sizes.largest.pixels) * Double(samples * (3 + output.frames))
+        }
         let bytes = source.decodingBytes(at: reduction) + kept + made.reduce(0, +)
         estimatedBytes = Int(min(bytes, 1e18))
     }

@@ -19,18 +19,19 @@ public struct RenderPlan {
     ) throws(Failure) {
         source = try SourceImage(file)
         var outputs: [OutputPlan] = []
+        var sizes: [OutputSizes] = []
         var longest = source.unstoppableMilliseconds
         for (index, variant) in variants.enumerated() {
             do throws(Failure) {
                 let output = try OutputPlan(variant, of: source, extensions)
-                let size = try limits.admit(output, extensions)
-                longest = max(longest, output.unstoppableMilliseconds(for: size))
+                sizes.append(try limits.admit(output, extensions))
+                longest = max(longest, output.unstoppableMilliseconds(for: sizes[index].last))
                 outputs.append(output)
             } catch {
                 throw error.of(variant: index)
             }
         }
-        load = LoadPlan(outputs, of: source)
+        load = LoadPlan(outputs, sizes, of: source)
         try limits.admit(source, load)
         self.outputs = outputs
         unstoppable = longest.isFinite ? .seconds(longest / 1000) : .seconds(3600)

@@ -61,12 +61,11 @@ final class ProcessingAssets {
             sizing: Sizing(goal: .display(display)), interpolationQuality: quality,
             output: OutputOptions(format: .png))
         let output = try OutputPlan(variant, of: source, Extensions())
-        _ = try limits.admit(output, Extensions())
-        let load = LoadPlan([output], of: source)
+        let sizes = try limits.admit(output, Extensions())
+        let load = LoadPlan([output], [sizes], of: source)
         try limits.admit(source, load)
-        let level = try DecodedImage(source, load, cancellation).frame(0, for: output)
         let target = source.orientation.upright(output.geometry.destRect.size)
-        return try level.image.resized(output.part, at: level, to: target, quality).inMemory(cancellation)
+        return try DecodedImage(source, load, cancellation).sized(0, output.part, to: target, for: output)
             .inSRGB(keepingProfile: false).turned(source.orientation)
             .inMemory(cancellation)
     }

@@ -6,12 +6,11 @@ extension ImageLimits {
     /// - Parameters:
     ///   - size: what the first one gets.
     ///   - frames: of an animation; 1 for a still image.
-    /// - Returns: the size behind the last.
     /// - Throws: ``Failure`` `too_many_pixels` that names the processor.
     func admit(
         _ processors: [Processor], on size: PixelSize, frames: Int = 1, _ extensions: Extensions
-    ) throws(Failure) -> PixelSize {
-        var size = size
+    ) throws(Failure) -> OutputSizes {
+        var (size, largest) = (size, size)
         for processor in processors {
             size = try extensions.size(of: size, after: processor)
             // A product of two sides could overflow: each is bounded first.
@@ -21,7 +20,16 @@ extension ImageLimits {
                     "the processor \(processor.name) would make \(size.width)×\(size.height) pixels; "
                         + "\(outputPixels / frames) are allowed")
             }
+            if size.pixels > largest.pixels { largest = size }
         }
-        return size
+        return OutputSizes(last: size, largest: largest)
     }
+}
+
+/// The sizes that a frame of an output has on its way through the processors.
+struct OutputSizes: Hashable {
+    /// Behind the last of them.
+    let last: PixelSize
+    /// With the most pixels, before, between or behind them.
+    let largest: PixelSize
 }

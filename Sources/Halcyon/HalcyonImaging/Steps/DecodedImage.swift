@@ -14,11 +14,20 @@ final class DecodedImage {
         let down: Double
     }
 
+    private struct SizedPart: Equatable {
+        let frame: Int
+        let part: PixelRect
+        let target: PixelSize
+        let quality: InterpolationQuality
+    }
+
     private let isInMemory: Bool
     private let cancellation: Cancellation?
     private let whole: Image
     /// Of each frame the whole, then half of it, then half of that.
     private var frames: [[Level]] = []
+    /// What was sized last: the same picture is often wanted in several formats, one after the other.
+    private var last: (key: SizedPart, image: Image)?
 
     init(_ source: SourceImage, _ load: LoadPlan, _ cancellation: Cancellation?) throws(VipsError) {
         self.cancellation = cancellation
@@ -41,6 +50,21 @@ final class DecodedImage {
             let frame = image.frames > 1 ? try image.page(index) : image
             frames.append([Level(image: frame, across: across, down: down)])
         }
+    }
+
+    /// A part of a frame at the size that an output has, computed: once for outputs that differ in what follows only.
+    ///
+    /// - Parameter part: in pixels of the source as stored.
+    func sized(
+        _ index: Int, _ part: PixelRect, to target: PixelSize, for output: OutputPlan
+    ) throws(VipsError) -> Image {
+        let quality = output.variant.interpolationQuality
+        let key = SizedPart(frame: index, part: part, target: target, quality: quality)
+        if let last, last.key == key { return last.image }
+        let level = try frame(index, for: output)
+        let image = try level.image.resized(part, at: level, to: target, quality).inMemory(cancellation)
+        if isInMemory, frames.count == 1 { last = (key, image) }
+        return image
     }
 
     /// A frame at the resolution that an output takes: of those not smaller than it the smallest.

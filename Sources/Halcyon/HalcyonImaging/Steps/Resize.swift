@@ -22,9 +22,7 @@ extension Image {
     func scaled(_ across: Double, _ down: Double, _ quality: InterpolationQuality) throws(VipsError) -> Image {
         guard across != 1 || down != 1 else { return self }
         return try premultiplied { image throws(VipsError) in
-            try image.calling(
-                "resize",
-                ["scale": .double(across), "vscale": .double(down), "kernel": .string(quality.kernel)])
+            try image.resampled(across: across, down: down, kernel: quality.kernel)
         }
     }
 }
