@@ -45,8 +45,10 @@ let package = Package(
     products: [
         .executable(name: "halcyon", targets: ["halcyon"]),
         .library(name: "HalcyonModel", targets: ["HalcyonModel"]),
-        // For programs that add processors and sizers of their own: docs/extending.md.
-        .library(name: "HalcyonCommand", targets: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "Vips"]),
+        // For programs that add processors, sizers and providers of their own: docs/extending.md.
+        .library(
+            name: "HalcyonCommand",
+            targets: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "HalcyonSources", "Vips"]),
     ],
     targets: [
         // C: module maps and tiny shims, nothing else.
@@ -86,7 +88,10 @@ let package = Package(
             ["HalcyonModel", "HalcyonImaging", "Vips", "Processes", "Threads", "CLinux"]),
         module(
             "HalcyonSources", "Halcyon",
-            ["HalcyonModel", "CivilTime", "Curl", "Digests", "JSON", "Redis", "Telemetry", "Threads", "Vips"]),
+            [
+                "HalcyonModel", "CLinux", "CivilTime", "Curl", "Digests", "JSON", "Processes", "Redis", "Telemetry", "Threads",
+                "Vips",
+            ]),
         module(
             "HalcyonCluster", "Halcyon",
             ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
@@ -110,7 +115,8 @@ let package = Package(
 
         // A program with extensions of its own, as docs/extending.md describes it.
         .executableTarget(
-            name: "halcyon-extended", dependencies: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "Vips"],
+            name: "halcyon-extended",
+            dependencies: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "HalcyonSources", "Vips"],
             path: "Examples/Extended"),
 
         // Benchmarks: what the product costs beside the plainest C.
@@ -137,7 +143,9 @@ let package = Package(
         .executableTarget(
             name: "AddressRunner", dependencies: ["HalcyonModel", "HalcyonSources", "Threads"],
             path: "Tests/AddressRunner"),
-        .target(name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support"),
+        .target(
+            name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support",
+            exclude: ["requirements.txt", "s3_server.py"]),
         .executableTarget(
             name: "ContactSheet", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/ContactSheet"),
         // Files that somebody may send, and a program that renders one of them under watch.

@@ -12,8 +12,8 @@ import sys
 
 from keys_colors import color
 from keys_numbers import half_away, points, rounded, text
-from keys_processors import custom_parameters, processor, rule
-from keys_sources import source
+from keys_processors import processor, rule
+from keys_sources import parameters_text, source
 
 MODES = {"fill": "scaleToFill", "contain": "scaleAspectFit", "cover": "scaleAspectFill", "redraw": "scaleToFill"}
 SIZERS = {"aspectScaleDownByWidth": "width", "aspectScaleDownByHeight": "height"}
@@ -58,7 +58,7 @@ def size(fields):
     if what in fields:
         return f"{what} {text(max(1, half_away(points(fields[what]))) * scale)}"
     name, parameters = rule(fields["sizer"])
-    return f"{what} {text(points(parameters))}" if name in SIZERS else f"custom {name} {custom_parameters(parameters)}"
+    return f"{what} {text(points(parameters))}" if name in SIZERS else f"custom {name} {parameters_text(parameters)}"
 
 
 def mode(fields):

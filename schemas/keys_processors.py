@@ -1,10 +1,9 @@
 """The lines of processors in the text of a variant (docs/keys.md, Processors)."""
-import json
 import math
 
 from keys_colors import color
 from keys_numbers import points, rounded, text, whole_pixels
-from keys_sources import source
+from keys_sources import parameters_text, source
 
 CORNERS = ["topLeft", "topRight", "bottomLeft", "bottomRight"]
 
@@ -19,14 +18,9 @@ def processor(value, scale):
     """What follows processor= in the variant's text."""
     name, parameters = rule(value)
     if name not in TEXTS:
-        return f"{name} {custom_parameters(parameters)}"
+        return f"{name} {parameters_text(parameters)}"
     parameters = {key: value for key, value in parameters.items() if value is not None}
     return " ".join([name] + TEXTS[name](parameters, scale))
-
-
-def custom_parameters(parameters):
-    """Compact JSON. Whole numbers and texts come out as Halcyon's; fractions may be written in another way."""
-    return json.dumps(parameters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def size(p, scale):

@@ -1,7 +1,12 @@
 """What a source is known by in keys (docs/keys.md, The source's text)."""
+import base64
+import hashlib
+import json
 import re
+import urllib.parse
 
 from keys_colors import color, hsl
+from keys_numbers import text
 
 URL = re.compile(
     r"(?P<scheme>https?)://(?P<user>[^/?#@]*@)?(?P<host>\[[^\]]*\]|[^/?#:]*)(:(?P<port>[0-9]*))?(?P<tail>[^#]*)",
@@ -13,10 +18,52 @@ SCHEME = "initials:"
 def source(value):
     """A source as a job gives it."""
     if isinstance(value, dict):
-        return initials(value["initials"], value.get("background"), value.get("foreground"))
+        if "initials" in value:
+            return initials(value["initials"], value.get("background"), value.get("foreground"))
+        if "base64" in value:
+            return data(padded(value["base64"]), value.get("cacheKey"))
+        if "video" in value:
+            return f"video:{text(value.get('seconds') or 0)} {source(value['video'])}"
+        (name, parameters), = value.items()
+        return f"custom:{name} {parameters_text(parameters)}"
     if value.startswith(SCHEME):
         return initials(value[len(SCHEME):], None, None)
-    return "url:" + canonical_url(value)
+    scheme, _, rest = value.partition(":")
+    kind = OF_SCHEMES.get(scheme.lower())
+    return kind(rest) if kind else f"custom:{scheme} {rest}"
+
+
+def parameters_text(parameters):
+    """Compact JSON. Whole numbers and texts come out as Halcyon's; fractions may be written in another way."""
+    return json.dumps(parameters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def file(rest):
+    """What follows file: as the decoded path. Its parts are those that are not empty and not a dot."""
+    path = rest[2:].partition("/")[2] if rest.startswith("//") else rest
+    parts = [urllib.parse.unquote(part) for part in path.split("/")]
+    return "file:" + "".join("/" + part for part in parts if part not in ("", "."))
+
+
+def s3(rest):
+    """What follows s3: with the key percent-encoded anew, so that each has one spelling."""
+    bucket, _, rest = rest[2:].partition("/")
+    key, query, version = rest.partition("?")
+    return f"s3:{bucket}/{urllib.parse.quote(urllib.parse.unquote(key), safe='/~')}{query}{version}"
+
+
+def data_url(rest):
+    kind, _, encoded = rest.partition(",")
+    decoded = urllib.parse.unquote_to_bytes(encoded)
+    return data(padded(decoded.decode()) if kind.lower().endswith(";base64") else decoded)
+
+
+def padded(encoded):
+    return base64.b64decode(encoded + "=" * (-len(encoded) % 4))
+
+
+def data(content, key=None):
+    return f"data:key={key}" if key is not None else "data:sha256=" + hashlib.sha256(content).hexdigest()
 
 
 def canonical_url(url):
@@ -45,3 +92,10 @@ def color_of(text):
     for byte in text.encode():
         hash = (hash ^ byte) * 16777619 % 2 ** 32
     return "#" + "".join(f"{channel:02x}" for channel in hsl(hash % 12 * 30, 0.55, 0.42)) + "ff"
+
+
+OF_SCHEMES = {
+    "http": lambda rest: "url:" + canonical_url("http:" + rest),
+    "https": lambda rest: "url:" + canonical_url("https:" + rest),
+    "file": file, "data": data_url, "s3": s3,
+}

@@ -123,14 +123,14 @@ import Testing
             ("Cache-Control", "max-age=10"), ("ETag", "\"a\""), ("Age", "9"), ("Content-Type", "image/png"),
         ])
         #expect(stored.freshness(after: 0) == .fresh(seconds: 1))
-        #expect(stored.validators == Validators(entityTag: "\"a\"", lastModified: nil))
+        #expect(stored.validators == Validators(etag: "\"a\""))
         let confirmed = stored.confirmed(
             by: Self.response(
                 [("Cache-Control", "max-age=30"), ("Last-Modified", "Sun, 06 Nov 1994 07:49:37 GMT")], status: 304))
         #expect(confirmed.freshness(after: 0) == .fresh(seconds: 30))
         #expect(confirmed.status == 200 && confirmed.headers["Content-Type"] == "image/png")
         let validators = try #require(confirmed.validators)
-        #expect(validators.entityTag == "\"a\"" && validators.lastModified == "Sun, 06 Nov 1994 07:49:37 GMT")
+        #expect(validators.etag == "\"a\"" && validators.lastModified == "Sun, 06 Nov 1994 07:49:37 GMT")
         #expect(Self.response([]).validators == nil)
     }
 

@@ -47,12 +47,12 @@ import Testing
         (#"{"source":""}"#, .invalidJob, "source: expected an absolute URL"),
         (#"{"source":null}"#, .invalidJob, "source: expected a string, found null"),
         (
-            #"{"source":{"base64":"AAAA","cacheKey":"a"}}"#, .unsupportedSource,
+            #"{"source":{"gallery":"AAAA","cacheKey":"a"}}"#, .unsupportedSource,
             "source: no provider for sources of this"
         ),
-        (#"{"source":{}}"#, .unsupportedSource, "source: no provider for sources of this kind; a URL or"),
+        (#"{"source":{}}"#, .unsupportedSource, "source: no provider for sources of this kind; a URL is served"),
         (#"{"source":"ftp://h/a"}"#, .unsupportedSource, "source: no provider for ftp: URLs"),
-        (#"{"source":"file:///etc/passwd"}"#, .unsupportedSource, "source: no provider for file: URLs"),
+        (#"{"source":"ftp://h/passwd"}"#, .unsupportedSource, "source: no provider for ftp: URLs"),
         (#"{"source":"http://h/a b"}"#, .invalidJob, "source: a URL has no spaces"),
     ])
     func aJobNeedsASourceThatIsServed(message: String, code: FailureCode, reason: String) throws {

@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -24,6 +25,39 @@ import Testing
         #expect(png.bytes.starts(with: [0x89, 0x50, 0x4e, 0x47]))
         let rubbish = try await Executable.run(["render", "-", "-o", "/dev/null"], input: "no image at all").expect(1)
         #expect(rubbish.errors.contains("unsupported_format"))
+    }
+
+    /// What a worker may load says nothing about what one reads oneself; in a job's watermark it does.
+    @Test func readsOwnFilesByPathAndByURL() async throws {
+        let folder = TemporaryFolder("render")
+        let copy = folder.write(try Data(contentsOf: URL(filePath: Samples.chelsea)), to: "my:cat %.jpg")
+        let sizing = ["--width", "40", "-o", "/dev/null", "--json"]
+        let url = "file://\(folder.path)/my:cat%20%25.jpg"
+        var keys: Set<String> = []
+        for source in [copy, url] {
+            let facts = try #require(try await Executable.run(["render", source] + sizing).expect(0).json().first)
+            #expect(facts.at("width") == "40")
+            keys.insert(facts.at("key") ?? "")
+        }
+        #expect(keys == Set(try await Executable.run(["key", url, "--width", "40"]).expect(0).lines))
+        let mark = #"{"watermark":{"source":"\#(url)"}}"#
+        let marked = ["render", copy, "--processor", mark] + sizing
+        let refused = try await Executable.run(marked).expect(1)
+        #expect(refused.errors.contains("forbidden") && refused.errors.contains("sources.fileRoots"))
+        try await Executable.run(marked + ["--set", "sources.fileRoots=\(folder.path)"]).expect(0)
+        try await Executable.run(["render", "file:///no/such"] + sizing).expect(1)
+        await folder.remove()
+    }
+
+    @Test func takesSourcesOfAllKinds() async throws {
+        let dot = "R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs="
+        let sizing = ["--no-sizing", "--format", "png", "-o", "/dev/null", "--json"]
+        for source in ["data:image/gif;base64,\(dot)", #"{"base64":"\#(dot)"}"#] {
+            let facts = try await Executable.run(["render", source] + sizing).expect(0).json()
+            #expect(facts.first?.at("width") == "1")
+        }
+        let unread = try await Executable.run(["render", "{no json}"] + sizing).expect(2)
+        #expect(unread.errors.contains("is no JSON"))
     }
 
     @Test func refusesLoopbackUnlessItIsAllowed() async throws {

@@ -2,6 +2,7 @@ import Arguments
 import Glibc
 import HalcyonImaging
 import HalcyonRendering
+import HalcyonSources
 import Kafka
 import Processes
 import Settings
@@ -12,14 +13,19 @@ public enum HalcyonCommand {
     /// Runs the program and never returns. To be called first of all in a process, on its first thread: this process may
     /// be a child that another started to render in.
     ///
-    /// - Parameter extensions: processors and sizers that jobs may name beside Halcyon's own, on this machine. Every worker
-    ///   of a cluster should have the same.
-    public static func main(extensions: Extensions = Extensions()) -> Never {
+    /// Every worker of a cluster should have the same extensions and providers.
+    /// - Parameters:
+    ///   - extensions: processors and sizers that jobs may name beside Halcyon's own, on this machine.
+    ///   - providers: providers of sources, likewise.
+    public static func main(
+        extensions: Extensions = Extensions(), providers: CustomProviders = CustomProviders()
+    ) -> Never {
         // No command for people, and so in no help: what other commands start to render in.
         if CommandLine.arguments.dropFirst().elementsEqual(RenderChildOptions().arguments) {
             exit(RenderChildProgram.run(extensions))
         }
         Self.extensions.withLock { $0 = extensions }
+        Self.providers.withLock { $0 = providers }
         // Before any thread is there: all of them are to leave these signals to one that waits for them.
         Signals.block(StopRequest.signals)
         Task.detached { exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue) }
@@ -28,6 +34,7 @@ public enum HalcyonCommand {
 
     /// What the host program registered.
     static let extensions = Lock(Extensions())
+    static let providers = Lock(CustomProviders())
 
     private static func run(_ arguments: [String]) async -> ExitCode {
         do {

@@ -1,27 +1,59 @@
+import CivilTime
 import HalcyonModel
 
 /// A source's bytes and what its origin said of them.
 public struct LoadedSource: Sendable {
     /// The bytes, decoded from whatever they were transferred in.
     public var body: [UInt8]
-    /// The response's header fields, for freshness.
+    /// What the origin said of them as HTTP header fields: freshness and validators follow from these.
     public var headers: HeaderFields
-    /// The response's status.
+    /// The response's status, where there was one.
     public var status: Int?
-    /// The response's entity tag, as it was sent.
-    public var etag: String?
     /// When the last byte had come, in seconds since 1970.
     public var completedAt: Double
 
     /// Takes the values as they are.
-    public init(
-        body: [UInt8], headers: HeaderFields = [], status: Int? = nil, etag: String? = nil,
-        completedAt: Double
-    ) {
+    public init(body: [UInt8], headers: HeaderFields = [], status: Int? = nil, completedAt: Double) {
         self.body = body
         self.headers = headers
         self.status = status
-        self.etag = etag
         self.completedAt = completedAt
+    }
+
+    /// Bytes that have just come.
+    /// - Parameters:
+    ///   - lifetime: how long they are fresh; nil for what is configured.
+    ///   - validators: what they can be told from others by, later.
+    public init(body: [UInt8], lifetime: Duration? = nil, validators: Validators = Validators()) {
+        var headers = HeaderFields()
+        headers["Cache-Control"] = lifetime.map { "max-age=\(max(0, $0.components.seconds))" }
+        headers["ETag"] = validators.etag
+        headers["Last-Modified"] = validators.lastModified
+        self.init(body: body, headers: headers, completedAt: Timestamp.now.seconds)
+    }
+
+    /// What these bytes can be told from others by, later.
+    public var validators: Validators { Validators(of: headers) }
+}
+
+/// What comes of a load by somebody who has bytes already.
+public enum SourceAnswer: Sendable {
+    /// Others, or the same again.
+    case loaded(LoadedSource)
+    /// The known ones are still those of the source.
+    case notModified(Confirmation)
+
+    /// What the origin said when it confirmed known bytes.
+    public struct Confirmation: Sendable {
+        /// Header fields: those of freshness stand in place of the known ones (RFC 9111, section 4.3.4).
+        public var headers: HeaderFields
+        /// When it was said, in seconds since 1970.
+        public var completedAt: Double
+
+        /// Takes the values as they are.
+        public init(headers: HeaderFields = [], completedAt: Double = Timestamp.now.seconds) {
+            self.headers = headers
+            self.completedAt = completedAt
+        }
     }
 }

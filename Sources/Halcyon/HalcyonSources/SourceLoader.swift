@@ -3,24 +3,41 @@ import Threads
 
 /// Loads sources of every kind.
 public struct SourceLoader: Sendable {
-    private let web: WebProvider
-    private let initials: InitialsProvider
+    private let stored: Providers
+    private let video: VideoProvider
 
     /// It owns its connections: ``close()`` ends them.
-    /// - Parameter pool: where sources are drawn that come from nowhere: threads for libvips. Who made it shuts it down.
-    public init(_ options: SourceOptions = SourceOptions(), drawingOn pool: ThreadPool) {
-        web = WebProvider(options)
-        initials = InitialsProvider(pool: pool)
+    /// - Parameters:
+    ///   - custom: providers of the host program.
+    ///   - pool: where sources are drawn that come from nowhere: threads for libvips. Who made it shuts it down.
+    public init(
+        _ options: SourceOptions = SourceOptions(), custom: CustomProviders = CustomProviders(),
+        drawingOn pool: ThreadPool
+    ) {
+        stored = Providers(options, custom, pool)
+        video = VideoProvider(
+            options.video, maximumBytes: options.maximumBytes, over: stored, places: pool.width)
     }
 
     /// - Throws: ``Failure``; `CancellationError` when the task is cancelled, which ends the transfer.
     public func load(_ source: Source) async throws -> LoadedSource {
-        switch source {
-        case .web(let url): try await web.load(url)
-        case .initials(let initials): try await self.initials.load(initials)
+        guard case .loaded(let loaded) = try await answer(source, unlike: nil) else {
+            throw Failure(.internal, "\(source.text): unchanged, and nobody had asked")
         }
+        return loaded
+    }
+
+    /// The source, unless it is still what its validators say; asked of providers that can tell.
+    /// - Throws: as ``load(_:)``.
+    public func load(_ source: Source, unlike known: Validators) async throws -> SourceAnswer {
+        try await answer(source, unlike: known)
+    }
+
+    private func answer(_ source: Source, unlike known: Validators?) async throws -> SourceAnswer {
+        if case .video(let video) = source { return try await self.video.answer(video, known) }
+        return try await stored.load(source, unlike: known)
     }
 
     /// Ends all transfers and connections.
-    public func close() async { await web.close() }
+    public func close() async { await stored.close() }
 }

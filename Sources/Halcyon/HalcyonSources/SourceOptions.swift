@@ -2,6 +2,8 @@
 public struct SourceOptions: Sendable {
     /// Which addresses may be dialled.
     public var policy = AddressPolicy()
+    /// Folders under which files may be read, as absolute paths.
+    public var fileRoots: [String] = []
     /// Bytes of the largest source.
     public var maximumBytes = 32 << 20
     /// For the name, the connection and TLS of each request.
@@ -14,6 +16,11 @@ public struct SourceOptions: Sendable {
     public var maximumRedirects = 5
     /// How Halcyon names itself to origins.
     public var userAgent = "Halcyon"
+
+    /// Where `s3:` sources are.
+    public var s3 = S3Options()
+    /// What frames of videos may cost.
+    public var video = VideoOptions()
 
     /// Bytes that watermarks and other pictures beside the jobs' own may take in memory while they are fresh.
     public var sharedBytes = 32 << 20

@@ -9,7 +9,8 @@ extension ResultFacts {
             width: image.size.width, height: image.size.height, format: image.format, bytes: image.body.count,
             sha256: image.sha256, frames: image.frames, blurhash: image.blurhash, dominantColor: image.dominantColor,
             source: SourceFacts(
-                status: source.status, etag: source.etag, bytes: source.body.count, format: rendering.sourceFormat,
+                status: source.status, etag: source.validators.etag, bytes: source.body.count,
+                format: rendering.sourceFormat,
                 width: rendering.sourceSize.width, height: rendering.sourceSize.height))
     }
 }

@@ -37,10 +37,10 @@ public final class Worker: Sendable {
         children = options.renderChildren.map {
             RenderChildren($0) { log.warning("render child", ["said": $0.description]) }
         }
-        sources = SourceLoader(options.sources, drawingOn: pool)
+        sources = SourceLoader(options.sources, custom: options.providers, drawingOn: pool)
         let results = ResultTier(redis)
         let line = Line(
-            intake: Intake(reader: options.reader.knowing(options.extensions)),
+            intake: Intake(reader: options.reader.knowing(options.extensions, options.providers)),
             lookup: Lookup(results: results, inlineLimit: options.results.inlineLimit),
             fetch: Fetch(
                 sources: sources,

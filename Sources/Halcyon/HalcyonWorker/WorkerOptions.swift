@@ -32,6 +32,8 @@ public struct WorkerOptions: Sendable {
     public var renderChildren: RenderChildOptions?
     /// Processors and sizers of the host program that jobs may name.
     public var extensions = Extensions()
+    /// Providers of the host program that jobs may name as sources.
+    public var providers = CustomProviders()
     /// How results are kept.
     public var results = ResultOptions()
     /// Time to finish on leaving.

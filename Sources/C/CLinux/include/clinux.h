@@ -40,6 +40,16 @@ int clinux_spawn(const struct clinux_child *how, pid_t *pid);
 /// Names the calling thread (prctl(2) is variadic, which Swift does not import).
 void clinux_name_thread(const char *name);
 
+/// O_PATH, which stands behind _GNU_SOURCE: a descriptor that only names a place.
+extern const int clinux_o_path;
+
+/// Opens a path that may not lead out of `folder` (openat2(2), which glibc has no function for). Returns -1 and sets errno.
+int clinux_open_beneath(int folder, const char *path, int flags);
+
+/// A file in memory, without a name in any folder and closed in programs that are run (memfd_create(2)). Returns -1 and sets
+/// errno.
+int clinux_memory_file(const char *name);
+
 /// Whether this was built with the address sanitizer.
 bool clinux_has_address_sanitizer(void);
 

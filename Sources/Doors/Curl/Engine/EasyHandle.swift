@@ -42,6 +42,7 @@ final class EasyHandle {
         options.set(CURLOPT_URL, request.url)
         setMethod(request, &options)
         setHeaders(request, settings, &options)
+        if let signature = request.signature { setSignature(signature, &options) }
         setLimits(request, &options)
         setPolicy(settings, &options)
         setCallbacks(Unmanaged.passUnretained(transfer).toOpaque(), &options)
@@ -76,6 +77,12 @@ final class EasyHandle {
         if let userAgent = settings.userAgent { options.set(CURLOPT_USERAGENT, userAgent) }
         // Empty for everything that this libcurl can undo.
         if request.acceptsCompression { options.set(CURLOPT_ACCEPT_ENCODING, "") }
+    }
+
+    private func setSignature(_ signature: HTTPRequest.Signature, _ options: inout Options) {
+        options.set(CURLOPT_AWS_SIGV4, "aws:amz:\(signature.region):\(signature.service)")
+        options.set(CURLOPT_USERNAME, signature.accessKey)
+        options.set(CURLOPT_PASSWORD, signature.secretKey)
     }
 
     /// CURLOPT_BUFFERSIZE is left alone: libcurl refuses it on a handle whose last HTTP/2 connection still serves others.

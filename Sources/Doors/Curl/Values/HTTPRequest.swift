@@ -29,6 +29,29 @@ public struct HTTPRequest: Hashable, Sendable {
         }
     }
 
+    /// Who signs a request, and for which service of whose: AWS Signature Version 4.
+    ///
+    /// Signed are the method, the path and the query as they stand in the URL, `Host`, the time, and all headers that the
+    /// request sets itself. A session token is such a header, `x-amz-security-token`.
+    public struct Signature: Hashable, Sendable {
+        /// The name of the key.
+        public var accessKey: String
+        /// What only its owner and the service know.
+        public var secretKey: String
+        /// Such as `eu-central-1`.
+        public var region: String
+        /// Such as `s3`.
+        public var service: String
+
+        /// Takes the values as they are.
+        public init(accessKey: String, secretKey: String, region: String, service: String) {
+            self.accessKey = accessKey
+            self.secretKey = secretKey
+            self.region = region
+            self.service = service
+        }
+    }
+
     /// The absolute URL, percent-encoded.
     public var url: String
     /// The method.
@@ -37,6 +60,8 @@ public struct HTTPRequest: Hashable, Sendable {
     public var headers: HTTPHeaders
     /// What POST and PUT send.
     public var body: [UInt8]
+    /// Signs the request; nil sends it as it is.
+    public var signature: Signature?
     /// For looking up the name, connecting and TLS, for each connection.
     public var connectTimeout: Duration = .seconds(10)
     /// For everything, redirects included.
@@ -72,6 +97,12 @@ extension HTTPRequest {
             throw CurlError(.unsupportedScheme, "the scheme of the URL is neither http nor https")
         }
         guard url[colon...].hasPrefix("://") else { throw CurlError(.badURL, "the URL has no //host") }
+        if let signature {
+            for part in [signature.region, signature.service]
+            where part.isEmpty || !part.utf8.allSatisfy(Self.isTokenCharacter) {
+                throw CurlError(.badRequest, "not a region or a service to sign for: \(part.debugDescription)")
+            }
+        }
         for field in headers.fields {
             guard !field.name.isEmpty, field.name.utf8.allSatisfy(Self.isTokenCharacter) else {
                 throw CurlError(.badRequest, "not the name of a header: \(field.name.debugDescription)")

@@ -59,6 +59,13 @@ public struct SettingKind<Value: Sendable>: Sendable {
 extension SettingKind<String> {
     /// Any text.
     public static var string: Self { SettingKind("a text", scalar: { $0 }, write: { $0 }) }
+
+    /// A path from the root on, which nowhere climbs.
+    public static var absolutePath: Self {
+        SettingKind(
+            "an absolute path without ..",
+            scalar: { $0.hasPrefix("/") && !$0.split(separator: "/").contains("..") ? $0 : nil }, write: { $0 })
+    }
 }
 
 extension SettingKind<Int> {

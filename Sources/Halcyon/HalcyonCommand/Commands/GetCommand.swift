@@ -6,7 +6,7 @@ import JSON
 /// `halcyon get`: reads a result that is there.
 enum GetCommand: Subcommand {
     private static let subject = Parameter<String?>.optionalArgument(
-        "KEY-or-SOURCE", .text, help: "A result's key, or the URL of an image, or initials:JD.")
+        "KEY-or-SOURCE", .text, help: "A result's key; or a source. \(SourceArgument.help).")
     private static let json = Parameter.flag("json", help: "Print what is known of each result as one JSON object.")
 
     static let command = Command(

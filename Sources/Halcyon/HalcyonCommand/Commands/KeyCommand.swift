@@ -5,7 +5,7 @@ import JSON
 /// `halcyon key`: under which key a result lies.
 enum KeyCommand: Subcommand {
     private static let source = Parameter<String?>.optionalArgument(
-        "SOURCE", .text, help: "The URL of an image, or initials:JD for an avatar.")
+        "SOURCE", .text, help: "\(SourceArgument.help).")
     private static let text = Parameter.flag("text", help: "Print the canonical texts that the key is made of.")
     private static let json = Parameter.flag("json", help: "Print one JSON object for each key.")
 

@@ -13,6 +13,7 @@ import Vips
 /// The effective settings, and what is made from them.
 struct Configuration {
     let settings: Settings
+    private let s3: S3Options
 
     /// Reads flags, environment and the file that `HALCYON_CONFIG` or `--config` names.
     /// - Throws: ``SettingsError``, ``ConfigurationError``.
@@ -27,6 +28,7 @@ struct Configuration {
         guard !settings[Keys.formats].isEmpty else {
             throw ConfigurationError("images.formats: without any format no image can be loaded")
         }
+        s3 = try S3Options(settings)
     }
 
     private static var environment: [String: String] {
@@ -60,12 +62,17 @@ struct Configuration {
     var sources: SourceOptions {
         var options = SourceOptions()
         options.policy = AddressPolicy(allow: settings[Keys.allow], deny: settings[Keys.deny])
+        options.fileRoots = settings[Keys.fileRoots]
         options.maximumBytes = settings[Keys.maximumBytes]
         options.connectTimeout = settings[Keys.connectTimeout]
         options.timeout = settings[Keys.timeout]
         options.stallTimeout = settings[Keys.stallTimeout]
         options.maximumRedirects = settings[Keys.maximumRedirects]
         options.sharedBytes = settings[Keys.sharedBytes]
+        options.s3 = s3
+        options.video.time = settings[Keys.videoTime]
+        options.video.memory = settings[Keys.videoMemory]
+        options.video.maximumBytes = settings[Keys.videoMaximumBytes]
         options.userAgent = "Halcyon/\(Version.number)"
         return options
     }
@@ -88,9 +95,11 @@ struct Configuration {
 
     /// What the host program registered.
     var extensions: Extensions { HalcyonCommand.extensions.withLock { $0 } }
+    var providers: CustomProviders { HalcyonCommand.providers.withLock { $0 } }
 
     var jobReader: JobReader {
-        JobReader(maximumBytes: settings[Keys.maximumJobBytes], isStrict: settings[Keys.strict]).knowing(extensions)
+        JobReader(maximumBytes: settings[Keys.maximumJobBytes], isStrict: settings[Keys.strict]).knowing(
+            extensions, providers)
     }
 
     /// - Throws: ``ConfigurationError``.
@@ -105,6 +114,7 @@ struct Configuration {
         options.images = images
         options.renderChildren = renderChildren
         options.extensions = extensions
+        options.providers = providers
         options.results.defaultLifetime = settings[Keys.defaultTTL] / .seconds(1)
         options.results.handOffLifetime = settings[Keys.handOffTTL] / .seconds(1)
         options.results.inlineLimit = settings[Keys.inlineLimit]

@@ -39,6 +39,9 @@ enum Keys {
     static let deny = SettingKey(
         "sources.deny", .list(of: .string), default: [],
         help: "Hosts, addresses and CIDR ranges never to load from.")
+    static let fileRoots = SettingKey(
+        "sources.fileRoots", .list(of: .absolutePath), default: Defaults.sources.fileRoots,
+        help: "Folders whose files may be loaded as file: sources; nothing leads out of them. Unless set, none may.")
     static let maximumBytes = SettingKey(
         "sources.maximumBytes", .byteSize(in: 1...(1 << 30)), default: Defaults.sources.maximumBytes,
         help: "The largest source.")
@@ -56,6 +59,36 @@ enum Keys {
     static let sharedBytes = SettingKey(
         "sources.sharedBytes", .byteSize(in: 0...(1 << 40)), default: Defaults.sources.sharedBytes,
         help: "Memory for watermarks and overlays that are still fresh; 0 keeps none.")
+
+    // MARK: S3
+
+    static let s3Endpoint = SettingKey(
+        "sources.s3.endpoint", .string, default: "",
+        help: "The URL of the S3-compatible store of s3: sources, which need not be public; Amazon's unless set.")
+    static let s3Region = SettingKey(
+        "sources.s3.region", .string, default: Defaults.sources.s3.region, help: "The store's region.")
+    static let s3AccessKey = SettingKey(
+        "sources.s3.accessKey", .string, default: "", help: "Who signs; unless set, requests are not signed.")
+    static let s3SecretKey = SettingKey(
+        "sources.s3.secretKey", .string, default: "", help: "The secret that belongs to it.", isSecret: true)
+    static let s3SessionToken = SettingKey(
+        "sources.s3.sessionToken", .string, default: "", help: "The token of keys that are lent for a while.",
+        isSecret: true)
+    static let s3Style = SettingKey(
+        "sources.s3.style", .oneOf, default: Defaults.sources.s3.style,
+        help: "Whether the bucket stands in the path or the host; auto: in the host at Amazon, else in the path.")
+
+    // MARK: Videos
+
+    static let videoTime = SettingKey(
+        "sources.video.time", .duration(in: .seconds(1) ... .seconds(600)), default: Defaults.sources.video.time,
+        help: "Time for finding and decoding one frame of a video.")
+    static let videoMemory = SettingKey(
+        "sources.video.memory", .byteSize(in: (64 << 20)...(1 << 40)), default: Defaults.sources.video.memory,
+        help: "Memory of the ffmpeg that does it; there are as many at once as images are rendered.")
+    static let videoMaximumBytes = SettingKey(
+        "sources.video.maximumBytes", .byteSize(in: 1...(1 << 32)), default: Defaults.sources.video.maximumBytes,
+        help: "The largest video; it is in memory while it is loaded and while a frame is looked for.")
 
     // MARK: Images
 
@@ -130,8 +163,11 @@ enum Keys {
     static let schema = SettingsSchema(
         prefix: "HALCYON_",
         keys: [
-            brokers, prefix, group, redisURL, allow, deny, maximumBytes, connectTimeout, timeout, stallTimeout,
-            maximumRedirects, sharedBytes, formats, frames, maximumPixels, maximumDecodedBytes, maximumOutputPixels,
+            brokers, prefix, group, redisURL, allow, deny, fileRoots, maximumBytes, connectTimeout, timeout,
+            stallTimeout,
+            maximumRedirects, sharedBytes, s3Endpoint, s3Region, s3AccessKey, s3SecretKey, s3SessionToken, s3Style,
+            videoTime, videoMemory, videoMaximumBytes,
+            formats, frames, maximumPixels, maximumDecodedBytes, maximumOutputPixels,
             renderTime, childMemory, defaultTTL, delivery, inlineLimit, handOffTTL, concurrency, fetches, window, grace,
             strict, maximumJobBytes, logLevel, logFormat,
         ],

@@ -48,7 +48,7 @@ enum SingleJob {
     ) async throws -> PreparedJob {
         let reader = configuration.jobReader
         var draft = try await template(arguments, reader).overlaid(by: try SizingOptions.fields.draft(from: arguments))
-        if let source { draft.set("source", source) }
+        if let source { try draft.set(source: source) }
         guard draft["source"] != nil else {
             throw InputError("SOURCE is missing: give a URL or initials:JD, or a job with --job", of: arguments)
         }

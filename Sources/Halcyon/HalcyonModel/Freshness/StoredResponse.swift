@@ -64,7 +64,8 @@ public struct StoredResponse: Hashable, Codable, Sendable {
 
     /// What a next request says to be told whether anything has changed (section 4.3.1); nil where it can say nothing.
     public var validators: Validators? {
-        Validators(entityTag: headers.first("ETag"), lastModified: headers.first("Last-Modified"))
+        let validators = Validators(of: headers)
+        return validators.isEmpty ? nil : validators
     }
 
     /// The same response after an origin has said with a 304 that it still holds (sections 3.2 and 4.3.4).
@@ -128,21 +129,6 @@ public struct StoredResponse: Hashable, Codable, Sendable {
         let changed = headers.first("Last-Modified").flatMap { HTTPDate.seconds(of: $0, now: date) }
         guard let changed, changed < date else { return 0 }
         return min((date - changed) * policy.heuristicFraction, policy.heuristicLimit)
-    }
-}
-
-/// What a request may say of a response that is there already (RFC 9110, section 13).
-public struct Validators: Hashable, Codable, Sendable {
-    /// The entity tag, with its quotes and, where it is weak, its `W/`.
-    public let entityTag: String?
-    /// The date, as the origin wrote it.
-    public let lastModified: String?
-
-    /// Nil when there is neither.
-    public init?(entityTag: String?, lastModified: String?) {
-        guard entityTag != nil || lastModified != nil else { return nil }
-        self.entityTag = entityTag
-        self.lastModified = lastModified
     }
 }
 

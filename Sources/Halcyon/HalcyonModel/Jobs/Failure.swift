@@ -6,11 +6,11 @@ public enum FailureCode: String, CaseIterable, Codable, Sendable {
     case unsupportedSource = "unsupported_source"
     /// The source's host has an address that may not be dialled.
     case blockedAddress = "blocked_address"
-    /// 404.
+    /// 404, or no such file or object.
     case notFound = "not_found"
     /// 410.
     case gone
-    /// 401, 403 and 451.
+    /// 401, 403 and 451, or a file that may not be read.
     case forbidden
     /// Any other status that is not a success, or a broken HTTP exchange.
     case httpError = "http_error"

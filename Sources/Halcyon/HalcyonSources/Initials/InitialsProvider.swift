@@ -1,15 +1,11 @@
-import CivilTime
 import HalcyonModel
 import Threads
 import Vips
 
 /// Draws avatars.
-struct InitialsProvider: Sendable {
+struct InitialsProvider: SourceProvider {
     /// Where they are drawn: libvips is not for the threads of tasks.
     let pool: ThreadPool
-
-    /// A year: the same initials always look the same, as long as the fonts do.
-    private static let freshness = (name: "Cache-Control", value: "max-age=31536000")
 
     /// - Throws: ``Failure`` `provider_error`; `CancellationError` when the pool is closed.
     func load(_ initials: Initials) async throws -> LoadedSource {
@@ -18,7 +14,8 @@ struct InitialsProvider: Sendable {
                 guard Fonts.areThere else { throw NoFonts() }
                 return try Avatar(initials: initials).png()
             }
-            return LoadedSource(body: file, headers: [Self.freshness], completedAt: Timestamp.now.seconds)
+            // The same initials always look the same, as long as the fonts do.
+            return LoadedSource(body: file, lifetime: .unchanging)
         } catch is ThreadPoolClosed {
             throw CancellationError()
         } catch {

@@ -30,8 +30,8 @@ extension Failure {
         case .tls: code = .tlsError
         case .timeout: code = .timeout
         case .tooLarge:
-            code = .tooLarge
-            message = "more than \(limit) bytes, the limit sources.maximumBytes"
+            self.init(tooLargeFor: limit)
+            return
         case .tooManyRedirects: code = .tooManyRedirects
         case .interrupted, .protocolError: code = .httpError
         case .cancelled, .closed, .other: code = .internal

@@ -6,8 +6,8 @@ import HalcyonModel
 ///
 /// Redirects are followed here and not by libcurl, so that each hop's scheme and host are judged like the first one's; each
 /// address is judged when it is dialled, whatever name led to it.
-struct WebProvider: Sendable {
-    private let options: SourceOptions
+struct WebProvider: SourceProvider {
+    private var options: SourceOptions
     /// Dials public and allowed addresses.
     private let client: CurlClient
     /// For hosts that are allowed by name: dials whatever is not denied.
@@ -24,6 +24,12 @@ struct WebProvider: Sendable {
         }
         self.client = client { policy.permits($0) }
         trustingClient = client { !policy.denies($0) }
+    }
+
+    /// Bytes of the largest response.
+    var maximumBytes: Int {
+        get { options.maximumBytes }
+        set { options.maximumBytes = newValue }
     }
 
     func close() async {
@@ -46,7 +52,13 @@ struct WebProvider: Sendable {
         throw Failure(.tooManyRedirects, "more than \(options.maximumRedirects) redirects")
     }
 
-    private func get(_ url: WebURL) async throws -> HTTPResponse {
+    /// One request, within the limits; a redirect is a response.
+    /// - Parameters:
+    ///   - isTrusted: whether the operator named the host, so that its addresses need not be public.
+    ///   - change: adds what else is to be sent.
+    func get(
+        _ url: WebURL, isTrusted: Bool = false, _ change: (inout HTTPRequest) -> Void = { _ in }
+    ) async throws -> HTTPResponse {
         guard !options.policy.denies(host: url.host) else {
             throw Failure(.blockedAddress, "the host \(url.host) is on the list sources.deny")
         }
@@ -56,7 +68,8 @@ struct WebProvider: Sendable {
         request.stall = HTTPRequest.Stall(bytesPerSecond: 64, for: options.stallTimeout)
         request.maxBytes = options.maximumBytes
         request.maxRedirects = 0
-        let client = options.policy.trusts(host: url.host) ? trustingClient : client
+        change(&request)
+        let client = isTrusted || options.policy.trusts(host: url.host) ? trustingClient : client
         do throws(CurlError) {
             return try await client.perform(request)
         } catch {
@@ -68,9 +81,20 @@ struct WebProvider: Sendable {
 
     private func source(from response: HTTPResponse) throws(Failure) -> LoadedSource {
         guard response.status == 200 else { throw Failure(status: response.status) }
-        return LoadedSource(
-            body: response.body,
-            headers: HeaderFields(response.headers.fields.map { (name: $0.name, value: $0.value) }),
-            status: response.status, etag: response.headers["ETag"], completedAt: Timestamp.now.seconds)
+        return LoadedSource(response)
+    }
+}
+
+extension HTTPResponse {
+    /// The header fields as sources have them.
+    var fields: HeaderFields { HeaderFields(headers.fields.map { HeaderFields.Field($0.name, $0.value) }) }
+}
+
+extension LoadedSource {
+    /// What came with a 200.
+    init(_ response: HTTPResponse) {
+        self.init(
+            body: response.body, headers: response.fields, status: response.status,
+            completedAt: Timestamp.now.seconds)
     }
 }

@@ -26,7 +26,7 @@ struct JobFields {
     mutating func take(_ name: JSONName, _ value: JSONElement) throws(JSONError) {
         switch name {
         case "id": id = try Self.id(value)
-        case "source": source = try Source(value)
+        case "source": source = try reader.source(value)
         case "variants": variants = value.given
         case "maxAge": maxAge = try value.double()
         case "delivery": delivery = try Self.delivery(value)

@@ -19,6 +19,10 @@ public struct JobReader: Sendable {
     public var customProcessors: Set<String>
     /// The names of the sizers that the host program registered. Halcyon's own go before them.
     public var customSizers: Set<String>
+    /// The names of the host program's providers of sources. Halcyon's own kinds go before them.
+    public var customSources: Set<String> = []
+    /// Makes the key of a source that one of these loads; it refuses what the provider cannot load.
+    public var customSourceKey: @Sendable (_ name: String, _ reference: String) throws(Failure) -> String = { $1 }
     /// Asked of each output whether what was registered can follow the parameters that it is given.
     public var checkCustom: @Sendable (Variant) throws(Failure) -> Void = { _ in }
 
@@ -41,7 +45,7 @@ public struct JobReader: Sendable {
         do {
             root = try JSON.parse(bytes, maximumSize: maximumBytes)
         } catch {
-            throw JobRefusal(Failure(error))
+            throw JobRefusal(Failure(error), read: self)
         }
         do throws(JSONError) {
             var fields = JobFields(reader: self)
@@ -52,7 +56,7 @@ public struct JobReader: Sendable {
             }
             reading = JobReading(job: job, unknownFields: fields.unknown)
         } catch {
-            throw JobRefusal(Failure(error), of: root)
+            throw JobRefusal(Failure(error), of: root, read: self)
         }
         try check(reading.job.variants, of: root)
         return reading
@@ -64,7 +68,7 @@ public struct JobReader: Sendable {
                 try checkCustom(variant)
             } catch var failure {
                 failure.variant = index
-                throw JobRefusal(failure.naming(Array(variants.indices), of: variants.count), of: root)
+                throw JobRefusal(failure.naming(Array(variants.indices), of: variants.count), of: root, read: self)
             }
         }
     }

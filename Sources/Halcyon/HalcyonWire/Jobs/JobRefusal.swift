@@ -13,22 +13,24 @@ public struct JobRefusal: Error, Sendable {
     /// What the job wanted given back.
     public let echo: Job.Echo
 
-    /// - Parameter root: the message, if it is JSON at all.
-    init(_ failure: Failure, of root: JSONElement? = nil) {
+    /// - Parameters:
+    ///   - root: the message, if it is JSON at all.
+    ///   - reader: who refused it.
+    init(_ failure: Failure, of root: JSONElement? = nil, read reader: JobReader) {
         func field<Value>(_ name: String, _ read: (JSONElement) throws(JSONError) -> Value) -> Value? {
             root?.member(name).flatMap { try? read($0) }
         }
         self.failure = failure
         id = field("id", JobFields.id)
-        source = field("source", Self.subject)
+        source = field("source") { source throws(JSONError) in try Self.subject(source, reader) }
         echo = Job.Echo(
             metadata: field("metadata", JobFields.echoed), placeholder: field("placeholder", JobFields.echoed),
             altText: field("altText", JobFields.echoed))
     }
 
     /// A source's text, be it one that is not served.
-    private static func subject(_ source: JSONElement) throws(JSONError) -> String {
-        if source.kind == .object { return try Source(source).text }
+    private static func subject(_ source: JSONElement, _ reader: JobReader) throws(JSONError) -> String {
+        if let source = try? reader.source(source) { return source.text }
         let text = try source.string()
         guard (1...WebURL.longest).contains(text.utf8.count) else { throw JSONError(.invalid, "is no subject") }
         return text

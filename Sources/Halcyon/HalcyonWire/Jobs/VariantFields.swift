@@ -47,7 +47,7 @@ struct VariantFields {
         case "interpolationQuality":
             interpolationQuality = try isNull ? .default : value.choice(of: InterpolationQuality.allCases)
         case "background": background = try isNull ? .transparent : value.color()
-        case "processors": processors = try isNull ? nil : ProcessorList(value, reader.customProcessors)
+        case "processors": processors = try isNull ? nil : ProcessorList(value, reader)
         case "lossless": output.lossless = try isNull ? false : value.bool()
         case "effort": output.effort = try isNull ? nil : Int(value.integer(in: 0...9))
         case "progressive": output.progressive = try isNull ? false : value.bool()
@@ -80,7 +80,7 @@ struct VariantFields {
             goal: try goal(), cropRect: cropRect, screenScale: screenScale, gravity: gravity, upscale: upscale)
         return Variant(
             sizing: sizing, interpolationQuality: interpolationQuality, background: background,
-            processors: try processors?.scaled(by: screenScale, reader.customProcessors) ?? [], output: output,
+            processors: try processors?.scaled(by: screenScale, reader) ?? [], output: output,
             findings: findings)
     }
 

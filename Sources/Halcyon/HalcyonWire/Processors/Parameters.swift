@@ -5,12 +5,17 @@ import JSON
 struct Parameters {
     /// Pixels a point.
     let scale: Double
+    /// Reads sources.
+    let reader: JobReader
     private var given: [(name: String, value: JSONElement)] = []
 
     /// - Parameter object: nil when the processor's name stands alone.
     /// - Throws: ``JSONError`` for a name that is none of the processor's.
-    init(_ object: JSONElement?, of kind: ProcessorKind, scale: Double) throws(JSONError) {
+    init(
+        _ object: JSONElement?, of kind: ProcessorKind, scale: Double, _ reader: JobReader
+    ) throws(JSONError) {
         self.scale = scale
+        self.reader = reader
         let names = kind.parameters
         try object?.forEachMember { name, value throws(JSONError) in
             let name = "\(name)"

@@ -10,29 +10,29 @@ struct ProcessorList {
     /// Steps of one output at most.
     static let most = 32
 
-    /// - Parameter registered: the names of the host program's own.
-    init(_ element: JSONElement, _ registered: Set<String>) throws(JSONError) {
+    /// - Parameter reader: knows what the host program registered.
+    init(_ element: JSONElement, _ reader: JobReader) throws(JSONError) {
         self.element = element
-        unscaled = try Self.read(element, scale: 1, registered)
+        unscaled = try Self.read(element, scale: 1, reader)
     }
 
     /// With lengths in pixels.
-    func scaled(by scale: Double, _ registered: Set<String>) throws(JSONError) -> [Processor] {
+    func scaled(by scale: Double, _ reader: JobReader) throws(JSONError) -> [Processor] {
         guard scale != 1, !unscaled.isEmpty else { return unscaled }
         do throws(JSONError) {
-            return try Self.read(element, scale: scale, registered)
+            return try Self.read(element, scale: scale, reader)
         } catch {
             throw error.within("processors")
         }
     }
 
     private static func read(
-        _ element: JSONElement, scale: Double, _ registered: Set<String>
+        _ element: JSONElement, scale: Double, _ reader: JobReader
     ) throws(JSONError) -> [Processor] {
         var processors: [Processor] = []
         try element.forEachElement { element throws(JSONError) in
             guard processors.count < most else { throw .tooMany(most) }
-            processors.append(try element.processor(scale: scale, registered))
+            processors.append(try element.processor(scale: scale, reader))
         }
         return processors
     }
@@ -40,11 +40,11 @@ struct ProcessorList {
 
 extension JSONElement {
     /// A processor: its name, or an object of one member, which is its name with its parameters.
-    fileprivate func processor(scale: Double, _ registered: Set<String>) throws(JSONError) -> Processor {
+    fileprivate func processor(scale: Double, _ reader: JobReader) throws(JSONError) -> Processor {
         guard kind == .object else {
             let name = try string()
             do throws(JSONError) {
-                return try Self.processor(name, nil, scale, registered)
+                return try Self.processor(name, nil, scale, reader)
             } catch {
                 throw error.within(name)
             }
@@ -52,20 +52,21 @@ extension JSONElement {
         var processor: Processor?
         try forEachMember { name, value throws(JSONError) in
             guard processor == nil else { throw JSONError(.invalid, "is one processor too many in its place") }
-            processor = try Self.processor("\(name)", value, scale, registered)
+            processor = try Self.processor("\(name)", value, scale, reader)
         }
         guard let processor else { throw JSONError(.missing, "names no processor") }
         return processor
     }
 
     private static func processor(
-        _ name: String, _ value: JSONElement?, _ scale: Double, _ registered: Set<String>
+        _ name: String, _ value: JSONElement?, _ scale: Double, _ reader: JobReader
     ) throws(JSONError) -> Processor {
         if let kind = ProcessorKind(rawValue: name) {
-            return try kind.read(try Parameters(value, of: kind, scale: scale))
+            return try kind.read(try Parameters(value, of: kind, scale: scale, reader))
         }
-        guard registered.contains(name) else {
-            throw .noRule(name, "processor", among: ProcessorKind.allCases.map(\.rawValue) + registered.sorted())
+        guard reader.customProcessors.contains(name) else {
+            throw .noRule(
+                name, "processor", among: ProcessorKind.allCases.map(\.rawValue) + reader.customProcessors.sorted())
         }
         return .custom(CustomRule(name: name, parameters: try value?.ruleParameters() ?? "{}"))
     }

@@ -23,7 +23,7 @@ extension Parameters {
     /// A colour with its fraction, or a picture with its opacity.
     func overlay() throws(JSONError) -> Overlay {
         let color = try optional("color", color)
-        let source = try optional("source", Source.init)
+        let source = try optional("source", reader.source)
         let fraction = try optional("fraction", part)
         let opacity = try optional("opacity", part)
         switch (color, source) {
@@ -65,7 +65,7 @@ extension Parameters {
 
     func watermark() throws(JSONError) -> Watermark {
         Watermark(
-            source: try required("source", Source.init),
+            source: try required("source", reader.source),
             position: try choice("position", of: ContentMode.unscaled) ?? .bottomRight,
             margin: try optional("margin", distance) ?? 0,
             widthFraction: try optional("widthFraction") { value throws(JSONError) in try value.positive(upTo: 1) },

@@ -6,7 +6,7 @@ enum DoctorCommand: Subcommand {
     private static let json = Parameter.flag("json", help: "Print one JSON object.")
 
     static let command = Command(
-        "doctor", summary: "Check Kafka, Redis, libraries, formats, fonts and limits, and say what to mend.",
+        "doctor", summary: "Check Kafka, Redis, libraries, formats, fonts, ffmpeg and limits, and say what to mend.",
         discussion: "Nothing is changed. Exit code 1 when something is broken; a warning alone is none.",
         parameters: [json],
         examples: [
@@ -25,7 +25,7 @@ enum DoctorCommand: Subcommand {
         async let codecs = CodecExamination().findings()
         let machine = MachineExamination(
             images: worker.images, fetches: worker.fetches, concurrency: worker.concurrency)
-        let findings = try await kafka + redis + [machine.libraries] + codecs + machine.limits
+        let findings = try await kafka + redis + [machine.libraries, machine.videos] + codecs + machine.limits
         try Task.checkCancellation()
 
         let isHealthy = !findings.contains { $0.level == .broken }

@@ -2,8 +2,10 @@ import Curl
 import Digests
 import Glibc
 import HalcyonImaging
+import HalcyonSources
 import JSON
 import Kafka
+import Processes
 import Redis
 import Vips
 
@@ -21,6 +23,15 @@ struct MachineExamination {
             "simdjson \(JSON.libraryVersion)", "libcrypto \(DigestsLibrary.version)",
         ]
         return .ok("libraries", versions.joined(separator: ", "))
+    }
+
+    /// Whether frames of videos can be found.
+    var videos: Diagnosis {
+        let program = VideoOptions.program
+        return findExecutable(program).map { .ok("videos", "frames by \($0)") }
+            ?? .warning(
+                "videos", "no \(program): frames of videos end as provider_error",
+                mend: "install it, such as Debian's package ffmpeg, if jobs have videos")
     }
 
     /// Whether the machine has what the settings ask of it.

@@ -27,7 +27,7 @@ struct LocalRendering: Sendable {
         service = RenderService(
             renderer: Renderer(limits: configuration.images, extensions: configuration.extensions), pool: pool,
             children: children)
-        loader = SourceLoader(configuration.sources, drawingOn: pool)
+        loader = SourceLoader(configuration.sources, custom: configuration.providers, drawingOn: pool)
     }
 
     /// - Parameter file: what is read in place of `source`.

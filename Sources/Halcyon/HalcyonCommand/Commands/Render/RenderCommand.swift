@@ -8,15 +8,15 @@ import HalcyonWire
 enum RenderCommand: Subcommand {
     private static let source = Parameter<String?>.optionalArgument(
         "SOURCE", .file,
-        help: "The URL of an image, initials:JD for an avatar, a file of this machine, or - for standard input.")
+        help: "A file of this machine, or - for standard input. \(SourceArgument.help).")
     private static let json = Parameter.flag("json", help: "Print one JSON object for each image.")
 
     static let command = Command(
         "render", summary: "Fetch and size an image here and now, without Kafka and without Redis.",
         discussion: """
-            What a worker would make of the same options, byte for byte, under the same limits. SOURCE may be a file \
-            here too, which a job's cannot: any image that libvips reads here, also SVG, the first page of a PDF, and \
-            animations. URLs on this machine or in private networks are refused as workers refuse them: \
+            What a worker would make of the same options, byte for byte, under the same limits. SOURCE may be the \
+            path of any file that you may read, also as a file: URL, whatever sources.fileRoots says of those in jobs; a \
+            text that has a scheme is a path only if a file of that name is there. URLs on this machine or in private networks are refused as workers refuse them: \
             --set sources.allow=127.0.0.1 allows one. Without --format the file takes the format that its name ends \
             in. A job with variants (--job) makes a file of each, in the folder that -o names.
             """, parameters: [source] + SizingOptions.all + [ImageOutput.option, json],
@@ -35,9 +35,10 @@ enum RenderCommand: Subcommand {
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         configuration.openFormats()
-        let file = arguments[source].flatMap { $0.contains("://") || $0.hasPrefix(Initials.scheme) ? nil : $0 }
+        let local: (path: String, source: String)? =
+            if let text = arguments[source] { try await SourceArgument.localFile(text) } else { nil }
         let prepared = try await SingleJob.prepare(
-            source: file == nil ? arguments[source] : localSource, arguments, configuration)
+            source: local?.source ?? arguments[source], arguments, configuration)
         var variants = prepared.job.variants
         let output = try ImageOutput(arguments, printsFacts: arguments[json], count: variants.count)
         guard !output.isNone || arguments[json] else {
@@ -47,33 +48,30 @@ enum RenderCommand: Subcommand {
 
         let clock = ContinuousClock()
         let start = clock.now
-        let local = LocalRendering(configuration)
+        let here = LocalRendering(configuration)
         let result: Result<(LocalRendering.Fetched, Rendering, fetch: Duration), any Error>
         do {
-            let fetched = try await local.fetch(file, prepared.job.source, variants)
+            let fetched = try await here.fetch(local?.path, prepared.job.source, variants)
             let fetch = clock.now - start
-            result = .success((fetched, try await local.render(fetched, variants), fetch))
+            result = .success((fetched, try await here.render(fetched, variants), fetch))
         } catch {
             result = .failure(error)
         }
-        await local.close()
+        await here.close()
         let (fetched, rendering, fetch) = try result.get()
         let images = rendering.images.map { image in
             FileNames.Image(
                 bytes: image.body, width: image.size.width, height: image.size.height, format: image.format)
         }
-        let files = try await output.write(images, of: file ?? prepared.job.source.text)
+        let files = try await output.write(images, of: local?.path ?? prepared.job.source.text)
         if output.leavesStandardOutput {
             let report = RenderReport(
                 rendering: rendering,
-                keys: file == nil ? variants.map { ResultKey(source: prepared.job.source, variant: $0) } : nil,
+                keys: local?.path == "-"
+                    ? nil : variants.map { ResultKey(source: prepared.job.source, variant: $0) },
                 files: files, sourceBytes: fetched.source.body.count, fetch: fetch, total: clock.now - start)
             report.print(asJSON: arguments[json])
         }
         return .done
     }
-
-    /// Stands for a file: the reader of jobs takes only sources that workers serve, and here it is asked for the sizing
-    /// alone.
-    private static let localSource = "http://localhost/"
 }

@@ -5,7 +5,7 @@ import JSON
 /// What is printed of images that were made here.
 struct RenderReport {
     let rendering: Rendering
-    /// The keys that a worker would store them under; nil for a file, which no worker loads.
+    /// The keys that a worker would store them under; nil for what came by standard input.
     let keys: [ResultKey]?
     /// Where they were written; nil where that is no file.
     let files: [String?]

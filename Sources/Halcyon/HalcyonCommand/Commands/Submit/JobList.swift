@@ -70,7 +70,7 @@ struct JobList {
 
     private mutating func add(source: String, from place: String?) throws(InputError) {
         var draft = JobDraft()
-        draft.set("source", source)
+        try draft.set(source: source)
         try add(draft, from: place)
     }
 

@@ -7,7 +7,7 @@ import Settings
 /// `halcyon submit`: puts jobs on Kafka.
 enum SubmitCommand: Subcommand {
     private static let sources = Parameter<[String]>.arguments(
-        "SOURCE", .text, atLeast: 0, help: "The URL of an image, or initials:JD; each becomes a job.")
+        "SOURCE", .text, atLeast: 0, help: "\(SourceArgument.help); each becomes a job.")
     private static let file = Parameter<String?>.option(
         "from-file", .file, as: "FILE",
         help: "URLs or jobs as JSON, one a line (- for standard input); what a line says stands over the options.")

@@ -1,8 +1,5 @@
 /// An absolute `http` or `https` URL (RFC 3986), checked as far as keys and limits need it; libcurl reads the rest.
-///
-/// It is taken apart byte by byte: to Swift a slash with a combining mark behind it is another character, to every HTTP client
-/// it is a slash.
-public struct WebURL: Hashable, Sendable {
+public struct WebURL: TextualSource {
     /// As the job gave it.
     public let text: String
     /// The form that keys are made of: scheme and host in lower case, no default port, no fragment, a path of at least "/"
@@ -17,16 +14,14 @@ public struct WebURL: Hashable, Sendable {
     /// - Throws: ``Failure`` `unsupported_source` for another scheme, `invalid_job` for what is no URL.
     public init(_ text: String) throws(Failure) {
         let bytes = Array(text.utf8)
-        guard bytes.count <= Self.longest else { throw .invalidURL("longer than \(Self.longest) bytes") }
-        guard bytes.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
-            throw .invalidURL("a URL has no spaces or control characters; write them as %20 and the like")
-        }
+        try checkCharacters(bytes, longest: Self.longest)
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), isScheme(bytes[..<colon]) else {
             throw .invalidURL("expected an absolute URL such as https://example.org/cat.jpg")
         }
         let scheme = lowercased(bytes[..<colon])
         guard scheme == "http" || scheme == "https" else {
-            throw Failure(.unsupportedSource, "no provider for \(scheme): URLs; http and https are served")
+            throw Failure(
+                .unsupportedSource, "no provider for \(scheme): URLs; http, https, file, data and s3 are served")
         }
         guard bytes[colon...].starts(with: "://".utf8) else { throw .invalidURL("expected // after \(scheme):") }
         let rest = bytes[(colon + 3)...]
@@ -39,27 +34,6 @@ public struct WebURL: Hashable, Sendable {
         self.text = text
         host = authority.host
         canonical = "\(scheme)://\(authority.text)\(root)\(String(decoding: tail, as: UTF8.self))"
-    }
-
-    /// Whether the bytes are the same. Swift's strings are equal when they look the same; servers may tell those apart.
-    public static func == (left: WebURL, right: WebURL) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
-
-    /// Of the bytes.
-    public func hash(into hasher: inout Hasher) {
-        for byte in text.utf8 { hasher.combine(byte) }
-    }
-}
-
-extension WebURL: Codable {
-    /// From its text, checked again.
-    public init(from decoder: any Decoder) throws {
-        try self.init(decoder.singleValueContainer().decode(String.self))
-    }
-
-    /// As its text.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(text)
     }
 }
 
@@ -126,15 +100,6 @@ private struct Authority {
     }
 }
 
-extension Failure {
-    fileprivate static func invalidURL(_ reason: String) -> Failure { Failure(.invalidJob, reason) }
-}
-
-private func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {
-    guard let first = bytes.first, isLetter(first) else { return false }
-    return bytes.allSatisfy { isLetter($0) || isDigit($0) || "+-.".utf8.contains($0) }
-}
-
 private func endsAuthority(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "\\"): true
@@ -142,24 +107,6 @@ private func endsAuthority(_ byte: UInt8) -> Bool {
     }
 }
 
-/// RFC 3986, section 2.3.
-private func isUnreserved(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"): true
-    default: isLetter(byte) || isDigit(byte)
-    }
-}
-
-private func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7a).contains(byte | 0x20) }
 private func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
-private func isHexadecimal(_ byte: UInt8) -> Bool { isDigit(byte) || (0x61...0x66).contains(byte | 0x20) }
 
 private func string(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
-
-/// ASCII alone, as every language can do it.
-private func lowercased(_ bytes: ArraySlice<UInt8>) -> String {
-    String(unsafeUninitializedCapacity: bytes.count) { ascii in
-        for (place, byte) in bytes.enumerated() { ascii[place] = (0x41...0x5a).contains(byte) ? byte | 0x20 : byte }
-        return bytes.count
-    }
-}

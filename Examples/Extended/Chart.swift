@@ -1,0 +1,36 @@
+import FoundationEssentials
+import HalcyonModel
+import HalcyonSources
+
+/// Bars of so many heights from 0 to 100: `"source": "chart:3,7,5"`, or `{"chart": {"values": [3, 7, 5]}}`.
+struct Chart: CustomSourceProvider {
+    let name = "chart"
+
+    private struct Parameters: Decodable { let values: [Int] }
+
+    private func values(_ reference: String) throws(Failure) -> [Int] {
+        let read =
+            reference.hasPrefix("{")
+            ? (try? JSONDecoder().decode(Parameters.self, from: Data(reference.utf8)))?.values
+            : reference.split(separator: ",", omittingEmptySubsequences: false).map { Int($0) ?? -1 }
+        guard let values = read, (1...100).contains(values.count), values.allSatisfy((0...100).contains) else {
+            throw Failure(.invalidJob, "expected 1 to 100 whole numbers from 0 to 100")
+        }
+        return values
+    }
+
+    /// Both ways of writing it are one key.
+    func cacheKey(for reference: String) throws(Failure) -> String {
+        try values(reference).map(\.description).joined(separator: ",")
+    }
+
+    func load(_ reference: String) async throws -> LoadedSource {
+        let values = try values(reference)
+        let bars = values.enumerated().map { place, value in
+            "<rect x='\(place * 10 + 1)' y='\(100 - value)' width='8' height='\(value)' fill='steelblue'/>"
+        }
+        let svg =
+            "<svg xmlns='http://www.w3.org/2000/svg' width='\(values.count * 10)' height='100'>\(bars.joined())</svg>"
+        return LoadedSource(body: Array(svg.utf8), lifetime: .seconds(86_400))
+    }
+}

@@ -1,0 +1,67 @@
+import Foundation
+import HalcyonModel
+import Testing
+
+/// Sources that are no URLs, or of which the URL is not all.
+@Suite struct OtherSourceTests {
+    private static let abc = Array("abc".utf8)
+
+    private static func data(_ bytes: [UInt8], name: String? = nil) throws -> Source {
+        if let name { return .data(try DataSource(bytes, name: name)) }
+        return .data(try DataSource(bytes) { "\($0.count) bytes" })
+    }
+
+    @Test func bytesAreTheSameWhenTheyAreKnownByTheSame() throws {
+        #expect(try Self.data(Self.abc) == Self.data([1, 2, 3]))
+        #expect(try Self.data(Self.abc, name: "a") == Self.data([1], name: "a"))
+        #expect(try Self.data(Self.abc, name: "a") != Self.data(Self.abc, name: "b"))
+        #expect(try Self.data(Self.abc).cacheKey == "data:sha256=3 bytes")
+        // A name cannot pass for a hash.
+        #expect(try Self.data(Self.abc, name: "sha256=3 bytes").cacheKey == "data:key=sha256=3 bytes")
+        #expect(throws: Failure.self) { try Self.data([]) }
+        #expect(throws: Failure.self) { try Self.data([], name: "a") }
+    }
+
+    @Test func codedBytesCanBeFoundAndAreNotThere() throws {
+        let source = try Self.data([UInt8](repeating: 7, count: 1 << 16))
+        let coded = try JSONEncoder().encode(source)
+        #expect(coded.count < 100)
+        let decoded = try JSONDecoder().decode(Source.self, from: coded)
+        #expect(decoded == source)
+        guard case .data(let data) = decoded else {
+            Issue.record("\(decoded)")
+            return
+        }
+        #expect(data.bytes.isEmpty)
+    }
+
+    @Test func everyKindSurvivesItsCoding() throws {
+        let video = Source.video(try VideoSource(try Source("s3://bucket/a"), seconds: 1.5))
+        let custom = Source.custom(
+            try CustomSource(name: "gallery", reference: "7") { name, reference throws(Failure) in
+                "\(name) \(reference)"
+            })
+        for source in [try Source("file:///a%20b"), try Source("s3://bucket/a%20b"), video, custom] {
+            let decoded = try JSONDecoder().decode(Source.self, from: JSONEncoder().encode(source))
+            #expect(decoded == source && decoded.cacheKey == source.cacheKey)
+        }
+    }
+
+    @Test func aFrameIsTakenOfWhatMayBeAVideo() throws {
+        let frame = try VideoSource(try Source("https://h/a.mp4#x"), seconds: 0.12345651)
+        #expect(frame.seconds == 0.123457)
+        #expect(Source.video(frame).text == "https://h/a.mp4#t=0.123457")
+        for seconds in [-0.5, 86_400.1, .nan, .infinity] {
+            #expect(throws: Failure.self) { try VideoSource(try Source("https://h/a.mp4"), seconds: seconds) }
+        }
+        #expect(throws: Failure.self) { try VideoSource(try Source("initials:JD"), seconds: 0) }
+        #expect(throws: Failure.self) { try VideoSource(.video(frame), seconds: 0) }
+    }
+
+    @Test(arguments: ["", "a\nb", "\u{7f}", String(repeating: "a", count: CustomSource.longest + 1)])
+    func aKeyIsOneLineOfReasonableLength(key: String) {
+        #expect(throws: Failure.self) {
+            try CustomSource(name: "a", reference: "b") { _, _ throws(Failure) in key }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import HalcyonModel
+import Testing
+
+@testable import HalcyonSources
+
+/// Providers of the host program.
+@Suite struct CustomProviderTests {
+    /// Gives back what it was asked for; some references fail.
+    struct Echo: CustomSourceProvider {
+        var name = "echo"
+
+        func load(_ reference: String) async throws -> LoadedSource {
+            switch reference {
+            case "failure": throw Failure(.gone, "it was there once")
+            case "error": throw Oops()
+            case "cancelled": throw CancellationError()
+            default: LoadedSource(body: Array(reference.utf8), lifetime: .seconds(60))
+            }
+        }
+    }
+
+    struct Oops: Error {}
+
+    private static func source(_ reference: String, name: String = "echo") throws -> Source {
+        .custom(try CustomSource(name: name, reference: reference) { $1 })
+    }
+
+    @Test func whatIsRegisteredIsLoadedByItsName() async throws {
+        try await withLoader(custom: [Echo()]) { loader in
+            let loaded = try await loader.load(try Self.source("hello"))
+            #expect(loaded.body == Array("hello".utf8))
+            #expect(ResultLifetime(maxAge: 0, headers: loaded.headers, completedAt: loaded.completedAt) == .seconds(60))
+            #expect(try await loader.failure(of: try Self.source("a", name: "other"))?.code == .unsupportedSource)
+        }
+    }
+
+    @Test func itsErrorsNameIt() async throws {
+        try await withLoader(custom: [Echo()], { $0.maximumBytes = 10 }) { loader in
+            for (reference, code, message) in [
+                ("failure", FailureCode.gone, "echo: it was there once"), ("error", .providerError, "echo: Oops()"),
+                ("more than ten bytes", .tooLarge, "echo: more than 10 bytes"),
+            ] {
+                let failure = try #require(try await loader.failure(of: try Self.source(reference)))
+                #expect(failure.code == code && failure.message.hasPrefix(message), "\(failure)")
+            }
+            await #expect(throws: CancellationError.self) { try await loader.load(try Self.source("cancelled")) }
+        }
+    }
+
+    @Test func whoHasNoValidatorsNeedNotCare() async throws {
+        try await withLoader(custom: [Echo()]) { loader in
+            let answer = try await loader.load(try Self.source("hello"), unlike: Validators(etag: "\"1\""))
+            guard case .loaded(let loaded) = answer else {
+                Issue.record("\(answer)")
+                return
+            }
+            #expect(loaded.body == Array("hello".utf8))
+        }
+    }
+
+    @Test(arguments: [
+        ("", ProviderError.malformed("")), ("Echo", .malformed("Echo")), ("1a", .malformed("1a")),
+        ("a b", .malformed("a b")),
+        ("a:b", .malformed("a:b")), ("é", .malformed("é")), ("http", .builtIn("http")), ("s3", .builtIn("s3")),
+        ("initials", .builtIn("initials")), ("video", .builtIn("video")), ("base64", .builtIn("base64")),
+    ])
+    func namesAreSchemesAndHalcyonsOwnAreTaken(name: String, error: ProviderError) {
+        #expect(throws: error) { try CustomProviders([Echo(name: name)]) }
+    }
+
+    @Test func aNameStandsForOneProvider() throws {
+        #expect(throws: ProviderError.doubled("echo")) { try CustomProviders([Echo(), Echo()]) }
+        #expect(try CustomProviders([Echo(), Echo(name: "echo-2+a.b")]).names == ["echo", "echo-2+a.b"])
+    }
+}

@@ -1,0 +1,43 @@
+import HalcyonModel
+import Testing
+import Threads
+import Vips
+
+@testable import HalcyonSources
+
+/// Runs `body` with a loader, which is closed in the end.
+func withLoader<Result>(
+    custom: [any CustomSourceProvider] = [], _ change: (inout SourceOptions) -> Void = { _ in },
+    _ body: (SourceLoader) async throws -> Result
+) async throws -> Result {
+    var options = SourceOptions()
+    change(&options)
+    let pool = ThreadPool(name: "draw", threads: 1, onThreadEnd: VipsLibrary.endThread)
+    let loader = SourceLoader(options, custom: try CustomProviders(custom), drawingOn: pool)
+    let result: Swift.Result<Result, any Error>
+    do { result = .success(try await body(loader)) } catch { result = .failure(error) }
+    await loader.close()
+    await blocking { pool.shutdown() }
+    return try result.get()
+}
+
+extension SourceLoader {
+    /// Why a source is not loaded; nil when it is.
+    func failure(of source: Source) async throws -> Failure? {
+        do {
+            _ = try await load(source)
+            return nil
+        } catch let failure as Failure {
+            return failure
+        }
+    }
+
+    /// Also of a text that is no source.
+    func failure(of text: String) async throws -> Failure? {
+        do {
+            return try await failure(of: try Source(text))
+        } catch let failure as Failure {
+            return failure
+        }
+    }
+}

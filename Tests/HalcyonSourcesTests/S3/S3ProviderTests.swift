@@ -1,0 +1,157 @@
+import HalcyonModel
+import TestSupport
+import Testing
+
+@testable import HalcyonSources
+
+/// Objects of a store that checks every signature.
+@Suite(.takesTurns) struct S3ProviderTests {
+    private static let objects: [String: [UInt8]] = [
+        "pictures/a.jpg": Array("first".utf8), "pictures/a b/ü+%'(~).jpg": Array("tricky".utf8),
+        "pictures/v.1": Array("old".utf8), "pictures/v.2": Array("new".utf8),
+        "public/a.jpg": Array("for all".utf8), "pictures/large": [UInt8](repeating: 7, count: 1001),
+    ]
+
+    private static func with(
+        _ change: (inout SourceOptions, S3Server) throws -> Void = { _, _ in },
+        _ body: (SourceLoader, S3Server) async throws -> Void
+    ) async throws {
+        let server = try await S3Server.start(objects)
+        let result: Result<Void, any Error>
+        do {
+            result = .success(
+                try await withLoader({ options in
+                    options.s3.endpoint = try? WebURL("http://127.0.0.1:\(server.port)")
+                    options.s3.region = S3Server.region
+                    options.s3.credentials = .init(accessKey: S3Server.accessKey, secretKey: S3Server.secretKey)
+                    try? change(&options, server)
+                }) { try await body($0, server) })
+        } catch {
+            result = .failure(error)
+        }
+        await server.stop()
+        try result.get()
+    }
+
+    private static func text(_ loaded: LoadedSource) -> String { String(decoding: loaded.body, as: UTF8.self) }
+
+    /// No address is allowed but the store's, because the operator named it.
+    @Test func signedRequestsGetObjects() async throws {
+        try await Self.with { loader, server in
+            let loaded = try await loader.load(try Source("s3://pictures/a.jpg"))
+            #expect(Self.text(loaded) == "first")
+            #expect(loaded.status == 200 && loaded.validators.etag != nil && loaded.validators.lastModified != nil)
+            #expect(
+                ResultLifetime(maxAge: 0, headers: loaded.headers, completedAt: loaded.completedAt) == .seconds(600))
+            let tricky = try await loader.load(try Source("s3://pictures/a%20b/%C3%BC+%25'%28~).jpg"))
+            #expect(Self.text(tricky) == "tricky")
+            #expect(
+                server.requests.map { $0.split(separator: " ")[2] } == [
+                    "/pictures/a.jpg", "/pictures/a%20b/%C3%BC%2B%25%27%28~%29.jpg",
+                ])
+        }
+    }
+
+    @Test func aVersionIsTheOneThatWasAskedFor() async throws {
+        try await Self.with { loader, server in
+            let versions = server.versions("pictures", "v")
+            #expect(versions.count == 2)
+            for (version, text) in zip(versions, ["old", "new"]) {
+                let loaded = try await loader.load(try Source("s3://pictures/v?versionId=\(version)"))
+                #expect(Self.text(loaded) == text)
+            }
+            let text = try await Self.text(loader.load(try Source("s3://pictures/v")))
+            #expect(text == "new")
+        }
+    }
+
+    @Test func keysMayBeLent() async throws {
+        try await Self.with({ options, _ in
+            options.s3.credentials = .init(
+                accessKey: "LENT", secretKey: "lent-secret", sessionToken: "lent/token+==")
+        }) { loader, _ in
+            let text = try await Self.text(loader.load(try Source("s3://pictures/a.jpg")))
+            #expect(text == "first")
+        }
+    }
+
+    @Test func theBucketMayStandInTheHost() async throws {
+        try await Self.with({ options, server in
+            options.s3.endpoint = try WebURL("http://localhost:\(server.port)/")
+            options.s3.style = .virtual
+        }) { loader, server in
+            let text = try await Self.text(loader.load(try Source("s3://pictures/a%20b/%C3%BC+%25'%28~).jpg")))
+            #expect(text == "tricky")
+            #expect(server.requests.first?.contains(" pictures.localhost:\(server.port) /a%20b/") == true)
+        }
+    }
+
+    @Test func withoutAKeyNothingIsSigned() async throws {
+        try await Self.with({ options, _ in options.s3.credentials = nil }) { loader, _ in
+            let text = try await Self.text(loader.load(try Source("s3://public/a.jpg")))
+            #expect(text == "for all")
+            let failure = try await loader.failure(of: "s3://pictures/a.jpg")
+            #expect(failure?.code == .forbidden)
+        }
+    }
+
+    @Test func aWrongSecretIsForbidden() async throws {
+        try await Self.with({ options, _ in options.s3.credentials?.secretKey += "x" }) { loader, _ in
+            let failure = try #require(try await loader.failure(of: "s3://pictures/a.jpg"))
+            #expect(failure.code == .forbidden && failure.message.contains("SignatureDoesNotMatch"), "\(failure)")
+        }
+    }
+
+    @Test func errorsOfTheStoreAreThoseOfAJob() async throws {
+        try await Self.with({ options, _ in options.maximumBytes = 1000 }) { loader, _ in
+            for (path, code, isRetryable, word) in [
+                ("pictures/none", FailureCode.notFound, false, "NoSuchKey"),
+                ("nothere/a", .notFound, false, "NoSuchBucket"),
+                ("pictures/access-denied", .forbidden, false, "AccessDenied"),
+                ("pictures/slow-down", .httpError, true, "SlowDown"),
+                ("pictures/internal-error", .httpError, true, "500 InternalError"),
+                ("pictures/request-timeout", .httpError, true, "400 RequestTimeout"),
+                (
+                    "pictures/moved", .providerError, false,
+                    "sources.s3.region must be the bucket's, which is eu-central-1"
+                ),
+                ("pictures/large", .tooLarge, false, "sources.maximumBytes"),
+            ] {
+                let failure = try #require(try await loader.failure(of: "s3://\(path)"), "\(path)")
+                #expect(failure.code == code && failure.isRetryable == isRetryable, "\(path): \(failure)")
+                #expect(failure.message.contains(word), "\(failure)")
+            }
+        }
+    }
+
+    @Test func anObjectThatIsKnownIsNotSentAgain() async throws {
+        try await Self.with { loader, server in
+            let source = try Source("s3://pictures/a.jpg")
+            let known = try await loader.load(source).validators
+            guard case .notModified = try await loader.load(source, unlike: known) else {
+                Issue.record("it was sent again")
+                return
+            }
+            guard case .loaded(let loaded) = try await loader.load(source, unlike: Validators(etag: "\"other\"")) else {
+                Issue.record("it was not sent")
+                return
+            }
+            #expect(Self.text(loaded) == "first")
+            #expect(server.requests.map { $0.hasSuffix(" -") } == [true, false, false])
+        }
+    }
+
+    @Test func onlyTheStoreIsTrusted() async throws {
+        try await Self.with({ options, server in
+            options.policy = AddressPolicy(deny: ["127.0.0.1"])
+        }) { loader, server in
+            let failure = try await loader.failure(of: "s3://pictures/a.jpg")
+            #expect(failure?.code == .blockedAddress)
+            #expect(server.requests.isEmpty)
+        }
+        try await Self.with { loader, server in
+            let failure = try await loader.failure(of: "http://127.0.0.1:\(server.port)/public/a.jpg")
+            #expect(failure?.code == .blockedAddress)
+        }
+    }
+}

@@ -1,0 +1,118 @@
+import HalcyonModel
+import HalcyonSources
+import HalcyonWorker
+import TestSupport
+import Testing
+import Threads
+
+/// Sources of every kind go down the same line.
+@Suite(.takesTurns) struct SourceKindTests {
+    /// The program's own: one of the sample photographs, and how often it was asked for.
+    private final class Album: CustomSourceProvider {
+        let name = "album"
+        let loads = Lock(0)
+
+        func cacheKey(for reference: String) throws(Failure) -> String {
+            guard reference == "rocket" else { throw Failure(.invalidJob, "expected the name of a photograph") }
+            return reference
+        }
+
+        func load(_ reference: String) async throws -> LoadedSource {
+            loads.withLock { $0 += 1 }
+            return LoadedSource(body: try Photograph.bytes("\(reference).jpg"), lifetime: .seconds(600))
+        }
+    }
+
+    /// A source as jobs have it, what events call it, and the colour type of what comes of it.
+    private struct Kind {
+        let name: String
+        let source: String
+        let subject: String
+        let format: String
+    }
+
+    @Test func allHaveTheSameEventsAndAreMadeOnce() async throws {
+        let photograph = try Photograph.bytes()
+        let store = try await S3Server.start(["pictures/rocket.jpg": photograph])
+        let folder = TemporaryFolder("kinds")
+        let file = folder.write(photograph, to: "rocket.jpg")
+        let clip = folder.write(try await TestClip.mp4(isTurned: true), to: "clip.mp4")
+        let album = Album()
+        let dot = "R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs="
+        let kinds = [
+            Kind(
+                name: "s3", source: #""s3://pictures/rocket.jpg""#, subject: "s3://pictures/rocket.jpg", format: "jpeg"),
+            Kind(name: "file", source: #""file://\#(file)""#, subject: "file://\(file)", format: "jpeg"),
+            Kind(
+                name: "video", source: #"{"video":"file://\#(clip)","seconds":1.5}"#, subject: "file://\(clip)#t=1.5",
+                format: "png"),
+            Kind(
+                name: "data", source: #""data:image/gif;base64,\#(dot)""#,
+                subject: "data:sha256=1f117ab884befddb6b06149ee2aa019d76d02b8635c49d734031d69d2d0d7f93", format: "gif"),
+            Kind(
+                name: "base64", source: #"{"base64":"\#(dot)","cacheKey":"dot"}"#, subject: "data:key=dot",
+                format: "gif"),
+            Kind(name: "initials", source: #""initials:JD""#, subject: "initials:JD", format: "png"),
+            Kind(name: "custom", source: #""album:rocket""#, subject: "album:rocket", format: "jpeg"),
+        ]
+        try await Stage.with { stage in
+            try await stage.withWorker({
+                $0.sources.fileRoots = [folder.path]
+                $0.sources.s3.endpoint = try? WebURL("http://127.0.0.1:\(store.port)")
+                $0.sources.s3.region = S3Server.region
+                $0.sources.s3.credentials = .init(accessKey: S3Server.accessKey, secretKey: S3Server.secretKey)
+                // Nothing but what the operator named.
+                $0.sources.policy = AddressPolicy()
+                $0.providers = (try? CustomProviders([album])) ?? CustomProviders()
+            }) {
+                for kind in kinds {
+                    let fields = #""source":\#(kind.source),"width":20,"height":20"#
+                    var results: [EventLog.Entry] = []
+                    for (number, origin) in [(1, "network"), (2, "memory")] {
+                        let id = "\(kind.name)-\(number)"
+                        try await stage.submit(#"{"id":"\#(id)",\#(fields)}"#)
+                        let ready = try await stage.events.terminal(of: id)
+                        #expect(ready.kind == "ready", "\(id): \(ready.message)")
+                        #expect(ready.origin == origin, "\(id)")
+                        #expect(ready.json["subject"] as? String == kind.subject)
+                        #expect(ready.variant["width"] as? Int == 20)
+                        let source = ready.data["source"] as? [String: Any]
+                        #expect(source?["format"] as? String == kind.format, "\(id)")
+                        results.append(ready)
+                    }
+                    #expect(results[0].key == results[1].key)
+                    #expect(results[0].variant["sha256"] as? String == results[1].variant["sha256"] as? String)
+                    let kinds = stage.events.all.filter { $0.jobID.hasPrefix("\(kind.name)-") }.map(\.kind)
+                    #expect(kinds == ["started", "ready", "ready"], "\(kind.name)")
+                    let body = try await stage.client.send("HGET", .string(results[0].key), "body").bytes
+                    #expect(body?.count == results[0].variant["bytes"] as? Int)
+                }
+                #expect(album.loads.withLock { $0 } == 1)
+                #expect(store.requests.count == 1)
+                #expect(
+                    Set(kinds.map { kind in stage.events.terminal.first { $0.jobID == "\(kind.name)-1" }?.key }).count
+                        == 7)
+
+                // All of them in one job, over a picture of one kind that lies over others.
+                let overlays = kinds.map { #"{"overlay":{"source":\#($0.source),"opacity":0.5}}"# }
+                try await stage.submit(
+                    #"{"id":"all","source":"initials:JD","width":20,"height":20,"processors":[\#(overlays.joined(separator: ","))]}"#
+                )
+                let all = try await stage.events.terminal(of: "all")
+                #expect(all.kind == "ready", "\(all.message)")
+
+                for (id, source, code) in [
+                    ("away", #""file:///etc/passwd""#, "forbidden"), ("unnamed", #""album:other""#, "invalid_job"),
+                    ("unknown", #""gallery:1""#, "unsupported_source"), ("none", #""s3://pictures/none""#, "not_found"),
+                    ("late", #"{"video":"file://\#(clip)","seconds":60}"#, "provider_error"),
+                ] {
+                    try await stage.submit(#"{"id":"\#(id)","source":\#(source)}"#)
+                    let failed = try await stage.events.terminal(of: id)
+                    #expect(failed.kind == "failed" && failed.code == code, "\(id): \(failed.message)")
+                }
+            }
+        }
+        await store.stop()
+        await folder.remove()
+    }
+}
