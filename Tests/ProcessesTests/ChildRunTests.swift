@@ -22,7 +22,7 @@ import Testing
 
     @Test(arguments: [(1000, ChildRun.End.exit(.code(0))), (999, .tooMuch)])
     func tooMuchOutputEndsIt(limit: Int, end: ChildRun.End) async throws {
-        let tail = end == .tooMuch ? "; sleep 1000" : ""
+        let tail = end == .tooMuch ? "; exec sleep 1000" : ""
         let run = try await Self.shell("head -c 1000 /dev/zero\(tail)", outputLimit: limit)
         #expect(run.end == end && run.output.count == limit)
     }
