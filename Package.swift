@@ -89,7 +89,8 @@ let package = Package(
         module(
             "HalcyonSources", "Halcyon",
             [
-                "HalcyonModel", "CLinux", "CivilTime", "Curl", "Digests", "JSON", "Processes", "Redis", "Telemetry", "Threads",
+                "HalcyonModel", "CLinux", "CivilTime", "Curl", "Digests", "JSON", "Processes", "Redis", "Telemetry",
+                "Threads",
                 "Vips",
             ]),
         module(

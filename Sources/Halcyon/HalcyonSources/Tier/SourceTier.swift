@@ -72,7 +72,7 @@ public struct SourceTier: Sendable {
 
     private func hit(_ found: FoundEntry, _ counter: Counter) -> TieredSource {
         counter.add(1)
-        return TieredSource(found.entry, completedAt: Timestamp.now.seconds - found.residentTime, isFromTier: true)
+        return TieredSource(found.entry, completedAt: Timestamp.now.seconds - found.residentTime)
     }
 
     /// From the origin, or what is known if the origin says that it still holds; kept, where it may be.
@@ -100,7 +100,7 @@ public struct SourceTier: Sendable {
                         status: 304, headers: confirmation.headers, request: request, requestedAt: requestedAt,
                         receivedAt: confirmation.completedAt))
                 await keep(entry, of: source)
-                return TieredSource(entry, completedAt: confirmation.completedAt, isFromTier: true)
+                return TieredSource(entry, completedAt: confirmation.completedAt)
             }
         } catch let failure as Failure {
             // What is known may still be of use when the origin is well again.
