@@ -10,22 +10,23 @@ import Testing
         source: SourceFacts(status: 200, etag: "\"e\"", bytes: 9, format: .jpeg, width: 40, height: 30))
     let key = "halcyon:{0}:1"
 
-    func with(_ body: (ResultTier, RedisClient) async throws -> Void) async throws {
-        let server = try await RedisServer.start()
-        let client = RedisClient(RedisEndpoint(loopbackPort: server.port), settings: patient)
-        do {
-            try await body(ResultTier(client), client)
-        } catch {
-            await client.close()
-            await server.stop()
-            throw error
-        }
+    /// Runs `body` with a tier on one server, or on a cluster.
+    func with(
+        _ kind: RedisDeployment.Kind, settings: RedisSettings = patient,
+        _ body: (ResultTier, RedisClient, RedisDeployment) async throws -> Void
+    ) async throws {
+        let redis = try await RedisDeployment.start(kind)
+        let client = RedisClient(try RedisEndpoint(redis.url), settings: settings)
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(ResultTier(client), client, redis)) } catch { result = .failure(error) }
         await client.close()
-        await server.stop()
+        await redis.stop()
+        try result.get()
     }
 
-    @Test func givesBackWhatWasStoredUntilItExpires() async throws {
-        try await with { tier, client in
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func givesBackWhatWasStoredUntilItExpires(on kind: RedisDeployment.Kind) async throws {
+        try await with(kind) { tier, client, redis in
             #expect(try await tier.find(key) == nil)
             let expiresAt = try await tier.store([1, 2, 3], Self.facts, as: key, for: 60)
             let found = try #require(try await tier.find(key))
@@ -43,8 +44,9 @@ import Testing
         }
     }
 
-    @Test func severalAreFoundAndReadAtOnceInTheirOrder() async throws {
-        try await with { tier, client in
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func severalAreFoundAndReadAtOnceInTheirOrder(on kind: RedisDeployment.Kind) async throws {
+        try await with(kind) { tier, client, redis in
             let keys = ["halcyon:{0}:1", "halcyon:{0}:2", "halcyon:{1}:3", "halcyon:{0}:4"]
             for (index, key) in keys.enumerated() where index != 1 {
                 _ = try await tier.store([UInt8(index)], Self.facts, as: key, for: 60)
@@ -60,8 +62,9 @@ import Testing
         }
     }
 
-    @Test func takesAnyLifetime() async throws {
-        try await with { tier, client in
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func takesAnyLifetime(on kind: RedisDeployment.Kind) async throws {
+        try await with(kind) { tier, client, redis in
             for lifetime in [1e-9, 0.0005, 1e12, .greatestFiniteMagnitude] {
                 _ = try await tier.store([1], Self.facts, as: key, for: lifetime)
             }
@@ -69,8 +72,9 @@ import Testing
         }
     }
 
-    @Test func whatAnotherVersionWroteIsNotThere() async throws {
-        try await with { tier, client in
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func whatAnotherVersionWroteIsNotThere(on kind: RedisDeployment.Kind) async throws {
+        try await with(kind) { tier, client, redis in
             _ = try await client.send(
                 "HSET", .string(key), "body", "x", "facts", "{\"shape\":\"new\"}", "expiresAt", "5")
             #expect(try await tier.find(key) == nil)
@@ -79,8 +83,9 @@ import Testing
         }
     }
 
-    @Test func aHandOffIsReadOnce() async throws {
-        try await with { tier, client in
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func aHandOffIsReadOnce(on kind: RedisDeployment.Kind) async throws {
+        try await with(kind) { tier, client, redis in
             let key = ResultTier.handOffKey(
                 for: ResultKey(source: try Source("http://h/"), variant: Variant(sizing: Sizing(goal: .original))) {
                     _ in "5"
@@ -88,24 +93,60 @@ import Testing
             _ = try await tier.store([1], Self.facts, as: key, for: 60)
             #expect(try await tier.read(key)?.body == [1])
             #expect(try await tier.read(key) == nil)
-            #expect(try await client.send("DBSIZE").integer == 0)
+            #expect(try await redis.keyCount() == 0)
         }
     }
 
-    @Test func aFullRedisIsAnErrorAndNothingIsStored() async throws {
-        try await with { tier, client in
-            _ = try await client.send("CONFIG", "SET", "maxmemory", "1")
+    @Test func aLostMasterTakesItsOwnResultsAlone() async throws {
+        var settings = patient
+        settings.outageGrace = .milliseconds(500)
+        settings.reconnectDelay = .milliseconds(10)...(.milliseconds(50))
+        try await with(.cluster, settings: settings) { tier, client, redis in
+            let keys = (0..<60).map { "halcyon:{\($0)}:1" }
+            for key in keys { _ = try await tier.store([1], Self.facts, as: key, for: 600) }
+            let kept = try await redis.keyCount() - (Int(redis.servers[1].tell("DBSIZE").prefix { $0.isNumber }) ?? 0)
+            await redis.cluster?.kill(1)
+            var (found, refused) = (0, 0)
+            for key in keys {
+                do throws(RedisError) {
+                    #expect(try await tier.find(key)?.facts == Self.facts)
+                    _ = try await tier.store([2], Self.facts, as: key, for: 600)
+                    found += 1
+                } catch {
+                    #expect(error.isRetriable, "\(error)")
+                    refused += 1
+                }
+            }
+            #expect(found == kept && refused == keys.count - kept && refused > 0 && found > 0)
+            // Asked for together, those that are there are found.
+            let together = try await tier.find(keys)
+            #expect(together.compactMap { $0 }.count == kept)
+
+            try await redis.cluster?.revive(1)
+            try await until("all can be stored again") {
+                for key in keys { _ = try await tier.store([3], Self.facts, as: key, for: 600) }
+                return true
+            }
+            let again = try await tier.read(keys)
+            #expect(again.allSatisfy { $0?.body == [3] })
+        }
+    }
+
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func aFullRedisIsAnErrorAndNothingIsStored(on kind: RedisDeployment.Kind) async throws {
+        try await with(kind) { tier, client, redis in
+            try await redis.tellAll("CONFIG", "SET", "maxmemory", "1")
             await #expect(throws: RedisError.self) { try await tier.store([1], Self.facts, as: key, for: 60) }
-            #expect(try await client.send("DBSIZE").integer == 0)
+            #expect(try await redis.keyCount() == 0)
         }
     }
 }
 
 /// A busy machine has all the time it needs.
-private var patient: RedisSettings {
+private let patient: RedisSettings = {
     var settings = RedisSettings()
     settings.commandTimeout = .seconds(120)
     settings.connectTimeout = .seconds(120)
     settings.outageGrace = .seconds(120)
     return settings
-}
+}()

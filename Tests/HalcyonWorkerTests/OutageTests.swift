@@ -42,6 +42,47 @@ import Testing
         try await origin.stop()
     }
 
+    @Test func aLostMasterOfAClusterLosesNoJob() async throws {
+        let photograph = try Photograph.bytes()
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let notes = Notes()
+        try await Stage.with(redis: .cluster) { stage in
+            let cluster = try #require(stage.deployment.cluster)
+            var options = stage.options
+            options.results.patience = .milliseconds(200)
+            let worker = try await Worker.start(options, log: Log(level: .info, sink: notes), metrics: Metrics())
+            await worker.ready()
+            let ids = (0..<300).map { "\($0)" }
+            for id in ids {
+                try await stage.submit(#"{"id":"\#(id)","source":"\#(origin.url("/\(id)"))","width":64,"height":64}"#)
+            }
+            try await until("some jobs have ended") { stage.events.terminal.count >= 30 }
+            await cluster.kill(1)
+            #expect(stage.events.terminal.count < ids.count, "all were over before it was killed")
+            try await until("all jobs have ended") { Set(stage.events.terminal.map(\.jobID)).count == ids.count }
+
+            // What lies on the other masters is found there, and what does not is in its event.
+            var (stored, carried) = (0, 0)
+            for event in stage.events.terminal {
+                #expect(event.kind == "ready", "\(event.message)")
+                let isStored = try? await stage.client.send("EXISTS", .string(event.key)).integer
+                if isStored == 1 { stored += 1 }
+                if event.variant["data"] != nil { carried += 1 } else { #expect(isStored != 0) }
+            }
+            #expect(stored > 100 && carried > 10)
+            #expect(notes.count("a master of the Redis cluster is away; the others serve on") == 1)
+
+            try await cluster.revive(1)
+            try await until("it is noticed") { notes.count("connected to Redis") == 2 }
+            try await stage.submit(#"{"id":"after","source":"\#(origin.url("/after"))","width":64,"height":64}"#)
+            #expect(try await stage.events.terminal(of: "after", within: .seconds(120)).data["expiresAt"] != nil)
+            #expect(await worker.drain(grace: .seconds(5)) == 0)
+            // Every job has its one event, also when all is over.
+            #expect(stage.events.terminal.map(\.jobID).sorted() == (ids + ["after"]).sorted())
+        }
+        try await origin.stop()
+    }
+
     @Test func withoutRedisResultsComeInTheirEvents() async throws {
         let photograph = try Photograph.bytes()
         let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }

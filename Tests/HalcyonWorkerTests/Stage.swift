@@ -7,18 +7,24 @@ import Redis
 import Telemetry
 import TestSupport
 
-/// A small cluster for one test: a mock broker, a redis-server, and workers in this process.
+/// A small cluster for one test: a mock broker, a redis-server or a cluster of them, and workers in this process.
 final class Stage: Sendable {
     let topics = Topics()
     let broker: MockCluster
-    let redis: RedisServer
+    let deployment: RedisDeployment
+    /// The redis-server; of a cluster the first.
+    var redis: RedisServer { deployment.servers[0] }
+    private let endpoint: RedisEndpoint
     let producer: Producer
     let events: EventLog
     let client: RedisClient
 
     /// Runs `body` on a stage of its own and takes it down.
-    static func with(redisArguments: [String] = [], _ body: (Stage) async throws -> Void) async throws {
-        let stage = try await Stage(redisArguments)
+    static func with(
+        redis kind: RedisDeployment.Kind = .server, redisArguments: [String] = [],
+        _ body: (Stage) async throws -> Void
+    ) async throws {
+        let stage = try await Stage(kind, redisArguments)
         do {
             try await body(stage)
         } catch {
@@ -28,12 +34,13 @@ final class Stage: Sendable {
         await stage.close()
     }
 
-    private init(_ redisArguments: [String]) async throws {
+    private init(_ kind: RedisDeployment.Kind, _ redisArguments: [String]) async throws {
         broker = try MockCluster()
         for topic in topics.all { try broker.createTopic(topic, partitions: 2) }
-        redis = try await RedisServer.start(redisArguments)
+        deployment = try await RedisDeployment.start(kind, redisArguments)
+        endpoint = try RedisEndpoint(deployment.url)
         producer = try Producer(properties: ["bootstrap.servers": broker.bootstrapServers, "linger.ms": "0"])
-        client = RedisClient(RedisEndpoint(loopbackPort: redis.port))
+        client = RedisClient(endpoint)
         events = try await EventLog(
             topics, ["bootstrap.servers": broker.bootstrapServers, "fetch.wait.max.ms": "10"])
     }
@@ -42,7 +49,7 @@ final class Stage: Sendable {
     var options: WorkerOptions {
         let kafka = KafkaProperties(
             brokers: broker.bootstrapServers, properties: ["fetch.wait.max.ms": "10", "session.timeout.ms": "6000"])
-        var options = WorkerOptions(topics: topics, kafka: kafka, redis: RedisEndpoint(loopbackPort: redis.port))
+        var options = WorkerOptions(topics: topics, kafka: kafka, redis: endpoint)
         options.sources.policy = AddressPolicy(allow: ["127.0.0.0/8"])
         options.concurrency = 2
         return options
@@ -89,7 +96,7 @@ final class Stage: Sendable {
         await producer.close()
         await client.close()
         await broker.stop()
-        await redis.stop()
+        await deployment.stop()
     }
 }
 

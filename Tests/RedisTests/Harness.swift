@@ -49,3 +49,12 @@ var impatient: RedisSettings {
     settings.idlePing = .milliseconds(200)
     return settings
 }
+
+/// For tests of anything else: a busy machine has all the time it needs.
+var patient: RedisSettings {
+    var settings = RedisSettings()
+    settings.commandTimeout = .seconds(120)
+    settings.connectTimeout = .seconds(120)
+    settings.outageGrace = .seconds(120)
+    return settings
+}

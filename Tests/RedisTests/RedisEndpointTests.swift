@@ -1,5 +1,6 @@
-import Redis
 import Testing
+
+@testable import Redis
 
 @Suite struct RedisEndpointTests {
     @Test(arguments: [
@@ -10,6 +11,14 @@ import Testing
         ("redis://anna:se%40cr%2Fet@host/1", "redis://anna:***@host:6379/1"),
         ("unix:/run/redis.sock", "unix:/run/redis.sock"),
         ("unix:///run/redis.sock", "unix:/run/redis.sock"),
+        ("redis+cluster://a", "redis+cluster://a:6379"),
+        ("redis+cluster://anna:s,@a:1,[::1]:2,c/0", "redis+cluster://anna:***@a:1,[::1]:2,c:6379"),
+        ("redis+sentinel://a,b:1/images", "redis+sentinel://a:26379,b:1/images"),
+        ("redis+sentinel://:p@a/images/3", "redis+sentinel://:***@a:26379/images/3"),
+        (
+            "redis+sentinel://u:p@a/im%2Fages?sentinel-user=eve&sentinel-password=q%26",
+            "redis+sentinel://u:***@a:26379/im/ages?sentinel-password=***&sentinel-user=eve"
+        ),
     ])
     func readsAddresses(text: String, shown: String) throws {
         #expect(try RedisEndpoint(text).description == shown)
@@ -20,23 +29,38 @@ import Testing
         "redis://host:65536", "redis://host:x", "redis://host/x", "redis://host/-1", "redis://host?db=1",
         "redis://[::1",
         "redis://user@host", "redis://user:@host", "redis://:a%4@host", "redis://:a%+4@host", "redis://:%ff@host",
+        "redis://a,b", "redis://host/0/0", "redis+cluster://", "redis+cluster://a,", "redis+cluster://,a",
+        "redis+cluster://a/1", "redis+cluster://a?x=1", "redis+cluster:a", "redis+other://a", "redis+sentinel://a",
+        "redis+sentinel://a/", "redis+sentinel://a//1", "redis+sentinel://a/s/x", "redis+sentinel://a/s/1/2",
+        "redis+sentinel://a/s?", "redis+sentinel://a/s?user=x", "redis+sentinel://a/s?sentinel-user=x",
+        "redis+sentinel://a/s?sentinel-password=", "redis+sentinel://a/s?sentinel-password=x&sentinel-password=y",
         "unix:relative", "unix:/\(String(repeating: "x", count: 200))",
     ])
     func refusesWhatIsNoAddress(text: String) {
         #expect { try RedisEndpoint(text) } throws: { ($0 as? RedisError)?.code == .badEndpoint }
     }
 
-    @Test(arguments: ["redis+cluster://a,b", "redis+sentinel://a/b"])
-    func saysThatClustersComeLater(text: String) {
-        #expect { try RedisEndpoint(text) } throws: { "\($0)".contains("not supported yet") }
+    @Test func takesPasswordsApart() throws {
+        let endpoint = try RedisEndpoint(
+            "redis+sentinel://anna:a%40b@h/images/3?sentinel-password=q%26&sentinel-user=eve")
+        #expect(endpoint.login == Login(credentials: Credentials(user: "anna", password: "a@b"), database: 3))
+        #expect(endpoint.sentinelLogin == Login(credentials: Credentials(user: "eve", password: "q&")))
+        #expect(endpoint.servers == .sentinels([.tcp(host: "h", port: 26379)], service: "images"))
+        let shared = try RedisEndpoint("redis+sentinel://anna:a@h/images")
+        #expect(shared.sentinelLogin.credentials == nil)
     }
 
     @Test func showsNoPasswordAnywhere() throws {
-        let endpoint = try RedisEndpoint("redis://anna:hunter2@host")
-        var dumped = ""
-        dump(endpoint, to: &dumped)
-        for text in ["\(endpoint)", String(reflecting: endpoint), dumped, "\([endpoint])"] {
-            #expect(!text.contains("hunter2"))
+        for address in [
+            "redis://anna:hunter2@host", "redis+cluster://anna:hunter2@a,b",
+            "redis+sentinel://anna:hunter2@a/s?sentinel-password=hunter2",
+        ] {
+            let endpoint = try RedisEndpoint(address)
+            var dumped = ""
+            dump(endpoint, to: &dumped)
+            for text in ["\(endpoint)", String(reflecting: endpoint), dumped, "\([endpoint])"] {
+                #expect(!text.contains("hunter2"))
+            }
         }
         #expect { try RedisEndpoint("redis://anna:hunter2@host:port") } throws: { !"\($0)".contains("hunter2") }
     }

@@ -40,8 +40,15 @@ import Threads
 
     @Test func endsWithTheTaskThatReads() async throws {
         try await withSubscriber { _, client, subscriber in
-            let reader = Task { for await _ in try await subscriber.subscribe("news") {} }
-            try await until("it reads") { try await client.send("PUBLISH", "news", "a") == .integer(1) }
+            let isReading = Lock(false)
+            let reader = Task {
+                for await _ in try await subscriber.subscribe("news") { isReading.withLock { $0 = true } }
+            }
+            // The server knows of a subscription before the reader does.
+            try await until("it reads") {
+                _ = try await client.send("PUBLISH", "news", "a")
+                return isReading.withLock { $0 }
+            }
             reader.cancel()
             try await reader.value
             try await until("the channel is left") { try await client.send("PUBLISH", "news", "b") == .integer(0) }

@@ -6,9 +6,15 @@ import Testing
 
 /// `rediss://`, where hiredis has it.
 @Suite(.takesTurns) struct TLSTests {
-    @Test(.disabled(if: Connection.hasTLS, "this hiredis has TLS"))
-    func saysThatThisBuildHasNoTLS() {
-        #expect { try RedisEndpoint("rediss://host") } throws: { "\($0)".contains("hiredis_ssl") }
+    @Test(
+        .disabled(if: Connection.hasTLS, "this hiredis has TLS"),
+        arguments: ["rediss://host", "rediss+cluster://host", "rediss+sentinel://host/s"])
+    func saysThatThisBuildHasNoTLS(address: String) {
+        #expect { try RedisEndpoint(address) } throws: {
+            guard let error = $0 as? RedisError, error.code == .badEndpoint else { return false }
+            return ["hiredis_ssl", "libhiredis-dev", "https://github.com/redis/hiredis"].allSatisfy(
+                error.message.contains)
+        }
     }
 
     @Test(.enabled(if: Connection.hasTLS, "this hiredis has no TLS"))
@@ -39,6 +45,33 @@ import Testing
             await stranger.close()
         }
         await server.stop()
+        await certificate.remove()
+    }
+
+    @Test(.enabled(if: Connection.hasTLS, "this hiredis has no TLS"))
+    func aClusterSpeaksTLSAtEveryNode() async throws {
+        let certificate = try await SelfSignedCertificate.make()
+        let cluster = try await RedisClusterServer.start(certificate: certificate)
+        var trusting = patient
+        trusting.authorities = certificate.certificate
+        let client = RedisClient(try RedisEndpoint(cluster.url), settings: trusting)
+        for number in 0..<100 { #expect(try await client.send("SET", "k\(number)", .integer(number)) == .status("OK")) }
+        let numbers = try await client.pipeline((0..<100).map { ["GET", "k\($0)"] }).map(\.integer)
+        #expect(numbers == Array(0..<100))
+        let subscriber = RedisSubscriber(try RedisEndpoint(cluster.url), settings: trusting)
+        var messages = try await subscriber.subscribe("news").makeAsyncIterator()
+        _ = try await client.send("PUBLISH", "news", "x")
+        #expect(await messages.next()?.payload == [120])
+        await subscriber.close()
+        await client.close()
+
+        let log = StateLog()
+        let stranger = RedisClient(try RedisEndpoint(cluster.url), settings: impatient, onStateChange: log.note)
+        await expectFailure(.unavailable) { try await stranger.send("GET", "a") }
+        guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
+        #expect(error.message.contains("certificate"), "\(error)")
+        await stranger.close()
+        await cluster.stop()
         await certificate.remove()
     }
 }

@@ -70,10 +70,27 @@ import Testing
             ("maxmemory:1000\r\nmaxmemory_policy:volatile-ttl", .ok, "policy volatile-ttl"),
         ] as [(String, Diagnosis.Level, String)])
     func theDoctorKnowsWhatRedisDoesWhenItIsFull(info: String, level: Diagnosis.Level, message: String) {
-        let findings = RedisExamination.findings(in: RedisInfo("# Memory\r\nused_memory:10\r\n\(info)\r\n"), at: "here")
+        let findings = RedisInfo("# Memory\r\nused_memory:10\r\n\(info)\r\n").findings(at: "here")
         let memory = findings.first { $0.subject == "memory" }
         #expect(memory?.level == level && memory?.message.contains(message) == true)
         #expect((memory?.remedy == nil) == (level == .ok))
+    }
+
+    @Test func theDoctorKnowsWhatIsAwayInACluster() {
+        let text = """
+            a 10.0.0.1:7000@17000 myself,master - 0 0 1 connected 0-5460 [7-<-b]
+            b 10.0.0.2:7000@17000,name master,fail - 0 0 2 connected 5461-10922
+            c 10.0.0.3:7000@17000 master - 0 0 3 connected 10923-16382 16383
+            d 10.0.0.4:7000@17000 slave,fail? a 0 0 1 connected
+
+            """
+        let broken = ClusterNodes(text).findings
+        #expect(broken.map(\.level) == [.broken, .warning, .warning])
+        #expect(broken[0].message == "3 masters, 1 replica, 10922 of 16384 slots served")
+        #expect(broken[1].message.contains("master at 10.0.0.2:7000"))
+        #expect(broken[2].message.contains("replica at 10.0.0.4:7000"))
+        let well = ClusterNodes(text.replacing(",fail?", with: "").replacing(",fail", with: "")).findings
+        #expect(well.map(\.level) == [.ok])
     }
 
     @Test func topicsOfThreeBrokersOutliveOne() {

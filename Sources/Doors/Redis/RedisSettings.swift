@@ -19,10 +19,13 @@ public struct RedisSettings: Hashable, Sendable {
     public init() {}
 }
 
-/// Whether a client has its connection. Told once per change.
+/// Whether a client has its connections. Told once per change.
 public enum RedisState: Hashable, Sendable {
-    /// Connected, logged in and ready.
+    /// Connected, logged in and ready. A cluster is when its map is known and no master that was tried is away.
     case connected
-    /// The connection was lost, or the first attempt failed. It is tried again until the client is closed.
+    /// Some masters of a cluster are away, which are tried again; the others serve on.
+    case impaired(RedisError)
+    /// The connection was lost, or the first attempt failed; no master of a cluster is there. It is tried again until the client is
+    /// closed.
     case lost(RedisError)
 }

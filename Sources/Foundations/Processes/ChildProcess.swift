@@ -85,10 +85,15 @@ public final class ChildProcess: Sendable {
     public static func start(
         _ program: String, _ arguments: [String] = [], options: Options = Options()
     ) async throws(ChildProcessError) -> ChildProcess {
-        let result: Result<ChildProcess, ChildProcessError> = await withCheckedContinuation { continuation in
-            launch(program, arguments, options) { continuation.resume(returning: $0) }
+        // Handed over under a lock: of a continuation that is resumed before its task waits the thread sanitizer sees no order.
+        let result = Lock<Result<ChildProcess, ChildProcessError>?>(nil)
+        await withCheckedContinuation { continuation in
+            launch(program, arguments, options) { launched in
+                result.withLock { $0 = launched }
+                continuation.resume()
+            }
         }
-        return try result.get()
+        return try result.withLock { $0 }!.get()
     }
 
     /// ``start(_:_:options:)`` for threads that may block: never call it on a task's thread.

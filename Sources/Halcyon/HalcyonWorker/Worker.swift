@@ -86,10 +86,12 @@ public final class Worker: Sendable {
 }
 
 extension RedisState {
-    /// Says once when Redis is away and once when it is back.
+    /// Says once when Redis, or a master of its cluster, is away and once when it is back.
     fileprivate func tell(_ log: Log) {
         switch self {
         case .connected: log.notice("connected to Redis")
+        case .impaired(let error):
+            log.warning("a master of the Redis cluster is away; the others serve on", ["error": "\(error)"])
         case .lost(let error): log.warning("Redis is away; waiting for it", ["error": "\(error)"])
         }
     }

@@ -1,62 +1,63 @@
 import Threads
 
-/// The conversation of a client: calls go out in order, and replies come back in that same order.
-final class CommandQueue: Conversation {
-    /// What the client posts to the loop.
-    enum Letter: Sendable {
-        case call(Call)
-        case cancellation(Call)
-    }
+/// Who stands above a queue: hears what becomes of its connection, and may take calls over.
+protocol Overseer: AnyObject {
+    /// There is a connection.
+    func opened()
+    /// The connection is gone, or an attempt at one failed.
+    func lost(_ error: RedisError)
+    /// Whether a call goes on elsewhere in place of being answered so.
+    func takesOver(_ call: Call, insteadOf outcome: Call.Outcome) -> Bool
+}
 
-    private let mailbox: Mailbox<Letter>
+/// The conversation with one server: calls go out in order, and replies come back in that same order.
+final class CommandQueue: Conversation {
     private let settings: RedisSettings
     private let loop: EventLoop
+    private let room: WaitingRoom
+    /// Let go when the queue is closed.
+    private var overseer: (any Overseer)?
 
     private var connection: Connection?
     /// Sent, not fully answered by the server; also calls whose caller waits no more.
     private var underWay = Fifo<Call>()
     private var watch: EventLoop.Timer?
-    /// Calls given while there is no connection.
-    private var waiting: [Call] = []
-    private var outage: Outage
 
-    init(_ mailbox: Mailbox<Letter>, _ settings: RedisSettings, on loop: EventLoop) {
-        self.mailbox = mailbox
+    init(_ settings: RedisSettings, on loop: EventLoop, under overseer: (any Overseer)? = nil) {
         self.settings = settings
         self.loop = loop
-        outage = Outage(grace: settings.outageGrace)
+        self.overseer = overseer
+        room = WaitingRoom(settings, on: loop)
     }
 
-    /// Sends everything posted so far, in one write where the socket takes it.
-    func readMail() {
-        let letters = mailbox.take()
-        let now = ContinuousClock.now
-        for letter in letters {
-            switch letter {
-            case .call(let call): accept(call, now)
-            case .cancellation(let call) where call.isHandedIn: call.answer(.failure(.cancelled))
-            // It came before its call. The caller posts it again, behind the call.
-            case .cancellation: break
-            }
-        }
+    /// Whether it has nothing to do.
+    var isIdle: Bool { underWay.isEmpty && room.isEmpty }
+
+    /// Sends a call, or lets it wait for a connection. ``flush(_:)`` follows when there is no other one to send.
+    func accept(_ call: Call, _ now: ContinuousClock.Instant) {
+        if let connection { send(call, on: connection, now) } else { room.admit(call, now) }
+    }
+
+    /// Sends everything accepted so far, in one write where the socket takes it.
+    func flush(_ now: ContinuousClock.Instant) {
         connection?.flush()
         watchFirst(now)
     }
 
-    private func accept(_ call: Call, _ now: ContinuousClock.Instant) {
-        call.isHandedIn = true
-        if let connection {
-            send(call, on: connection, now)
-        } else if now < outage.graceEnd {
-            waiting.append(call)
-            endWaitLater(now)
-        } else {
-            call.answer(.failure(outage.error))
-        }
-    }
+    /// Takes out the calls that wait for a connection and may go elsewhere.
+    func takeMovable() -> [Call] { room.takeMovable() }
 
     private func send(_ call: Call, on connection: Connection, _ now: ContinuousClock.Instant) {
         guard !call.isAnswered else { return }
+        if call.asksFirst {
+            // Its OK belongs to nobody.
+            call.asksFirst = false
+            put(Call(.command(["ASKING"])), on: connection, now)
+        }
+        put(call, on: connection, now)
+    }
+
+    private func put(_ call: Call, on connection: Connection, _ now: ContinuousClock.Instant) {
         call.deadline = now + settings.commandTimeout
         switch call.content {
         case .command(let words): connection.send(words)
@@ -70,49 +71,46 @@ final class CommandQueue: Conversation {
     func opened(_ connection: Connection) {
         self.connection = connection
         let now = ContinuousClock.now
-        for call in waiting { send(call, on: connection, now) }
-        waiting = []
+        for call in room.takeAll() { send(call, on: connection, now) }
         watchFirst(now)
+        overseer?.opened()
     }
 
     func received(_ reply: RedisValue) {
-        if underWay.first?.receive(reply) == true { _ = underWay.popFirst() }
+        guard let call = underWay.first, call.receive(reply) else { return }
+        _ = underWay.popFirst()
+        guard let overseer else { return call.answer(call.takeOutcome(reply)) }
+        let outcome = call.takeOutcome(reply)
+        if !overseer.takesOver(call, insteadOf: outcome) { call.answer(outcome) }
     }
 
     func lost(_ error: RedisError) {
-        outage.note(error, hadConnection: connection != nil)
+        room.note(error, hadConnection: connection != nil)
         connection = nil
+        stopWatching()
         let code: RedisError.Code = error.code == .unavailable ? .connectionLost : error.code
-        while let call = underWay.popFirst() {
-            call.answer(.failure(RedisError(code, "no reply: \(error.message)")))
-        }
-        if let watch { loop.cancel(watch) }
-        watch = nil
-        if !waiting.isEmpty && ContinuousClock.now >= outage.graceEnd { endWait() }
+        fail(RedisError(code, "no reply: \(error.message)"))
+        overseer?.lost(error)
     }
 
     func closed() {
         connection = nil
-        if let watch { loop.cancel(watch) }
+        overseer = nil
+        stopWatching()
         let error = RedisError(.closed, "the client was closed")
-        for call in waiting { call.answer(.failure(error)) }
+        for call in room.takeAll() { call.answer(.failure(error)) }
+        fail(error)
+    }
+
+    private func fail(_ error: RedisError) {
         while let call = underWay.popFirst() { call.answer(.failure(error)) }
-        waiting = []
     }
 
     // MARK: Patience
 
-    /// Fails the calls that wait for a connection when the grace is over. Not taken back when a connection comes: then it
-    /// finds nothing to do.
-    private func endWaitLater(_ now: ContinuousClock.Instant) {
-        guard waiting.count == 1 else { return }
-        loop.schedule(after: now.duration(to: outage.graceEnd)) { [weak self] in self?.endWait() }
-    }
-
-    private func endWait() {
-        guard connection == nil else { return }
-        for call in waiting { call.answer(.failure(outage.error)) }
-        waiting = []
+    private func stopWatching() {
+        if let watch { loop.cancel(watch) }
+        watch = nil
     }
 
     /// Looks again when the oldest call is due. All calls have the same patience, so the first sent is the first due.

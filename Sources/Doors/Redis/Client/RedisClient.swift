@@ -1,16 +1,20 @@
 import Threads
 
-/// A Redis client: one connection that any number of tasks share.
+/// A Redis client that any number of tasks share: of one server, of the master that sentinels name, or of a cluster. Callers need not
+/// know which it is.
 ///
-/// Commands given at the same time are pipelined: they leave in one write, and each caller is resumed by its own reply. The
-/// connection is kept for ever: lost, it is made anew, after a rest that grows with each failure. What was under way fails then;
-/// nothing is ever sent twice.
+/// There is one connection for each server, and one thread for all of them. Commands given at the same time are pipelined: they
+/// leave in one write, and each caller is resumed by its own reply. Connections are kept for ever: lost, they are made anew, after a
+/// rest that grows with each failure. What was under way fails then; nothing that may have run is ever sent twice.
 ///
-/// ``close()`` must be called in the end: it ends the thread that serves the connection.
+/// In a cluster each command goes to the master that has its keys, which must lie in one slot; where they are is known for the
+/// commands of ``KeyPlaces``. Redirections are followed, and the masters of slots learnt anew when they change. Commands without a key
+/// go to any master, except those that are about one server (`SCAN`, `INFO`, `SCRIPT`, …): these must name it, ``send(_:to:)``.
+/// A master that is away takes no other with it: commands for it fail as they do for a single server.
+///
+/// ``close()`` must be called in the end: it ends the thread that serves the connections.
 public final class RedisClient: Sendable {
-    private let loop: EventLoop
-    private let mailbox = Mailbox<CommandQueue.Letter>()
-    private let session: Session<CommandQueue>
+    private let desk: Desk<ClientLetter>
 
     /// Begins to connect, and returns at once.
     /// - Parameters:
@@ -19,18 +23,22 @@ public final class RedisClient: Sendable {
         _ endpoint: RedisEndpoint, settings: RedisSettings = RedisSettings(),
         onStateChange: @escaping @Sendable (RedisState) -> Void = { _ in }
     ) {
-        loop = EventLoop(name: "redis")
-        let session = Session(
-            CommandQueue(mailbox, settings, on: loop), with: endpoint, settings, on: loop, onStateChange: onStateChange)
-        self.session = session
-        loop.perform { session.assumeIsolated { $0.connect() } }
+        desk = Desk(thread: "redis") { loop in
+            if case .cluster(let seeds) = endpoint.servers {
+                return Cluster(seeds, endpoint.login, settings, on: loop, onStateChange: onStateChange)
+            }
+            return DirectLine(
+                endpoint.guide(settings, on: loop), followsMaster: endpoint.isBehindSentinels, settings, on: loop,
+                onStateChange: onStateChange)
+        }
     }
 
     /// Sends one command and waits for its reply.
     ///
     /// Cancelling the task ends the wait at once; the server may run the command all the same, unless the task was cancelled
     /// before it came here.
-    /// - Throws: ``RedisError/Code/server(_:)`` for an error reply, else what kept the reply from coming.
+    /// - Throws: ``RedisError/Code/server(_:)`` for an error reply, ``RedisError/Code/misuse`` for a command that a cluster cannot
+    ///   run as it is, else what kept the reply from coming.
     public nonisolated(nonsending) func send(_ command: RedisArgument...) async throws(RedisError) -> RedisValue {
         try await send(command)
     }
@@ -38,19 +46,40 @@ public final class RedisClient: Sendable {
     /// Sends one command, given as an array, and waits for its reply.
     /// - Throws: as ``send(_:)``.
     public nonisolated(nonsending) func send(_ command: [RedisArgument]) async throws(RedisError) -> RedisValue {
-        try await perform(.command(command))
+        try await perform(Call(.command(command)))
+    }
+
+    /// Sends one command to one node of a cluster, whatever keys it has, and waits for its reply. A single server is meant in any
+    /// case.
+    /// - Throws: as ``send(_:)``; redirections come as they are.
+    public nonisolated(nonsending) func send(
+        _ command: [RedisArgument], to node: RedisAddress
+    ) async throws(RedisError) -> RedisValue {
+        try await perform(Call(.command(command), to: node))
+    }
+
+    /// The masters that serve slots; of a single server its own address. It waits for a connection as a command does.
+    /// - Throws: what kept them from being known.
+    public nonisolated(nonsending) func masters() async throws(RedisError) -> [RedisAddress] {
+        try await withCheckedContinuation { continuation in
+            let letter = ClientLetter.masters(MastersQuestion(continuation))
+            if !desk.post(letter) { letter.refuse(.closed) }
+        }.get()
     }
 
     /// Sends several commands one right after the other, with none of another task between them, and waits for all replies.
     ///
     /// Between `["MULTI"]` and `["EXEC"]` they are a transaction, whose results are EXEC's array.
+    ///
+    /// In a cluster this holds for the commands of each slot by themselves. When a master of several is away, an error that
+    /// says so is a ``RedisValue/error(_:)`` in the place of each of its commands; the others have their replies.
     /// - Returns: a reply for each command; an error reply is a ``RedisValue/error(_:)`` in its place.
-    /// - Throws: what kept the replies from coming.
+    /// - Throws: what kept the replies from coming, all of them; ``RedisError/Code/misuse`` as ``send(_:)``.
     public nonisolated(nonsending) func pipeline(
         _ commands: [[RedisArgument]]
     ) async throws(RedisError) -> [RedisValue] {
         guard !commands.isEmpty else { return [] }
-        return try await perform(.pipeline(commands)).array ?? []
+        return try await perform(Call(.pipeline(commands))).array ?? []
     }
 
     /// Runs a script by its name, and sends it along only when the server does not know it yet.
@@ -67,39 +96,22 @@ public final class RedisClient: Sendable {
         }
     }
 
-    /// Ends the connection; commands under way and later ones fail with ``RedisError/Code/closed``. Returns when the client's
+    /// Ends the connections; commands under way and later ones fail with ``RedisError/Code/closed``. Returns when the client's
     /// thread is gone. A second call does nothing.
-    public func close() async {
-        for case .call(let call) in mailbox.close() { call.answer(.failure(.closed)) }
-        loop.perform { [session] in session.assumeIsolated { $0.close() } }
-        await loop.stopped()
-    }
+    public func close() async { await desk.close { $0.refuse(.closed) } }
 
-    private nonisolated(nonsending) func perform(_ content: Call.Content) async throws(RedisError) -> RedisValue {
+    private nonisolated(nonsending) func perform(_ call: Call) async throws(RedisError) -> RedisValue {
         if Task.isCancelled { throw .cancelled }
-        let call = Call(content)
         return try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 call.wait(continuation)
-                if !post(.call(call)) { call.answer(.failure(.closed)) }
+                if !desk.post(.call(call)) { call.answer(.failure(.closed)) }
                 // One posted before the call was passed over.
-                if Task.isCancelled { post(.cancellation(call)) }
+                if Task.isCancelled { desk.post(.cancellation(call)) }
             }
         } onCancel: {
-            post(.cancellation(call))
+            desk.post(.cancellation(call))
         }.get()
-    }
-
-    /// False when the client is closed.
-    @discardableResult
-    private func post(_ letter: CommandQueue.Letter) -> Bool {
-        switch mailbox.post(letter) {
-        case .first:
-            loop.perform { [session] in session.assumeIsolated { $0.talk.readMail() } }
-            return true
-        case .queued: return true
-        case .closed: return false
-        }
     }
 }
 
@@ -108,16 +120,4 @@ extension RedisError {
     static let closed = RedisError(.closed, "the client is closed")
     /// What callers are told whose task was cancelled.
     static let cancelled = RedisError(.cancelled, "the task was cancelled")
-}
-
-extension EventLoop {
-    /// Ends the loop's thread and waits for it, on another thread.
-    func stopped() async {
-        await withCheckedContinuation { continuation in
-            _ = WorkThread(name: "redis-stop", stackSize: 1 << 16) {
-                self.stop()
-                continuation.resume()
-            }
-        }
-    }
 }

@@ -3,12 +3,26 @@ import Threads
 
 /// Name look-ups, which block, on threads of their own.
 enum HostNames {
-    /// Calls `done` with the IP addresses of `host`, as text, in the order to try them: on the calling thread if it is an
-    /// address already, else on another.
-    static func resolve(_ host: String, _ done: @escaping @Sendable (Result<[String], RedisError>) -> Void) {
+    /// Calls `done` on the loop, which is the caller's, with the IP addresses of `host`, as text, in the order to try them: at once if
+    /// it is an address already.
+    static func resolve(
+        _ host: String, on loop: EventLoop, _ done: @escaping (Result<[String], RedisError>) -> Void
+    ) {
         if isAddress(host) { return done(.success([host])) }
+        let done = Carried(done)
         // One at a time and only while not connected: a thread of its own costs nothing that matters.
-        _ = WorkThread(name: "redis-names", stackSize: 1 << 18) { done(lookUp(host)) }
+        _ = WorkThread(name: "redis-names", stackSize: 1 << 18) {
+            let result = lookUp(host)
+            loop.perform { done.value(result) }
+        }
+    }
+
+    /// Something of a loop's, on its way through another thread.
+    ///
+    /// `@unchecked Sendable`: the other thread does not look at it, and brings it back to its own loop.
+    private struct Carried<Value>: @unchecked Sendable {
+        let value: Value
+        init(_ value: Value) { self.value = value }
     }
 
     private static func isAddress(_ host: String) -> Bool {

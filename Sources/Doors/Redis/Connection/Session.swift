@@ -1,6 +1,6 @@
 import Threads
 
-/// What is said on a session's connections. It lives on the session's loop, inside the session.
+/// What is said on a session's connections. It lives on the session's loop.
 protocol Conversation: AnyObject, SendableMetatype {
     /// A connection is ready for commands.
     func opened(_ connection: Connection)
@@ -12,10 +12,15 @@ protocol Conversation: AnyObject, SendableMetatype {
     func closed()
 }
 
-/// Keeps a connection to an endpoint: connects, logs in, and after a loss rests and connects again, until it is closed.
-actor Session<Talk: Conversation> {
+/// Keeps a connection to the server that its guide names: connects, logs in, and after a loss rests and connects again, until it is
+/// closed.
+///
+/// It belongs to the loop's thread, and so does every call of it. Not `Sendable`, so the compiler keeps it with what made it.
+final class Session<Talk: Conversation> {
     private enum Phase {
         case idle
+        /// The guide looks for servers.
+        case finding
         case resolving
         case connecting(Connection)
         /// Logging in; so many replies are yet to come.
@@ -25,49 +30,66 @@ actor Session<Talk: Conversation> {
         case closed
     }
 
-    nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     /// What is said.
     let talk: Talk
+    /// The server that is connected to, or was tried last.
+    private(set) var server: Server?
 
-    private let endpoint: RedisEndpoint
+    private let loop: EventLoop
+    private let guide: any Guide
     private let settings: RedisSettings
-    private let onStateChange: @Sendable (RedisState) -> Void
+    private let onStateChange: (RedisState) -> Void
     private var phase = Phase.idle
-    private var candidates: [Connection.Address] = []
+    /// Attempts so far: what comes late from an earlier one is passed over.
+    private var attempt = 0
+    /// Servers left to try.
+    private var servers: ArraySlice<Server> = []
+    /// Addresses of the server left to try.
+    private var candidates: ArraySlice<Connection.Address> = []
     private var tls: TLS?
     private var backoff: Backoff
     private var timer: EventLoop.Timer?
     private var toldOfLoss = false
 
     init(
-        _ talk: sending Talk, with endpoint: RedisEndpoint, _ settings: RedisSettings, on loop: EventLoop,
-        onStateChange: @escaping @Sendable (RedisState) -> Void
+        _ talk: Talk, with guide: any Guide, _ settings: RedisSettings, on loop: EventLoop,
+        onStateChange: @escaping (RedisState) -> Void = { _ in }
     ) {
         self.talk = talk
-        self.endpoint = endpoint
+        self.guide = guide
         self.settings = settings
         self.loop = loop
         self.onStateChange = onStateChange
         backoff = Backoff(settings.reconnectDelay)
+        guide.whenMoved { [unowned self] in serverMoved(to: $0) }
     }
+
+    /// Whether there is a connection that is ready for commands.
+    var isOpen: Bool { if case .open = phase { true } else { false } }
 
     /// Begins an attempt to connect.
     func connect() {
         if case .closed = phase { return }
-        phase = .resolving
+        attempt += 1
+        phase = .finding
         limitAttempt()
-        switch endpoint.place {
-        case .unix(let path):
-            candidates = [.unix(path: path)]
-            tryNextCandidate(RedisError(.unavailable, "no socket"))
-        case .tcp(let host, let port):
-            HostNames.resolve(host) { [self] result in
-                loop.perform {
-                    self.assumeIsolated { $0.resolved(result.map { $0.map { .ip($0, port: port) } }) }
-                }
+        guide.findServers { [attempt] result in
+            guard self.attempt == attempt, case .finding = self.phase else { return }
+            switch result {
+            case .success(let servers):
+                self.servers = servers[...]
+                self.tryNextServer(RedisError(.unavailable, "there is no server to try"))
+            case .failure(let error): self.attemptFailed(error)
             }
         }
+    }
+
+    /// Gives the open connection up, and finds and connects to a server at once.
+    func startAnew(_ error: RedisError) {
+        if case .open(let connection) = phase { connection.fail(error) }
+        guard case .resting = phase else { return }
+        backoff.reset()
+        connect()
     }
 
     /// Ends everything.
@@ -75,34 +97,47 @@ actor Session<Talk: Conversation> {
         setTimer(nil)
         switch phase {
         case .connecting(let connection), .greeting(let connection, _), .open(let connection): connection.close()
-        case .idle, .resolving, .resting, .closed: break
+        case .idle, .finding, .resolving, .resting, .closed: break
         }
         phase = .closed
+        guide.close()
         talk.closed()
     }
 
     // MARK: Connecting
 
-    private func resolved(_ result: Result<[Connection.Address], RedisError>) {
-        guard case .resolving = phase else { return }
-        switch result {
-        case .success(let addresses):
-            candidates = addresses
-            tryNextCandidate(RedisError(.unavailable, "the name has no address"))
-        case .failure(let error): attemptFailed(error)
+    /// Goes on to the next server, or fails with `error` when there is none left.
+    private func tryNextServer(_ error: RedisError) {
+        guard let next = servers.popFirst() else { return attemptFailed(error) }
+        server = next
+        switch next.address {
+        case .unix(let path):
+            candidates = [.unix(path: path)]
+            tryNextCandidate(RedisError(.unavailable, "no socket"))
+        case .tcp(let host, let port):
+            phase = .resolving
+            limitAttempt()
+            HostNames.resolve(host, on: loop) { [attempt] result in
+                guard self.attempt == attempt, case .resolving = self.phase, self.server == next else { return }
+                switch result {
+                case .success(let addresses):
+                    self.candidates = addresses.map { .ip($0, port: port) }[...]
+                    self.tryNextCandidate(RedisError(.unavailable, "the name has no address"))
+                case .failure(let error): self.tryNextServer(error)
+                }
+            }
         }
     }
 
-    /// Connects to the next address, or fails with `error` when there is none left.
+    /// Connects to the server's next address, or goes on to the next server when there is none left.
     private func tryNextCandidate(_ error: RedisError) {
-        guard !candidates.isEmpty else { return attemptFailed(error) }
+        guard let server, !candidates.isEmpty else { return tryNextServer(error) }
         do throws(RedisError) {
-            if endpoint.usesTLS && tls == nil, case .tcp(let host, _) = endpoint.place {
+            if !server.login.usesTLS { tls = nil }
+            if server.login.usesTLS, let host = server.address.host, tls?.host != host {
                 tls = try TLS(host: host, authorities: settings.authorities)
             }
-            let connection = try Connection(to: candidates.removeFirst(), tls: tls, on: loop) { event in
-                self.handle(event)
-            }
+            let connection = try Connection(to: candidates.removeFirst(), tls: tls, on: loop) { self.handle($0) }
             phase = .connecting(connection)
             limitAttempt()
         } catch {
@@ -118,48 +153,57 @@ actor Session<Talk: Conversation> {
             switch phase {
             case .open: talk.received(reply)
             case .greeting(let connection, let left): greeted(reply, connection, left - 1)
-            case .idle, .resolving, .connecting, .resting, .closed: break
+            case .idle, .finding, .resolving, .connecting, .resting, .closed: break
             }
         case .closed(let error):
             switch phase {
             case .connecting: tryNextCandidate(error)
-            case .greeting: attemptFailed(error)
+            case .greeting: tryNextServer(error)
             case .open:
                 backoff.reset()
                 attemptFailed(error)
-            case .idle, .resolving, .resting, .closed: break
+            case .idle, .finding, .resolving, .resting, .closed: break
             }
         }
     }
 
     // MARK: Logging in
 
-    /// PING comes last: it finds out a server that wants a password nobody gave, or that is still loading its data.
+    /// PING finds out a server that wants a password nobody gave, or that is still loading its data.
     private func greet(_ connection: Connection) {
         var greeting: [[RedisArgument]] = []
-        if let password = endpoint.password {
-            let user = endpoint.user.map { [RedisArgument.string($0)] } ?? []
-            greeting.append(["AUTH"] + user + [.string(password)])
+        if let credentials = server?.login.credentials {
+            let user = credentials.user.map { [RedisArgument.string($0)] } ?? []
+            greeting.append(["AUTH"] + user + [.string(credentials.password)])
         }
-        if endpoint.database != 0 { greeting.append(["SELECT", .integer(endpoint.database)]) }
+        if let database = server?.login.database, database != 0 { greeting.append(["SELECT", .integer(database)]) }
         greeting.append(["PING"])
+        if let question = guide.question { greeting.append(question) }
         phase = .greeting(connection, left: greeting.count)
         for command in greeting { connection.send(command) }
         connection.flush()
     }
 
     private func greeted(_ reply: RedisValue, _ connection: Connection, _ left: Int) {
-        if case .error(let error) = reply {
+        do throws(RedisError) {
+            if case .error(let error) = reply { throw error }
+            guard left == 0 else { return phase = .greeting(connection, left: left) }
+            if guide.question != nil, let server { try guide.judge(reply, of: server) }
+        } catch {
             connection.close()
-            return attemptFailed(error)
+            return tryNextServer(error)
         }
-        guard left == 0 else { return phase = .greeting(connection, left: left) }
         phase = .open(connection)
         setTimer(nil)
         toldOfLoss = false
         onStateChange(.connected)
         talk.opened(connection)
         connection.flush()
+    }
+
+    private func serverMoved(to address: RedisAddress) {
+        if isOpen && server?.address == address { return }
+        startAnew(RedisError(.unavailable, "the master is at \(address) now"))
     }
 
     // MARK: Failing
@@ -171,9 +215,7 @@ actor Session<Talk: Conversation> {
     }
 
     private func limitAttempt() {
-        let limit = settings.connectTimeout
-        setTimer(
-            loop.schedule(after: limit) { self.attemptTookTooLong() })
+        setTimer(loop.schedule(after: settings.connectTimeout) { self.attemptTookTooLong() })
     }
 
     private func attemptTookTooLong() {
@@ -184,16 +226,16 @@ actor Session<Talk: Conversation> {
             tryNextCandidate(error)
         case .greeting(let connection, _):
             connection.close()
-            attemptFailed(error)
-        case .resolving: attemptFailed(error)
+            tryNextServer(error)
+        case .resolving: tryNextServer(error)
+        case .finding: attemptFailed(error)
         case .idle, .open, .resting, .closed: break
         }
     }
 
     private func attemptFailed(_ error: RedisError) {
         phase = .resting
-        setTimer(
-            loop.schedule(after: backoff.next()) { self.connect() })
+        setTimer(loop.schedule(after: backoff.next()) { self.connect() })
         if !toldOfLoss {
             toldOfLoss = true
             onStateChange(.lost(error))

@@ -1,15 +1,14 @@
 import Threads
 
-/// Reads Redis channels: one connection however many channels there are and however many readers each of them has.
+/// Reads Redis channels: one connection however many channels there are and however many readers each of them has. It goes to the only
+/// server, to the master that sentinels name, or to any node of a cluster: each hears what is published at the others.
 ///
 /// Lost, the connection is made anew and the channels are subscribed to again. What is published in between is missed, as
 /// always with Redis pub/sub: who must not miss anything looks at the data too.
 ///
 /// ``close()`` must be called in the end: it ends the thread that serves the connection.
 public final class RedisSubscriber: Sendable {
-    private let loop: EventLoop
-    private let mailbox = Mailbox<Subscriptions.Letter>()
-    private let session: Session<Subscriptions>
+    private let desk: Desk<SubscriberLetter>
 
     /// Begins to connect, and returns at once.
     /// - Parameters:
@@ -18,12 +17,12 @@ public final class RedisSubscriber: Sendable {
         _ endpoint: RedisEndpoint, settings: RedisSettings = RedisSettings(),
         onStateChange: @escaping @Sendable (RedisState) -> Void = { _ in }
     ) {
-        loop = EventLoop(name: "redis-pubsub")
-        let session = Session(
-            Subscriptions(mailbox, settings, on: loop), with: endpoint, settings, on: loop, onStateChange: onStateChange
-        )
-        self.session = session
-        loop.perform { session.assumeIsolated { $0.connect() } }
+        desk = Desk(thread: "redis-pubsub") { loop in
+            SubscriberService(
+                Session(
+                    Subscriptions(settings, on: loop), with: endpoint.guide(settings, on: loop), settings, on: loop,
+                    onStateChange: onStateChange))
+        }
     }
 
     /// Subscribes to a channel, and returns when the server has confirmed it: what is published from then on arrives.
@@ -37,35 +36,50 @@ public final class RedisSubscriber: Sendable {
     public nonisolated(nonsending) func subscribe(
         _ channel: String, keeping limit: Int = 256
     ) async throws(RedisError) -> AsyncStream<RedisMessage> {
-        let member = Subscription(channel, limit: limit) { [weak self] in self?.post(.leave($0)) }
+        let member = Subscription(channel, limit: limit) { [weak self] in self?.desk.post(.leave($0)) }
         return try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 member.wait(continuation)
-                if !post(.join(member)) { member.end(.closed) }
+                if !desk.post(.join(member)) { member.end(.closed) }
                 // One posted before the joining was passed over.
-                if Task.isCancelled { post(.leave(member)) }
+                if Task.isCancelled { desk.post(.leave(member)) }
             }
         } onCancel: {
-            post(.leave(member))
+            desk.post(.leave(member))
         }.get()
     }
 
     /// Ends the connection and every stream. Returns when the subscriber's thread is gone. A second call does nothing.
     public func close() async {
-        for case .join(let member) in mailbox.close() { member.end(.closed) }
-        loop.perform { [session] in session.assumeIsolated { $0.close() } }
-        await loop.stopped()
+        await desk.close { if case .join(let member) = $0 { member.end(.closed) } }
+    }
+}
+
+/// What a subscriber posts to its loop.
+enum SubscriberLetter: Sendable {
+    case join(Subscription)
+    case leave(Subscription)
+}
+
+/// The service of a subscriber.
+private final class SubscriberService: Service {
+    private let session: Session<Subscriptions>
+
+    init(_ session: Session<Subscriptions>) { self.session = session }
+
+    func open() { session.connect() }
+
+    func take(_ letters: [SubscriberLetter]) {
+        for letter in letters {
+            switch letter {
+            case .join(let member): session.talk.join(member)
+            case .leave(let member) where member.isHandedIn: session.talk.leave(member, .cancelled)
+            // It came before the joining. The caller posts it again, behind that.
+            case .leave: break
+            }
+        }
+        session.talk.flush()
     }
 
-    /// False when the subscriber is closed.
-    @discardableResult
-    private func post(_ letter: Subscriptions.Letter) -> Bool {
-        switch mailbox.post(letter) {
-        case .first:
-            loop.perform { [session] in session.assumeIsolated { $0.talk.readMail() } }
-            return true
-        case .queued: return true
-        case .closed: return false
-        }
-    }
+    func close() { session.close() }
 }

@@ -2,13 +2,6 @@ import Threads
 
 /// The conversation of a subscriber: which channels are subscribed to, and who gets their messages.
 final class Subscriptions: Conversation {
-    /// What the subscriber posts to the loop.
-    enum Letter: Sendable {
-        case join(Subscription)
-        case leave(Subscription)
-    }
-
-    private let mailbox: Mailbox<Letter>
     private let settings: RedisSettings
     private let loop: EventLoop
     /// A channel of this connection's own, never left: with no subscription at all hiredis takes late messages for a fault.
@@ -18,31 +11,22 @@ final class Subscriptions: Conversation {
     /// By the channel's bytes: equal strings of Swift may be different ones to the server.
     private var channels: [[UInt8]: Channel] = [:]
     private var outage: Outage
-    private var pulse: EventLoop.Timer?
+    private let pulse: Pulse
 
-    init(_ mailbox: Mailbox<Letter>, _ settings: RedisSettings, on loop: EventLoop) {
-        self.mailbox = mailbox
+    init(_ settings: RedisSettings, on loop: EventLoop) {
         self.settings = settings
         self.loop = loop
         outage = Outage(grace: settings.outageGrace)
+        pulse = Pulse(settings, on: loop)
     }
 
-    /// Does what was posted.
-    func readMail() {
-        for letter in mailbox.take() {
-            switch letter {
-            case .join(let member): join(member)
-            case .leave(let member) where member.isHandedIn: leave(member, .cancelled)
-            // It came before the joining. The caller posts it again, behind that.
-            case .leave: break
-            }
-        }
-        connection?.flush()
-    }
+    /// Sends everything asked for so far.
+    func flush() { connection?.flush() }
 
     // MARK: Members
 
-    private func join(_ member: Subscription) {
+    /// Somebody wants to read a channel.
+    func join(_ member: Subscription) {
         member.isHandedIn = true
         guard connection != nil || ContinuousClock.now < outage.graceEnd else { return member.end(outage.error) }
         let key = Array(member.channel.utf8)
@@ -62,7 +46,8 @@ final class Subscriptions: Conversation {
         connection?.flush()
     }
 
-    private func leave(_ member: Subscription, _ error: RedisError) {
+    /// Somebody reads a channel no more, because of `error`.
+    func leave(_ member: Subscription, _ error: RedisError) {
         member.end(error)
         let key = Array(member.channel.utf8)
         if channels[key]?.leave(member) == true { ask("UNSUBSCRIBE", key) }
@@ -81,7 +66,7 @@ final class Subscriptions: Conversation {
         self.connection = connection
         connection.send(["SUBSCRIBE", .string(anchor)])
         for key in channels.keys { ask("SUBSCRIBE", key) }
-        takePulseLater(after: settings.idlePing)
+        pulse.begin(connection)
     }
 
     func received(_ reply: RedisValue) {
@@ -105,42 +90,15 @@ final class Subscriptions: Conversation {
     func lost(_ error: RedisError) {
         outage.note(error, hadConnection: connection != nil)
         connection = nil
-        setPulse(nil)
+        pulse.end()
         for key in channels.keys { channels[key]?.lost() }
         channels = channels.filter { !$0.value.isForgotten }
     }
 
     func closed() {
         connection = nil
-        setPulse(nil)
+        pulse.end()
         for channel in channels.values { for member in channel.members { member.end(.closed) } }
         channels = [:]
-    }
-
-    // MARK: A sign of life
-
-    private func setPulse(_ timer: EventLoop.Timer?) {
-        if let pulse { loop.cancel(pulse) }
-        pulse = timer
-    }
-
-    private func takePulseLater(after delay: Duration) {
-        setPulse(loop.schedule(after: delay) { [weak self] in self?.takePulse() })
-    }
-
-    /// A channel may be quiet for days, so silence alone proves nothing: a PING must be answered.
-    private func takePulse() {
-        guard let connection else { return }
-        let now = ContinuousClock.now
-        let quiet = connection.lastHeard.duration(to: now)
-        guard quiet >= settings.idlePing else { return takePulseLater(after: settings.idlePing - quiet) }
-        connection.send(["PING"])
-        connection.flush()
-        setPulse(
-            loop.schedule(after: settings.commandTimeout) { [weak self] in
-                guard let self, let connection = self.connection else { return }
-                if connection.lastHeard > now { return takePulseLater(after: settings.idlePing) }
-                connection.fail(RedisError(.timeout, "the server was silent for \(settings.commandTimeout)"))
-            })
     }
 }

@@ -16,6 +16,8 @@ public struct RedisError: Error, Hashable, Sendable, CustomStringConvertible {
         case cancelled
         /// The client is closed.
         case closed
+        /// A command that a cluster cannot run as it is: its keys lie in several slots, or it does not say which node it means.
+        case misuse
         /// The endpoint's text is wrong, or names something that this build cannot do.
         case badEndpoint
     }
@@ -42,13 +44,13 @@ public struct RedisError: Error, Hashable, Sendable, CustomStringConvertible {
         switch code {
         case .unavailable, .connectionLost, .timeout: true
         case .server(let prefix): Self.passingStates.contains(prefix)
-        case .protocolError, .cancelled, .closed, .badEndpoint: false
+        case .protocolError, .cancelled, .closed, .misuse, .badEndpoint: false
         }
     }
 
-    /// States of a server that end by themselves: loading, a running script, a failover.
+    /// States of a server that end by themselves: loading, a running script, a failover, slots on their way.
     private static let passingStates: Set = [
-        "LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY",
+        "LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "MOVED", "ASK",
     ]
 
     /// The message.

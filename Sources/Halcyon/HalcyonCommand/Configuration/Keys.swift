@@ -27,7 +27,9 @@ enum Keys {
 
     static let redisURL = SettingKey(
         "redis.url", .string, default: "redis://127.0.0.1:6379",
-        help: "Redis: redis://, rediss:// (where hiredis has TLS) or unix:/path.")
+        help:
+            "Redis: redis://host:port, redis+cluster://host:port,…, redis+sentinel://host:port,…/service or unix:/path; with rediss TLS, where hiredis has it."
+    )
 
     // MARK: Sources
 

@@ -1,80 +1,89 @@
 import Redis
 
-/// Looks at Redis: whether it answers, what it does when its memory is full, whether it saves to disk.
+/// Looks at Redis: who answers, what is away, what it does when its memory is full, whether it saves to disk.
 struct RedisExamination {
     let endpoint: RedisEndpoint
 
     func findings() async -> [Diagnosis] {
         let client = RedisClient(endpoint)
-        let result: Result<RedisValue, RedisError>
+        var findings: [Diagnosis]
         do throws(RedisError) {
-            result = .success(try await client.send("INFO"))
+            let words = try await client.sendToEveryMaster(["INFO"])
+            switch endpoint.servers {
+            case .one: findings = Self.findings(of: words, named: "", at: "\(endpoint)")
+            case .sentinels(_, let service):
+                findings =
+                    Self.findings(
+                        of: words, named: "master of \(service), ", at: words.first.map { "\($0.master)" } ?? "")
+                    + (await sentinels())
+            case .cluster:
+                findings = Self.findings(of: words, named: "master, ", at: nil) + (await cluster(client))
+            }
         } catch {
-            result = .failure(error)
-        }
-        await client.close()
-        switch result {
-        case .success(let reply): return Self.findings(in: RedisInfo(reply.string ?? ""), at: "\(endpoint)")
-        case .failure(let error):
-            return [
+            findings = [
                 .broken(
                     "Redis", "no answer from \(endpoint): \(error)",
                     mend: "start it, or name its address (redis.url, --redis)")
             ]
         }
+        await client.close()
+        return findings
     }
 
-    /// What the answer to INFO means.
-    static func findings(in info: RedisInfo, at address: String) -> [Diagnosis] {
-        [.ok("Redis", "version \(info["redis_version"] ?? "unknown") at \(address)"), memory(info), persistence(info)]
-    }
-
-    private static func memory(_ info: RedisInfo) -> Diagnosis {
-        let used = byteText(info["used_memory"].flatMap { Int($0) } ?? 0)
-        let limit = info["maxmemory"].flatMap { Int($0) } ?? 0
-        let policy = info["maxmemory_policy"] ?? "unknown"
-        guard limit > 0 else {
-            return .warning(
-                "memory", "\(used) used, and no limit: results may take all memory there is",
-                mend: "CONFIG SET maxmemory 2gb, and maxmemory-policy volatile-ttl")
-        }
-        let facts = "\(used) of \(byteText(limit)) used, policy \(policy)"
-        switch policy {
-        case "noeviction":
-            return .warning(
-                "memory", "\(facts): when it is full no result can be stored",
-                mend: "CONFIG SET maxmemory-policy volatile-ttl: what would go soonest makes room")
-        case _ where policy.hasPrefix("allkeys-"):
-            return .warning(
-                "memory", "\(facts): keys of others without an expiry may be evicted too",
-                mend: "CONFIG SET maxmemory-policy volatile-ttl, unless Halcyon is alone here")
-        default: return .ok("memory", facts)
+    /// What each master said to INFO; those of a cluster are known by their addresses.
+    private static func findings(of words: [RedisClient.Word], named kind: String, at address: String?) -> [Diagnosis] {
+        words.flatMap { word -> [Diagnosis] in
+            switch word.outcome {
+            case .success(let reply):
+                RedisInfo(reply.string ?? "").findings(
+                    kind: kind, at: address ?? "\(word.master)", among: address == nil ? "\(word.master): " : "")
+            case .failure(let error):
+                [
+                    .broken(
+                        "Redis", "no answer from \(address ?? "the master at \(word.master)"): \(error)",
+                        mend: "start it; meanwhile its results are made again, and come in their events")
+                ]
+            }
         }
     }
 
-    private static func persistence(_ info: RedisInfo) -> Diagnosis {
-        let saves = info["aof_enabled"] == "1"
-        if info["rdb_last_bgsave_status"] == "err" || (saves && info["aof_last_write_status"] == "err") {
-            return .warning(
-                "disk", "the last save failed; Redis may refuse to write",
-                mend: "make room on its disk, or CONFIG SET save \"\" and appendonly no: results can be made again")
+    /// What the nodes say of the cluster as a whole.
+    private func cluster(_ client: RedisClient) async -> [Diagnosis] {
+        guard let text = try? await client.send("CLUSTER", "NODES").string else { return [] }
+        var findings = ClusterNodes(text).findings
+        let coverage = try? await client.sendToEveryMaster(["CONFIG", "GET", "cluster-require-full-coverage"])
+        // Who may not ask for it is told nothing about it.
+        if coverage?.contains(where: { (try? $0.outcome.get())?.array?.last?.string == "yes" }) == true {
+            findings.append(
+                .warning(
+                    "cluster", "while one master is away, the others refuse to serve too",
+                    mend: "CONFIG SET cluster-require-full-coverage no, on every node"))
         }
-        return .ok(
-            "disk", saves ? "append-only file on; results can be made again, so it may be off" : "no append-only file")
-    }
-}
-
-/// The answer to INFO: lines of `name:value` (https://redis.io/commands/info).
-struct RedisInfo {
-    private let values: [Substring: Substring]
-
-    init(_ text: String) {
-        let pairs = text.split(whereSeparator: \.isNewline).compactMap { line -> (Substring, Substring)? in
-            guard !line.hasPrefix("#"), let colon = line.firstIndex(of: ":") else { return nil }
-            return (line[..<colon], line[line.index(after: colon)...])
-        }
-        values = Dictionary(pairs) { first, _ in first }
+        return findings
     }
 
-    subscript(name: String) -> String? { values[name[...]].map(String.init) }
+    /// Whether every sentinel answers.
+    private func sentinels() async -> [Diagnosis] {
+        let away = await withTaskGroup(of: Diagnosis?.self) { group in
+            for sentinel in endpoint.sentinels {
+                group.addTask {
+                    let client = RedisClient(sentinel)
+                    var diagnosis: Diagnosis?
+                    do throws(RedisError) {
+                        _ = try await client.send("PING")
+                    } catch {
+                        diagnosis = .warning(
+                            "sentinels", "no answer from \(sentinel): \(error)",
+                            mend: "start it: a lost master is replaced only while most sentinels agree")
+                    }
+                    await client.close()
+                    return diagnosis
+                }
+            }
+            var away: [Diagnosis] = []
+            for await diagnosis in group { if let diagnosis { away.append(diagnosis) } }
+            return away.sorted { $0.message < $1.message }
+        }
+        return away.isEmpty ? [.ok("sentinels", "\(endpoint.sentinels.count) answer")] : away
+    }
 }

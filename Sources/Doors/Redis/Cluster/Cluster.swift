@@ -1,0 +1,272 @@
+import Threads
+
+/// The service of a client of a cluster: sends each call to the master that has its keys, follows redirections, and keeps the map of
+/// the slots (Redis Cluster specification, https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/).
+///
+/// What to do is decided by pure values (``Destination``, ``SlotMap``, ``Redirection``, ``Detour``, ``Survey``,
+/// ``ClusterHealth``); here it is done. All nodes share the loop.
+final class Cluster: CallService {
+    private let seeds: [RedisAddress]
+    private let login: Login
+    private let settings: RedisSettings
+    private let loop: EventLoop
+    private let onStateChange: @Sendable (RedisState) -> Void
+
+    private var map: SlotMap?
+    private var nodes: [RedisAddress: ClusterNode] = [:]
+    /// Calls given while the map is not known.
+    private let lobby: WaitingRoom
+    /// Calls to be tried again, with the answers they have otherwise.
+    private var resting: [(call: Call, outcome: Call.Outcome)] = []
+    private var survey = Survey()
+    private var health = ClusterHealth()
+    /// The next survey, if one is due.
+    private var nextSurvey: EventLoop.Timer?
+    private var surveyRest: Backoff
+    private var lastSurvey: ContinuousClock.Instant?
+    private var isClosed = false
+
+    init(
+        _ seeds: [RedisAddress], _ login: Login, _ settings: RedisSettings, on loop: EventLoop,
+        onStateChange: @escaping @Sendable (RedisState) -> Void
+    ) {
+        self.seeds = seeds
+        self.login = login
+        self.settings = settings
+        self.loop = loop
+        self.onStateChange = onStateChange
+        lobby = WaitingRoom(settings, on: loop)
+        let shortest = settings.reconnectDelay.lowerBound
+        surveyRest = Backoff(shortest...max(shortest, min(settings.reconnectDelay.upperBound, .seconds(1))))
+    }
+
+    func open() { beginSurvey() }
+
+    func close() {
+        isClosed = true
+        setNextSurvey(nil)
+        let outcome = Call.Outcome.failure(RedisError(.closed, "the client was closed"))
+        for call in lobby.takeAll() + resting.map(\.call) { call.answer(outcome) }
+        resting = []
+        for node in nodes.values { node.close() }
+        nodes = [:]
+    }
+
+    var masters: [RedisAddress] { map?.masters ?? [] }
+
+    // MARK: Calls
+
+    func accept(_ call: Call, _ now: ContinuousClock.Instant) {
+        do throws(RedisError) {
+            switch call.content {
+            case .command(let command):
+                if call.node == nil { call.destination = try Destination(of: command) }
+                route(call, now)
+            case .pipeline(let commands): for piece in try pieces(of: call, commands) { route(piece, now) }
+            }
+        } catch {
+            call.answer(.failure(error))
+        }
+    }
+
+    func flush(_ now: ContinuousClock.Instant) { for node in nodes.values { node.queue.flush(now) } }
+
+    private func pieces(of call: Call, _ commands: [[RedisArgument]]) throws(RedisError) -> [Call] {
+        let cut = try PipelineCut(commands).pieces
+        let gathering = Gathering(for: call, of: commands.count, pieces: cut.count)
+        return cut.map { piece in
+            let content: Call.Content =
+                piece.range.count == 1
+                ? .command(commands[piece.range.lowerBound]) : .pipeline(Array(commands[piece.range]))
+            return Call(content, to: piece.destination, for: gathering, at: piece.range)
+        }
+    }
+
+    /// Hands a call to the node that it belongs to.
+    private func route(_ call: Call, _ now: ContinuousClock.Instant) {
+        if let named = call.node { return node(at: named).queue.accept(call, now) }
+        guard let map else { return lobby.admit(call, now) }
+        switch call.destination {
+        case .slot(let slot):
+            if let master = map.master(of: slot) { return node(at: master).queue.accept(call, now) }
+            let error = RedisError(.unavailable, "no master serves slot \(slot.number)")
+            if !rest(call, .failure(error), now) { call.answer(.failure(error)) }
+        case .anyNode:
+            let open = map.masters.first { nodes[$0]?.isOpen == true }
+            let untried = map.masters.first { health.troubles[$0] == nil }
+            if let master = open ?? untried ?? map.masters.first {
+                node(at: master).queue.accept(call, now)
+            } else {
+                lobby.admit(call, now)
+            }
+        }
+    }
+
+    private func node(at address: RedisAddress) -> ClusterNode {
+        if let node = nodes[address] { return node }
+        let node = ClusterNode(address, of: self, login, settings, on: loop)
+        nodes[address] = node
+        return node
+    }
+
+    // MARK: Redirections
+
+    /// Whether a call goes on elsewhere, or later, in place of being answered so.
+    func follows(_ redirection: Redirection, with call: Call, insteadOf outcome: Call.Outcome) -> Bool {
+        guard !call.isAnswered else { return false }
+        let now = ContinuousClock.now
+        switch redirection {
+        case .moved(let slot, let master):
+            map?.move(slot, to: master)
+            surveySoon()
+            return hop(call, to: master, now)
+        case .ask(let node):
+            call.asksFirst = true
+            return hop(call, to: node, now)
+        case .later:
+            surveySoon()
+            return rest(call, outcome, now)
+        }
+    }
+
+    private func hop(_ call: Call, to address: RedisAddress, _ now: ContinuousClock.Instant) -> Bool {
+        guard call.detour.mayHop() else { return false }
+        let queue = node(at: address).queue
+        queue.accept(call, now)
+        queue.flush(now)
+        return true
+    }
+
+    private func rest(_ call: Call, _ outcome: Call.Outcome, _ now: ContinuousClock.Instant) -> Bool {
+        guard call.detour.mayRest(now, patience: settings.outageGrace) else { return false }
+        resting.append((call, outcome))
+        if resting.count == 1 {
+            loop.schedule(after: settings.reconnectDelay.lowerBound) { [weak self] in self?.endRest() }
+        }
+        return true
+    }
+
+    private func endRest() {
+        let now = ContinuousClock.now
+        let rested = resting
+        resting = []
+        for (call, outcome) in rested where !call.isAnswered {
+            if call.detour.mayRest(now, patience: settings.outageGrace) {
+                route(call, now)
+            } else {
+                call.answer(outcome)
+            }
+        }
+        flush(now)
+    }
+
+    // MARK: Nodes
+
+    func opened(_ address: RedisAddress) {
+        health.forget(address)
+        tellChange()
+    }
+
+    func lost(_ address: RedisAddress, _ error: RedisError) {
+        guard !isClosed else { return }
+        health.note(RedisError(error.code, "\(address): \(error.message)"), at: address)
+        if survey.asked == address { goOn(survey.failed(address)) }
+        if map?.masters.contains(address) == true { surveySoon() }
+        tellChange()
+    }
+
+    private func tellChange() {
+        if let state = health.takeChange() { onStateChange(state) }
+    }
+
+    // MARK: The map
+
+    /// The map may be an old one: asks for it, unless that is being done, but not at once again.
+    private func surveySoon() {
+        guard !isClosed, survey.asked == nil, nextSurvey == nil else { return }
+        let now = ContinuousClock.now
+        let earliest = lastSurvey.map { $0 + settings.reconnectDelay.lowerBound } ?? now
+        setNextSurvey(
+            loop.schedule(after: max(.zero, now.duration(to: earliest))) { [weak self] in self?.beginSurvey() })
+    }
+
+    private func setNextSurvey(_ timer: EventLoop.Timer?) {
+        if let nextSurvey { loop.cancel(nextSurvey) }
+        nextSurvey = timer
+    }
+
+    /// Those with a connection come first, those that are away last.
+    private func beginSurvey() {
+        setNextSurvey(nil)
+        lastSurvey = .now
+        let known = nodes.keys.shuffled() + (map?.masters ?? []).shuffled() + (map?.replicas ?? []).shuffled() + seeds
+        let open = known.filter { nodes[$0]?.isOpen == true }
+        let untried = known.filter { nodes[$0]?.isOpen != true && health.troubles[$0] == nil }
+        if let first = survey.begin(open + untried + known) { ask(first) }
+    }
+
+    private func ask(_ address: RedisAddress) {
+        let now = ContinuousClock.now
+        let queue = node(at: address).queue
+        let call = Call(["CLUSTER", "SLOTS"], to: address) { [weak self] outcome in
+            self?.surveyed(address, outcome)
+        }
+        queue.accept(call, now)
+        queue.flush(now)
+    }
+
+    private func surveyed(_ address: RedisAddress, _ outcome: Call.Outcome) {
+        guard !isClosed else { return }
+        do throws(RedisError) {
+            adopt(try SlotMap(try outcome.get(), asked: address))
+        } catch {
+            guard survey.asked == address else { return }
+            health.noteNoMap(RedisError(error.code, "\(address): \(error.message)"))
+            goOn(survey.failed(address))
+        }
+    }
+
+    /// Asks the next node, or rests when all have been asked.
+    private func goOn(_ next: RedisAddress?) {
+        if let next { return ask(next) }
+        let error = health.mapTrouble ?? seeds.compactMap { health.troubles[$0] }.first
+        if let error {
+            health.noteNoMap(error)
+            lobby.note(error, hadConnection: false)
+        }
+        tellChange()
+        surveyLater()
+    }
+
+    private func surveyLater() {
+        setNextSurvey(loop.schedule(after: surveyRest.next()) { [weak self] in self?.beginSurvey() })
+    }
+
+    private func adopt(_ new: SlotMap) {
+        survey.answered()
+        map = new
+        health.noteMap(of: new.masters)
+        let now = ContinuousClock.now
+        var homeless = lobby.takeAll()
+        for (address, node) in nodes where !new.masters.contains(address) { homeless += node.queue.takeMovable() }
+        for call in homeless { route(call, now) }
+        flush(now)
+        closeIdleNodes()
+        tellChange()
+        if health.isImpaired || !new.isComplete { surveyLater() } else { surveyRest.reset() }
+    }
+
+    /// Ends the connections to nodes that serve no slots, when nothing more is to come from them.
+    private func closeIdleNodes() {
+        guard let map, !isClosed else { return }
+        let extra = nodes.filter { !map.masters.contains($0.key) }
+        for (address, node) in extra where node.queue.isIdle {
+            node.close()
+            nodes[address] = nil
+            health.forget(address)
+        }
+        if extra.contains(where: { nodes[$0.key] != nil }) {
+            loop.schedule(after: settings.commandTimeout) { [weak self] in self?.closeIdleNodes() }
+        }
+    }
+}

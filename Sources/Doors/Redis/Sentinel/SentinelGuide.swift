@@ -1,0 +1,111 @@
+import Threads
+
+/// Leads to the master of a service: asks sentinels for it one after the other, has the server confirm it, and hears when it changes
+/// (https://redis.io/docs/latest/develop/reference/sentinel-clients/).
+///
+/// Each question goes over a connection of its own, to the next sentinel: one that is cut off from the others would go on to
+/// name a master that is gone. The last connection stays, to hear of changes.
+final class SentinelGuide: Guide {
+    private let service: String
+    private let login: Login
+    private let sentinels: Session<SwitchListener>
+    private var done: ((Result<[Server], RedisError>) -> Void)?
+    /// Where the master has gone, while the session is told.
+    private var news: RedisAddress?
+    private var moved: (RedisAddress) -> Void = { _ in }
+    private var hasBegun = false
+
+    init(
+        to service: String, _ login: Login, asking sentinels: [Server], _ settings: RedisSettings, on loop: EventLoop
+    ) {
+        self.service = service
+        self.login = login
+        let listener = SwitchListener(service, settings, on: loop)
+        let inquiry = MasterInquiry(service, sentinels)
+        self.sentinels = Session(listener, with: inquiry, settings, on: loop)
+        listener.hasFailed = { [weak self] in self?.answer(.failure($0)) }
+        listener.hasSwitched = { [weak self] in self?.masterIs(at: $0) }
+        inquiry.hasAnswered = { [weak self] in self?.masterIs(at: $0) }
+    }
+
+    func findServers(_ done: @escaping (Result<[Server], RedisError>) -> Void) {
+        if let news { return done(.success([Server(address: news, login: login)])) }
+        // The end of the old conversation is no answer.
+        self.done = nil
+        if hasBegun {
+            // Nothing happens where it is looking already.
+            sentinels.startAnew(RedisError(.unavailable, "another sentinel is asked"))
+        } else {
+            hasBegun = true
+            sentinels.connect()
+        }
+        self.done = done
+    }
+
+    var question: [RedisArgument]? { ["ROLE"] }
+
+    func judge(_ answer: RedisValue, of server: Server) throws(RedisError) {
+        guard let role = answer.array?.first?.string, role == "master" else {
+            throw RedisError(.unavailable, "\(server.address) is not the master of \(service) (yet)")
+        }
+    }
+
+    func whenMoved(_ call: @escaping (RedisAddress) -> Void) { moved = call }
+
+    func close() {
+        done = nil
+        sentinels.close()
+    }
+
+    private func masterIs(at address: RedisAddress) {
+        if done != nil { return answer(.success(address)) }
+        news = address
+        moved(address)
+        news = nil
+    }
+
+    private func answer(_ result: Result<RedisAddress, RedisError>) {
+        guard let done else { return }
+        self.done = nil
+        done(result.map { [Server(address: $0, login: login)] })
+    }
+}
+
+/// Leads to the sentinels in turn, and asks each for the master of a service.
+private final class MasterInquiry: Guide {
+    private let service: String
+    private var sentinels: [Server]
+    var hasAnswered: (RedisAddress) -> Void = { _ in }
+
+    init(_ service: String, _ sentinels: [Server]) {
+        self.service = service
+        self.sentinels = sentinels
+    }
+
+    func findServers(_ done: @escaping (Result<[Server], RedisError>) -> Void) {
+        defer { sentinels.append(sentinels.removeFirst()) }
+        done(.success(sentinels))
+    }
+
+    var question: [RedisArgument]? { ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", .string(service)] }
+
+    func judge(_ answer: RedisValue, of server: Server) throws(RedisError) {
+        if answer.isNull {
+            throw RedisError(.unavailable, "the sentinel at \(server.address) knows no master of \(service)")
+        }
+        guard let address = RedisAddress(answer.array?.map(\.string) ?? []) else {
+            throw RedisError(.protocolError, "the sentinel at \(server.address) named no address: \(answer)")
+        }
+        hasAnswered(address)
+    }
+}
+
+extension RedisAddress {
+    /// Of a host and a port, as sentinels give them.
+    init?(_ words: [String?]) {
+        guard words.count == 2, let host = words[0], !host.isEmpty, let port = words[1].flatMap({ UInt16($0) }),
+            port > 0
+        else { return nil }
+        self = .tcp(host: host, port: port)
+    }
+}

@@ -1,0 +1,39 @@
+import Redis
+import TestSupport
+import Testing
+import Threads
+
+/// Channels of a cluster.
+@Suite(.takesTurns) struct ClusterSubscriberTests {
+    @Test func hearsWhatIsPublishedAnywhereAndGoesToAnotherNode() async throws {
+        try await withCluster(settings: impatient) { cluster, client in
+            let subscriber = RedisSubscriber(try RedisEndpoint(cluster.url), settings: impatient)
+            let received = Lock<[String]>([])
+            let stream = try await subscriber.subscribe("news")
+            let reader = Task {
+                for await message in stream {
+                    received.withLock { $0.append(String(decoding: message.payload, as: UTF8.self)) }
+                }
+            }
+            for (number, node) in cluster.nodes.enumerated() {
+                _ = try await node.tell("PUBLISH", "news", "from \(number)")
+            }
+            try await until("all have come") {
+                received.withLock { Set($0) } == ["from 0", "from 1", "from 2"]
+            }
+            var home: Int?
+            for (number, node) in cluster.nodes.enumerated()
+            where try await node.tell("PUBSUB", "CHANNELS", "news").contains("news") {
+                #expect(home == nil)
+                home = number
+            }
+            await cluster.kill(try #require(home))
+            try await until("it hears again") {
+                _ = try await client.send("PUBLISH", "news", "back")
+                return received.withLock { $0.contains("back") }
+            }
+            reader.cancel()
+            await subscriber.close()
+        }
+    }
+}

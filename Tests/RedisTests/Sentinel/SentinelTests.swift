@@ -1,0 +1,133 @@
+import Glibc
+import Processes
+import Redis
+import TestSupport
+import Testing
+import Threads
+
+/// The master that sentinels name.
+@Suite(.takesTurns) struct SentinelTests {
+    private func withSentinels(
+        password: String? = nil, sentinelPassword: String? = nil,
+        _ body: (RedisSentinels) async throws -> Void
+    ) async throws {
+        let sentinels = try await RedisSentinels.start(password: password, sentinelPassword: sentinelPassword)
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(sentinels)) } catch { result = .failure(error) }
+        await sentinels.stop()
+        try result.get()
+    }
+
+    private func endpoint(_ sentinels: RedisSentinels, _ database: String = "") throws -> RedisEndpoint {
+        try RedisEndpoint("redis+sentinel://\(sentinels.hosts)/\(RedisSentinels.service)\(database)")
+    }
+
+    /// A master that dies, and one that stands still.
+    @Test(arguments: [SIGKILL, SIGSTOP]) func aReplacedMasterIsFollowed(signal: Int32) async throws {
+        try await withSentinels { sentinels in
+            let log = StateLog()
+            let client = RedisClient(
+                try endpoint(sentinels, "/2"), settings: impatient, onStateChange: log.note)
+            let subscriber = RedisSubscriber(try endpoint(sentinels), settings: impatient)
+            let heard = Lock(0)
+            let stream = try await subscriber.subscribe("news")
+            let reader = Task { for await _ in stream { heard.withLock { $0 += 1 } } }
+            #expect(try await client.send("SET", "a", "one") == .status("OK"))
+            #expect(try await client.masters() == [.tcp(host: "127.0.0.1", port: sentinels.servers[0].port)])
+            #expect(try await client.send("PUBLISH", "news", "x") == .integer(1))
+            try await until("the replica has it") {
+                try await sentinels.servers[1].tell("-n", "2", "GET", "a").contains("one")
+            }
+            sentinels.servers[0].process.send(signal)
+            try await until("the replica is the master") {
+                try await client.send("SET", "b", "two") == .status("OK")
+            }
+            #expect(try await client.send("GET", "a").string == "one")
+            #expect(try await client.masters() == [.tcp(host: "127.0.0.1", port: sentinels.servers[1].port)])
+            try await until("messages arrive again") {
+                _ = try await client.send("PUBLISH", "news", "x")
+                return heard.withLock { $0 > 1 }
+            }
+            #expect(log.states.first == .connected && log.states.last == .connected)
+            sentinels.servers[0].process.send(SIGCONT)
+            reader.cancel()
+            await subscriber.close()
+            await client.close()
+        }
+    }
+
+    @Test func aMasterThatChangesByOrderIsFollowedUnderLoad() async throws {
+        try await withSentinels { sentinels in
+            let client = RedisClient(try endpoint(sentinels), settings: impatient)
+            let isOver = Lock(false)
+            let written = Lock<Set<UInt16>>([])
+            let load = Task {
+                while !isOver.withLock({ $0 }) {
+                    do {
+                        _ = try await client.send("INCR", "count")
+                        guard case .tcp(_, let port)? = try await client.masters().first else { continue }
+                        _ = written.withLock { $0.insert(port) }
+                    } catch let error as RedisError {
+                        #expect(error.isRetriable, "\(error)")
+                    }
+                }
+            }
+            try await until("it writes") { written.withLock { $0.count == 1 } }
+            try await until("the sentinel agrees") {
+                try await sentinels.sentinels[0].tell("SENTINEL", "FAILOVER", RedisSentinels.service).contains("OK")
+            }
+            try await until("it writes to the other one") { written.withLock { $0.count == 2 } }
+            isOver.withLock { $0 = true }
+            try await load.value
+            await client.close()
+        }
+    }
+
+    @Test func logsInToSentinelsAndServers() async throws {
+        try await withSentinels(password: "hunter2", sentinelPassword: "eve3") { sentinels in
+            let place = "\(sentinels.hosts)/\(RedisSentinels.service)"
+            let client = RedisClient(
+                try RedisEndpoint("redis+sentinel://default:hunter2@\(place)?sentinel-password=eve3"), settings: patient
+            )
+            #expect(try await client.send("ACL", "WHOAMI").string == "default")
+            await client.close()
+
+            for (address, complaint) in [
+                ("redis+sentinel://:hunter2@\(place)", "Authentication required"),
+                ("redis+sentinel://\(place)?sentinel-password=eve3", "Authentication required"),
+                ("redis+sentinel://:hunter2@\(place)?sentinel-password=no", "WRONGPASS"),
+            ] {
+                let log = StateLog()
+                let stranger = RedisClient(
+                    try RedisEndpoint(address), settings: impatient, onStateChange: log.note)
+                await expectFailure(.unavailable) { try await stranger.send("PING") }
+                guard case .lost(let error)? = log.states.first else {
+                    throw RedisError(.protocolError, "\(log.states)")
+                }
+                #expect(error.message.contains(complaint), "\(error)")
+                await stranger.close()
+            }
+        }
+    }
+
+    @Test func saysWhenNobodyKnowsTheService() async throws {
+        try await withSentinels { sentinels in
+            let dead = LoopbackPort.free()
+            let log = StateLog()
+            let client = RedisClient(
+                try RedisEndpoint("redis+sentinel://127.0.0.1:\(dead),\(sentinels.hosts)/other"), settings: impatient,
+                onStateChange: log.note)
+            await expectFailure(.unavailable) { try await client.send("PING") }
+            guard case .lost(let error)? = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
+            #expect(error.message.contains("knows no master of other"), "\(error)")
+            await client.close()
+
+            let other = RedisClient(
+                try RedisEndpoint("redis+sentinel://127.0.0.1:\(dead),\(sentinels.hosts)/\(RedisSentinels.service)"),
+                settings: impatient, onStateChange: log.note)
+            #expect(try await other.send("PING") == .status("PONG"))
+            #expect(log.states.count == 2)
+            await other.close()
+        }
+    }
+}
