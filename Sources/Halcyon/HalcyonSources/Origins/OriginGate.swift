@@ -66,8 +66,8 @@ struct OriginGate: Sendable {
 
     /// A load has ended.
     func leave(_ pass: Pass, _ outcome: OriginOutcome) async {
-        // Where Redis is away the load counts until its lease is over.
-        try? await pass.book.leave(pass.origin, load: pass.load, outcome)
+        // Also when the task that loaded was cancelled. Where Redis is away the load counts until its lease is over.
+        await Task { try? await pass.book.leave(pass.origin, load: pass.load, outcome) }.value
     }
 
     private func ask(_ origin: Origin, _ load: String) async -> (OriginAnswer, any OriginBook) {

@@ -1,3 +1,4 @@
+import HalcyonModel
 import Redis
 import Telemetry
 import Threads
@@ -5,12 +6,14 @@ import Threads
 /// The stores of a worker, the nearer one first. One that is out of order is passed over: the tier saves work, and no job
 /// depends on it.
 struct SourceStores: Sendable {
+    private let policy: FreshnessPolicy
     private let disk: DiskSourceStore?
     private let stores: [WatchedStore]
 
     /// It blocks where there is a folder.
     /// - Throws: ``DiskError``.
     init(_ options: SourceTierOptions, _ redis: RedisClient?, _ log: Log) throws(DiskError) {
+        policy = options.freshness
         disk = try options.folder.map { path throws(DiskError) in
             try DiskSourceStore(under: path, capacity: options.folderBytes)
         }
@@ -18,7 +21,8 @@ struct SourceStores: Sendable {
             options.redisBytes > 0 ? RedisSourceStore(redis, maximumBytes: options.redisBytes) : nil
         }
         stores = [
-            disk.map { WatchedStore("the source folder", $0, log) }, shared.map { WatchedStore("Redis", $0, log) },
+            disk.map { WatchedStore("the source folder", $0, retention: options.folderRetention, log) },
+            shared.map { WatchedStore("Redis", $0, retention: options.redisRetention, log) },
         ].compactMap { $0 }
     }
 
@@ -27,15 +31,28 @@ struct SourceStores: Sendable {
         var best: FoundEntry?
         for store in stores {
             guard let found = await store.find(key), isUsable(found) else { continue }
-            if case .fresh = found.entry.response.freshness(after: found.residentTime) { return found }
+            if case .fresh = found.entry.response.freshness(after: found.residentTime, policy) { return found }
             if best.map({ found.residentTime < $0.residentTime }) ?? true { best = found }
         }
         return best
     }
 
-    func keep(_ entry: SourceEntry, as key: String, for seconds: Double) async {
+    /// Keeps a response wherever and for as long as that is of use. Where it is of none, what was there goes.
+    func keep(_ entry: SourceEntry, as key: String) async {
+        await forEach { store in
+            let seconds = entry.response.keepingTime(policy, retention: store.retention)
+            if seconds > 0 { await store.keep(entry, as: key, for: seconds) } else { await store.remove(key) }
+        }
+    }
+
+    /// Keeps a failure.
+    func keep(_ failure: SourceEntry, as key: String, for seconds: Double) async {
+        await forEach { await $0.keep(failure, as: key, for: seconds) }
+    }
+
+    private func forEach(_ body: @escaping @Sendable (WatchedStore) async -> Void) async {
         await withTaskGroup(of: Void.self) { group in
-            for store in stores { group.addTask { await store.keep(entry, as: key, for: seconds) } }
+            for store in stores { group.addTask { await body(store) } }
         }
     }
 
@@ -52,12 +69,15 @@ struct SourceStores: Sendable {
 private struct WatchedStore: Sendable {
     private let name: String
     private let store: any SourceStore
+    let retention: Double
     private let log: Log
     private let isInTrouble = Lock(false)
 
-    init(_ name: String, _ store: any SourceStore, _ log: Log) {
+    /// - Parameter retention: seconds for which it keeps what an origin can be asked about.
+    init(_ name: String, _ store: any SourceStore, retention: Double, _ log: Log) {
         self.name = name
         self.store = store
+        self.retention = retention
         self.log = log
     }
 

@@ -1,5 +1,6 @@
 import CivilTime
 import HalcyonModel
+import Redis
 import Telemetry
 import Threads
 
@@ -7,31 +8,42 @@ import Threads
 /// shared cache may (RFC 9111), so that another size of an image is no second download, and an unchanged one is none either.
 public struct SourceTier: Sendable {
     private let loader: SourceLoader
+    private let gate: OriginGate
     private let stores: SourceStores
     private let options: SourceTierOptions
     private let revalidations = Revalidations()
     private let metrics: SourceTierMetrics
 
-    /// The loader stays its maker's, who closes it.
-    init(_ loader: SourceLoader, _ stores: SourceStores, _ options: SourceTierOptions, _ metrics: Metrics) {
+    /// It blocks where sources are kept in a folder. The loader and the client stay their maker's, who closes them.
+    /// - Parameter redis: what all workers share; nil for a process that is alone.
+    /// - Throws: what is wrong with the folder.
+    public init(
+        _ loader: SourceLoader, _ redis: RedisClient?, options: SourceTierOptions = SourceTierOptions(),
+        limits: OriginLimits = OriginLimits(), log: Log, metrics: Metrics
+    ) throws {
         self.loader = loader
-        self.stores = stores
         self.options = options
+        gate = OriginGate(redis, limits)
+        stores = try SourceStores(options, redis, log)
         self.metrics = SourceTierMetrics(metrics)
     }
 
     /// The source, from the tier where that may be used, else from its origin.
     ///
+    /// - Parameter place: what the caller holds for a source that is on its way or in memory. It is given back while an origin
+    ///   is waited for, and held again when this returns.
     /// - Throws: ``Failure``, also one that is remembered; `CancellationError` when the task is cancelled, which ends the
     ///   transfer.
-    public func load(_ source: Source, _ use: SourceCacheUse = .standard) async throws -> TieredSource {
-        guard source.isWorthKeeping, use != .none else { return try await loaded(source, nil, use) }
+    public func load(
+        _ source: Source, _ use: SourceCacheUse = .standard, holding place: Place? = nil
+    ) async throws -> TieredSource {
+        guard source.isWorthKeeping, use != .none else { return try await loaded(source, nil, use, place) }
         let found = await stores.find(source.tierKey) { isUsable($0, for: source) }
         guard let found, use != .reload else {
             if use == .only {
                 throw Failure(.notFound, "it is not in the cache, and the job takes it from nowhere else")
             }
-            return try await loaded(source, nil, use)
+            return try await loaded(source, nil, use, place)
         }
         if let failure = found.entry.failure {
             metrics.failed.add(1)
@@ -43,14 +55,14 @@ public struct SourceTier: Sendable {
             return hit(found, metrics.fresh)
         case .stale(whileRevalidating: true, _):
             if use != .only {
-                await revalidations.run(source.tierKey) { _ = try? await loaded(source, found, use) }
+                await revalidations.run(source.tierKey) { _ = try? await loaded(source, found, use, nil) }
             }
             return hit(found, metrics.stale)
         case .stale where use == .only:
             throw Failure(.notFound, "what the cache has of it is stale, and the job takes it from nowhere else")
         case .stale(_, let onError):
             do {
-                return try await loaded(source, found, use)
+                return try await loaded(source, found, use, place)
             } catch let failure as Failure where onError && failure.isRetryable {
                 return hit(found, metrics.stale)
             }
@@ -76,11 +88,13 @@ public struct SourceTier: Sendable {
     }
 
     /// From the origin, or what is known if the origin says that it still holds; kept, where it may be.
-    private func loaded(_ source: Source, _ known: FoundEntry?, _ use: SourceCacheUse) async throws -> TieredSource {
+    private func loaded(
+        _ source: Source, _ known: FoundEntry?, _ use: SourceCacheUse, _ place: Place?
+    ) async throws -> TieredSource {
         let request = loader.requestFields(for: source)
         let requestedAt = Timestamp.now.seconds
         do {
-            switch try await answer(source, known) {
+            switch try await answer(source, known, place) {
             case .loaded(let loaded):
                 metrics.loaded.add(1)
                 let response = StoredResponse(
@@ -109,7 +123,23 @@ public struct SourceTier: Sendable {
         }
     }
 
-    private func answer(_ source: Source, _ known: FoundEntry?) async throws -> SourceAnswer {
+    /// Asks the origin, in its turn.
+    private func answer(_ source: Source, _ known: FoundEntry?, _ place: Place?) async throws -> SourceAnswer {
+        guard let origin = loader.origin(of: source) else { return try await ask(source, known) }
+        place?.release()
+        let pass = try await gate.enter(origin)
+        do {
+            try await place?.acquire()
+            let answer = try await ask(source, known)
+            await gate.leave(pass, .answered)
+            return answer
+        } catch {
+            await gate.leave(pass, (error as? Failure).map { OriginOutcome($0) } ?? .unknown)
+            throw error
+        }
+    }
+
+    private func ask(_ source: Source, _ known: FoundEntry?) async throws -> SourceAnswer {
         if let validators = known?.entry.response.validators {
             return try await loader.load(source, unlike: validators)
         }
@@ -118,9 +148,7 @@ public struct SourceTier: Sendable {
 
     /// Nil for what must not be kept: then what was there goes.
     private func keep(_ entry: SourceEntry?, of source: Source) async {
-        let seconds = entry?.response.keepingTime(options.freshness, retention: options.retention) ?? 0
-        guard let entry, seconds > 0 else { return await stores.remove(source.tierKey) }
-        await stores.keep(entry, as: source.tierKey, for: seconds)
+        if let entry { await stores.keep(entry, as: source.tierKey) } else { await stores.remove(source.tierKey) }
     }
 
     private func keep(_ failure: Failure, of source: Source) async {

@@ -4,16 +4,19 @@ import HalcyonModel
 public struct SourceTierOptions: Sendable {
     /// What responses leave open about their freshness.
     public var freshness = FreshnessPolicy()
-    /// Seconds for which bytes are kept that their origin can be asked about, fresh or not.
-    public var retention = 7 * 86_400.0
     /// How long failures are remembered.
     public var failures = FailureLifetimes()
     /// Bytes of the largest source that is kept in Redis; 0 for none.
-    public var redisBytes = 4 << 20
+    public var redisBytes = 1 << 20
+    /// For how long Redis keeps what its origin can be asked about, fresh or not, in seconds.
+    public var redisRetention = 3600.0
     /// A folder of the local disk to keep sources in; nil for none.
     public var folder: String?
     /// Bytes of all sources there.
     public var folderBytes = 1 << 30
+    /// For how long the folder keeps what its origin can be asked about, fresh or not, in seconds. There the bytes are what
+    /// is scarce.
+    public var folderRetention = 30 * 86_400.0
 
     /// The defaults.
     public init() {}
