@@ -29,8 +29,11 @@ final class DiskSourceStore: SourceStore {
     /// Bytes that its files have.
     var bytes: Int { files.withLock { $0.cost } }
 
-    /// Ends its threads. It blocks.
-    func close() { for thread in threads { thread.shutdown() } }
+    /// Ends its threads, and leaves the folder. It blocks.
+    func close() {
+        for thread in threads { thread.shutdown() }
+        folder.leave()
+    }
 
     func find(_ key: String) async throws -> FoundEntry? {
         let name = Self.name(of: key)

@@ -28,6 +28,9 @@ final class Folder: Sendable {
 
     deinit { close(lock) }
 
+    /// Lets another process have it. A child that is just being started may hold the descriptor for a moment longer.
+    func leave() { flock(lock, LOCK_UN) }
+
     private static func make(_ path: String) throws(DiskError) {
         guard mkdir(path, 0o700) != 0, errno != EEXIST else { return }
         throw DiskError(path, errno)
