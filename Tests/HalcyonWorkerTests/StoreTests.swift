@@ -29,7 +29,8 @@ import Testing
             width: 4, height: 3, format: .png, bytes: 3, sha256: "ab",
             source: SourceFacts(status: 200, etag: nil, bytes: 9, format: .png, width: 4, height: 3))
         let source = LoadedSource(
-            body: [9], headers: cacheControl.map { [(name: "Cache-Control", value: $0)] } ?? [], status: 200,
+            body: [9], headers: cacheControl.map { HeaderFields([(name: "Cache-Control", value: $0)]) } ?? [],
+            status: 200,
             completedAt: Timestamp.now.seconds - age)
         let made = Store.Made(key: work.keys[0], image: image, facts: facts)
         let result = try await store.store([made], beside: [:], from: source, work)[work.keys[0]]

@@ -22,8 +22,12 @@ public struct WorkerOptions: Sendable {
     public var consumer = JobConsumer.Options()
     /// How sources are loaded.
     public var sources = SourceOptions()
+    /// Which of them are kept, where and for how long.
+    public var sourceTier = SourceTierOptions()
+    /// How their origins are spared.
+    public var origins = OriginLimits()
     /// Sources on their way, or in memory waiting to be rendered.
-    public var fetches = 64
+    public var fetches = 256
     /// Images rendered at once.
     public var concurrency = 1
     /// What one image may cost.

@@ -68,6 +68,7 @@ struct Configuration {
         options.timeout = settings[Keys.timeout]
         options.stallTimeout = settings[Keys.stallTimeout]
         options.maximumRedirects = settings[Keys.maximumRedirects]
+        options.resumptions = settings[Keys.resumptions]
         options.sharedBytes = settings[Keys.sharedBytes]
         options.s3 = s3
         options.video.time = settings[Keys.videoTime]
@@ -109,6 +110,8 @@ struct Configuration {
         options.reader = jobReader
         options.consumer.window = settings[Keys.window]
         options.sources = sources
+        options.sourceTier = sourceTier
+        options.origins = origins
         options.fetches = settings[Keys.fetches]
         options.concurrency = settings[Keys.concurrency] > 0 ? settings[Keys.concurrency] : processors
         options.images = images

@@ -58,6 +58,9 @@ enum Keys {
     static let maximumRedirects = SettingKey(
         "sources.maximumRedirects", .integer(in: 0...20), default: Defaults.sources.maximumRedirects,
         help: "Redirects that are followed.")
+    static let resumptions = SettingKey(
+        "sources.resumptions", .integer(in: 0...100), default: Defaults.sources.resumptions,
+        help: "How often the rest of an answer is asked for that broke off.")
     static let sharedBytes = SettingKey(
         "sources.sharedBytes", .byteSize(in: 0...(1 << 40)), default: Defaults.sources.sharedBytes,
         help: "Memory for watermarks and overlays that are still fresh; 0 keeps none.")
@@ -179,8 +182,10 @@ enum Keys {
         keys: [
             brokers, prefix, group, redisURL, allow, deny, fileRoots, maximumBytes, connectTimeout, timeout,
             stallTimeout,
-            maximumRedirects, sharedBytes, s3Endpoint, s3Region, s3AccessKey, s3SecretKey, s3SessionToken, s3Style,
+            maximumRedirects, resumptions, sharedBytes, s3Endpoint, s3Region, s3AccessKey, s3SecretKey, s3SessionToken,
+            s3Style,
             videoTime, videoMemory, videoMaximumBytes,
+        ] + sourceTier + [
             formats, frames, maximumPixels, maximumDecodedBytes, maximumOutputPixels,
             renderTime, childMemory, defaultTTL, cacheJitter, cacheBytes, cachePixels, cacheCount,
             delivery, inlineLimit, handOffTTL, concurrency, fetches, window, grace,
