@@ -138,6 +138,12 @@ let package = Package(
             ],
             path: "Benchmarks/ClusterBenchmark"),
         .executableTarget(
+            name: "OriginBenchmark",
+            dependencies: [
+                "Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads", "Vips",
+            ],
+            path: "Benchmarks/OriginBenchmark"),
+        .executableTarget(
             name: "WireBenchmark", dependencies: ["HalcyonModel", "HalcyonWire"], path: "Benchmarks/WireBenchmark"),
 
         // What tests share: real servers, started and stopped by process id.

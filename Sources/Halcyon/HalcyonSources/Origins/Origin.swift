@@ -9,5 +9,10 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
     public init(_ name: String) { description = name }
 
     /// Of a URL.
-    public init(_ url: WebURL) { description = String(url.canonical.prefix { $0 != "/" }) }
+    public init(_ url: WebURL) {
+        // The third slash begins the path, which a canonical URL always has.
+        let parts = url.canonical.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        let authority = parts[2].split(separator: "@", omittingEmptySubsequences: false).last ?? ""
+        description = "\(parts[0])//\(authority)"
+    }
 }
