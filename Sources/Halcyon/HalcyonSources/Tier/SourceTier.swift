@@ -39,12 +39,7 @@ public struct SourceTier: Sendable {
     ) async throws -> TieredSource {
         guard source.isWorthKeeping, use != .none else { return try await loaded(source, nil, use, place) }
         let found = await stores.find(source.tierKey) { isUsable($0, for: source) }
-        guard let found, use != .reload else {
-            if use == .only {
-                throw Failure(.notFound, "it is not in the cache, and the job takes it from nowhere else")
-            }
-            return try await loaded(source, nil, use, place)
-        }
+        guard let found, use != .reload else { return try await loaded(source, nil, use, place) }
         if let failure = found.entry.failure {
             metrics.failed.add(1)
             throw failure
@@ -54,12 +49,8 @@ public struct SourceTier: Sendable {
         case .fresh:
             return hit(found, metrics.fresh)
         case .stale(whileRevalidating: true, _):
-            if use != .only {
-                await revalidations.run(source.tierKey) { _ = try? await loaded(source, found, use, nil) }
-            }
+            await revalidations.run(source.tierKey) { _ = try? await loaded(source, found, use, nil) }
             return hit(found, metrics.stale)
-        case .stale where use == .only:
-            throw Failure(.notFound, "what the cache has of it is stale, and the job takes it from nowhere else")
         case .stale(_, let onError):
             do {
                 return try await loaded(source, found, use, place)
@@ -166,8 +157,6 @@ public enum SourceCacheUse: Hashable, Sendable {
     case standard
     /// Load it, and keep that in place of what is there.
     case reload
-    /// Take it from there or from nowhere.
-    case only
     /// Neither look nor keep.
     case none
 }
