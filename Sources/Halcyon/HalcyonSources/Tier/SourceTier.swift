@@ -60,9 +60,6 @@ public struct SourceTier: Sendable {
         }
     }
 
-    /// Forgets a source.
-    public func remove(_ source: Source) async { await stores.remove(source.tierKey) }
-
     /// Ends what goes on in the background, and its files.
     public func close() async {
         await revalidations.close()
