@@ -1,3 +1,4 @@
+import Glibc
 import HalcyonModel
 import HalcyonSources
 import HalcyonWorker
@@ -76,6 +77,28 @@ import Testing
                 #expect(failed.kind == "failed" && failed.data["code"] as? String == "not_found")
             }
             #expect(try await Self.statuses(nginx, 1) == ["404"])
+        }
+    }
+
+    @Test func aReloadThatFailsTakesNothingAway() async throws {
+        try await Self.with("add_header Cache-Control max-age=600;") { stage, nginx, _ async throws in
+            #expect(try await Self.job(stage, nginx, width: 30).origin == "network")
+            await nginx.process.stop()
+            let failed = try await Self.job(stage, nginx, width: 31, #","cache":{"reload":true}"#)
+            #expect(failed.kind == "failed" && failed.data["code"] as? String == "connect_error")
+            #expect(try await Self.job(stage, nginx, width: 32).origin == "source-cache")
+        }
+    }
+
+    @Test func aSourceThatIsGoneIsForgotten() async throws {
+        try await Self.with("add_header Cache-Control max-age=0;") { stage, nginx, folder async throws in
+            #expect(try await Self.job(stage, nginx, width: 30).origin == "network")
+            #expect(rename("\(folder.path)/rocket.jpg", "\(folder.path)/gone.jpg") == 0)
+            for width in 31...33 {
+                let failed = try await Self.job(stage, nginx, width: width)
+                #expect(failed.kind == "failed" && failed.data["code"] as? String == "not_found")
+            }
+            #expect(try await Self.statuses(nginx, 2) == ["200", "404"])
         }
     }
 

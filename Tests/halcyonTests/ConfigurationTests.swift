@@ -24,6 +24,12 @@ import Testing
         ("sources.fileRoots=images", "sources.fileRoots: expected a list, each an absolute path without .."),
         ("sources.fileRoots=/srv/../etc", "sources.fileRoots: expected a list, each an absolute path without .."),
         ("sources.video.time=0", "sources.video.time: expected a duration"),
+        ("sources.origin.concurrency=0", "sources.origin.concurrency: expected a whole number from 1 to 10000"),
+        ("sources.origin.rate=-1", "sources.origin.rate: expected a number from 0"),
+        ("sources.heuristicFraction=2", "sources.heuristicFraction: expected a number from 0"),
+        ("sources.folder=kept", "sources.folder: expected an absolute path"),
+        ("sources.failures.missing=2d", "sources.failures.missing: expected a duration"),
+        ("sources.resumptions=x", "sources.resumptions: expected a whole number"),
     ])
     func whatMakesNoSenseStopsTheStart(setting: String, message: String) async throws {
         let run = try await Executable.run(["config", "--set", setting]).expect(2)

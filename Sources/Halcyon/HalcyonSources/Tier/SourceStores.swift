@@ -65,7 +65,7 @@ struct SourceStores: Sendable {
     }
 }
 
-/// A store whose troubles are logged, once when they begin and once when they are over.
+/// A store whose troubles are logged, once when they begin, and once when something was kept again.
 private struct WatchedStore: Sendable {
     private let name: String
     private let store: any SourceStore
@@ -81,26 +81,26 @@ private struct WatchedStore: Sendable {
         self.log = log
     }
 
-    func find(_ key: String) async -> FoundEntry? { await watched { try await store.find(key) } ?? nil }
-    func keep(_ entry: SourceEntry, as key: String, for seconds: Double) async {
-        await watched { try await store.keep(entry, as: key, for: seconds) }
+    func find(_ key: String) async -> FoundEntry? {
+        do { return try await store.find(key) } catch { troubled(error) }
+        return nil
     }
-    func remove(_ key: String) async { await watched { try await store.remove(key) } }
 
-    @discardableResult
-    private func watched<Result: Sendable>(_ body: () async throws -> Result) async -> Result? {
+    func keep(_ entry: SourceEntry, as key: String, for seconds: Double) async {
         do {
-            let result = try await body()
+            try await store.keep(entry, as: key, for: seconds)
             if isInTrouble.withLock({ $0.replace(false) }) { log.notice("sources are kept again", ["in": name]) }
-            return result
-        } catch is CancellationError {
-            return nil
-        } catch {
-            if !isInTrouble.withLock({ $0.replace(true) }) {
-                log.warning("sources are not kept", ["in": name, "error": "\(error)"])
-            }
-            return nil
-        }
+        } catch { troubled(error) }
+    }
+
+    func remove(_ key: String) async {
+        do { try await store.remove(key) } catch { troubled(error) }
+    }
+
+    private func troubled(_ error: any Error) {
+        guard !(error is CancellationError), (error as? RedisError)?.code != .cancelled else { return }
+        guard !isInTrouble.withLock({ $0.replace(true) }) else { return }
+        log.warning("sources are not kept", ["in": name, "error": "\(error)"])
     }
 }
 

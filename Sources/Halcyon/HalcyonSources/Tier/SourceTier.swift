@@ -105,8 +105,9 @@ public struct SourceTier: Sendable {
                 return TieredSource(entry, completedAt: confirmation.completedAt)
             }
         } catch let failure as Failure {
-            // What is known may still be of use when the origin is well again.
-            if known == nil, source.isWorthKeeping, use != .none { await keep(failure, of: source) }
+            // A trouble that passes takes nothing away that may be of use again afterwards.
+            let isFinal = !failure.isRetryable || (known == nil && use == .standard)
+            if isFinal, source.isWorthKeeping, use != .none { await keep(failure, of: source) }
             throw failure
         }
     }
