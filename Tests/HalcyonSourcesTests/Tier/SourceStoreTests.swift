@@ -8,7 +8,7 @@ import Threads
 
 /// What every store does, one suite for all of them.
 @Suite struct SourceStoreTests {
-    enum Kind: CaseIterable { case redis, disk }
+    enum Kind: CaseIterable { case redis, cluster, disk }
 
     static func entry(_ body: [UInt8], etag: String = "\"a\"") -> SourceEntry {
         let request: HeaderFields = [("Accept", "image/*")]
@@ -23,12 +23,12 @@ import Threads
     /// A store of this kind, for one test.
     static func with(_ kind: Kind, _ body: (any SourceStore) async throws -> Void) async throws {
         switch kind {
-        case .redis:
-            let server = try await RedisServer.start()
-            let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
+        case .redis, .cluster:
+            let deployment = try await RedisDeployment.start(kind == .cluster ? .cluster : .server)
+            let client = RedisClient(try RedisEndpoint(deployment.url))
             let result = await outcome { try await body(RedisSourceStore(client, maximumBytes: 1 << 20)) }
             await client.close()
-            await server.stop()
+            await deployment.stop()
             try result.get()
         case .disk:
             let folder = TemporaryFolder("sources")
