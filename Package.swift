@@ -88,7 +88,11 @@ let package = Package(
             ["HalcyonModel", "HalcyonImaging", "Vips", "Processes", "Threads", "CLinux"]),
         module(
             "HalcyonSources", "Halcyon",
-            ["HalcyonModel", "CLinux", "CivilTime", "Curl", "Processes", "Threads", "Vips"]),
+            [
+                "HalcyonModel", "CLinux", "CivilTime", "Curl", "Digests", "JSON", "Processes", "Redis", "Telemetry",
+                "Threads",
+                "Vips",
+            ]),
         module(
             "HalcyonCluster", "Halcyon",
             ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
@@ -134,9 +138,18 @@ let package = Package(
             ],
             path: "Benchmarks/ClusterBenchmark"),
         .executableTarget(
+            name: "OriginBenchmark",
+            dependencies: [
+                "Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads", "Vips",
+            ],
+            path: "Benchmarks/OriginBenchmark"),
+        .executableTarget(
             name: "WireBenchmark", dependencies: ["HalcyonModel", "HalcyonWire"], path: "Benchmarks/WireBenchmark"),
 
         // What tests share: real servers, started and stopped by process id.
+        .executableTarget(
+            name: "AddressRunner", dependencies: ["HalcyonModel", "HalcyonSources", "Threads"],
+            path: "Tests/AddressRunner"),
         .target(
             name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support",
             exclude: ["requirements.txt", "s3_server.py"]),
@@ -171,7 +184,9 @@ let package = Package(
         tests(
             of: "HalcyonRendering",
             ["CLinux", "HalcyonImaging", "HalcyonModel", "Processes", "TestSupport", "Threads", "Vips"]),
-        tests(of: "HalcyonSources", ["HalcyonModel", "TestSupport", "Threads", "Vips"]),
+        tests(
+            of: "HalcyonSources",
+            ["AddressRunner", "HalcyonModel", "Processes", "Redis", "TestSupport", "Threads", "Vips"]),
         tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
         tests(
             of: "HalcyonWorker",

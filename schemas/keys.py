@@ -21,7 +21,8 @@ SIZE = ("width", "height", "sizer", "sizeForDisplay")
 
 
 def source_text(job):
-    return f"halcyon-source/1\n{source(job['source'])}\n"
+    tenant = "" if job.get("tenant") is None else f"tenant:{job['tenant']}\n"
+    return f"halcyon-source/1\n{tenant}{source(job['source'])}\n"
 
 
 def variants(job):

@@ -56,6 +56,21 @@ import Testing
         await client.close()
     }
 
+    @Test func givesWhatCameOfAResponseThatBrokeOff() async throws {
+        try await withOrigin { _ in
+            [
+                .text("HTTP/1.1 200 OK\r\nETag: \"a\"\r\nContent-Length: 100\r\n\r\nshort"), .pause(.milliseconds(50)),
+                .close,
+            ]
+        } _: { origin, client in
+            let error = await #expect(throws: CurlError.self) {
+                try await client.perform(HTTPRequest(.get, origin.url("/")))
+            }
+            let partial = try #require(error?.partial)
+            #expect(partial.status == 200 && partial.headers["ETag"] == "\"a\"" && text(partial.body) == "short")
+        }
+    }
+
     @Test(arguments: [
         [RawOrigin.Step.text("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"), .close],
         [.text("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"), .pause(.milliseconds(50)), .reset],

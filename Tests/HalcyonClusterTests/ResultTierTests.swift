@@ -28,7 +28,7 @@ import Testing
     func givesBackWhatWasStoredUntilItExpires(on kind: RedisDeployment.Kind) async throws {
         try await with(kind) { tier, client, redis in
             #expect(try await tier.find(key) == nil)
-            let expiresAt = try await tier.store([1, 2, 3], Self.facts, as: key, for: 60)
+            let expiresAt = try await tier.store([1, 2, 3], Self.facts, as: key, for: 60, by: .response)
             let found = try #require(try await tier.find(key))
             #expect(found.facts == Self.facts && found.expiresAt == expiresAt)
             let (body, facts) = try #require(try await tier.read(key))
@@ -39,7 +39,7 @@ import Testing
             #expect(moment == Int((expiresAt * 1000).rounded()))
             #expect((1...60_000).contains(try await client.send("PTTL", .string(key)).integer ?? 0))
 
-            _ = try await tier.store([9], Self.facts, as: key, for: 0.05)
+            _ = try await tier.store([9], Self.facts, as: key, for: 0.05, by: .response)
             try await until("the result expires") { try await tier.find(key) == nil }
         }
     }
@@ -49,7 +49,7 @@ import Testing
         try await with(kind) { tier, client, redis in
             let keys = ["halcyon:{0}:1", "halcyon:{0}:2", "halcyon:{1}:3", "halcyon:{0}:4"]
             for (index, key) in keys.enumerated() where index != 1 {
-                _ = try await tier.store([UInt8(index)], Self.facts, as: key, for: 60)
+                _ = try await tier.store([UInt8(index)], Self.facts, as: key, for: 60, by: .response)
             }
             _ = try await client.send("SET", .string(keys[3]), "a string")
             let found = try await tier.find(keys)
@@ -66,7 +66,7 @@ import Testing
     func takesAnyLifetime(on kind: RedisDeployment.Kind) async throws {
         try await with(kind) { tier, client, redis in
             for lifetime in [1e-9, 0.0005, 1e12, .greatestFiniteMagnitude] {
-                _ = try await tier.store([1], Self.facts, as: key, for: lifetime)
+                _ = try await tier.store([1], Self.facts, as: key, for: lifetime, by: .response)
             }
             #expect(try await client.send("PTTL", .string(key)).integer ?? 0 > 1_000_000_000)
         }
@@ -90,9 +90,15 @@ import Testing
                 for: ResultKey(source: try Source("http://h/"), variant: Variant(sizing: Sizing(goal: .original))) {
                     _ in "5"
                 })
-            _ = try await tier.store([1], Self.facts, as: key, for: 60)
-            #expect(try await tier.read(key)?.body == [1])
-            #expect(try await tier.read(key) == nil)
+            _ = try await tier.handOff([1], Self.facts, as: key, for: 60)
+            // To look at it is not to read it.
+            #expect(try await tier.find(key)?.facts == Self.facts)
+            let readers = try await withThrowingTaskGroup(of: [UInt8]?.self) { group in
+                for _ in 0..<20 { group.addTask { try await tier.read(key)?.body } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(readers.compactMap { $0 } == [[1]])
+            #expect(try await tier.find(key) == nil)
             #expect(try await redis.keyCount() == 0)
         }
     }
@@ -103,14 +109,14 @@ import Testing
         settings.reconnectDelay = .milliseconds(10)...(.milliseconds(50))
         try await with(.cluster, settings: settings) { tier, client, redis in
             let keys = (0..<60).map { "halcyon:{\($0)}:1" }
-            for key in keys { _ = try await tier.store([1], Self.facts, as: key, for: 600) }
+            for key in keys { _ = try await tier.store([1], Self.facts, as: key, for: 600, by: .response) }
             let kept = try await redis.keyCount() - (Int(redis.servers[1].tell("DBSIZE").prefix { $0.isNumber }) ?? 0)
             await redis.cluster?.kill(1)
             var (found, refused) = (0, 0)
             for key in keys {
                 do throws(RedisError) {
                     #expect(try await tier.find(key)?.facts == Self.facts)
-                    _ = try await tier.store([2], Self.facts, as: key, for: 600)
+                    _ = try await tier.store([2], Self.facts, as: key, for: 600, by: .response)
                     found += 1
                 } catch {
                     #expect(error.isRetriable, "\(error)")
@@ -124,7 +130,7 @@ import Testing
 
             try await redis.cluster?.revive(1)
             try await until("all can be stored again") {
-                for key in keys { _ = try await tier.store([3], Self.facts, as: key, for: 600) }
+                for key in keys { _ = try await tier.store([3], Self.facts, as: key, for: 600, by: .response) }
                 return true
             }
             let again = try await tier.read(keys)
@@ -136,7 +142,9 @@ import Testing
     func aFullRedisIsAnErrorAndNothingIsStored(on kind: RedisDeployment.Kind) async throws {
         try await with(kind) { tier, client, redis in
             try await redis.tellAll("CONFIG", "SET", "maxmemory", "1")
-            await #expect(throws: RedisError.self) { try await tier.store([1], Self.facts, as: key, for: 60) }
+            await #expect(throws: RedisError.self) {
+                try await tier.store([1], Self.facts, as: key, for: 60, by: .response)
+            }
             #expect(try await redis.keyCount() == 0)
         }
     }

@@ -24,7 +24,7 @@ import Testing
         #expect(vectors.count >= 25)
         for vector in vectors {
             let lifetime = ResultLifetime(
-                maxAge: vector.maxAge, headers: vector.headers.map { (name: $0.key, value: $0.value) },
+                maxAge: vector.maxAge, headers: HeaderFields(vector.headers.map { (name: $0.key, value: $0.value) }),
                 completedAt: vector.completedAt)
             #expect(lifetime == vector.expected, "\(vector.id) \(vector.name)")
         }
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func joinsRepeatedCacheControlFields() {
-        let headers = [(name: "cache-control", value: "public"), (name: "Cache-Control", value: "max-age=8")]
+        let headers: HeaderFields = [("cache-control", "public"), ("Cache-Control", "max-age=8")]
         #expect(ResultLifetime(maxAge: 0, headers: headers, completedAt: Self.now) == .seconds(8))
     }
 

@@ -25,7 +25,9 @@ import Vips
         options.policy = AddressPolicy(allow: ["127.0.0.0/8"])
         let pool = ThreadPool(name: "draw", threads: 1, onThreadEnd: VipsLibrary.endThread)
         let loader = SourceLoader(options, drawingOn: pool)
-        let shared = SharedSources(loader, maximumBytes: maximumBytes, defaultLifetime: defaultLifetime)
+        let shared = SharedSources(maximumBytes: maximumBytes, defaultLifetime: defaultLifetime) {
+            try await loader.load($0)
+        }
         let result: Result<Void, any Error>
         do { result = .success(try await body(shared)) } catch { result = .failure(error) }
         await loader.close()

@@ -78,6 +78,7 @@ import Testing
             guard let value = property.member("default") else { continue }
             let job = try read(#""width":4,"height":3,"\#(name)":\#(String(decoding: value.bytes, as: UTF8.self))"#)
             #expect(job.variant == plain.variant && job.maxAge == plain.maxAge, "\(name)")
+            #expect(job.cache == plain.cache && job.tenant == plain.tenant, "\(name)")
             #expect(job.delivery == plain.delivery && job.deadline == plain.deadline, "\(name)")
         }
     }
@@ -117,6 +118,6 @@ import Testing
                 """
         ).job
         #expect(blocks.contains(String(avatar.variant.canonicalText.dropLast())))
-        #expect(blocks.contains(String(avatar.source.canonicalText.dropLast())))
+        #expect(blocks.contains(String(avatar.sourceText.dropLast())))
     }
 }

@@ -5,7 +5,7 @@ import Testing
 /// Fields that this version cannot follow: what happens anyway may be asked for, more is refused in clear words.
 @Suite struct LaterFieldTests {
     static let names = [
-        "tags", "headers", "cache", "slot", "generation", "webhook", "tenant",
+        "tags", "headers", "slot", "generation", "webhook",
     ]
 
     @Test(arguments: names)
@@ -16,8 +16,7 @@ import Testing
     }
 
     @Test(arguments: [
-        #""tags":[]"#, #""headers":{}"#, #""cache":{}"#,
-        #""cache":{"memory":true,"source":true,"reload":false,"onlyIfCached":false}"#,
+        #""tags":[]"#, #""headers":{}"#,
     ])
     func defaultsAreTaken(members: String) throws {
         #expect(try read(members).variant == read("").variant)
@@ -25,8 +24,7 @@ import Testing
 
     @Test(arguments: [
         #""tags":["a"]"#, #""headers":{"Accept":"image/webp"}"#,
-        #""cache":{"reload":true}"#, #""cache":{"memory":1}"#, #""cache":{"disk":true}"#, #""cache":"none""#,
-        #""slot":"cell""#, #""generation":3"#, #""webhook":"https://example.org/done""#, #""tenant":"a""#,
+        #""slot":"cell""#, #""generation":3"#, #""webhook":"https://example.org/done""#,
     ])
     func anythingElseIsRefusedInClearWords(members: String) throws {
         for isStrict in [true, false] {

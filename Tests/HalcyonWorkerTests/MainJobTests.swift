@@ -107,7 +107,7 @@ import Testing
                 #expect(ready.data["expiresAt"] == nil)
                 let data = try #require((ready.variant["data"] as? String).flatMap { Data(base64Encoded: $0) })
                 #expect(data.count == ready.variant["bytes"] as? Int && data.starts(with: [0xff, 0xd8]))
-                #expect(try await stage.client.send("DBSIZE").integer == 0)
+                #expect(try await stage.client.send("EXISTS", .string(ready.key)).integer == 0)
             }
         }
         try await origin.stop()

@@ -5,7 +5,8 @@ import Testing
 /// What needs no server: help, mistakes, keys, completions.
 @Suite struct CommandLineTests {
     static let commands = [
-        "dev", "worker", "submit", "get", "key", "events", "render", "topics create", "topics list", "doctor", "config",
+        "dev", "worker", "submit", "get", "key", "events", "render", "trim", "topics create", "topics list", "doctor",
+        "config",
         "completions",
     ]
 
@@ -86,6 +87,13 @@ import Testing
             ("key", "SOURCE is missing"),
             ("key https://example.org/ --height 0", "--height: expected a number above 0"),
             ("get https://example.org/ --redis http://x", "redis.url: not a Redis address"),
+            ("get https://example.org/ --head -o x.jpg", "--head reads no image, and so there is none to write (-o)"),
+            ("key https://example.org/ --tenant a/b", "--tenant: expected 1 to 64 letters, digits, dots"),
+            ("submit https://example.org/ --reload --only-if-cached", "reload and onlyIfCached contradict each other"),
+            ("trim", "say how much may stay (--bytes, --pixels or --count): the settings set no limit"),
+            ("trim --bytes -1", "--bytes: expected a byte size such as 512MiB"),
+            ("trim --tenant a:b --count 0", "--tenant: expected 1 to 64 letters, digits, dots"),
+            ("key https://example.org/ --set cache.jitter=0.6", "cache.jitter"),
             ("events --since yesterday", "--since: expected now, beginning, a duration"),
             ("events --type redy", "did you mean ready?"),
             ("events --limit 0", "--limit: expected a whole number of at least 1"),
@@ -210,6 +218,19 @@ import Testing
         let text = try await Executable.run(["key", "--job", "-", "--text"], input: job).expect(0).output
         #expect(
             text.hasPrefix("halcyon-source/1\ninitials:JD ") && text.split(separator: "halcyon-variant/1\n").count == 3)
+    }
+
+    @Test func aTenantIsPartOfTheKey() async throws {
+        let plain = try await Executable.run(["key", "initials:JD", "--width", "10"]).expect(0).lines
+        let own = try await Executable.run(["key", "initials:JD", "--width", "10", "--tenant", "shop-7"]).expect(0)
+            .lines
+        #expect(own != plain)
+        let job = #"{"source": "initials:JD", "width": 10, "tenant": "shop-7"}"#
+        #expect(try await Executable.run(["key", "--job", "-"], input: job).expect(0).lines == own)
+        let text = try await Executable.run(["key", "--job", "-", "--text"], input: job).expect(0).output
+        #expect(text.contains("\ntenant:shop-7\n"))
+        let facts = try await Executable.run(["key", "--job", "-", "--json"], input: job).expect(0).json()
+        #expect(facts[0].at("sourceText")?.hasPrefix("halcyon-source/1\ntenant:shop-7\n") == true)
     }
 
     @Test(arguments: ["bash", "zsh", "fish"]) func completionsKnowEveryCommand(shell: String) async throws {

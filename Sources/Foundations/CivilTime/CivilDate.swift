@@ -29,6 +29,16 @@ public struct CivilDate: Hashable, Sendable {
         self.second = second
     }
 
+    /// That second of 1970 and after, or before it, of the years 1 to 9999.
+    public init(secondsSince1970 seconds: Int64) {
+        var time = time_t(seconds)
+        var parts = tm()
+        gmtime_r(&time, &parts)
+        self.init(
+            year: Int(parts.tm_year) + 1900, month: Int(parts.tm_mon) + 1, day: Int(parts.tm_mday),
+            hour: Int(parts.tm_hour), minute: Int(parts.tm_min), second: Int(parts.tm_sec))
+    }
+
     /// Seconds since 1970; nil when there is no such date or time.
     public var secondsSince1970: Int64? {
         guard (1...9999).contains(year), (0..<24).contains(hour), (0..<60).contains(minute), (0...60).contains(second)

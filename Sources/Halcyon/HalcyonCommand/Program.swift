@@ -30,7 +30,7 @@ struct CommandGroup: Sendable {
 enum Program {
     private static let subcommands: [any Subcommand.Type] = [
         DevCommand.self, WorkerCommand.self, SubmitCommand.self, GetCommand.self, KeyCommand.self, EventsCommand.self,
-        RenderCommand.self,
+        RenderCommand.self, TrimCommand.self,
     ]
     private static let groups = [TopicsCommands.group]
     private static let helpers: [any Subcommand.Type] = [

@@ -22,6 +22,19 @@ struct Providers: Sendable {
 
     func close() async { await web.close() }
 
+    /// How requests name their sender.
+    var userAgent: String { web.options.userAgent }
+
+    /// Who serves the source; nil where nobody is asked.
+    func origin(of source: Source) -> Origin? {
+        switch source {
+        case .web(let url): Origin(url)
+        case .s3(let object): s3.origin(of: object)
+        case .video(let video): origin(of: video.input)
+        case .initials, .file, .data, .custom: nil
+        }
+    }
+
     /// The same with another limit for the bytes of a source.
     func limited(to bytes: Int) -> Providers {
         var providers = self

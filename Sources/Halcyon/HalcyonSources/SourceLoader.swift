@@ -38,6 +38,16 @@ public struct SourceLoader: Sendable {
         return try await stored.load(source, unlike: known)
     }
 
+    /// What a request for the source says that its response may depend on (RFC 9110, section 12.5.5).
+    ///
+    /// In whichever encoding a body travels, it arrives as the same bytes.
+    func requestFields(for source: Source) -> HeaderFields {
+        [("User-Agent", stored.userAgent), ("Accept", "*/*"), ("Accept-Encoding", "any")]
+    }
+
+    /// Who serves the source; nil where nobody is asked.
+    func origin(of source: Source) -> Origin? { stored.origin(of: source) }
+
     /// Ends all transfers and connections.
     public func close() async { await stored.close() }
 }

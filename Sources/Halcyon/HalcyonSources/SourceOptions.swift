@@ -14,6 +14,8 @@ public struct SourceOptions: Sendable {
     public var stallTimeout = Duration.seconds(10)
     /// Redirects that are followed.
     public var maximumRedirects = 5
+    /// How often the rest of a response is asked for that broke off.
+    public var resumptions = 3
     /// How Halcyon names itself to origins.
     public var userAgent = "Halcyon"
 

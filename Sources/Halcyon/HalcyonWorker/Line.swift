@@ -81,27 +81,27 @@ struct Line: Sendable {
 
     private func result(of work: Work, _ taken: TakenRecord, _ timings: inout Timings) async throws -> Ready {
         try work.checkDeadline()
-        let found = await lookup.find(work)
+        let found = try await lookup.find(work)
         let missing = work.missing(from: found)
         if missing.isEmpty {
             guard taken.begin() else { throw CancellationError() }
             return Ready(results: work.keys.compactMap { found[$0] }, origin: .memory, timings: timings)
         }
-        let (rendering, source) = try await rendering(of: missing, of: work, taken, &timings)
+        let (rendering, fetched) = try await rendering(of: missing, of: work, taken, &timings)
         var stopwatch = Stopwatch()
         let made = zip(missing, rendering.images).map { place, image in
             Store.Made(
-                key: work.keys[place], image: image, facts: ResultFacts(image, of: rendering, from: source))
+                key: work.keys[place], image: image, facts: ResultFacts(image, of: rendering, from: fetched.source))
         }
-        let results = try await store.store(made, beside: found, from: source, work)
+        let results = try await store.store(made, beside: found, from: fetched.source, work)
         timings[.store] = stopwatch.lap()
-        return Ready(results: work.keys.compactMap { results[$0] }, origin: .network, timings: timings)
+        return Ready(results: work.keys.compactMap { results[$0] }, origin: fetched.origin, timings: timings)
     }
 
     /// Makes the variants at these places.
     private func rendering(
         of places: [Int], of work: Work, _ taken: TakenRecord, _ timings: inout Timings
-    ) async throws -> (Rendering, from: LoadedSource) {
+    ) async throws -> (Rendering, from: Fetched) {
         let fetched = try await load(places, of: work, taken, &timings)
         defer { render.places.release() }
         try work.checkDeadline()
@@ -109,24 +109,25 @@ struct Line: Sendable {
         timings[.decode] = rendering.timings.decode.milliseconds
         timings[.process] = rendering.timings.process.milliseconds
         timings[.encode] = rendering.timings.encode.milliseconds
-        return (rendering, fetched.source)
+        return (rendering, fetched)
     }
 
     /// Loads what these variants need, and gets it a place of the renderer, which the caller gives back.
     ///
     /// The place of a fetch is given up only then: no more sources than there are such places are ever in memory, however slow
-    /// rendering is; and a slow origin holds no place of the renderer.
+    /// rendering is; and a slow origin holds no place of the renderer. Who waits for an origin's turn holds none at all.
     private func load(
         _ places: [Int], of work: Work, _ taken: TakenRecord, _ timings: inout Timings
     ) async throws -> Fetched {
         var stopwatch = Stopwatch()
-        try await fetch.places.acquire()
-        defer { fetch.places.release() }
+        let place = Place(of: fetch.places)
+        try await place.acquire()
+        defer { place.release() }
         guard taken.begin() else { throw CancellationError() }
         timings[.waited] = stopwatch.lap()
         try work.checkDeadline()
         async let started: Void = publish.started(work)
-        let fetched = try await fetch.fetch(places, of: work)
+        let fetched = try await fetch.fetch(places, of: work, holding: place)
         await started
         timings[.fetch] = stopwatch.lap()
         try await render.places.acquire()

@@ -12,14 +12,17 @@ public final class Worker: Sendable {
     private let consumer: JobConsumer
     private let producer: Producer
     private let redis: RedisClient
-    private let sources: SourceLoader
+    private let results: ResultTier
+    private let loader: SourceLoader
+    private let sources: SourceTier
     private let pool: ThreadPool
     private let children: RenderChildren?
 
     /// Starts to take jobs. Servers that are away are waited for: that is no error.
     /// - Throws: ``KafkaError`` that names a property which librdkafka refuses.
     public static func start(_ options: WorkerOptions, log: Log, metrics: Metrics) async throws -> Worker {
-        let worker = try Worker(options, log: log, metrics: metrics)
+        // Its folder of sources is looked through, which may take a while.
+        let worker = try await blocking { try Worker(options, log: log, metrics: metrics) }
         do {
             try await worker.consumer.start(
                 topics: options.topics, properties: options.kafka.worker(group: options.group), events: .telling(log))
@@ -37,16 +40,18 @@ public final class Worker: Sendable {
         children = options.renderChildren.map {
             RenderChildren($0) { log.warning("render child", ["said": $0.description]) }
         }
-        sources = SourceLoader(options.sources, custom: options.providers, drawingOn: pool)
-        let results = ResultTier(redis)
+        loader = SourceLoader(options.sources, custom: options.providers, drawingOn: pool)
+        sources = try SourceTier(
+            loader, redis, options: options.sourceTier, limits: options.origins, log: log, metrics: metrics)
+        results = ResultTier(redis, budget: options.results.budget)
         let line = Line(
             intake: Intake(reader: options.reader.knowing(options.extensions, options.providers)),
             lookup: Lookup(results: results, inlineLimit: options.results.inlineLimit),
             fetch: Fetch(
                 sources: sources,
                 shared: SharedSources(
-                    sources, maximumBytes: options.sources.sharedBytes,
-                    defaultLifetime: options.results.defaultLifetime),
+                    maximumBytes: options.sources.sharedBytes, defaultLifetime: options.results.defaultLifetime
+                ) { [sources] in try await sources.load($0).source },
                 places: Slots(options.fetches)),
             render: Render(
                 service: RenderService(
@@ -76,7 +81,9 @@ public final class Worker: Sendable {
 
     private func close() async {
         await sources.close()
+        await loader.close()
         await producer.close()
+        await results.close()
         await redis.close()
         await blocking { [pool, children] in
             pool.shutdown()

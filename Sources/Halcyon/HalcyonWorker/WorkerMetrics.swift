@@ -12,7 +12,7 @@ struct WorkerMetrics: Sendable {
     init(_ metrics: Metrics) {
         let help = "Jobs that ended, by outcome and by origin of the result or code of the failure."
         ready = Dictionary(
-            uniqueKeysWithValues: [ResultOrigin.memory, .network].map {
+            uniqueKeysWithValues: [ResultOrigin.memory, .sourceCache, .network].map {
                 (
                     $0,
                     metrics.counter(

@@ -22,8 +22,12 @@ public struct WorkerOptions: Sendable {
     public var consumer = JobConsumer.Options()
     /// How sources are loaded.
     public var sources = SourceOptions()
+    /// Which of them are kept, where and for how long.
+    public var sourceTier = SourceTierOptions()
+    /// How their origins are spared.
+    public var origins = OriginLimits()
     /// Sources on their way, or in memory waiting to be rendered.
-    public var fetches = 64
+    public var fetches = 256
     /// Images rendered at once.
     public var concurrency = 1
     /// What one image may cost.
@@ -51,6 +55,11 @@ public struct WorkerOptions: Sendable {
 public struct ResultOptions: Sendable {
     /// Seconds that a result lives about which nothing was said.
     public var defaultLifetime = 86_400.0
+    /// Part of such a life, and of one that a response gave, which is taken off at random, 0 to 0.5: so results that were made
+    /// together do not all go together. 0 for none. What a job says itself is kept to.
+    public var jitter = 0.0
+    /// What the results of one tenant may take together.
+    public var budget = ResultBudget()
     /// Bytes of the largest file that an event may carry. In base64 it must stay below Kafka's limit of 1 MiB a message.
     public var inlineLimit = 700 << 10
     /// Seconds that a result lives which may be read once.

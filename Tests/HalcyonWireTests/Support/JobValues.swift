@@ -55,8 +55,15 @@ extension RandomJobs {
         ("blurhash", [true, false, nil]), ("dominantColor", [true, false, nil]),
         ("tags", [[], nil]),
         ("headers", [[:], nil]),
-        ("cache", [nil, [:], ["source": true], ["onlyIfCached": false, "memory": true, "reload": false]]),
-        ("slot", [nil]), ("generation", [nil]), ("webhook", [nil]), ("tenant", [nil]),
+        (
+            "cache",
+            [
+                nil, [:], ["source": false], ["onlyIfCached": true, "memory": false, "reload": false],
+                ["reload": true, "source": true],
+            ]
+        ),
+        ("slot", [nil]), ("generation", [nil]), ("webhook", [nil]),
+        ("tenant", [nil, "a", "A-b_c.9", .string(String(repeating: "t", count: 64))]),
     ]
 
     /// Values at the limits of a field and just beyond them.
@@ -164,7 +171,13 @@ extension RandomJobs {
         ("processors", RandomProcessors.faults.map { [$0] } + [[:], "blur", [["flip": [:]], "blackWhite", nil]]),
         ("tags", [["a"], [[]], ""]),
         ("headers", [["Accept": "image/webp"], []]),
-        ("cache", [["memory": false], ["memory": 1], ["reload": true], ["disk": true], true, []]),
+        (
+            "cache",
+            [
+                ["memory": nil], ["memory": 1], ["reload": true, "onlyIfCached": true], ["disk": true], true, [],
+                ["onlyIfCached": "yes"], ["reload": true, "onlyIfCached": false],
+            ]
+        ),
         ("upscale", ["true", 1]), ("frames", [0, 1.5, 65_536, "1"]), ("slot", ["a"]),
         ("blurhash", ["4x3", 1]), ("dominantColor", [0, "#fff"]),
         (
@@ -177,7 +190,11 @@ extension RandomJobs {
                 .array(Array(repeating: [:], count: 17)),
             ]
         ),
-        ("generation", [0]), ("webhook", ["https://example.org/"]), ("tenant", [""]),
+        ("generation", [0]), ("webhook", ["https://example.org/"]),
+        (
+            "tenant",
+            ["", "a b", "a/b", "é", "a\n", "{a}", ":", .string(String(repeating: "t", count: 65)), 7, ["a"]]
+        ),
     ]
 
     static let colors: [JSONValue] = [

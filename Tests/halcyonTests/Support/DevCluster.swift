@@ -19,7 +19,8 @@ struct DevCluster: Sendable {
     static func start() async throws -> DevCluster {
         let origin = try await Nginx.start(serving: Samples.path)
         let folder = TemporaryFolder("dev")
-        let process = try await Executable.start(["dev", "--json"], in: folder)
+        // With a budget that nothing here comes near: what is trimmed must be known.
+        let process = try await Executable.start(["dev", "--json", "--set", "cache.maximumBytes=1GiB"], in: folder)
         try await until("halcyon dev is ready", within: .seconds(60)) {
             !process.isRunning || folder.read("output").contains(UInt8(ascii: "\n"))
         }

@@ -144,9 +144,15 @@ final class Transfer: @unchecked Sendable {
         if result == CURLE_OK {
             answer(.success(response(easy)))
         } else {
-            answer(.failure(failure ?? CurlError(code(of: result), message(for: result, easy))))
+            answer(.failure(failure ?? error(result, easy)))
         }
         body = []
+    }
+
+    private func error(_ result: CURLcode, _ easy: EasyHandle) -> CurlError {
+        var error = CurlError(code(of: result), message(for: result, easy))
+        if head.status > 0, !body.isEmpty { error.partial = response(easy) }
+        return error
     }
 
     private func response(_ easy: EasyHandle) -> HTTPResponse {

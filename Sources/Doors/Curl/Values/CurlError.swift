@@ -48,6 +48,8 @@ public struct CurlError: Error, Hashable, Sendable, CustomStringConvertible {
     public let code: Code
     /// What happened, in libcurl's words where it has some.
     public let message: String
+    /// The response as far as it had come, where its end is missing: its head, and a part of the body.
+    public internal(set) var partial: HTTPResponse?
 
     /// An error of this kind.
     public init(_ code: Code, _ message: String) {

@@ -15,6 +15,26 @@ public struct HTTPResponse: Hashable, Sendable {
     /// What took how long.
     public var timings: Timings
 
+    /// A response of these parts; where it came from and how long it took is not known.
+    public init(status: Int, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = []) {
+        self.init(
+            status: status, headers: headers, body: body, effectiveURL: "", redirectURL: nil, remoteAddress: nil,
+            timings: Timings(nameLookup: .zero, connect: .zero, tls: .zero, firstByte: .zero, total: .zero))
+    }
+
+    init(
+        status: Int, headers: HTTPHeaders, body: [UInt8], effectiveURL: String, redirectURL: String?,
+        remoteAddress: SocketAddress?, timings: Timings
+    ) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.effectiveURL = effectiveURL
+        self.redirectURL = redirectURL
+        self.remoteAddress = remoteAddress
+        self.timings = timings
+    }
+
     /// When what was done, counted from the start of the transfer. With redirects the steps of all requests add up.
     public struct Timings: Hashable, Sendable {
         /// The name was looked up.

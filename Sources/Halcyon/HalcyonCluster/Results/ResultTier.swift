@@ -3,79 +3,153 @@ import HalcyonWire
 import JSON
 import Redis
 
-/// Results in Redis, each for as long as its freshness says.
+/// Results in Redis, each for as long as its freshness says, and all of a tenant's within a budget.
 ///
-/// A result is a hash: `body` (the file), `facts` (JSON, ``ResultFacts``) and `expiresAt` (milliseconds since 1970). Expiry is
-/// absolute and by Redis' own clock, so that workers whose clocks differ agree on it.
+/// A result is a hash: `body` (the file), `facts` (JSON, ``ResultFacts``), `expiresAt` and `storedAt` (milliseconds since 1970) and
+/// `rule` (``ResultRule/name`` of who gave it its expiry). Expiry is absolute and by Redis' own clock, so that workers whose clocks
+/// differ agree on it.
 public struct ResultTier: Sendable {
     private let redis: RedisClient
+    private let accounts: ResultAccounts?
 
     /// The client stays its maker's, who closes it.
-    public init(_ redis: RedisClient) {
+    /// - Parameter budget: what a tenant's results may take. Without limits no books are kept, and nothing is spent on it.
+    public init(_ redis: RedisClient, budget: ResultBudget = ResultBudget()) {
         self.redis = redis
-    }
-
-    /// A result that is there.
-    public struct Found: Hashable, Sendable {
-        /// What is known of it.
-        public let facts: ResultFacts
-        /// When it goes, in seconds since 1970.
-        public let expiresAt: Double
+        accounts = budget.isLimited ? ResultAccounts(redis, budget) : nil
     }
 
     /// Looks a result up without reading its bytes; nil when it is not there, or when another version wrote what this one cannot
-    /// read.
+    /// read. That is no use of it: see ``used(_:of:)``.
+    /// - Parameter rule: by which ``extend(_:as:by:of:)`` is asked afterwards, if it is.
     /// - Throws: ``RedisError``.
-    public func find(_ key: String) async throws(RedisError) -> Found? {
-        Found(try await redis.send(["HMGET", .string(key), "facts", "expiresAt"]))
+    public func find(_ key: String, for rule: ResultRule = .response) async throws(RedisError) -> Found? {
+        Found(try await redis.send(Self.look(for: key, rule)))
     }
 
     /// Looks several up at once, in their order.
     /// - Throws: ``RedisError``.
-    public func find(_ keys: [String]) async throws(RedisError) -> [Found?] {
-        try await redis.pipeline(keys.map { ["HMGET", .string($0), "facts", "expiresAt"] }).map { Found($0) }
+    public func find(_ keys: [String], for rule: ResultRule = .response) async throws(RedisError) -> [Found?] {
+        try await redis.pipeline(keys.map { Self.look(for: $0, rule) }).map { Found($0) }
+    }
+
+    /// Most rules have no use for `storedAt`, and a hit is the cheaper without it.
+    private static func look(for key: String, _ rule: ResultRule) -> [RedisArgument] {
+        let fields: [RedisArgument] = ["HMGET", .string(key), "facts", "expiresAt"]
+        return rule.canExtend ? fields + ["storedAt"] : fields
     }
 
     /// The bytes of several results, and what is known of them, in their order.
     /// - Throws: ``RedisError``.
     public func read(_ keys: [String]) async throws(RedisError) -> [(body: [UInt8], result: Found)?] {
-        try await redis.pipeline(keys.map { ["HMGET", .string($0), "facts", "expiresAt", "body"] }).map { reply in
-            guard let result = Found(reply), let body = reply.array?.last?.bytes else { return nil }
+        let commands: [[RedisArgument]] = keys.map { ["HMGET", .string($0), "facts", "expiresAt", "body"] }
+        return try await redis.pipeline(commands).map { reply in
+            guard let fields = reply.array, let body = fields.last?.bytes,
+                let result = Found(.array(Array(fields.dropLast())))
+            else { return nil }
             return (body, result)
         }
     }
 
-    /// The bytes of a result and what is known of it; nil when it is not there.
+    /// The bytes of a result and what is known of it; nil when it is not there. A hand-off is gone then, and of several readers one
+    /// has it.
     /// - Throws: ``RedisError``.
     public func read(_ key: String) async throws(RedisError) -> (body: [UInt8], facts: ResultFacts)? {
-        let isHandOff = key.contains(Self.handOffMark)
-        let commands: [[RedisArgument]] = [["HMGET", .string(key), "body", "facts"]]
-        let replies = try await redis.pipeline(isHandOff ? commands + [["DEL", .string(key)]] : commands)
-        guard let fields = replies.first?.array, fields.count == 2, let body = fields[0].bytes,
-            let json = fields[1].bytes,
-            let facts = try? ResultFacts(json: json)
+        let reply =
+            try await key.contains(Self.handOffMark)
+            ? redis.run(ResultScripts.take, keys: [.string(key)])
+            : redis.send(["HMGET", .string(key), "body", "facts"])
+        guard let fields = reply.array, fields.count == 2, let body = fields[0].bytes,
+            let json = fields[1].bytes, let facts = try? ResultFacts(json: json)
         else { return nil }
         return (body, facts)
     }
 
-    /// Stores a result in place of what was there.
-    /// - Parameter lifetime: seconds from now, above 0.
+    /// Whether a result would fit into its tenant's budget if it were alone there.
+    public func canHold(_ facts: ResultFacts) -> Bool { accounts?.budget.canHold(ResultCost(facts)) ?? true }
+
+    /// Stores a result in place of what was there. Where another rule has given that a later expiry, this stays.
+    ///
+    /// When the budget is used up, what has not been used for longest goes. Books that cannot be kept stop nothing.
+    /// - Parameters:
+    ///   - lifetime: seconds from now, above 0.
+    ///   - rule: the job's, which gave the lifetime.
+    ///   - tenant: the job's.
     /// - Returns: when it will go, in seconds since 1970.
     /// - Throws: ``RedisError``; code `server("OOM")` when Redis' memory is full.
     public func store(
+        _ body: [UInt8], _ facts: ResultFacts, as key: String, for lifetime: Double, by rule: ResultRule,
+        of tenant: String? = nil
+    ) async throws(RedisError) -> Double {
+        let (expiresAt, storedAt) = try await put(body, facts, as: key, for: lifetime, rule)
+        await accounts?.enter(
+            ResultAccounts.Entry(key: key, storedAt: storedAt, expiresAt: expiresAt, cost: ResultCost(facts)), tenant)
+        return expiresAt / 1000
+    }
+
+    /// Stores what is read once, under a key of ``handOffKey(for:)``. It counts towards no budget.
+    /// - Parameter lifetime: seconds from now, above 0.
+    /// - Throws: ``RedisError``.
+    public func handOff(
         _ body: [UInt8], _ facts: ResultFacts, as key: String, for lifetime: Double
     ) async throws(RedisError) -> Double {
-        // A hundred years: above that Redis' own arithmetic is near its end.
-        let milliseconds = Int((min(lifetime, 3_155_760_000) * 1000).rounded(.up))
+        try await put(body, facts, as: key, for: lifetime, .never).expiresAt / 1000
+    }
+
+    private func put(
+        _ body: [UInt8], _ facts: ResultFacts, as key: String, for lifetime: Double, _ rule: ResultRule
+    ) async throws(RedisError) -> (expiresAt: Double, storedAt: String) {
         var json = JSONWriter(capacity: 256)
         json.value(facts)
         let reply = try await redis.run(
-            Self.storing, keys: [.string(key)], arguments: [.integer(milliseconds), .bytes(body), .bytes(json.bytes)])
-        guard let expiresAt = reply.string.flatMap(Double.init) else {
-            throw RedisError(.protocolError, "storing a result gave no time: \(reply)")
-        }
-        return expiresAt / 1000
+            ResultScripts.store, keys: [.string(key)],
+            arguments: [
+                .integer(Self.milliseconds(lifetime)), .bytes(body), .bytes(json.bytes), .string(rule.name),
+            ])
+        guard let moments = reply.array, moments.count == 2, let expiresAt = moments[0].string.flatMap(Double.init),
+            let storedAt = moments[1].string
+        else { throw RedisError(.protocolError, "storing a result gave no time: \(reply)") }
+        return (expiresAt, storedAt)
     }
+
+    /// A job's own rule for a result that is there: where it reaches further than the expiry, the result lives so much longer,
+    /// counted from when it was stored and never from now.
+    /// - Returns: the result with its expiry; nil when it has gone meanwhile.
+    /// - Throws: ``RedisError``.
+    public func extend(
+        _ found: Found, as key: String, by rule: ResultRule, of tenant: String? = nil
+    ) async throws(RedisError) -> Found? {
+        guard case .own(let seconds) = rule, let storedAt = found.storedAt,
+            storedAt.rounded(.down) + Double(Self.milliseconds(seconds)) > found.expiresAtMilliseconds
+        else { return found }
+        let reply = try await redis.run(
+            ResultScripts.extend, keys: [.string(key)],
+            arguments: [.integer(Self.milliseconds(seconds)), .string(rule.name)])
+        guard let expiresAt = reply.string.flatMap(Double.init) else { return nil }
+        await accounts?.extend(key, to: expiresAt, tenant)
+        return Found(facts: found.facts, expiresAtMilliseconds: expiresAt, storedAt: found.storedAt)
+    }
+
+    /// Removes a result that has its expiry from this rule, because the rule stores it no more. Another rule's stays.
+    /// - Returns: whether one was there.
+    /// - Throws: ``RedisError``.
+    @discardableResult
+    public func remove(
+        _ key: String, by rule: ResultRule, of tenant: String? = nil
+    ) async throws(RedisError) -> Bool {
+        let reply = try await redis.run(
+            ResultScripts.removeOfRule, keys: [.string(key)], arguments: [.string(rule.name)])
+        guard let storedAt = reply.string else { return false }
+        await accounts?.strike(key, storedAt, tenant)
+        return true
+    }
+
+    /// Jobs have used these results: they are the last to go when the budget is used up. It is told to Redis about a second later;
+    /// without a budget to nobody.
+    public func used(_ keys: some Sequence<String>, of tenant: String?) { accounts?.uses.note(keys, tenant) }
+
+    /// Tells Redis what is known of uses. Called at the end, before the client is closed.
+    public func close() async { await accounts?.uses.close() }
 
     /// A key for a result that only who is told the key may read, and only once.
     public static func handOffKey(for key: ResultKey) -> String {
@@ -88,24 +162,8 @@ public struct ResultTier: Sendable {
 
     private static let handOffMark = ":handoff:"
 
-    // All fields are written, so nothing of an older result stays. HSET comes first: once a script has written, Redis lets it go on
-    // past maxmemory.
-    private static let storing = RedisScript(
-        """
-        local now = redis.call('TIME')
-        local expires = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000) + ARGV[1])
-        redis.call('HSET', KEYS[1], 'body', ARGV[2], 'facts', ARGV[3], 'expiresAt', expires)
-        redis.call('PEXPIREAT', KEYS[1], expires)
-        return expires
-        """)
-}
-
-extension ResultTier.Found {
-    /// From a reply that begins with the fields `facts` and `expiresAt`.
-    fileprivate init?(_ reply: RedisValue) {
-        guard let fields = reply.array, fields.count >= 2, let json = fields[0].bytes,
-            let milliseconds = fields[1].string.flatMap(Double.init), let facts = try? ResultFacts(json: json)
-        else { return nil }
-        self.init(facts: facts, expiresAt: milliseconds / 1000)
+    /// At most a hundred years: above that Redis' own arithmetic is near its end.
+    private static func milliseconds(_ lifetime: Double) -> Int {
+        Int((min(lifetime, 3_155_760_000) * 1000).rounded(.up))
     }
 }

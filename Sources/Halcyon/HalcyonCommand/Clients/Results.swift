@@ -3,14 +3,20 @@ import Redis
 
 extension Configuration {
     /// Runs `body` with the results in Redis, and ends the connection.
+    /// - Throws: as ``withRedis(_:)``.
+    func withResults<Value: Sendable>(_ body: (ResultTier) async throws -> Value) async throws -> Value {
+        try await withRedis { try await body(ResultTier($0)) }
+    }
+
+    /// Runs `body` with Redis, and ends the connection.
     /// - Throws: ``ConfigurationError``, ``Trouble`` when Redis does not do what it is asked for, and what `body`
     ///   throws.
-    func withResults<Value: Sendable>(_ body: (ResultTier) async throws -> Value) async throws -> Value {
+    func withRedis<Value: Sendable>(_ body: (RedisClient) async throws -> Value) async throws -> Value {
         let endpoint = try redis()
         let client = RedisClient(endpoint)
         let result: Result<Value, any Error>
         do {
-            result = .success(try await body(ResultTier(client)))
+            result = .success(try await body(client))
         } catch let error as RedisError {
             let next = "is it running, and the address right (--redis)? `halcyon doctor` looks closer"
             result =

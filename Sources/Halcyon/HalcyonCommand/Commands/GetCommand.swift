@@ -7,19 +7,23 @@ import JSON
 enum GetCommand: Subcommand {
     private static let subject = Parameter<String?>.optionalArgument(
         "KEY-or-SOURCE", .text, help: "A result's key; or a source. \(SourceArgument.help).")
+    private static let head = Parameter.flag(
+        "head", help: "Print what is known of each result and read none: a result that can be read once stays.")
     private static let json = Parameter.flag("json", help: "Print what is known of each result as one JSON object.")
 
     static let command = Command(
         "get", summary: "Read a result from Redis without causing any work; exit code 3 when it is not there.",
         discussion: """
             The image goes into the file of -o, or to standard output when that is a file or a pipe; on a terminal, \
-            and with --json, what is known of the result is printed. Of a job with variants all are read, into the \
-            folder of -o; nothing is written when one of them is not there. A key with `handoff` in it can be read once.
-            """, parameters: [subject] + SizingOptions.all + [ImageOutput.option, json],
+            with --head, and with --json and no -o, what is known of the result is printed and its bytes are not read. Of a job \
+            with variants all are read, into the folder of -o; nothing is written when one of them is not there. A key with `handoff` \
+            in it can be read once. A budget's order of use is not touched by any of this.
+            """, parameters: [subject] + SizingOptions.allOfKeys + [ImageOutput.option, head, json],
         examples: [
             .init(
                 "halcyon get https://example.org/cat.jpg --width 400 -o cat.jpg",
                 "Write it into a file, if it is there."),
+            .init("halcyon get https://example.org/cat.jpg --width 400 --head", "Whether it is there, and until when."),
             .init("halcyon get 'halcyon:{…}:…' | display", "By the key that an event named."),
             .init(
                 "halcyon get $IMAGE --width 400 -o cat.jpg || halcyon submit $IMAGE --width 400 --wait",
@@ -29,7 +33,10 @@ enum GetCommand: Subcommand {
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         let (keys, source) = try await keys(arguments, configuration)
-        let output = try ImageOutput(arguments, printsFacts: arguments[json], count: keys.count)
+        if arguments[head], arguments[ImageOutput.option] != nil {
+            throw InputError("--head reads no image, and so there is none to write (-o)", of: arguments)
+        }
+        let output = try ImageOutput(arguments, printsFacts: arguments[json] || arguments[head], count: keys.count)
         return try await configuration.withResults { results in
             let found = try await results.find(keys)
             var images: [FileNames.Image] = []
@@ -58,7 +65,8 @@ enum GetCommand: Subcommand {
         _ arguments: ParsedCommand, _ configuration: Configuration
     ) async throws -> ([String], source: String) {
         if let text = arguments[subject], text.hasPrefix("halcyon:{") { return ([text], "result") }
-        let prepared = try await SingleJob.prepare(source: arguments[subject], arguments, configuration)
+        let prepared = try await SingleJob.prepare(
+            source: arguments[subject], options: SizingOptions.keyFields, arguments, configuration)
         return (prepared.keys.map(\.description), prepared.job.source.text)
     }
 

@@ -15,7 +15,7 @@ enum KeyCommand: Subcommand {
             The key is made of the source and of what changes the output, never of maxAge or ids, so it is known \
             before any work is done. A job with variants has a key for each, one a line. docs/keys.md says how to make it in any language. Nothing is asked and nothing \
             is loaded here.
-            """, parameters: [source] + SizingOptions.all + [text, json],
+            """, parameters: [source] + SizingOptions.allOfKeys + [text, json],
         examples: [
             .init("halcyon key https://example.org/cat.jpg --width 400 --height 300", "The key of a sized image."),
             .init(
@@ -24,15 +24,16 @@ enum KeyCommand: Subcommand {
         ])
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
-        let prepared = try await SingleJob.prepare(source: arguments[source], arguments, Configuration(arguments))
+        let prepared = try await SingleJob.prepare(
+            source: arguments[source], options: SizingOptions.keyFields, arguments, Configuration(arguments))
         let job = prepared.job
-        if arguments[text], !arguments[json] { Console.print(job.source.canonicalText) }
+        if arguments[text], !arguments[json] { Console.print(job.sourceText) }
         for (variant, key) in zip(job.variants, prepared.keys) {
             if arguments[json] {
                 var writer = JSONWriter()
                 writer.object { writer in
                     writer.member("key", key.description)
-                    writer.member("sourceText", job.source.canonicalText)
+                    writer.member("sourceText", job.sourceText)
                     writer.member("variantText", variant.canonicalText)
                 }
                 Console.print(json: writer.bytes)

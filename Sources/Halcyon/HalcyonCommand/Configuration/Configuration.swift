@@ -68,6 +68,7 @@ struct Configuration {
         options.timeout = settings[Keys.timeout]
         options.stallTimeout = settings[Keys.stallTimeout]
         options.maximumRedirects = settings[Keys.maximumRedirects]
+        options.resumptions = settings[Keys.resumptions]
         options.sharedBytes = settings[Keys.sharedBytes]
         options.s3 = s3
         options.video.time = settings[Keys.videoTime]
@@ -109,6 +110,8 @@ struct Configuration {
         options.reader = jobReader
         options.consumer.window = settings[Keys.window]
         options.sources = sources
+        options.sourceTier = sourceTier
+        options.origins = origins
         options.fetches = settings[Keys.fetches]
         options.concurrency = settings[Keys.concurrency] > 0 ? settings[Keys.concurrency] : processors
         options.images = images
@@ -116,10 +119,19 @@ struct Configuration {
         options.extensions = extensions
         options.providers = providers
         options.results.defaultLifetime = settings[Keys.defaultTTL] / .seconds(1)
+        options.results.jitter = settings[Keys.cacheJitter]
+        options.results.budget = budget
         options.results.handOffLifetime = settings[Keys.handOffTTL] / .seconds(1)
         options.results.inlineLimit = settings[Keys.inlineLimit]
         options.grace = settings[Keys.grace]
         return options
+    }
+
+    /// What the results of one tenant may take together; 0 is no limit.
+    var budget: ResultBudget {
+        func limit(_ key: SettingKey<Int>) -> Int? { settings[key] > 0 ? settings[key] : nil }
+        return ResultBudget(
+            bytes: limit(Keys.cacheBytes), pixels: limit(Keys.cachePixels), count: limit(Keys.cacheCount))
     }
 
     private var processors: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }

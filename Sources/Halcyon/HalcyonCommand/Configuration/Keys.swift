@@ -58,6 +58,9 @@ enum Keys {
     static let maximumRedirects = SettingKey(
         "sources.maximumRedirects", .integer(in: 0...20), default: Defaults.sources.maximumRedirects,
         help: "Redirects that are followed.")
+    static let resumptions = SettingKey(
+        "sources.resumptions", .integer(in: 0...100), default: Defaults.sources.resumptions,
+        help: "How often the rest of an answer is asked for that broke off.")
     static let sharedBytes = SettingKey(
         "sources.sharedBytes", .byteSize(in: 0...(1 << 40)), default: Defaults.sources.sharedBytes,
         help: "Memory for watermarks and overlays that are still fresh; 0 keeps none.")
@@ -123,6 +126,18 @@ enum Keys {
         "cache.defaultTTL", .duration(in: .milliseconds(1) ... .seconds(3_155_760_000)),
         default: .seconds(Defaults.results.defaultLifetime),
         help: "Life of a result when neither the job nor the origin says how long.")
+    static let cacheJitter = SettingKey(
+        "cache.jitter", .double(in: 0...0.5), default: Defaults.results.jitter,
+        help: "Part of a life that no job chose which is taken off at random, so that not all results go at once.")
+    static let cacheBytes = SettingKey(
+        "cache.maximumBytes", .byteSize(in: 0...(1 << 50)), default: Defaults.results.budget.bytes ?? 0,
+        help: "Bytes that the results of one tenant may take together; what was used last stays. 0 for no limit.")
+    static let cachePixels = SettingKey(
+        "cache.maximumPixels", .integer(in: 0...(1 << 50)), default: Defaults.results.budget.pixels ?? 0,
+        help: "Pixels that they may have together, all frames counted; 0 for no limit.")
+    static let cacheCount = SettingKey(
+        "cache.maximumCount", .integer(in: 0...(1 << 50)), default: Defaults.results.budget.count ?? 0,
+        help: "How many results of one tenant there may be; 0 for no limit.")
     static let inlineLimit = SettingKey(
         "delivery.inlineLimit", .byteSize(in: 0...(700 << 10)), default: Defaults.results.inlineLimit,
         help: "The largest image that an event may carry; Kafka takes 1 MiB a message.")
@@ -167,10 +182,13 @@ enum Keys {
         keys: [
             brokers, prefix, group, redisURL, allow, deny, fileRoots, maximumBytes, connectTimeout, timeout,
             stallTimeout,
-            maximumRedirects, sharedBytes, s3Endpoint, s3Region, s3AccessKey, s3SecretKey, s3SessionToken, s3Style,
+            maximumRedirects, resumptions, sharedBytes, s3Endpoint, s3Region, s3AccessKey, s3SecretKey, s3SessionToken,
+            s3Style,
             videoTime, videoMemory, videoMaximumBytes,
+        ] + sourceTier + [
             formats, frames, maximumPixels, maximumDecodedBytes, maximumOutputPixels,
-            renderTime, childMemory, defaultTTL, delivery, inlineLimit, handOffTTL, concurrency, fetches, window, grace,
+            renderTime, childMemory, defaultTTL, cacheJitter, cacheBytes, cachePixels, cacheCount,
+            delivery, inlineLimit, handOffTTL, concurrency, fetches, window, grace,
             strict, maximumJobBytes, logLevel, logFormat,
         ],
         maps: [kafkaProperties],

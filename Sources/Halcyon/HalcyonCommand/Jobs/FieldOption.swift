@@ -7,7 +7,9 @@ struct FieldOption: Sendable {
     /// As it is typed, with its dashes.
     let spelling: String
     let field: String
-    /// The field's JSON; nil when the option is not given.
+    /// Which member of the field it sets; nil for the whole field.
+    let member: String?
+    /// The field's JSON, or its member's; nil when the option is not given.
     let json: @Sendable (ParsedCommand) -> [UInt8]?
 
     /// An option with a value.
@@ -18,6 +20,7 @@ struct FieldOption: Sendable {
         parameter = option
         spelling = "--\(name)"
         self.field = field ?? Self.camelCased(name)
+        member = nil
         json = { $0[option]?.json }
     }
 
@@ -29,15 +32,17 @@ struct FieldOption: Sendable {
         parameter = option
         spelling = "--\(name)"
         self.field = field
+        member = nil
         json = { $0[option].isEmpty ? nil : $0[option].json }
     }
 
-    /// A flag, which sets its field to `value`.
-    init(flag name: String, field: String? = nil, sets value: Bool = true, help: String) {
+    /// A flag, which sets its field to `value`, or that member of it.
+    init(flag name: String, field: String? = nil, member: String? = nil, sets value: Bool = true, help: String) {
         let flag = Parameter.flag(name, help: help)
         parameter = flag
         spelling = "--\(name)"
         self.field = field ?? Self.camelCased(name)
+        self.member = member
         json = { $0[flag] ? value.json : nil }
     }
 
@@ -49,11 +54,17 @@ struct FieldOption: Sendable {
 
 extension [FieldOption] {
     /// The fields that the given ones stand for.
+    /// - Parameter base: what those that set a member leave the field's other members as.
     /// - Throws: ``InputError`` for two that say different things of one field.
-    func draft(from arguments: ParsedCommand) throws(InputError) -> JobDraft {
+    func draft(from arguments: ParsedCommand, over base: JobDraft = JobDraft()) throws(InputError) -> JobDraft {
         var draft = JobDraft()
         for option in self {
             guard let json = option.json(arguments) else { continue }
+            if let member = option.member {
+                draft[option.field] = draft[option.field] ?? base[option.field]
+                draft.set(option.field, member, json)
+                continue
+            }
             if draft[option.field] != nil {
                 let both = filter { $0.field == option.field && $0.json(arguments) != nil }.map(\.spelling)
                 throw InputError("\(both.joined(separator: " and ")) contradict each other", of: arguments)

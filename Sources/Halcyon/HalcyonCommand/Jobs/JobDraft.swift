@@ -32,6 +32,13 @@ struct JobDraft: Sendable {
     /// Sets a field to a value.
     mutating func set(_ name: String, _ value: some JSONWritable) { self[name] = value.json }
 
+    /// Sets one member of a field that is an object.
+    mutating func set(_ name: String, _ member: String, _ json: [UInt8]) {
+        var members = self[name].flatMap { try? JobDraft(json: $0, maximumSize: $0.count) } ?? JobDraft()
+        members[member] = json
+        self[name] = members.json
+    }
+
     /// This draft with the fields of another in place of its own.
     func overlaid(by other: JobDraft) -> JobDraft {
         var draft = self

@@ -5,12 +5,28 @@ import JSON
 
 /// The options that say how a job is done and told of, whatever is made of its source.
 enum JobOptions {
+    static let tenant = FieldOption(
+        "tenant", .tenant, as: "NAME", help: "Whose result it is: another tenant's have other keys.")
+
     static let fields: [FieldOption] = [
         FieldOption(
             "lane", field: "priority", .oneOf(Lane.allCases.map(\.rawValue)), as: "LANE", help: "Which jobs go first."),
         FieldOption("id", .text, as: "TEXT", help: "The job's name in its events; made up when it has none."),
         FieldOption(
             "max-age", .number, as: "SECONDS", help: "How long the result is kept; below 0 it is not stored at all."),
+        tenant,
+        FieldOption(
+            flag: "no-memory-cache", field: "cache", member: "memory", sets: false,
+            help: "Neither look for the result in Redis nor keep it there; its event carries it."),
+        FieldOption(
+            flag: "no-source-cache", field: "cache", member: "source", sets: false,
+            help: "Neither look for the source in the caches of sources nor keep it there."),
+        FieldOption(
+            flag: "reload", field: "cache", member: "reload",
+            help: "Fetch and make it anew, whatever is there, and keep that."),
+        FieldOption(
+            flag: "only-if-cached", field: "cache", member: "onlyIfCached",
+            help: "Fail as not_found rather than fetch anything."),
         FieldOption(
             "delivery", .oneOf(Job.Delivery.allCases.map(\.rawValue)), as: "HOW",
             help: "Whether the event names the result's key or carries the image."),

@@ -21,7 +21,7 @@ struct PreparedJob: Sendable {
             Console.complain("warning: \(name) is no field of a job, and workers ignore it")
         }
         job = reading.job
-        keys = reading.job.variants.map { ResultKey(source: reading.job.source, variant: $0) }
+        keys = reading.job.keys
         let word = draft["priority"].map { String(decoding: $0.dropFirst().dropLast(), as: UTF8.self) }
         lane = word.flatMap(Lane.init(rawValue:)) ?? .normal
     }
@@ -41,13 +41,16 @@ struct InputError: Error, CustomStringConvertible {
 
 /// One job from a command line: for commands that need its key or its sizing and do not submit it.
 enum SingleJob {
-    /// - Parameter source: what stands over the source of `--job`, if anything.
+    /// - Parameters:
+    ///   - source: what stands over the source of `--job`, if anything.
+    ///   - options: those that stand over the other fields.
     /// - Throws: ``InputError``, ``FileError``.
     static func prepare(
-        source: String?, _ arguments: ParsedCommand, _ configuration: Configuration
+        source: String?, options: [FieldOption] = SizingOptions.fields, _ arguments: ParsedCommand,
+        _ configuration: Configuration
     ) async throws -> PreparedJob {
         let reader = configuration.jobReader
-        var draft = try await template(arguments, reader).overlaid(by: try SizingOptions.fields.draft(from: arguments))
+        var draft = try await template(arguments, reader).overlaid(by: try options.draft(from: arguments))
         if let source { try draft.set(source: source) }
         guard draft["source"] != nil else {
             throw InputError("SOURCE is missing: give a URL or initials:JD, or a job with --job", of: arguments)
@@ -55,7 +58,7 @@ enum SingleJob {
         do throws(JobRefusal) {
             return try PreparedJob(draft, fallbackID: "-", by: reader)
         } catch {
-            throw InputError(SizingOptions.fields.translated(error.failure.message, arguments), of: arguments)
+            throw InputError(options.translated(error.failure.message, arguments), of: arguments)
         }
     }
 

@@ -68,6 +68,10 @@ enum SizingOptions {
     ]
 
     static let all: [any AnyParameter] = fields.map(\.parameter) + [job]
+
+    /// What decides a result's key: with these goes who asks for it.
+    static let keyFields = fields + [JobOptions.tenant]
+    static let allOfKeys: [any AnyParameter] = keyFields.map(\.parameter) + [job]
 }
 
 /// A part of an image in fractions of its sides.

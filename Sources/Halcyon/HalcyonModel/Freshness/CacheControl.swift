@@ -1,4 +1,4 @@
-/// The directives of a response's Cache-Control that decide about storing (RFC 9111, section 5.2).
+/// The directives of a response's Cache-Control (RFC 9111, section 5.2.2; RFC 5861).
 struct CacheControl: Equatable {
     /// What `max-age` said.
     enum MaxAge: Equatable {
@@ -6,11 +6,31 @@ struct CacheControl: Equatable {
         case seconds(Int)
         /// Not a whole number: by RFC 9111, section 4.2.1, such a response counts as stale.
         case invalid
+
+        /// The seconds, where there are any.
+        var number: Int? { if case .seconds(let seconds) = self { seconds } else { nil } }
     }
 
     var maxAge = MaxAge.absent
-    /// `no-store`, or `no-cache` with or without field names.
-    var forbidsStoring = false
+    /// What `s-maxage` said: for caches that serve many, in place of `max-age`.
+    var sharedMaxAge = MaxAge.absent
+    /// `no-store`.
+    var noStore = false
+    /// `no-cache`, with or without field names.
+    var noCache = false
+    /// `private`, with or without field names: not for caches that serve many.
+    var isPrivate = false
+    /// `public`.
+    var isPublic = false
+    /// `must-revalidate` or `proxy-revalidate`: never to be used when stale.
+    var mustRevalidate = false
+    /// Seconds after freshness in which it may be used while it is revalidated (RFC 5861, section 3).
+    var staleWhileRevalidate: Int?
+    /// Seconds after freshness in which it may be used when the origin fails (RFC 5861, section 4).
+    var staleIfError: Int?
+
+    /// `no-store`, or `no-cache` with or without field names: results made of it are not stored.
+    var forbidsStoring: Bool { noStore || noCache }
 
     /// Numbers from here on count as "for ever" (RFC 9111, section 1.2.2).
     static let greatestSeconds = 1 << 31
@@ -19,8 +39,15 @@ struct CacheControl: Equatable {
     init(_ field: String) {
         for directive in Self.directives(of: field.utf8) {
             switch directive.name {
-            case "no-store", "no-cache": forbidsStoring = true
+            case "no-store": noStore = true
+            case "no-cache": noCache = true
+            case "private": isPrivate = true
+            case "public": isPublic = true
+            case "must-revalidate", "proxy-revalidate": mustRevalidate = true
             case "max-age" where maxAge == .absent: maxAge = Self.seconds(directive.value)
+            case "s-maxage" where sharedMaxAge == .absent: sharedMaxAge = Self.seconds(directive.value)
+            case "stale-while-revalidate": staleWhileRevalidate = Self.seconds(directive.value).number
+            case "stale-if-error": staleIfError = Self.seconds(directive.value).number
             default: break
             }
         }

@@ -43,6 +43,23 @@ public enum HTTPDate {
         return date.secondsSince1970.map(Double.init)
     }
 
+    /// The date as IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    /// - Parameter seconds: since 1970; those outside the years 1 to 9999 are taken for the nearest of them.
+    public static func text(of seconds: Double) -> String {
+        let second = Int64(min(max(seconds, -62_135_596_800), 253_402_300_799).rounded(.down))
+        let date = CivilDate(secondsSince1970: second)
+        func digits(_ number: Int, _ count: Int = 2) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, count - text.count)) + text
+        }
+        func name(_ name: String) -> String { name.prefix(1).uppercased() + name.dropFirst() }
+        // Counted from a Monday, the 1st of January of the year 1.
+        let weekday = Int((second + 62_135_596_800) / 86_400 % 7)
+        return
+            "\(name(weekdays[weekday])), \(digits(date.day)) \(name(months[date.month - 1])) \(digits(date.year, 4)) "
+            + "\(digits(date.hour)):\(digits(date.minute)):\(digits(date.second)) GMT"
+    }
+
     private static func number(_ part: Substring) -> Int? {
         part.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(part) : nil
     }

@@ -13,9 +13,9 @@ public enum ResultLifetime: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - maxAge: the job's, in seconds.
-    ///   - headers: the response's; names in any case, repeated fields in order.
+    ///   - headers: the response's; repeated fields in order.
     ///   - completedAt: when the fetch was complete, in seconds since 1970.
-    public init(maxAge: Double, headers: some Sequence<(name: String, value: String)>, completedAt: Double) {
+    public init(maxAge: Double, headers: HeaderFields, completedAt: Double) {
         if maxAge > 0 {
             self = .seconds(min(maxAge, Double(CacheControl.greatestSeconds)))
         } else if maxAge < 0 {
@@ -25,17 +25,8 @@ public enum ResultLifetime: Hashable, Sendable {
         }
     }
 
-    private init(headers: some Sequence<(name: String, value: String)>, completedAt: Double) {
-        var cacheControl: [String] = []
-        var expires: String?
-        for header in headers {
-            switch header.name.lowercased() {
-            case "cache-control": cacheControl.append(header.value)
-            case "expires": expires = expires ?? header.value
-            default: break
-            }
-        }
-        let control = CacheControl(cacheControl.joined(separator: ","))
+    private init(headers: HeaderFields, completedAt: Double) {
+        let control = CacheControl(headers["Cache-Control"] ?? "")
         guard !control.forbidsStoring else {
             self = .notStored
             return
@@ -44,7 +35,7 @@ public enum ResultLifetime: Hashable, Sendable {
         case .seconds(let seconds): self = seconds > 0 ? .seconds(Double(seconds)) : .notStored
         case .invalid: self = .notStored
         case .absent:
-            guard let expires else {
+            guard let expires = headers.first("Expires") else {
                 self = .standard
                 return
             }

@@ -6,8 +6,12 @@ public struct Job: Sendable {
     public var source: Source
     /// What to make of it: at least one output, in the order of the event.
     public var variants: [Variant]
-    /// Seconds; see ``ResultLifetime``.
+    /// Seconds; see ``ResultRule``.
     public var maxAge: Double
+    /// Which tiers it uses.
+    public var cache: CacheUse
+    /// Whose results these are; nil for those of nobody in particular.
+    public var tenant: String?
     /// How the result reaches the consumer.
     public var delivery: Delivery
     /// When the job is no longer wanted.
@@ -17,16 +21,35 @@ public struct Job: Sendable {
 
     /// Takes the values as they are.
     public init(
-        id: String, source: Source, variants: [Variant], maxAge: Double = 0, delivery: Delivery = .reference,
-        deadline: Deadline? = nil, echo: Echo = Echo()
+        id: String, source: Source, variants: [Variant], maxAge: Double = 0, cache: CacheUse = CacheUse(),
+        tenant: String? = nil,
+        delivery: Delivery = .reference, deadline: Deadline? = nil, echo: Echo = Echo()
     ) {
         self.id = id
         self.source = source
         self.variants = variants
         self.maxAge = maxAge
+        self.cache = cache
+        self.tenant = tenant
         self.delivery = delivery
         self.deadline = deadline
         self.echo = echo
+    }
+
+    /// Characters of the longest tenant's name.
+    public static let longestTenant = 64
+
+    /// Whether a text can name a tenant: 1 to 64 of A to Z, a to z, 0 to 9, dot, hyphen and underscore.
+    public static func isTenant(_ name: String) -> Bool {
+        (1...longestTenant).contains(name.utf8.count)
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
     }
 
     /// How a result is handed over.

@@ -3,7 +3,12 @@
 
 extension Source {
     /// The text whose hash is the source's place in the cluster.
-    public var canonicalText: String { "halcyon-source/1\n\(cacheKey)\n" }
+    /// - Parameter tenant: whose results these are: another tenant's have other keys.
+    public func canonicalText(of tenant: String?) -> String {
+        guard let tenant else { return "halcyon-source/1\n\(cacheKey)\n" }
+        // Before the source, so that no source can look like a tenant's, whatever is in it.
+        return "halcyon-source/1\ntenant:\(tenant)\n\(cacheKey)\n"
+    }
 }
 
 extension Variant {

@@ -7,9 +7,11 @@ public struct ResultKey: Hashable, Sendable, CustomStringConvertible {
     /// The variant's hash: 32 hexadecimal digits.
     public let variantHash: String
 
-    /// - Parameter sha256: gives the lower-case hexadecimal SHA-256 of a text's UTF-8 bytes; the first 128 bits are used.
-    public init(source: Source, variant: Variant, sha256: (String) -> String) {
-        sourceHash = Self.first128Bits(of: sha256(source.canonicalText))
+    /// - Parameters:
+    ///   - tenant: whose result it is.
+    ///   - sha256: gives the lower-case hexadecimal SHA-256 of a text's UTF-8 bytes; the first 128 bits are used.
+    public init(source: Source, tenant: String? = nil, variant: Variant, sha256: (String) -> String) {
+        sourceHash = Self.first128Bits(of: sha256(source.canonicalText(of: tenant)))
         variantHash = Self.first128Bits(of: sha256(variant.canonicalText))
     }
 
@@ -17,6 +19,6 @@ public struct ResultKey: Hashable, Sendable, CustomStringConvertible {
         String(decoding: digits.utf8.prefix(32), as: UTF8.self)
     }
 
-    /// The key of the result, a hash with the fields `body`, `facts` and `expiresAt`.
+    /// The key of the result, a hash with the fields `body`, `facts`, `expiresAt`, `storedAt` and `rule`.
     public var description: String { "halcyon:{\(sourceHash)}:\(variantHash)" }
 }

@@ -19,6 +19,9 @@ struct S3Provider: SourceProvider {
         set { web.maximumBytes = newValue }
     }
 
+    /// The store's.
+    func origin(of object: S3Source) -> Origin? { (try? options.url(of: object)).map { Origin($0) } }
+
     /// - Throws: ``Failure``; `CancellationError`.
     func load(_ object: S3Source) async throws -> LoadedSource {
         let response = try await get(object, unless: nil)

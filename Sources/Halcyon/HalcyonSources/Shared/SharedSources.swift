@@ -10,18 +10,20 @@ public actor SharedSources {
         var waiters: [UInt64: CheckedContinuation<LoadedSource, any Error>] = [:]
     }
 
-    private let loader: SourceLoader
+    private let loadOne: @Sendable (Source) async throws -> LoadedSource
     private let defaultLifetime: Double
     private var kept: KeptSources
     private var flights: [String: Flight] = [:]
     private var numbers: UInt64 = 0
 
-    /// The loader stays its maker's, who closes it.
     /// - Parameters:
+    ///   - loadOne: loads a source.
     ///   - maximumBytes: of all kept sources together.
     ///   - defaultLifetime: seconds for which a source is fresh about which its origin said nothing.
-    public init(_ loader: SourceLoader, maximumBytes: Int, defaultLifetime: Double) {
-        self.loader = loader
+    public init(
+        maximumBytes: Int, defaultLifetime: Double, _ loadOne: @escaping @Sendable (Source) async throws -> LoadedSource
+    ) {
+        self.loadOne = loadOne
         self.defaultLifetime = defaultLifetime
         kept = KeptSources(capacity: maximumBytes)
     }
@@ -72,9 +74,9 @@ public actor SharedSources {
     private func flight(for source: Source, _ number: UInt64) -> Flight {
         Flight(
             number: number,
-            task: Task { [loader] in
+            task: Task { [loadOne] in
                 let result: Result<LoadedSource, any Error>
-                do { result = .success(try await loader.load(source)) } catch { result = .failure(error) }
+                do { result = .success(try await loadOne(source)) } catch { result = .failure(error) }
                 land(source.cacheKey, number, result)
             })
     }

@@ -11,6 +11,8 @@ struct JobFields {
     var defaults = VariantFields()
     var variants: JSONElement?
     var maxAge = 0.0
+    var cache = CacheUse()
+    var tenant: String?
     var delivery = Job.Delivery.reference
     var deadline: Job.Deadline?
     var echo = Job.Echo()
@@ -37,17 +39,25 @@ struct JobFields {
         // The lane is the topic; the field is for who submits by HTTP or command line.
         case "priority": _ = try value.choice(of: Lane.allCases)
         default:
-            if try !defaults.take(name, value, reader), try !LaterFields.takes(name, value) {
-                unknown.append("\(name)")
-            }
+            if try !defaults.take(name, value, reader), try !takeSeldom(name, value) { unknown.append("\(name)") }
         }
+    }
+
+    /// Takes a field that few jobs have: names are compared one by one, and these come last.
+    private mutating func takeSeldom(_ name: JSONName, _ value: JSONElement) throws(JSONError) -> Bool {
+        switch name {
+        case "cache": cache = try value.given.map { given throws(JSONError) in try CacheUse(given) } ?? CacheUse()
+        case "tenant": tenant = try value.given.map { given throws(JSONError) in try Self.tenant(given) }
+        default: return try LaterFields.takes(name, value)
+        }
+        return true
     }
 
     /// Whether `name` is a field that a job has once.
     private static func isOfTheJob(_ name: JSONName) -> Bool {
         switch name {
         case "id", "source", "variants", "maxAge", "delivery", "deadline", "metadata", "placeholder", "altText",
-            "priority":
+            "priority", "cache", "tenant":
             true
         default: LaterFields.names(name)
         }
@@ -56,8 +66,8 @@ struct JobFields {
     mutating func job(defaultID: String) throws(JSONError) -> Job {
         guard let source else { throw JSONError(.missing, "is missing: say what to load", path: "source") }
         return Job(
-            id: id ?? defaultID, source: source, variants: try outputs(), maxAge: maxAge, delivery: delivery,
-            deadline: deadline, echo: echo)
+            id: id ?? defaultID, source: source, variants: try outputs(), maxAge: maxAge, cache: cache, tenant: tenant,
+            delivery: delivery, deadline: deadline, echo: echo)
     }
 
     private mutating func outputs() throws(JSONError) -> [Variant] {
@@ -95,6 +105,16 @@ struct JobFields {
             throw JSONError(.invalid, "expected 1 to 128 characters")
         }
         return id
+    }
+
+    /// It is part of names in Redis: nothing in it needs quoting anywhere.
+    private static func tenant(_ value: JSONElement) throws(JSONError) -> String {
+        let name = try value.string()
+        guard Job.isTenant(name) else {
+            throw JSONError(
+                .invalid, "expected 1 to \(Job.longestTenant) letters, digits, dots, hyphens and underscores")
+        }
+        return name
     }
 
     private static func delivery(_ value: JSONElement) throws(JSONError) -> Job.Delivery {

@@ -6,7 +6,7 @@ enum LaterFields {
     /// Whether `name` is one of them.
     static func names(_ name: JSONName) -> Bool {
         switch name {
-        case "tags", "headers", "cache", "slot", "generation", "webhook", "tenant": true
+        case "tags", "headers", "slot", "generation", "webhook": true
         default: false
         }
     }
@@ -18,8 +18,7 @@ enum LaterFields {
         switch name {
         case "tags": isDefault = value.reads("[]")
         case "headers": isDefault = value.reads("{}")
-        case "cache": isDefault = value.isDefaultCache
-        case "slot", "generation", "webhook", "tenant": isDefault = false
+        case "slot", "generation", "webhook": isDefault = false
         default: return false
         }
         guard isDefault || value.isNull else {
@@ -32,22 +31,4 @@ enum LaterFields {
 extension JSONElement {
     /// Whether the value is this one, as compact JSON.
     fileprivate func reads(_ json: String) -> Bool { bytes.elementsEqual(json.utf8) }
-
-    /// All tiers, and neither a fetch forced nor one forbidden.
-    fileprivate var isDefaultCache: Bool {
-        do {
-            try forEachMember { name, value throws(JSONError) in
-                let isDefault =
-                    switch name {
-                    case "memory", "source": try value.bool()
-                    case "reload", "onlyIfCached": try !value.bool()
-                    default: false
-                    }
-                guard isDefault else { throw JSONError(.invalid, "is not the default") }
-            }
-            return true
-        } catch {
-            return false
-        }
-    }
 }

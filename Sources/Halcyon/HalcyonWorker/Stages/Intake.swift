@@ -14,8 +14,7 @@ struct Intake: Sendable {
         let reading = try reader.read(record.value ?? [], defaultID: origin.coordinates)
         let job = reading.job
         let work = Work(
-            job: job, keys: job.variants.map { ResultKey(source: job.source, variant: $0) }, origin: origin,
-            traceparent: record.traceparent, takenAt: takenAt)
+            job: job, keys: job.keys, origin: origin, traceparent: record.traceparent, takenAt: takenAt)
         return (work, reading.unknownFields)
     }
 }

@@ -1,3 +1,4 @@
+import CivilTime
 import HalcyonCluster
 import HalcyonImaging
 import HalcyonModel
@@ -61,17 +62,18 @@ struct Store: Sendable {
         func result(_ key: String, _ expiresAt: Double?, _ inline: [UInt8]?) -> ReadyResult {
             ReadyResult(key: key, facts: made.facts, expiresAt: expiresAt, inline: inline)
         }
-        let lifetime = ResultLifetime(
-            maxAge: work.job.maxAge, headers: source.headers, completedAt: source.completedAt)
-        let (key, seconds): (String, Double)
-        switch lifetime {
-        case .seconds(let given): (key, seconds) = (name, given)
-        case .standard: (key, seconds) = (name, options.defaultLifetime)
-        case .notStored where fits: return result(name, nil, body)
-        case .notStored: (key, seconds) = (ResultTier.handOffKey(for: made.key), options.handOffLifetime)
-        }
+        let rule = ResultRule(maxAge: work.job.maxAge)
+        let lifetime = await lifetime(of: made, from: source, work, rule)
+        if lifetime == nil, fits { return result(name, nil, body) }
+        let key = lifetime == nil ? ResultTier.handOffKey(for: made.key) : name
         do throws(RedisError) {
-            let expiresAt = try await keepStoring(body, made.facts, as: key, for: seconds, untilDone: !fits)
+            let expiresAt = try await keepTrying(untilDone: !fits) { () throws(RedisError) in
+                if let lifetime {
+                    try await results.store(body, made.facts, as: key, for: lifetime, by: rule, of: work.job.tenant)
+                } else {
+                    try await results.handOff(body, made.facts, as: key, for: options.handOffLifetime)
+                }
+            }
             return result(key, expiresAt, fits && work.job.delivery == .inline ? body : nil)
         } catch {
             switch error.code {
@@ -84,15 +86,30 @@ struct Store: Sendable {
         }
     }
 
+    /// For how many seconds an output is stored; nil when it is not. Where the job's rule says that, what it stored before goes.
+    private func lifetime(of made: Made, from source: LoadedSource, _ work: Work, _ rule: ResultRule) async -> Double? {
+        guard work.job.cache.memory else { return nil }
+        let seconds = rule.seconds(
+            of: ResultLifetime(maxAge: work.job.maxAge, headers: source.headers, completedAt: source.completedAt),
+            age: Timestamp.now.seconds - source.completedAt, standard: options.defaultLifetime,
+            cut: options.jitter > 0 ? .random(in: 0...options.jitter) : 0)
+        guard let seconds else {
+            // Nothing has its expiry from a rule that never stores.
+            if rule != .never { _ = try? await results.remove(made.key.description, by: rule, of: work.job.tenant) }
+            return nil
+        }
+        return results.canHold(made.facts) ? seconds : nil
+    }
+
     /// Tries again while time mends the error: for as long as the options say, or until it is done.
-    private func keepStoring(
-        _ body: [UInt8], _ facts: ResultFacts, as key: String, for seconds: Double, untilDone: Bool
+    private func keepTrying(
+        untilDone: Bool, _ store: () async throws(RedisError) -> Double
     ) async throws(RedisError) -> Double {
         let giveUpAt = ContinuousClock.now + options.patience
         var pause = Duration.milliseconds(50)
         while true {
             do throws(RedisError) {
-                return try await results.store(body, facts, as: key, for: seconds)
+                return try await store()
             } catch {
                 guard error.isRetriable, untilDone || .now < giveUpAt else { throw error }
             }

@@ -40,7 +40,7 @@ struct LocalRendering: Sendable {
         } else {
             loaded = try await loader.load(source)
         }
-        let shared = SharedSources(loader, maximumBytes: 0, defaultLifetime: 0)
+        let shared = SharedSources(maximumBytes: 0, defaultLifetime: 0) { [loader] in try await loader.load($0) }
         return Fetched(source: loaded, assets: try await shared.load(all: Set(variants.flatMap(\.assets))))
     }
 

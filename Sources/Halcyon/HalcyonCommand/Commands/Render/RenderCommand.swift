@@ -68,7 +68,8 @@ enum RenderCommand: Subcommand {
             let report = RenderReport(
                 rendering: rendering,
                 keys: local?.path == "-"
-                    ? nil : variants.map { ResultKey(source: prepared.job.source, variant: $0) },
+                    ? nil
+                    : variants.map { ResultKey(source: prepared.job.source, tenant: prepared.job.tenant, variant: $0) },
                 files: files, sourceBytes: fetched.source.body.count, fetch: fetch, total: clock.now - start)
             report.print(asJSON: arguments[json])
         }

@@ -23,7 +23,8 @@ struct JobList {
         if file == "-", arguments[SizingOptions.job] == "-" {
             throw InputError("--job and --from-file cannot both be standard input", of: arguments)
         }
-        let base = try await SingleJob.template(arguments, reader).overlaid(by: try options.draft(from: arguments))
+        let template = try await SingleJob.template(arguments, reader)
+        let base = template.overlaid(by: try options.draft(from: arguments, over: template))
         var list = JobList(arguments: arguments, options: options, reader: reader, base: base)
         for source in sources { try list.add(source: source, from: nil) }
         if let file { try list.add(linesOf: try await Files.read(file), from: file) }

@@ -1,0 +1,157 @@
+/// A response as a shared cache keeps it (RFC 9111), without its body.
+///
+/// Times are differences, so that caches need no common clock: an age when it was stored, and how long it has lain there
+/// since.
+public struct StoredResponse: Hashable, Codable, Sendable {
+    /// The response's status.
+    public var status: Int
+    /// The fields that caching is about.
+    public private(set) var headers: HeaderFields
+    /// The request's fields that the response's Vary names, as they were sent.
+    public let varied: HeaderFields
+    /// Seconds of age when it was stored: the "corrected initial age" of section 4.2.3.
+    public private(set) var initialAge: Double
+
+    /// The fields that are kept.
+    public static let keptFields = [
+        "Cache-Control", "Expires", "Date", "Age", "ETag", "Last-Modified", "Vary", "Content-Type",
+    ]
+
+    /// - Parameters:
+    ///   - request: the fields that were sent.
+    ///   - requestedAt: when the request was sent, in seconds since 1970.
+    ///   - receivedAt: when the response's head had come.
+    public init(
+        status: Int, headers: HeaderFields, request: HeaderFields, requestedAt: Double, receivedAt: Double
+    ) {
+        self.status = status
+        self.headers = headers.only(Self.keptFields)
+        varied = request.only(headers.list("Vary"))
+        // Who has a clock and finds no date gives one (RFC 9110, section 6.6.1).
+        let date = headers.first("Date").flatMap { HTTPDate.seconds(of: $0, now: receivedAt) } ?? receivedAt
+        self.headers["Date"] = HTTPDate.text(of: date)
+        let apparentAge = max(0, receivedAt - date)
+        let age = headers.first("Age").flatMap { Double($0) }.map { max(0, $0) } ?? 0
+        let responseDelay = max(0, receivedAt - requestedAt)
+        initialAge = max(apparentAge, age + responseDelay)
+    }
+
+    /// As it was kept.
+    public init(status: Int, headers: HeaderFields, varied: HeaderFields, initialAge: Double) {
+        self.status = status
+        self.headers = headers
+        self.varied = varied
+        self.initialAge = initialAge
+    }
+
+    private var control: CacheControl { CacheControl(headers["Cache-Control"] ?? "") }
+
+    /// Whether a shared cache may keep the response to a GET (section 3).
+    ///
+    /// - Parameter request: the fields that were sent.
+    public func mayBeStored(request: HeaderFields) -> Bool {
+        let control = control
+        guard !control.noStore, !control.isPrivate, !headers.list("Vary").contains("*") else { return false }
+        guard request["Authorization"] != nil else { return true }
+        // Section 3.5.
+        return control.isPublic || control.mustRevalidate || control.sharedMaxAge != .absent
+    }
+
+    /// Whether the response is one to a request with these fields (section 4.1).
+    public func answers(request: HeaderFields) -> Bool {
+        headers.list("Vary").allSatisfy { request[$0] == varied[$0] }
+    }
+
+    /// What a next request says to be told whether anything has changed (section 4.3.1); nil where it can say nothing.
+    public var validators: Validators? {
+        let validators = Validators(of: headers)
+        return validators.isEmpty ? nil : validators
+    }
+
+    /// The same response after an origin has said with a 304 that it still holds (sections 3.2 and 4.3.4).
+    public func confirmed(by notModified: StoredResponse) -> StoredResponse {
+        var confirmed = self
+        for name in Self.keptFields where notModified.headers[name] != nil {
+            confirmed.headers[name] = notModified.headers[name]
+        }
+        // An age says nothing about a response that came straight from its origin.
+        if notModified.headers["Age"] == nil { confirmed.headers["Age"] = nil }
+        confirmed.initialAge = notModified.initialAge
+        return confirmed
+    }
+
+    /// The same response, so many seconds older.
+    public func aged(by seconds: Double) -> StoredResponse {
+        var aged = self
+        aged.initialAge += max(0, seconds)
+        return aged
+    }
+
+    /// Seconds for which it is of any use to keep it: while it is fresh or may be used stale; and for `retention` where its
+    /// origin can be asked whether it still holds.
+    public func keepingTime(_ policy: FreshnessPolicy = FreshnessPolicy(), retention: Double) -> Double {
+        let control = control
+        let left = control.noCache ? 0 : lifetime(control, policy) - initialAge
+        let whileRevalidating = control.staleWhileRevalidate.map(Double.init) ?? policy.staleWhileRevalidate
+        let onError = control.staleIfError.map(Double.init) ?? policy.staleIfError
+        let usable = left + (control.mustRevalidate || control.noCache ? 0 : max(whileRevalidating, onError))
+        return max(0, usable, validators == nil ? 0 : retention)
+    }
+
+    /// How the response may be used when it has lain in the cache for so many seconds.
+    public func freshness(after residentTime: Double, _ policy: FreshnessPolicy = FreshnessPolicy()) -> SourceFreshness
+    {
+        let control = control
+        let left = lifetime(control, policy) - (initialAge + max(0, residentTime))
+        if left > 0, !control.noCache { return .fresh(seconds: left) }
+        guard !control.mustRevalidate, !control.noCache else { return .stale(whileRevalidating: false, onError: false) }
+        func isWithin(_ seconds: Double) -> Bool { -left < seconds }
+        return .stale(
+            whileRevalidating: isWithin(control.staleWhileRevalidate.map(Double.init) ?? policy.staleWhileRevalidate),
+            onError: isWithin(control.staleIfError.map(Double.init) ?? policy.staleIfError))
+    }
+
+    /// Section 4.2.1, for a shared cache: s-maxage, else max-age, else Expires, else a heuristic.
+    private func lifetime(_ control: CacheControl, _ policy: FreshnessPolicy) -> Double {
+        for age in [control.sharedMaxAge, control.maxAge] {
+            switch age {
+            case .seconds(let seconds): return Double(seconds)
+            case .invalid: return 0
+            case .absent: break
+            }
+        }
+        guard let date = headers.first("Date").flatMap({ HTTPDate.seconds(of: $0, now: 0) }) else { return 0 }
+        if let expires = headers.first("Expires") {
+            // What cannot be read lies in the past (section 5.3).
+            return (HTTPDate.seconds(of: expires, now: date) ?? date) - date
+        }
+        // Section 4.2.2.
+        let changed = headers.first("Last-Modified").flatMap { HTTPDate.seconds(of: $0, now: date) }
+        guard let changed, changed < date else { return 0 }
+        return min((date - changed) * policy.heuristicFraction, policy.heuristicLimit)
+    }
+}
+
+/// How a stored response may be used.
+public enum SourceFreshness: Hashable, Sendable {
+    /// As it is, for so many seconds more.
+    case fresh(seconds: Double)
+    /// Once its origin has confirmed it; sooner while that is going on, or when the origin fails, where it is said so.
+    case stale(whileRevalidating: Bool, onError: Bool)
+}
+
+/// What responses leave open.
+public struct FreshnessPolicy: Hashable, Sendable {
+    /// The part of the time since Last-Modified for which a response that says nothing is fresh; 0, the default, for none.
+    /// RFC 9111, section 4.2.2, speaks of a tenth.
+    public var heuristicFraction = 0.0
+    /// Seconds of the longest such freshness.
+    public var heuristicLimit = 86_400.0
+    /// Seconds of use while it is revalidated, where the response does not say.
+    public var staleWhileRevalidate = 0.0
+    /// Seconds of use when the origin fails, where the response does not say.
+    public var staleIfError = 0.0
+
+    /// The defaults: only what responses allow.
+    public init() {}
+}

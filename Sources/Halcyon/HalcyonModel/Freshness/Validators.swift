@@ -1,0 +1,21 @@
+/// What an origin calls the bytes that it gave (RFC 9110, section 8.8): to ask later whether they have changed.
+public struct Validators: Hashable, Sendable {
+    /// The entity tag, with its quotes and, where it is weak, its `W/`.
+    public var etag: String?
+    /// The date of the last change, as it was sent.
+    public var lastModified: String?
+
+    /// Nothing, unless more is given.
+    public init(etag: String? = nil, lastModified: String? = nil) {
+        self.etag = etag
+        self.lastModified = lastModified
+    }
+
+    /// Those of a response.
+    public init(of headers: HeaderFields) {
+        self.init(etag: headers.first("ETag"), lastModified: headers.first("Last-Modified"))
+    }
+
+    /// Whether nothing can be asked by them.
+    public var isEmpty: Bool { etag == nil && lastModified == nil }
+}

@@ -1,0 +1,88 @@
+import HalcyonModel
+import Redis
+import Threads
+
+/// Lets loads of an origin begin when the origin can take them.
+///
+/// Loads of one origin wait in the order in which they came; the first of them alone asks, so that thousands that wait cost no
+/// more than one. Who waits holds nothing that loads of other origins need.
+struct OriginGate: Sendable {
+    /// A load that was let through.
+    struct Pass: Sendable {
+        fileprivate let origin: Origin
+        fileprivate let load: String
+        fileprivate let book: any OriginBook
+    }
+
+    /// Whose turn it is to ask about an origin.
+    private struct Turn {
+        let slots = Slots(1)
+        var users = 0
+    }
+
+    private let shared: (any OriginBook)?
+    private let own: LocalOriginBook
+    private let turns = Lock<[Origin: Turn]>([:])
+
+    /// - Parameters:
+    ///   - redis: where all workers count; without it, and while it is away, this process counts alone, and takes half.
+    init(_ redis: RedisClient?, _ limits: OriginLimits) {
+        shared = redis.map { RedisOriginBook($0, limits) }
+        var own = limits
+        if redis != nil { own.concurrency = max(1, limits.concurrency / 2) }
+        self.own = LocalOriginBook(own)
+    }
+
+    /// Waits until a load may begin. Whoever was let through says how it went with ``leave(_:_:)``.
+    ///
+    /// - Throws: ``Failure`` `connect_error` while the origin is left alone; `CancellationError`.
+    func enter(_ origin: Origin) async throws -> Pass {
+        let turn = turns.withLock { turns in
+            turns[origin, default: Turn()].users += 1
+            return turns[origin]!
+        }
+        defer {
+            turns.withLock { turns in
+                turns[origin]!.users -= 1
+                if turns[origin]!.users == 0 { turns[origin] = nil }
+            }
+        }
+        try await turn.slots.acquire()
+        defer { turn.slots.release() }
+        let load = String(UInt64.random(in: .min ... .max), radix: 36)
+        while true {
+            let (answer, book) = await ask(origin, load)
+            switch answer {
+            case .go: return Pass(origin: origin, load: load, book: book)
+            // Not all processes at the same moment.
+            case .wait(let time): try await Task.sleep(for: time * Double.random(in: 0.75...1.25))
+            case .resting(let time):
+                throw Failure(
+                    .connectError,
+                    "\(origin) failed too often and is left alone for \(time.wholeMilliseconds) ms more")
+            }
+        }
+    }
+
+    /// A load has ended.
+    func leave(_ pass: Pass, _ outcome: OriginOutcome) async {
+        // Also when the task that loaded was cancelled. Where Redis is away the load counts until its lease is over.
+        await Task { try? await pass.book.leave(pass.origin, load: pass.load, outcome) }.value
+    }
+
+    private func ask(_ origin: Origin, _ load: String) async -> (OriginAnswer, any OriginBook) {
+        if let shared, let answer = try? await shared.enter(origin, load: load) { return (answer, shared) }
+        return (own.enter(origin, load: load), own)
+    }
+}
+
+extension OriginOutcome {
+    /// What a failure to load says of the origin.
+    init(_ failure: Failure) {
+        switch failure.code {
+        case .dnsError, .connectError, .tlsError, .timeout: self = .failed
+        case .httpError: self = failure.isRetryable ? .failed : .answered
+        default: self = .answered
+        }
+    }
+}

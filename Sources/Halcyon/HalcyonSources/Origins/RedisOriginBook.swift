@@ -1,0 +1,102 @@
+import Redis
+
+/// The loads of all workers, counted in Redis and timed by its clock. What ``OriginState`` does in one process, scripts do
+/// here in one step.
+struct RedisOriginBook: OriginBook {
+    private let redis: RedisClient
+    private let limits: OriginLimits
+
+    /// The client stays its maker's, who closes it.
+    init(_ redis: RedisClient, _ limits: OriginLimits) {
+        self.redis = redis
+        self.limits = limits
+    }
+
+    func enter(_ origin: Origin, load: String) async throws -> OriginAnswer {
+        let reply = try await redis.run(
+            Self.entering, keys: Self.keys(of: origin),
+            arguments: [
+                .string(load), .integer(limits.lease.wholeMilliseconds), .integer(limits.concurrency),
+                .string("\(limits.rate)"), .integer(limits.burst),
+            ])
+        guard let parts = reply.array, parts.count == 2, let answer = parts[0].string, let time = parts[1].integer
+        else {
+            throw RedisError(.protocolError, "asking for a load gave \(reply)")
+        }
+        switch answer {
+        case "go": return .go
+        case "wait": return .wait(.milliseconds(time))
+        default: return .resting(.milliseconds(time))
+        }
+    }
+
+    func leave(_ origin: Origin, load: String, _ outcome: OriginOutcome) async throws {
+        _ = try await redis.run(
+            Self.leaving, keys: Self.keys(of: origin),
+            arguments: [
+                .string(load), .string(outcome.rawValue), .integer(limits.failures),
+                .integer(limits.rest.wholeMilliseconds), .integer(limits.longestRest.wholeMilliseconds),
+            ])
+    }
+
+    private static func keys(of origin: Origin) -> [RedisArgument] {
+        ["loads", "state"].map { .string("halcyon:{origin:\(origin)}:\($0)") }
+    }
+
+    // loads: a sorted set, each load by when it counts as over. state: tokens, at (when they were counted), failures in a
+    // row, rest (its length), until (its end), probe (the load that may find out how the origin is). A day after the last
+    // load all is forgotten. Times are milliseconds.
+    private static let entering = RedisScript(
+        """
+        local time = redis.call('TIME')
+        local now = time[1] * 1000 + math.floor(time[2] / 1000)
+        redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+        local state = redis.call('HMGET', KEYS[2], 'tokens', 'at', 'until', 'probe')
+        local resting = tonumber(state[3])
+        if resting then
+            if now < resting then return {'rest', resting - now} end
+            local over = state[4] and redis.call('ZSCORE', KEYS[1], state[4])
+            if over then return {'rest', over - now} end
+        end
+        if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[3]) then return {'wait', 20} end
+        local rate, burst = tonumber(ARGV[4]), tonumber(ARGV[5])
+        if rate > 0 then
+            local tokens = tonumber(state[1]) or burst
+            tokens = math.min(burst, tokens + (now - (tonumber(state[2]) or now)) * rate / 1000)
+            local enough = tokens >= 1
+            if enough then tokens = tokens - 1 end
+            redis.call('HSET', KEYS[2], 'tokens', string.format('%.17g', tokens), 'at', now)
+            redis.call('PEXPIRE', KEYS[2], 86400000)
+            if not enough then return {'wait', math.ceil((1 - tokens) * 1000 / rate)} end
+        end
+        redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
+        redis.call('PEXPIRE', KEYS[1], 86400000)
+        if resting then redis.call('HSET', KEYS[2], 'probe', ARGV[1]) end
+        return {'go', 0}
+        """)
+
+    private static let leaving = RedisScript(
+        """
+        redis.call('ZREM', KEYS[1], ARGV[1])
+        if redis.call('HGET', KEYS[2], 'probe') == ARGV[1] then redis.call('HDEL', KEYS[2], 'probe') end
+        if ARGV[2] == 'answered' then redis.call('HDEL', KEYS[2], 'failures', 'rest', 'until') end
+        if ARGV[2] ~= 'failed' then return 0 end
+        local time = redis.call('TIME')
+        local now = time[1] * 1000 + math.floor(time[2] / 1000)
+        local resting = tonumber(redis.call('HGET', KEYS[2], 'until'))
+        if resting and now < resting then return 0 end
+        local failures = redis.call('HINCRBY', KEYS[2], 'failures', 1)
+        redis.call('PEXPIRE', KEYS[2], 86400000)
+        local most = tonumber(ARGV[3])
+        if most == 0 or failures < most then return 0 end
+        local rest = tonumber(redis.call('HGET', KEYS[2], 'rest'))
+        rest = math.min(rest and rest * 2 or tonumber(ARGV[4]), tonumber(ARGV[5]))
+        redis.call('HSET', KEYS[2], 'rest', rest, 'until', now + rest)
+        return 1
+        """)
+}
+
+extension Duration {
+    /// Rounded up.
+    var wholeMilliseconds: Int { Int((self / .milliseconds(1)).rounded(.up)) }
+}

@@ -1,0 +1,98 @@
+import CivilTime
+import Digests
+import Threads
+
+/// Entries in files of a local disk, within a number of bytes: what has not been used for longest goes first. They outlive
+/// the process.
+final class DiskSourceStore: SourceStore {
+    private let folder: Folder
+    /// All that is done about a name is done by one of these, one thing after the other.
+    private let threads: [ThreadPool]
+    /// The files and how long they are.
+    private let files: Lock<RecentlyUsed<String, Int>>
+
+    /// Takes a folder under `path`, and finds what it left there when it ran last. It blocks.
+    /// - Parameter capacity: bytes of all files together.
+    /// - Throws: ``DiskError`` where the folder cannot be made or taken.
+    init(under path: String, capacity: Int) throws(DiskError) {
+        folder = try Folder(under: path)
+        threads = (0..<2).map { ThreadPool(name: "source-disk-\($0)", threads: 1) }
+        var files = RecentlyUsed<String, Int>(capacity: capacity)
+        for file in folder.files().sorted(by: { $0.lastUse < $1.lastUse }) {
+            let gone = files.put(file.bytes, cost: file.bytes, as: file.name)
+            for (name, _) in gone { folder.remove(name) }
+            if file.bytes > capacity { folder.remove(file.name) }
+        }
+        self.files = Lock(files)
+    }
+
+    /// Bytes that its files have.
+    var bytes: Int { files.withLock { $0.cost } }
+
+    /// Ends its threads, and leaves the folder. It blocks.
+    func close() {
+        for thread in threads { thread.shutdown() }
+        folder.leave()
+    }
+
+    func find(_ key: String) async throws -> FoundEntry? {
+        let name = Self.name(of: key)
+        guard files.withLock({ $0.use(name) }) != nil else { return nil }
+        return try await thread(of: name).run { [self] in
+            let file = try folder.read(name).flatMap { DiskFile($0) }
+            let now = Timestamp.now.seconds
+            guard let file, file.key == key, now < file.keptAt + file.lifetime else {
+                // Damaged, another's, or past its time.
+                forget(name)
+                return nil
+            }
+            // A clock that was set back makes nothing younger than new.
+            return FoundEntry(entry: file.entry, residentTime: max(0, now - file.keptAt))
+        }
+    }
+
+    func keep(_ entry: SourceEntry, as key: String, for seconds: Double) async throws {
+        let name = Self.name(of: key)
+        try await thread(of: name).run { [self] in
+            let file = DiskFile(key: key, keptAt: Timestamp.now.seconds, lifetime: seconds, entry: entry).bytes
+            let gone = files.withLock { $0.put(file.count, cost: file.count, as: name) }
+            for (other, _) in gone where other != name { folder.remove(other) }
+            guard file.count <= files.withLock({ $0.capacity }) else { return folder.remove(name) }
+            do {
+                try write(file, as: name)
+            } catch {
+                forget(name)
+                throw error
+            }
+            // Another may have taken its room meanwhile, and found no file to remove.
+            if !files.withLock({ $0.contains(name) }) { folder.remove(name) }
+        }
+    }
+
+    func remove(_ key: String) async throws {
+        let name = Self.name(of: key)
+        try await thread(of: name).run { [self] in forget(name) }
+    }
+
+    /// A disk that is full for others' sake gets some room from here, once.
+    private func write(_ file: [UInt8], as name: String) throws(DiskError) {
+        do throws(DiskError) {
+            try folder.write(file, as: name)
+        } catch {
+            guard error.isFull else { throw error }
+            let gone = files.withLock { files in files.shrink(to: files.cost - max(file.count, files.cost / 10)) }
+            for (other, _) in gone { folder.remove(other) }
+            guard !gone.contains(where: { $0.key == name }) else { throw error }
+            try folder.write(file, as: name)
+        }
+    }
+
+    private func forget(_ name: String) {
+        files.withLock { _ = $0.remove(name) }
+        folder.remove(name)
+    }
+
+    private func thread(of name: String) -> ThreadPool { threads[name.utf8.last.map { Int($0) % threads.count } ?? 0] }
+
+    private static func name(of key: String) -> String { String(SHA256.hash(Array(key.utf8)).description.prefix(32)) }
+}

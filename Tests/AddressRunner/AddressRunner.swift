@@ -1,0 +1,37 @@
+import Glibc
+import HalcyonModel
+import HalcyonSources
+import Threads
+
+/// Loads the URLs of standard input, one a line, and says of each how that ended and which addresses were dialled for it:
+/// `URL TAB ok or a failure's code TAB addresses`.
+///
+/// It is run in a network of its own in which every address there is belongs to this machine, so that what is dialled
+/// arrives here and is seen at the socket.
+@main struct AddressRunner {
+    static func main() async throws {
+        func list(_ name: String) -> [String] {
+            getenv(name).map { String(cString: $0).split(separator: ",").map(String.init) } ?? []
+        }
+        let listener = Listener(port: 8080)
+        NameServer().start()
+        var options = SourceOptions()
+        options.policy = AddressPolicy(allow: list("ALLOW"), deny: list("DENY"))
+        options.connectTimeout = .seconds(20)
+        let pool = ThreadPool(name: "unused", threads: 1)
+        while let line = readLine() {
+            // Nothing is remembered from one to the next: neither connections nor names.
+            let loader = SourceLoader(options, drawingOn: pool)
+            let outcome: String
+            do {
+                _ = try await loader.load(Source(line))
+                outcome = "ok"
+            } catch let failure as Failure {
+                outcome = failure.code.rawValue
+            }
+            await loader.close()
+            print("\(line)\t\(outcome)\t\(listener.arrivals().joined(separator: " "))")
+        }
+        exit(0)
+    }
+}

@@ -1,0 +1,254 @@
+import HalcyonCluster
+import HalcyonModel
+import Redis
+import TestSupport
+import Testing
+
+/// Budgets on a real Redis: the books say what is there, and what was used last stays.
+@Suite(.takesTurns) struct ResultBudgetTests {
+    static let keys = (0..<60).map { "halcyon:{\($0 % 7)}:\($0)" }
+
+    /// What is there, read from the results themselves.
+    static func sums(_ client: RedisClient, _ keys: [String] = keys) async throws -> [String: BooksByModel.Entry] {
+        var found: [String: BooksByModel.Entry] = [:]
+        let tier = ResultTier(client)
+        for (key, result) in zip(keys, try await tier.read(keys)) {
+            guard let result else { continue }
+            let facts = result.result.facts
+            found[key] = .init(
+                bytes: result.body.count, pixels: facts.width * facts.height * (facts.frames ?? 1))
+        }
+        return found
+    }
+
+    static func store(
+        _ tier: ResultTier, _ key: String, bytes: Int, width: Int = 1, frames: Int? = nil, for lifetime: Double = 600,
+        by rule: ResultRule = .response, of tenant: String? = nil
+    ) async throws {
+        _ = try await tier.store(
+            Array(repeating: 7, count: bytes), Tier.facts(bytes: bytes, width: width, height: 1, frames: frames),
+            as: key, for: lifetime, by: rule, of: tenant)
+    }
+
+    @Test(arguments: [(1, .server), (2, .server), (3, .cluster)] as [(UInt64, RedisDeployment.Kind)])
+    func thousandsOfOperationsComeOutAsThePlainModelSays(seed: UInt64, on kind: RedisDeployment.Kind) async throws {
+        var random = SplitMix(seed: seed)
+        let budget = [
+            ResultBudget(bytes: 20_000), ResultBudget(pixels: 9_000, count: 40),
+            ResultBudget(bytes: 30_000, pixels: 12_000, count: 25),
+        ][Int(seed) - 1]
+        try await Tier.with(kind) { _, client, redis in
+            var tier = ResultTier(client, budget: budget)
+            var model = BooksByModel(budget)
+            for number in 0..<2500 {
+                let key = Self.keys.randomElement(using: &random)!
+                switch Int.random(in: 0..<20, using: &random) {
+                case 0..<9:
+                    let entry = BooksByModel.Entry(
+                        bytes: .random(in: 0...2000, using: &random), pixels: .random(in: 1...900, using: &random))
+                    try await Self.store(tier, key, bytes: entry.bytes, width: entry.pixels)
+                    model.store(key, entry)
+                case 9:
+                    // Expires before anything else happens.
+                    try await Self.store(tier, key, bytes: 500, width: 50, for: 0.001)
+                    model.store(key, .init(bytes: 500, pixels: 50))
+                    try await until("it has expired") { try await client.send("EXISTS", .string(key)).integer == 0 }
+                    model.remove(key)
+                case 10..<16:
+                    let keys = (0..<3).map { _ in Self.keys.randomElement(using: &random)! }
+                    tier.used(keys, of: nil)
+                    await tier.close()
+                    tier = ResultTier(client, budget: budget)
+                    for key in keys { model.use(key) }
+                case 16:
+                    try await tier.remove(key, by: .response)
+                    model.remove(key)
+                case 17:
+                    if let found = try await tier.find(key, for: ResultRule(maxAge: 700)) {
+                        _ = try await tier.extend(found, as: key, by: ResultRule(maxAge: 700))
+                        // Then it is this rule's; it is stored again so that the response's rule may remove it.
+                        let entry = try #require(model.entries[key])
+                        _ = try await client.send("HSET", .string(key), "rule", "0")
+                        try await Self.store(tier, key, bytes: entry.bytes, width: entry.pixels)
+                        model.store(key, entry)
+                    }
+                case 18:
+                    let least = ResultBudget(bytes: max(0, model.bytes - .random(in: 0...3000, using: &random)))
+                    let (removed, left) = try await ResultBooks(client).trim(nil, to: least)
+                    let before = model
+                    model.trim(to: least)
+                    #expect(left.bytes == model.bytes && left.pixels == model.pixels)
+                    #expect(removed.count == before.entries.count - model.entries.count)
+                    #expect(removed.bytes == before.bytes - model.bytes)
+                default:
+                    // What nobody knows: the books do not take it up.
+                    tier.used(["halcyon:{0}:unknown"], of: nil)
+                }
+                if number % 50 == 0 {
+                    #expect(try await Self.sums(client) == model.entries, "operation \(number)")
+                    let books = try await ResultBooks(client).trim(nil, to: ResultBudget()).left
+                    #expect(books == ResultSum(model), "operation \(number)")
+                    let order = try await client.send("ZRANGE", "halcyon:{budget:}:used", 0, -1).array ?? []
+                    #expect(order.map(\.string) == model.keys, "operation \(number)")
+                }
+            }
+            #expect(model.entries.count > 5)
+            // The books go with the last result.
+            _ = try await ResultBooks(client).trim(nil, to: ResultBudget(count: 0))
+            #expect(try await redis.keyCount() == 0)
+        }
+    }
+
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func manyWorkersAtOnceComeOutRight(on kind: RedisDeployment.Kind) async throws {
+        try await Tier.with(kind) { _, client, redis in
+            let budget = ResultBudget(bytes: 40_000)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for worker in 0..<8 as Range<UInt64> {
+                    group.addTask {
+                        var random = SplitMix(seed: worker)
+                        let tier = ResultTier(client, budget: budget)
+                        for _ in 0..<150 {
+                            let key = Self.keys.randomElement(using: &random)!
+                            try await Self.store(tier, key, bytes: .random(in: 1...3000, using: &random))
+                            tier.used([Self.keys.randomElement(using: &random)!], of: nil)
+                        }
+                        await tier.close()
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let found = try await Self.sums(client)
+            let books = try await ResultBooks(client).trim(nil, to: ResultBudget()).left
+            #expect(books.count == found.count && books.bytes == found.values.reduce(0) { $0 + $1.bytes })
+            #expect((30_000...40_000).contains(books.bytes))
+        }
+    }
+
+    @Test func withoutLimitsThereAreNoBooksAndNothingIsAsked() async throws {
+        try await Tier.with { tier, client, redis in
+            try await Self.store(tier, Self.keys[0], bytes: 10)
+            let before = try await client.commandsDone()
+            try await Self.store(tier, Self.keys[0], bytes: 10)
+            tier.used([Self.keys[0]], of: nil)
+            await tier.close()
+            // EVALSHA with TIME, HMGET, HSET and PEXPIREAT, and the one that asks.
+            #expect(try await client.commandsDone() - before <= 6)
+            #expect(try await redis.keyCount() == 1)
+        }
+    }
+
+    @Test func tenantsHaveBudgetsOfTheirOwn() async throws {
+        try await Tier.with(budget: ResultBudget(count: 2)) { tier, client, redis in
+            for key in Self.keys[0..<5] { try await Self.store(tier, key, bytes: 10, of: "a") }
+            for key in Self.keys[5..<8] { try await Self.store(tier, key, bytes: 10, of: "b.c") }
+            try await Self.store(tier, Self.keys[8], bytes: 10)
+            #expect(try await Self.sums(client).keys.sorted() == [3, 4, 6, 7, 8].map { Self.keys[$0] }.sorted())
+            let (removed, left) = try await ResultBooks(client).trim("a", to: ResultBudget(bytes: 15))
+            #expect(removed.count == 1 && removed.bytes == 10 && left.count == 1)
+            #expect(try await Self.sums(client)[Self.keys[3]] == nil)
+        }
+    }
+
+    @Test func whatWasUsedStaysAndLookingIsNoUse() async throws {
+        try await Tier.with(budget: ResultBudget(count: 3)) { tier, client, redis in
+            for key in Self.keys[0..<3] { try await Self.store(tier, key, bytes: 10) }
+            tier.used([Self.keys[0]], of: nil)
+            // It is told by itself, after a while.
+            try await until("the use is known") {
+                try await client.send("ZRANK", "halcyon:{budget:}:used", .string(Self.keys[0])).integer == 2
+            }
+            _ = try await tier.find(Self.keys[1])
+            _ = try await tier.read(Self.keys[1])
+            _ = try await client.send("HGET", .string(Self.keys[1]), "body")
+            try await Self.store(tier, Self.keys[3], bytes: 10)
+            #expect(try await Self.sums(client).keys.sorted() == [0, 2, 3].map { Self.keys[$0] }.sorted())
+        }
+    }
+
+    @Test func framesCountAsPixels() async throws {
+        try await Tier.with(budget: ResultBudget(pixels: 100)) { tier, client, redis in
+            try await Self.store(tier, Self.keys[0], bytes: 1, width: 10, frames: 9)
+            try await Self.store(tier, Self.keys[1], bytes: 1, width: 11)
+            #expect(try await Self.sums(client).keys.sorted() == [Self.keys[1]])
+            #expect(tier.canHold(Tier.facts(bytes: 1, width: 10, height: 10)))
+            #expect(!tier.canHold(Tier.facts(bytes: 1, width: 10, height: 10, frames: 2)))
+        }
+    }
+
+    @Test func whatIsExtendedCountsForAsLongAsItLives() async throws {
+        try await Tier.with(budget: ResultBudget(count: 9)) { tier, client, redis in
+            try await Self.store(tier, Self.keys[0], bytes: 10, for: 0.2)
+            let found = try #require(try await tier.find(Self.keys[0], for: ResultRule(maxAge: 600)))
+            _ = try await tier.extend(found, as: Self.keys[0], by: ResultRule(maxAge: 600))
+            let score = try await client.send("ZSCORE", "halcyon:{budget:}:expiry", .string(Self.keys[0])).number
+            let expiry = try await client.send("PEXPIRETIME", .string(Self.keys[0])).integer
+            #expect(score.map { Int($0) } == expiry)
+            // And the books live as long as what is in them.
+            for part in ["used", "expiry", "cost", "sum"] {
+                #expect(try await client.send("PEXPIRETIME", "halcyon:{budget:}:\(part)").integer == expiry)
+            }
+        }
+    }
+
+    /// One that was stored anew is not what the books meant.
+    @Test func whatWasStoredAnewMeanwhileStays() async throws {
+        try await Tier.with(budget: ResultBudget(count: 2)) { tier, client, redis in
+            try await Self.store(tier, Self.keys[0], bytes: 10)
+            // By a worker that dies before it enters it.
+            try await Self.store(ResultTier(client), Self.keys[0], bytes: 20)
+            let (removed, left) = try await ResultBooks(client).trim(nil, to: ResultBudget(count: 0))
+            #expect(removed == ResultSum() && left == ResultSum())
+            #expect(try await Self.sums(client)[Self.keys[0]]?.bytes == 20)
+            // It counts again from the next time it is stored.
+            try await Self.store(tier, Self.keys[0], bytes: 30)
+            #expect(try await ResultBooks(client).trim(nil, to: ResultBudget()).left.bytes == 30)
+        }
+    }
+
+    @Test func booksOfWhichAPartWasLostBeginAnew() async throws {
+        for part in ["used", "expiry", "cost", "sum"] {
+            try await Tier.with(budget: ResultBudget(bytes: 100)) { tier, client, redis in
+                for key in Self.keys[0..<4] { try await Self.store(tier, key, bytes: 20) }
+                _ = try await client.send("DEL", "halcyon:{budget:}:\(part)")
+                for key in Self.keys[4..<8] { try await Self.store(tier, key, bytes: 30) }
+                let left = try await ResultBooks(client).trim(nil, to: ResultBudget()).left
+                #expect(left.count == 3 && left.bytes == 90)
+                #expect(try await Self.sums(client).count == 4 + 3)
+            }
+        }
+    }
+
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func manyAreTakenOutInSmallSteps(on kind: RedisDeployment.Kind) async throws {
+        try await Tier.with(kind, budget: ResultBudget(bytes: 1 << 30)) { tier, client, redis in
+            let keys = (0..<1500).map { "halcyon:{\($0)}:x" }
+            for key in keys { try await Self.store(tier, key, bytes: 1) }
+            let (removed, left) = try await ResultBooks(client).trim(nil, to: ResultBudget(count: 100))
+            #expect(removed.count == 1400 && left.count == 100)
+            #expect(try await Self.sums(client, keys).keys.sorted() == keys[1400...].sorted())
+            // One that takes the place of all others.
+            let small = ResultTier(client, budget: ResultBudget(bytes: 50))
+            try await Self.store(small, "halcyon:{0}:large", bytes: 50)
+            #expect(try await Self.sums(client, keys).isEmpty)
+        }
+    }
+
+    @Test func aRedisWhoseBooksCannotBeKeptStoresAllTheSame() async throws {
+        try await Tier.with(budget: ResultBudget(count: 1)) { tier, client, redis in
+            _ = try await client.send("SET", "halcyon:{budget:}:cost", "not a hash")
+            try await Self.store(tier, Self.keys[0], bytes: 10)
+            try await Self.store(tier, Self.keys[1], bytes: 10)
+            #expect(try await Self.sums(client).count == 2)
+            await #expect(throws: RedisError.self) {
+                try await ResultBooks(client).trim(nil, to: ResultBudget(count: 0))
+            }
+        }
+    }
+}
+
+extension ResultSum {
+    init(_ model: BooksByModel) {
+        self.init(count: model.entries.count, bytes: model.bytes, pixels: model.pixels)
+    }
+}

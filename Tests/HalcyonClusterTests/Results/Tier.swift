@@ -1,0 +1,55 @@
+import HalcyonCluster
+import HalcyonModel
+import Redis
+import TestSupport
+
+/// A result tier on a redis-server of its own, or on a cluster of them.
+enum Tier {
+    static let facts = facts(bytes: 3)
+
+    static func facts(bytes: Int, width: Int = 4, height: Int = 3, frames: Int? = nil) -> ResultFacts {
+        ResultFacts(
+            width: width, height: height, format: .png, bytes: bytes, sha256: "ab", frames: frames,
+            source: SourceFacts(status: 200, etag: "\"e\"", bytes: 9, format: .jpeg, width: 40, height: 30))
+    }
+
+    static func with(
+        _ kind: RedisDeployment.Kind = .server, budget: ResultBudget = ResultBudget(),
+        _ body: (ResultTier, RedisClient, RedisDeployment) async throws -> Void
+    ) async throws {
+        let redis = try await RedisDeployment.start(kind)
+        let client = RedisClient(try RedisEndpoint(redis.url), settings: .patient)
+        let tier = ResultTier(client, budget: budget)
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(tier, client, redis)) } catch { result = .failure(error) }
+        await tier.close()
+        await client.close()
+        await redis.stop()
+        try result.get()
+    }
+}
+
+extension RedisSettings {
+    /// A busy machine has all the time it needs.
+    static let patient: RedisSettings = {
+        var settings = RedisSettings()
+        settings.commandTimeout = .seconds(120)
+        settings.connectTimeout = .seconds(120)
+        settings.outageGrace = .seconds(120)
+        return settings
+    }()
+}
+
+extension RedisValue {
+    /// A number that a text spells.
+    var number: Double? { string.flatMap(Double.init) }
+}
+
+extension RedisClient {
+    /// How many commands the server has done, this one not counted.
+    func commandsDone() async throws -> Int {
+        let text = try await send("INFO", "stats").string ?? ""
+        let line = text.split(whereSeparator: \.isNewline).first { $0.hasPrefix("total_commands_processed:") }
+        return Int(line?.split(separator: ":").last ?? "") ?? -1
+    }
+}

@@ -1,0 +1,146 @@
+import HalcyonModel
+import Testing
+
+/// RFC 9111 and RFC 5861, rule by rule.
+@Suite struct StoredResponseTests {
+    static let now = 784_111_777.0  // Sun, 06 Nov 1994 08:49:37 GMT
+
+    static func response(
+        _ headers: HeaderFields, status: Int = 200, request: HeaderFields = [], delay: Double = 0
+    ) -> StoredResponse {
+        StoredResponse(status: status, headers: headers, request: request, requestedAt: now - delay, receivedAt: now)
+    }
+
+    static func freshness(
+        _ headers: HeaderFields, after seconds: Double = 0, delay: Double = 0,
+        _ policy: FreshnessPolicy = FreshnessPolicy()
+    ) -> SourceFreshness {
+        response(headers, delay: delay).freshness(after: seconds, policy)
+    }
+
+    @Test(
+        arguments: [
+            // Section 4.2.1: for a shared cache s-maxage, else max-age, else Expires.
+            ([("Cache-Control", "max-age=60, s-maxage=90"), ("Expires", "Sun, 06 Nov 1994 08:50:37 GMT")], 90.0),
+            ([("Cache-Control", "max-age=60"), ("Expires", "Sun, 06 Nov 1994 09:49:37 GMT")], 60),
+            ([("Expires", "Sun, 06 Nov 1994 09:49:37 GMT")], 3600),
+            // Expires counts from the origin's own clock.
+            ([("Expires", "Sun, 06 Nov 1994 09:49:37 GMT"), ("Date", "Sun, 06 Nov 1994 09:39:37 GMT")], 600),
+            // Section 4.2.3: an age that was told, or follows from the date.
+            ([("Cache-Control", "max-age=60"), ("Age", "20")], 40),
+            ([("Cache-Control", "max-age=60"), ("Date", "Sun, 06 Nov 1994 08:49:07 GMT")], 30),
+            ([("Cache-Control", "max-age=60"), ("Age", "20"), ("Date", "Sun, 06 Nov 1994 08:49:07 GMT")], 30),
+            ([("Cache-Control", "max-age=60"), ("Age", "-5")], 60),
+            ([("Cache-Control", "max-age=60"), ("Age", "rubbish")], 60),
+            ([("Cache-Control", "max-age=60"), ("Date", "rubbish")], 60),
+            // A clock that is ahead makes nothing younger than it is.
+            ([("Cache-Control", "max-age=60"), ("Date", "Sun, 06 Nov 1994 09:49:37 GMT")], 60),
+            ([("cache-control", "max-age=1"), ("CACHE-CONTROL", "max-age=9")], 1),
+        ] as [([(String, String)], Double)])
+    func isFreshForSoLong(_ headers: [(String, String)], _ seconds: Double) {
+        let headers = HeaderFields(headers.map { (name: $0.0, value: $0.1) })
+        #expect(Self.freshness(headers) == .fresh(seconds: seconds))
+        #expect(Self.freshness(headers, after: seconds - 1) == .fresh(seconds: 1))
+        #expect(Self.freshness(headers, after: seconds) == .stale(whileRevalidating: false, onError: false))
+    }
+
+    @Test(arguments: [
+        HeaderFields(), [("Cache-Control", "max-age=0")], [("Cache-Control", "max-age=1.5")], [("Expires", "0")],
+        [("Cache-Control", "no-cache, max-age=60")], [("Cache-Control", "no-cache=\"Set-Cookie\", max-age=60")],
+        [("Cache-Control", "s-maxage=0, max-age=60")], [("Last-Modified", "Sun, 06 Nov 1993 08:49:37 GMT")],
+    ])
+    func isStaleAtOnce(_ headers: HeaderFields) {
+        #expect(Self.freshness(headers) == .stale(whileRevalidating: false, onError: false))
+    }
+
+    @Test func theTimeOfTheAnswerCountsAsAge() {
+        #expect(Self.freshness([("Cache-Control", "max-age=60")], delay: 4) == .fresh(seconds: 56))
+        #expect(Self.freshness([("Cache-Control", "max-age=60"), ("Age", "0")], delay: 4) == .fresh(seconds: 56))
+    }
+
+    @Test func heuristicFreshnessIsOffUnlessWanted() {
+        var policy = FreshnessPolicy()
+        policy.heuristicFraction = 0.1
+        // Ten days.
+        let headers: HeaderFields = [("Last-Modified", "Thu, 27 Oct 1994 08:49:37 GMT")]
+        #expect(Self.freshness(headers, policy) == .fresh(seconds: 86_400))
+        #expect(Self.freshness([("Last-Modified", "Sun, 06 Nov 1994 07:49:37 GMT")], policy) == .fresh(seconds: 360))
+        #expect(Self.freshness([("Last-Modified", "Sun, 06 Nov 1994 09:49:37 GMT")], policy) != .fresh(seconds: 360))
+        #expect(
+            Self.freshness(
+                [("Last-Modified", "Sun, 06 Nov 1994 07:49:37 GMT"), ("Cache-Control", "max-age=9")], policy)
+                == .fresh(seconds: 9))
+    }
+
+    @Test func staleUseFollowsRFC5861() {
+        let headers: HeaderFields = [("Cache-Control", "max-age=10, stale-while-revalidate=20, stale-if-error=40")]
+        #expect(Self.freshness(headers, after: 29) == .stale(whileRevalidating: true, onError: true))
+        #expect(Self.freshness(headers, after: 31) == .stale(whileRevalidating: false, onError: true))
+        #expect(Self.freshness(headers, after: 51) == .stale(whileRevalidating: false, onError: false))
+        var policy = FreshnessPolicy()
+        (policy.staleWhileRevalidate, policy.staleIfError) = (5, 100)
+        #expect(
+            Self.freshness([("Cache-Control", "max-age=10")], after: 12, policy)
+                == .stale(whileRevalidating: true, onError: true))
+        #expect(Self.freshness(headers, after: 51, policy) == .stale(whileRevalidating: false, onError: false))
+        for word in ["must-revalidate", "proxy-revalidate", "no-cache"] {
+            #expect(
+                Self.freshness([("Cache-Control", "max-age=10, \(word), stale-if-error=40")], after: 12, policy)
+                    == .stale(whileRevalidating: false, onError: false))
+        }
+    }
+
+    @Test(
+        arguments: [
+            ([], [], true),
+            ([("Cache-Control", "no-store")], [], false),
+            ([("Cache-Control", "private")], [], false),
+            ([("Cache-Control", "private=\"x\", max-age=9")], [], false),
+            ([("Cache-Control", "no-cache")], [], true),
+            ([("Vary", "Accept, *")], [], false),
+            ([("Vary", "Accept")], [], true),
+            // Section 3.5.
+            ([("Cache-Control", "max-age=9")], [("Authorization", "Basic eA==")], false),
+            ([("Cache-Control", "public")], [("authorization", "Basic eA==")], true),
+            ([("Cache-Control", "s-maxage=9")], [("Authorization", "Basic eA==")], true),
+            ([("Cache-Control", "must-revalidate")], [("Authorization", "Basic eA==")], true),
+        ] as [(HeaderFields, HeaderFields, Bool)])
+    func isKeptWhereASharedCacheMay(_ headers: HeaderFields, _ request: HeaderFields, _ expected: Bool) {
+        #expect(Self.response(headers, request: request).mayBeStored(request: request) == expected)
+    }
+
+    @Test func answersOnlyRequestsLikeItsOwn() {
+        let stored = Self.response(
+            [("Vary", "accept, X-Kind")], request: [("Accept", "image/*"), ("User-Agent", "Halcyon")])
+        #expect(stored.answers(request: [("User-Agent", "Other"), ("accept", "image/*")]))
+        #expect(!stored.answers(request: [("Accept", "image/webp")]))
+        #expect(!stored.answers(request: [("Accept", "image/*"), ("X-Kind", "1")]))
+        #expect(Self.response([]).answers(request: [("Accept", "image/webp")]))
+    }
+
+    @Test func aConfirmationMakesItYoungAgainAndKeepsWhatItDoesNotName() throws {
+        let stored = Self.response([
+            ("Cache-Control", "max-age=10"), ("ETag", "\"a\""), ("Age", "9"), ("Content-Type", "image/png"),
+        ])
+        #expect(stored.freshness(after: 0) == .fresh(seconds: 1))
+        #expect(stored.validators == Validators(etag: "\"a\""))
+        let confirmed = stored.confirmed(
+            by: Self.response(
+                [("Cache-Control", "max-age=30"), ("Last-Modified", "Sun, 06 Nov 1994 07:49:37 GMT")], status: 304))
+        #expect(confirmed.freshness(after: 0) == .fresh(seconds: 30))
+        #expect(confirmed.status == 200 && confirmed.headers["Content-Type"] == "image/png")
+        let validators = try #require(confirmed.validators)
+        #expect(validators.etag == "\"a\"" && validators.lastModified == "Sun, 06 Nov 1994 07:49:37 GMT")
+        #expect(Self.response([]).validators == nil)
+    }
+
+    @Test(arguments: [
+        (0.0, "Thu, 01 Jan 1970 00:00:00 GMT"), (784_111_777.9, "Sun, 06 Nov 1994 08:49:37 GMT"),
+        (951_826_154, "Tue, 29 Feb 2000 12:09:14 GMT"), (-1, "Wed, 31 Dec 1969 23:59:59 GMT"),
+        (-1e18, "Mon, 01 Jan 0001 00:00:00 GMT"), (1e18, "Fri, 31 Dec 9999 23:59:59 GMT"),
+    ])
+    func writesDatesThatItReads(_ seconds: Double, _ text: String) {
+        #expect(HTTPDate.text(of: seconds) == text)
+        if abs(seconds) < 1e12 { #expect(HTTPDate.seconds(of: text, now: Self.now) == seconds.rounded(.down)) }
+    }
+}

@@ -1,0 +1,146 @@
+import Redis
+import TestSupport
+import Testing
+
+@testable import HalcyonSources
+
+/// What both books do, one suite for them.
+@Suite struct OriginBookTests {
+    enum Kind: CaseIterable { case redis, local }
+
+    let origin = Origin("https://img.example.org")
+
+    /// Two books of this kind that are one and the same: two workers'.
+    static func with(
+        _ kind: Kind, _ change: (inout OriginLimits) -> Void,
+        _ body: (any OriginBook, any OriginBook) async throws -> Void
+    ) async throws {
+        var limits = OriginLimits()
+        change(&limits)
+        guard kind == .redis else {
+            let book = LocalOriginBook(limits)
+            return try await body(book, book)
+        }
+        let server = try await RedisServer.start()
+        let clients = (0..<2).map { _ in RedisClient(RedisEndpoint(loopbackPort: server.port)) }
+        let books = clients.map { RedisOriginBook($0, limits) }
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(books[0], books[1])) } catch { result = .failure(error) }
+        for client in clients { await client.close() }
+        await server.stop()
+        try result.get()
+    }
+
+    private func isWait(_ answer: OriginAnswer) -> Bool { if case .wait = answer { true } else { false } }
+    private func isResting(_ answer: OriginAnswer) -> Bool { if case .resting = answer { true } else { false } }
+
+    @Test(arguments: Kind.allCases) func soManyAtOnceAndNoMore(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            $0.concurrency = 3
+        } _: { one, two async throws in
+            for load in ["a", "b"] { #expect(try await one.enter(origin, load: load) == .go) }
+            #expect(try await two.enter(origin, load: "c") == .go)
+            #expect(isWait(try await one.enter(origin, load: "d")))
+            #expect(isWait(try await two.enter(origin, load: "e")))
+            // Others have their own.
+            #expect(try await two.enter(Origin("http://img.example.org"), load: "e") == .go)
+            try await two.leave(origin, load: "a", .answered)
+            #expect(try await one.enter(origin, load: "d") == .go)
+            #expect(isWait(try await two.enter(origin, load: "e")))
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func aLoadOfWhichNothingIsHeardIsOverInTime(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            $0.concurrency = 1
+            $0.lease = .milliseconds(300)
+        } _: { one, two async throws in
+            #expect(try await one.enter(origin, load: "a") == .go)
+            try await until("its lease is over") { try await two.enter(origin, load: "b") == .go }
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func soManyASecondAfterABurst(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            $0.rate = 4
+            $0.burst = 3
+        } _: { one, two async throws in
+            let start = ContinuousClock.now
+            var begun = 0
+            while begun < 9 {
+                switch try await (begun % 2 == 0 ? one : two).enter(origin, load: "\(begun)") {
+                case .go: begun += 1
+                case .wait(let time):
+                    #expect(begun >= 3 && time > .zero && time <= .milliseconds(251))
+                    try await Task.sleep(for: time)
+                case .resting: Issue.record("it rests")
+                }
+            }
+            // Three at once, and six at four a second.
+            #expect(start.duration(to: .now) >= .milliseconds(1400))
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func failuresInARowGiveARestThatOneLoadEnds(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            $0.failures = 3
+            $0.rest = .milliseconds(200)
+        } _: { one, two async throws in
+            func load(_ name: String, _ outcome: OriginOutcome) async throws {
+                #expect(try await one.enter(origin, load: name) == .go)
+                try await two.leave(origin, load: name, outcome)
+            }
+            // An answer between them begins the row anew; what nobody knows does not count.
+            for outcome in [OriginOutcome.failed, .failed, .answered, .failed, .unknown, .failed] {
+                try await load("a", outcome)
+            }
+            #expect(try await one.enter(origin, load: "late") == .go)
+            try await load("a", .failed)
+            #expect(isResting(try await one.enter(origin, load: "b")))
+            #expect(isResting(try await two.enter(origin, load: "b")))
+            // What began before says nothing new.
+            try await one.leave(origin, load: "late", .failed)
+            try await until("it is over") { try await two.enter(origin, load: "probe") == .go }
+            // One is let through, and the others wait for what it finds out.
+            #expect(isResting(try await one.enter(origin, load: "c")))
+            try await two.leave(origin, load: "probe", .failed)
+            guard case .resting(let left) = try await one.enter(origin, load: "c") else {
+                Issue.record("no rest after the probe failed")
+                return
+            }
+            #expect(left <= .milliseconds(400))
+            try await until("it is over") { try await two.enter(origin, load: "probe") == .go }
+            try await two.leave(origin, load: "probe", .answered)
+            for name in ["x", "y", "z"] { #expect(try await one.enter(origin, load: name) == .go) }
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func aProbeThatIsGivenUpLetsAnotherThrough(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            $0.failures = 1
+            $0.rest = .milliseconds(50)
+        } _: { one, two async throws in
+            #expect(try await one.enter(origin, load: "a") == .go)
+            try await one.leave(origin, load: "a", .failed)
+            try await until("it is over") { try await two.enter(origin, load: "probe") == .go }
+            try await two.leave(origin, load: "probe", .unknown)
+            #expect(try await one.enter(origin, load: "again") == .go)
+        }
+    }
+
+    @Test func restsGrowUpToTheLongest() {
+        var limits = OriginLimits()
+        (limits.failures, limits.rest, limits.longestRest) = (1, .seconds(5), .seconds(30))
+        var now = ContinuousClock.now
+        var state = OriginState(limits, at: now)
+        for expected in [5, 10, 20, 30, 30] {
+            #expect(state.enter("a", at: now) == .go)
+            state.leave("a", .failed, at: now)
+            #expect(state.enter("b", at: now) == .resting(.seconds(expected)))
+            now += .seconds(expected)
+        }
+        #expect(state.enter("a", at: now) == .go)
+        state.leave("a", .answered, at: now)
+        #expect(state.isIdle)
+    }
+}

@@ -1,0 +1,132 @@
+import HalcyonModel
+import Redis
+import TestSupport
+import Testing
+import Threads
+
+@testable import HalcyonSources
+
+/// What every store does, one suite for all of them.
+@Suite struct SourceStoreTests {
+    enum Kind: CaseIterable { case redis, disk }
+
+    static func entry(_ body: [UInt8], etag: String = "\"a\"") -> SourceEntry {
+        let request: HeaderFields = [("Accept", "image/*")]
+        return SourceEntry(
+            response: StoredResponse(
+                status: 200,
+                headers: [("ETag", etag), ("Vary", "Accept"), ("Cache-Control", "max-age=9, x=\"ä\\\"\"")],
+                request: request, requestedAt: 100, receivedAt: 101),
+            body: body)
+    }
+
+    /// A store of this kind, for one test.
+    static func with(_ kind: Kind, _ body: (any SourceStore) async throws -> Void) async throws {
+        switch kind {
+        case .redis:
+            let server = try await RedisServer.start()
+            let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
+            let result = await outcome { try await body(RedisSourceStore(client, maximumBytes: 1 << 20)) }
+            await client.close()
+            await server.stop()
+            try result.get()
+        case .disk:
+            let folder = TemporaryFolder("sources")
+            let result = await outcome {
+                let store = try await blocking { try DiskSourceStore(under: folder.path, capacity: 1 << 20) }
+                let result = await outcome { try await body(store) }
+                await blocking { store.close() }
+                try result.get()
+            }
+            await folder.remove()
+            try result.get()
+        }
+    }
+
+    private static func outcome(_ body: () async throws -> Void) async -> Result<Void, any Error> {
+        do { return .success(try await body()) } catch { return .failure(error) }
+    }
+
+    @Test(arguments: Kind.allCases) func givesBackWhatItWasGiven(_ kind: Kind) async throws {
+        try await Self.with(kind) { store async throws in
+            #expect(try await store.find("halcyon:{a}:source") == nil)
+            let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+            try await store.keep(Self.entry(body), as: "halcyon:{a}:source", for: 60)
+            try await store.keep(Self.entry([]), as: "halcyon:{b}:source", for: 60)
+            let found = try #require(try await store.find("halcyon:{a}:source"))
+            #expect(found.entry == Self.entry(body))
+            #expect(found.residentTime >= 0 && found.residentTime < 60)
+            #expect(try await store.find("halcyon:{b}:source")?.entry == Self.entry([]))
+            try await store.keep(Self.entry([1], etag: "\"b\""), as: "halcyon:{a}:source", for: 60)
+            #expect(try await store.find("halcyon:{a}:source")?.entry == Self.entry([1], etag: "\"b\""))
+            try await store.remove("halcyon:{a}:source")
+            try await store.remove("halcyon:{c}:source")
+            #expect(try await store.find("halcyon:{a}:source") == nil)
+            #expect(try await store.find("halcyon:{b}:source") != nil)
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func remembersFailures(_ kind: Kind) async throws {
+        try await Self.with(kind) { store async throws in
+            var entry = Self.entry([])
+            entry.failure = Failure(.notFound, "the origin answered 404 \"\u{1F600}\"")
+            try await store.keep(entry, as: "k", for: 60)
+            #expect(try await store.find("k")?.entry == entry)
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func forgetsInTimeAndTellsHowOldThingsAre(_ kind: Kind) async throws {
+        try await Self.with(kind) { store async throws in
+            try await store.keep(Self.entry([1]), as: "short", for: 0.2)
+            try await store.keep(Self.entry([2]), as: "long", for: 1000)
+            try await until("it is gone") { try await store.find("short") == nil }
+            let found = try #require(try await store.find("long"))
+            #expect(found.residentTime > 0.1 && found.residentTime < 900)
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func whatIsTooLargeIsNotKeptNorIsWhatItReplaced(_ kind: Kind) async throws {
+        try await Self.with(kind) { store async throws in
+            try await store.keep(Self.entry([1]), as: "k", for: 60)
+            try await store.keep(Self.entry([UInt8](repeating: 7, count: 1 << 20 + 1)), as: "k", for: 60)
+            #expect(try await store.find("k") == nil)
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func manyAtOnceDisturbNothing(_ kind: Kind) async throws {
+        try await Self.with(kind) { store async throws in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for task in 0..<8 {
+                    group.addTask {
+                        for round in 0..<40 {
+                            let key = "k\((task + round) % 5)"
+                            try await store.keep(
+                                Self.entry([UInt8](repeating: UInt8(round), count: 20_000)), as: key, for: 60)
+                            if let body = try await store.find(key)?.entry.body { #expect(Set(body).count == 1) }
+                            if round % 9 == 0 { try await store.remove(key) }
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    @Test func whatRedisDoesNotKnowHowToReadIsNoEntry() async throws {
+        let server = try await RedisServer.start()
+        let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
+        let store = RedisSourceStore(client, maximumBytes: 1 << 20)
+        for about in ["", "{", "[]", #"{"version":2}"#, #"{"version":1,"status":"200"}"#] {
+            _ = try await client.send(["HSET", "k", "about", .string(about), "lifetime", "60000", "body", "x"])
+            _ = try await client.send(["PEXPIRE", "k", "60000"])
+            #expect(try await store.find("k") == nil)
+        }
+        // Without an end it is not of this tier.
+        _ = try await client.send([
+            "HSET", "p", "about", .bytes(Self.entry([]).description), "lifetime", "9", "body", "x",
+        ])
+        #expect(try await store.find("p") == nil)
+        await client.close()
+        await server.stop()
+    }
+}

@@ -1,0 +1,210 @@
+import Glibc
+import HalcyonModel
+import Processes
+import TestSupport
+import Testing
+import Threads
+
+@testable import HalcyonSources
+
+/// Origins that do not do what they should.
+@Suite(.takesTurns) struct FaultTests {
+    private static func with(
+        _ change: (inout SourceOptions) -> Void = { _ in }, _ body: (SourceLoader) async throws -> Void
+    ) async throws {
+        var options = SourceOptions()
+        options.policy = AddressPolicy(allow: ["127.0.0.1"])
+        options.maximumBytes = 1 << 20
+        change(&options)
+        let pool = ThreadPool(name: "unused", threads: 1)
+        let loader = SourceLoader(options, drawingOn: pool)
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(loader)) } catch { result = .failure(error) }
+        await loader.close()
+        await blocking { pool.shutdown() }
+        try result.get()
+    }
+
+    private static func failure(_ loader: SourceLoader, _ url: String) async throws -> Failure {
+        try #require(await #expect(throws: Failure.self, "\(url)") { try await loader.load(Source(url)) })
+    }
+
+    /// nginx with a picture of 600,000 bytes, a bomb and some manners of its own.
+    private static func withNginx(_ body: (Nginx, TemporaryFolder, [UInt8]) async throws -> Void) async throws {
+        let folder = TemporaryFolder("faults")
+        let picture = (0..<600_000).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 13) }
+        folder.write(picture, to: "picture.jpg")
+        // 64 MiB of zeros in 64 KiB.
+        folder.write([UInt8](repeating: 0, count: 64 << 20), to: "zeros")
+        let packed = await ChildProcess.succeeds("gzip", ["-9", "-k", "\(folder.path)/zeros"])
+        #expect(packed)
+        let nginx = try await Nginx.start(
+            serving: folder.path,
+            """
+            location = /drip.jpg { limit_rate 40; alias \(folder.path)/picture.jpg; }
+            location = /slow.jpg { limit_rate 100k; alias \(folder.path)/picture.jpg; }
+            location = /stall.jpg { echo_sleep 60; echo_exec /picture.jpg; }
+            location = /nothing.jpg { return 444; }
+            location = /private.jpg { return 302 http://10.0.0.1/; }
+            location = /metadata.jpg { return 302 http://169.254.169.254/latest/; }
+            location = /local.jpg { return 302 http://[::1]:\(LoopbackPort.free())/; }
+            location = /loop.jpg { return 302 /loop.jpg; }
+            location = /bomb.jpg { alias \(folder.path)/zeros.gz; add_header Content-Encoding gzip; }
+            location = /unmodified.jpg { return 304; }
+            location = /teapot.jpg { return 418; }
+            location = /busy.jpg { return 503; }
+            """)
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(nginx, folder, picture)) } catch { result = .failure(error) }
+        await nginx.stop()
+        await folder.remove()
+        try result.get()
+    }
+
+    @Test func eachEndsInItsCode() async throws {
+        try await Self.withNginx { nginx, _, _ async throws in
+            try await Self.with {
+                $0.stallTimeout = .seconds(1)
+                $0.timeout = .seconds(20)
+            } _: { loader async throws in
+                let expected: [(String, FailureCode, Bool)] = [
+                    ("drip", .timeout, true), ("stall", .timeout, true), ("nothing", .httpError, true),
+                    ("private", .blockedAddress, false), ("metadata", .blockedAddress, false),
+                    ("local", .blockedAddress, false), ("loop", .tooManyRedirects, false), ("bomb", .tooLarge, false),
+                    ("unmodified", .httpError, true), ("teapot", .httpError, false), ("busy", .httpError, true),
+                ]
+                for (name, code, isRetryable) in expected {
+                    let failure = try await Self.failure(loader, "\(nginx.url)/\(name).jpg")
+                    #expect(failure.code == code && failure.isRetryable == isRetryable, "\(name): \(failure)")
+                }
+                // And nothing else is disturbed.
+                #expect(try await loader.load(Source("\(nginx.url)/picture.jpg")).body.count == 600_000)
+            }
+        }
+    }
+
+    @Test func aSourceThatKeepsItsTagIsNoDownload() async throws {
+        try await Self.withNginx { nginx, folder, picture async throws in
+            try await Self.with { loader async throws in
+                let source = try Source("\(nginx.url)/picture.jpg")
+                let first = try await loader.load(source)
+                #expect(first.body == picture && !first.validators.isEmpty)
+                guard case .notModified = try await loader.load(source, unlike: first.validators) else {
+                    Issue.record("it was loaded again")
+                    return
+                }
+                folder.write([1, 2, 3], to: "picture.jpg")
+                guard case .loaded(let second) = try await loader.load(source, unlike: first.validators) else {
+                    Issue.record("a change was not seen")
+                    return
+                }
+                #expect(second.body == [1, 2, 3] && second.validators != first.validators)
+            }
+        }
+    }
+
+    /// nginx promises a length and then has less: the file is cut while it is sent. What it gives afterwards is another file.
+    @Test func aLengthThatWasALieIsNoPicture() async throws {
+        try await Self.withNginx { nginx, folder, picture async throws in
+            try await Self.with {
+                $0.resumptions = 0
+            } _: { loader async throws in
+                let load = Task { try await loader.load(Source("\(nginx.url)/slow.jpg")) }
+                try await Task.sleep(for: .milliseconds(800))
+                #expect(truncate("\(folder.path)/picture.jpg", 200_000) == 0)
+                let failure = try #require(await #expect(throws: Failure.self) { try await load.value })
+                #expect(failure.code == .httpError && failure.isRetryable)
+            }
+        }
+    }
+
+    /// An origin that breaks off again and again, and takes up where it was.
+    private static func breaking(
+        _ picture: [UInt8], after count: Int, tag: @escaping @Sendable (Int) -> String = { _ in "\"a\"" },
+        requests: Lock<[String]>
+    ) -> RawOrigin {
+        RawOrigin { request in
+            let number = requests.withLock { requests in
+                requests.append(request.head)
+                return requests.count
+            }
+            let head = request.head.lowercased()
+            let start =
+                head.split(separator: "range: bytes=").dropFirst().first?.prefix { $0.isNumber }
+                .description
+            guard let start = start.flatMap({ Int($0) }), head.contains("if-range: \(tag(number))") else {
+                return [
+                    .text(
+                        "HTTP/1.1 200 OK\r\nETag: \(tag(number))\r\nAccept-Ranges: bytes\r\n"
+                            + "Content-Length: \(picture.count)\r\n\r\n"),
+                    .bytes(Array(picture.prefix(count))), .pause(.milliseconds(50)), .close,
+                ]
+            }
+            let rest = picture[start...]
+            return [
+                .text(
+                    "HTTP/1.1 206 Partial Content\r\nETag: \(tag(number))\r\n"
+                        + "Content-Range: bytes \(start)-\(picture.count - 1)/\(picture.count)\r\n"
+                        + "Content-Length: \(rest.count)\r\n\r\n"),
+                .bytes(Array(rest.prefix(count))), .pause(.milliseconds(50)), .close,
+            ]
+        }
+    }
+
+    @Test func whatBreaksOffIsTakenUpWhereItWas() async throws {
+        let picture = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+        let requests = Lock<[String]>([])
+        let origin = Self.breaking(picture, after: 30_000, requests: requests)
+        try await Self.with { loader async throws in
+            let loaded = try await loader.load(Source(origin.url("/a.jpg")))
+            #expect(loaded.body == picture && loaded.status == 200 && loaded.validators.etag == "\"a\"")
+        }
+        let heads = requests.withLock { $0 }
+        #expect(heads.count == 4)
+        #expect(
+            heads[1].contains("bytes=30000-") && heads[2].contains("bytes=60000-") && heads[3].contains("bytes=90000-"))
+        try await origin.stop()
+    }
+
+    @Test func onlySoOften() async throws {
+        let requests = Lock<[String]>([])
+        let origin = Self.breaking([UInt8](repeating: 1, count: 100_000), after: 10_000, requests: requests)
+        try await Self.with {
+            $0.resumptions = 2
+        } _: { loader async throws in
+            #expect(try await Self.failure(loader, origin.url("/a.jpg")).code == .httpError)
+        }
+        #expect(requests.withLock { $0.count } == 3)
+        try await origin.stop()
+    }
+
+    @Test func aSourceThatChangesMeanwhileIsNeverMixed() async throws {
+        let requests = Lock<[String]>([])
+        let (old, new) = ([UInt8](repeating: 1, count: 1000), [UInt8](repeating: 2, count: 1000))
+        let origin = RawOrigin { request in
+            let number = requests.withLock { requests in
+                requests.append(request.head)
+                return requests.count
+            }
+            return number == 1
+                ? [
+                    .text("HTTP/1.1 200 OK\r\nETag: \"old\"\r\nContent-Length: 1000\r\n\r\n"),
+                    .bytes(Array(old.prefix(400))), .pause(.milliseconds(50)), .close,
+                ]
+                : [.text("HTTP/1.1 200 OK\r\nETag: \"new\"\r\nContent-Length: 1000\r\n\r\n"), .bytes(new)]
+        }
+        try await Self.with { loader async throws in
+            let loaded = try await loader.load(Source(origin.url("/a.jpg")))
+            #expect(loaded.body == new && loaded.validators.etag == "\"new\"")
+        }
+        #expect(requests.withLock { $0[1].contains("\"old\"") })
+        try await origin.stop()
+    }
+}
+
+extension ChildProcess {
+    /// Whether a program ends well.
+    fileprivate static func succeeds(_ program: String, _ arguments: [String]) async -> Bool {
+        (try? await ChildProcess.start(program, arguments).exit()) == .code(0)
+    }
+}

@@ -1,0 +1,139 @@
+import HalcyonModel
+import HalcyonSources
+import HalcyonWorker
+import TestSupport
+import Testing
+
+/// What was loaded once is not loaded again: seen at a real origin.
+@Suite(.takesTurns) struct SourceTierTests {
+    /// A stage with an nginx that serves one photograph, `/rocket.jpg`.
+    private static func with(
+        _ server: String, _ change: @escaping (inout WorkerOptions) -> Void = { _ in },
+        _ body: (Stage, Nginx, TemporaryFolder) async throws -> Void
+    ) async throws {
+        let folder = TemporaryFolder("origin")
+        folder.write(try Photograph.bytes(), to: "rocket.jpg")
+        let nginx = try await Nginx.start(serving: folder.path, server)
+        let result: Result<Void, any Error>
+        do {
+            try await Stage.with { stage in
+                try await stage.withWorker(change) { try await body(stage, nginx, folder) }
+            }
+            result = .success(())
+        } catch { result = .failure(error) }
+        await nginx.stop()
+        await folder.remove()
+        try result.get()
+    }
+
+    /// Submits a job and waits for its end.
+    private static func job(
+        _ stage: Stage, _ nginx: Nginx, width: Int, _ fields: String = "", path: String = "rocket.jpg"
+    ) async throws -> EventLog.Entry {
+        let id = "\(path)-\(width)-\(Int.random(in: 0..<1_000_000_000))"
+        try await stage.submit(#"{"id":"\#(id)","source":"\#(nginx.url)/\#(path)","width":\#(width)\#(fields)}"#)
+        return try await stage.events.terminal(of: id)
+    }
+
+    /// Statuses of the requests that the origin has answered, once there are so many.
+    private static func statuses(_ nginx: Nginx, _ count: Int) async throws -> [String] {
+        try await until("the origin has answered \(count)") { nginx.requests().count >= count }
+        return nginx.requests().map { String($0.split(separator: " ")[2]) }
+    }
+
+    @Test func anotherSizeIsNoRequestAtTheOrigin() async throws {
+        try await Self.with("add_header Cache-Control max-age=600;") { stage, nginx, _ async throws in
+            #expect(try await Self.job(stage, nginx, width: 30).origin == "network")
+            for width in 31...35 {
+                let ready = try await Self.job(stage, nginx, width: width)
+                #expect(ready.origin == "source-cache" && ready.variant["width"] as? Int == width)
+            }
+            #expect(try await Self.statuses(nginx, 1) == ["200"])
+        }
+    }
+
+    @Test func anExpiredSourceIsOneQuestionAndNoBody() async throws {
+        try await Self.with("add_header Cache-Control max-age=0;") { stage, nginx, folder async throws in
+            #expect(try await Self.job(stage, nginx, width: 30).origin == "network")
+            #expect(try await Self.job(stage, nginx, width: 31).origin == "source-cache")
+            #expect(try await Self.statuses(nginx, 2) == ["200", "304"])
+            let bytes = nginx.requests().compactMap { $0.split(separator: " ").last.flatMap { Int($0) } }
+            #expect(bytes[0] > 10_000 && bytes[1] < 500)
+            // It has changed: another size, another tag.
+            folder.write(try Photograph.bytes("coffee.jpg"), to: "rocket.jpg")
+            let ready = try await Self.job(stage, nginx, width: 32)
+            #expect(ready.origin == "network")
+            let source = ready.data["source"] as? [String: Any]
+            #expect(source?["bytes"] as? Int == (try Photograph.bytes("coffee.jpg").count))
+            #expect(try await Self.statuses(nginx, 3) == ["200", "304", "200"])
+        }
+    }
+
+    @Test func aMissingSourceIsAskedForOnce() async throws {
+        try await Self.with("") { stage, nginx, folder async throws in
+            for width in 30...33 {
+                let failed = try await Self.job(stage, nginx, width: width, path: "none.jpg")
+                #expect(failed.kind == "failed" && failed.data["code"] as? String == "not_found")
+            }
+            #expect(try await Self.statuses(nginx, 1) == ["404"])
+        }
+    }
+
+    @Test func aStaleSourceServesWhileItsOriginIsAway() async throws {
+        try await Self.with("add_header Cache-Control \"max-age=0, stale-if-error=600\";") {
+            stage, nginx, _ async throws in
+            #expect(try await Self.job(stage, nginx, width: 30).origin == "network")
+            await nginx.process.stop()
+            #expect(try await Self.job(stage, nginx, width: 31).origin == "source-cache")
+        }
+    }
+
+    @Test func aStaleSourceServesWhileItIsLoadedAnew() async throws {
+        let header = "add_header Cache-Control \"max-age=0, stale-while-revalidate=600\";"
+        try await Self.with(header) { stage, nginx, _ async throws in
+            #expect(try await Self.job(stage, nginx, width: 30).origin == "network")
+            #expect(try await Self.job(stage, nginx, width: 31).origin == "source-cache")
+            #expect(try await Self.statuses(nginx, 2) == ["200", "304"])
+        }
+    }
+
+    @Test func whatMustNotBeKeptIsLoadedEachTime() async throws {
+        for header in ["no-store", "private"] {
+            try await Self.with("add_header Cache-Control \"\(header)\"; etag off; if_modified_since off;") {
+                stage, nginx, _ async throws in
+                for width in 30...32 { #expect(try await Self.job(stage, nginx, width: width).origin == "network") }
+                #expect(try await Self.statuses(nginx, 3) == ["200", "200", "200"])
+            }
+        }
+    }
+
+    @Test func aFolderOutlivesItsWorkerAndRedis() async throws {
+        let kept = TemporaryFolder("kept")
+        let folder = TemporaryFolder("origin")
+        folder.write(try Photograph.bytes(), to: "rocket.jpg")
+        let nginx = try await Nginx.start(serving: folder.path, "add_header Cache-Control max-age=600;")
+        try await Stage.with { stage in
+            for (width, origin) in [(30, "network"), (31, "source-cache")] {
+                try await stage.withWorker({ $0.sourceTier.folder = kept.path }) { () async throws in
+                    #expect(try await Self.job(stage, nginx, width: width).origin == origin)
+                }
+                _ = try await stage.client.send("FLUSHALL")
+            }
+        }
+        #expect(nginx.requests().count == 1)
+        await nginx.stop()
+        await folder.remove()
+        await kept.remove()
+    }
+
+    @Test func aFolderThatCannotBeMadeStopsTheStart() async throws {
+        let folder = TemporaryFolder("file")
+        folder.write([1], to: "file")
+        try await Stage.with { stage in
+            await #expect(throws: (any Error).self) {
+                try await stage.withWorker({ $0.sourceTier.folder = "\(folder.path)/file" }) {}
+            }
+        }
+        await folder.remove()
+    }
+}

@@ -1,0 +1,65 @@
+import CivilTime
+import HalcyonCluster
+import HalcyonModel
+import HalcyonSources
+import HalcyonWire
+import Kafka
+import Redis
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import HalcyonImaging
+@testable import HalcyonWorker
+
+/// Results that are made from a source whose fetch was complete some time ago, because it was kept.
+@Suite(.takesTurns) struct StoreTests {
+    /// Stores a result of a source of this age, and gives the milliseconds that Redis keeps it for; nil when it does not.
+    func life(age: Double, maxAge: Double = 0, cacheControl: String?) async throws -> Double? {
+        let server = try await RedisServer.start()
+        let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
+        let store = Store(results: ResultTier(client), options: ResultOptions(), log: .silent)
+        let message = #"{"source":"http://example.org/a","maxAge":\#(maxAge)}"#
+        let record = ConsumedRecord(topic: "halcyon.jobs", partition: 0, offset: 0, value: Array(message.utf8))
+        let work = try Intake(reader: JobReader()).read(record).work
+        let image = RenderedImage(
+            body: [1, 2, 3], format: .png, size: PixelSize(width: 4, height: 3), frames: nil, sha256: "ab",
+            blurhash: nil, dominantColor: nil)
+        let facts = ResultFacts(
+            width: 4, height: 3, format: .png, bytes: 3, sha256: "ab",
+            source: SourceFacts(status: 200, etag: nil, bytes: 9, format: .png, width: 4, height: 3))
+        let source = LoadedSource(
+            body: [9], headers: cacheControl.map { HeaderFields([(name: "Cache-Control", value: $0)]) } ?? [],
+            status: 200,
+            completedAt: Timestamp.now.seconds - age)
+        let made = Store.Made(key: work.keys[0], image: image, facts: facts)
+        let result = try await store.store([made], beside: [:], from: source, work)[work.keys[0]]
+        let key = work.keys[0].description
+        let fields = try await client.send("HMGET", .string(key), "expiresAt", "storedAt").array ?? []
+        let moments = fields.compactMap { $0.string.flatMap(Double.init) }
+        await client.close()
+        await server.stop()
+        #expect((result?.expiresAt == nil) == moments.isEmpty && (result?.inline != nil) == moments.isEmpty)
+        return moments.isEmpty ? nil : moments[0] - moments[1].rounded(.down)
+    }
+
+    @Test func whatIsLeftOfTheResponsesLifeIsTheResults() async throws {
+        let life = try await life(age: 400, cacheControl: "max-age=3600")
+        // It took a moment until it was stored.
+        #expect((3_080_000...3_200_000).contains(life ?? 0))
+    }
+
+    @Test func theDefaultCountsFromTheFetchToo() async throws {
+        let life = try await life(age: 86_000, cacheControl: nil)
+        #expect((280_000...400_000).contains(life ?? 0))
+    }
+
+    @Test(arguments: ["max-age=300", nil])
+    func whereNothingIsLeftNothingIsStored(cacheControl: String?) async throws {
+        #expect(try await life(age: 86_400, cacheControl: cacheControl) == nil)
+    }
+
+    @Test func aJobsOwnRuleCountsFromTheStoring() async throws {
+        #expect(try await life(age: 86_400, maxAge: 60, cacheControl: "max-age=300") == 60_000)
+    }
+}
