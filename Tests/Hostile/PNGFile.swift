@@ -76,7 +76,9 @@ enum PNGFile {
             .renders(
                 "PNG whose pixels unpack to 100 MB that it has no place for",
                 signature + header(60, 40) + chunk("IDAT", Zlib.bomb(100_000_000)) + end),
-            .renders("PNG with a profile that unpacks to 100 MB", picture(60, 40, more: bomb("iCCP", 100_000_000))),
+            // Here and with many texts libpng leaves out what is too much, where libspng refuses the file.
+            .rendersOrFails(
+                "PNG with a profile that unpacks to 100 MB", picture(60, 40, more: bomb("iCCP", 100_000_000))),
             .renders("PNG with text that unpacks to 100 MB", picture(60, 40, more: bomb("zTXt", 100_000_000))),
             .renders(
                 "PNG with 90 texts that unpack to 5 MB each",
@@ -88,7 +90,7 @@ enum PNGFile {
                 "PNG with 90 texts that unpack to 5 MB each, behind its pixels",
                 picture(60, 40).cut(12)
                     + [[UInt8]](repeating: bomb("zTXt", 5_000_000), count: 90).flatMap { $0 } + end),
-            .renders(
+            .rendersOrFails(
                 "PNG with 20000 texts",
                 picture(60, 40, more: (0..<20_000).flatMap { chunk("tEXt", text("key \($0)\0value")) })),
             .renders(

@@ -87,7 +87,9 @@ import Testing
         // The picture is the same either way.
         let plain = try EncodedImageTests.card().encoded(as: format, Self.options(format), keeping: [])
         #expect(try image.pixels() == EncodedImage(plain).open().pixels())
-        if present.isEmpty, format != .jxl || kept.isEmpty { #expect(file == plain) }
+        // With EXIF at hand libvips 8.16 tells the density of a TIFF in inches, and makes EXIF of its own for JPEG XL.
+        let mayDiffer = format == .jxl && !kept.isEmpty || format == .tiff && kept.contains(.exif)
+        if present.isEmpty, !mayDiffer { #expect(file == plain) }
     }
 
     /// The texts that are in the file.
@@ -112,7 +114,7 @@ import Testing
         let without = try Self.card().encoded(as: .jxl, options, keeping: [])
         let with = try Self.card().encoded(as: .jxl, options, keeping: .icc)
         // libjxl codes profiles; of one that it knows it writes the name alone.
-        #expect(try without == EncodedImageTests.card().encoded(as: .jxl, options))
+        #expect(try without == EncodedImageTests.card().encoded(as: .jxl, options, keeping: []))
         #expect(with != without)
         #expect(
             try EncodedImage(with).open().bytes(of: "icc-profile-data")

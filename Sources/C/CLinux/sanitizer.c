@@ -4,7 +4,7 @@
 #define __has_feature(name) 0
 #endif
 
-bool clinux_has_address_sanitizer(void)
+bool clinux_has_sanitizer(void)
 {
-    return __has_feature(address_sanitizer);
+    return __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
 }

@@ -39,7 +39,15 @@ public struct EncodedImage: Sendable {
         guard bytes.count > 0, let name = vips_foreign_find_load_buffer(bytes.start, bytes.count) else { return nil }
         let nickname = String(cString: vips_nickname_find(g_type_from_name(name)))
         // libvips finds blocked loaders too, and refuses only to run them.
-        return VipsLibrary.allowed.first { $0.loader == nickname }
+        let format = VipsLibrary.allowed.first { $0.loader == nickname }
+        return format == .pdf && !beginsAsPDF(bytes) ? nil : format
+    }
+
+    /// libvips 8.15 to 8.18 takes for a PDF whatever has its mark anywhere, be it a page of HTML. Later ones look where
+    /// this does, 8.14 at the very first bytes alone.
+    private static func beginsAsPDF(_ bytes: KeptBytes) -> Bool {
+        let beginning = UnsafeRawBufferPointer(start: bytes.start, count: min(bytes.count, 32 + 3))
+        return beginning.indices.contains { beginning[$0...].starts(with: "%PDF".utf8) }
     }
 }
 

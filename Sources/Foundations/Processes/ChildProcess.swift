@@ -43,7 +43,7 @@ public final class ChildProcess: Sendable {
         public var deathSignal: Int32? = SIGKILL
         /// Keeps a terminal's Ctrl-C from the child, which its parent then stops in its own time.
         public var ignoresInterrupt = true
-        /// Limits of setrlimit(2), by resource (`RLIMIT_AS`, …). Under the address sanitizer those of memory are not
+        /// Limits of setrlimit(2), by resource (`RLIMIT_AS`, …). Under a sanitizer those of memory are not
         /// set: its shadow alone is larger than any.
         public var limits: [Int32: UInt64] = [:]
         /// The defaults.
@@ -231,7 +231,7 @@ private func spawn(_ path: String, _ arguments: [String], _ options: ChildProces
     let argv = strings(arguments)
     let envp = options.environment.map { strings($0.map { "\($0.key)=\($0.value)" }) }
     defer { for string in argv + (envp ?? []) { free(string) } }
-    let limits = options.limits.filter { !clinux_has_address_sanitizer() || !memoryLimits.contains($0.key) }.map {
+    let limits = options.limits.filter { !clinux_has_sanitizer() || !memoryLimits.contains($0.key) }.map {
         clinux_limit(resource: $0.key, soft: rlim_t($0.value), hard: rlim_t($0.value))
     }
     return limits.withUnsafeBufferPointer { limits in

@@ -50,7 +50,7 @@ int clinux_open_beneath(int folder, const char *path, int flags);
 /// errno.
 int clinux_memory_file(const char *name);
 
-/// Whether this was built with the address sanitizer.
-bool clinux_has_address_sanitizer(void);
+/// Whether this was built with the address or the thread sanitizer: each reserves more memory than a limit allows.
+bool clinux_has_sanitizer(void);
 
 #endif
