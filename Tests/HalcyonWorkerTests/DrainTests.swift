@@ -13,6 +13,8 @@ import Testing
         try await Stage.with { stage in
             var options = stage.options
             options.fetches = 2
+            // What waits for its origin's turn has begun: only what was not taken is left.
+            options.consumer.window = 4
             let first = try await Worker.start(options, log: .silent, metrics: Metrics())
             await first.ready()
             for number in 0..<30 {
