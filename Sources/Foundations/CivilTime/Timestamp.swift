@@ -1,8 +1,13 @@
+import Synchronization
+
 #if canImport(Darwin)
 import Darwin
 #else
 import Glibc
 #endif
+
+/// Milliseconds.
+private let correction = Atomic<Int64>(0)
 
 /// A moment of civil time, for reading by people and other machines; never for measuring spans.
 public struct Timestamp: Hashable, Sendable {
@@ -22,8 +27,16 @@ public struct Timestamp: Hashable, Sendable {
     /// Since 1970-01-01T00:00:00Z.
     public var seconds: Double { Double(milliseconds) / 1000 }
 
-    /// The system's clock now.
+    /// Now, by the system's clock as this process has corrected it.
     public static var now: Timestamp {
+        Timestamp(milliseconds: system.milliseconds + correction.load(ordering: .relaxed))
+    }
+
+    /// Says by how many milliseconds the system's clock is behind: ``now`` is so much later from here on, in the whole process.
+    public static func correct(by milliseconds: Int64) { correction.store(milliseconds, ordering: .relaxed) }
+
+    /// The system's clock now, right or wrong.
+    public static var system: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)

@@ -1,24 +1,27 @@
 import Glibc
+import Threads
 
 /// TCP ports of this machine's own address.
 public enum LoopbackPort {
-    /// A port of 127.0.0.1 that was free a moment ago. Another process may take it first: who starts a server on it looks
-    /// whether that server came up, and else tries another.
+    /// Below the range from which Linux gives ports to outgoing connections (`ip_local_port_range`, from 32768 on): a port from there
+    /// may be taken by any client between the look and the server's start.
+    private static let range: Range<UInt16> = 10_000..<32_768
+    /// None is given twice.
+    private static let given = Lock<Set<UInt16>>([])
+
+    /// A port of 127.0.0.1 that nobody listens on. Another process may take it first, which is unlikely: it is a random one.
     public static func free() -> UInt16 {
+        while true {
+            let port = UInt16.random(in: range)
+            if given.withLock({ $0.insert(port).inserted }), isFree(port) { return port }
+        }
+    }
+
+    private static func isFree(_ port: UInt16) -> Bool {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         precondition(descriptor >= 0, "no socket: errno \(errno)")
         defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(0x7f00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        return withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                precondition(bind(descriptor, generic, size) == 0, "cannot bind on loopback: errno \(errno)")
-                getsockname(descriptor, generic, &size)
-            }
-            return UInt16(bigEndian: pointer.pointee.sin_port)
-        }
+        return LoopbackAddress.with(port: port) { bind(descriptor, $0, $1) == 0 }
     }
 
     /// Whether something accepts connections on the port.
@@ -26,14 +29,6 @@ public enum LoopbackPort {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(0x7f00_0001).bigEndian
-        address.sin_port = port.bigEndian
-        return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
+        return LoopbackAddress.with(port: port) { connect(descriptor, $0, $1) == 0 }
     }
 }

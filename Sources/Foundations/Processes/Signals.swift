@@ -2,9 +2,9 @@ import CLinux
 import Glibc
 import Threads
 
-/// The signals a process lives by, as a stream of their numbers.
+/// The signals a process lives by.
 public enum Signals {
-    /// Blocks `numbers` in the calling thread and in every thread it starts from now on, so that ``stream(of:)`` is the only
+    /// Blocks `numbers` in the calling thread and in every thread it starts from now on, so that ``listen(to:_:)`` is the only
     /// one to see them. Call it first thing in `main`.
     public static func block(_ numbers: [Int32]) {
         var mask = set(of: numbers)
@@ -14,16 +14,14 @@ public enum Signals {
         signal(SIGPIPE, SIG_IGN)
     }
 
-    /// Each arrival of one of `numbers`, which have been blocked, in order. A thread waits for them until the process ends: ask
-    /// for one stream only.
-    public static func stream(of numbers: [Int32]) -> AsyncStream<Int32> {
-        AsyncStream { continuation in
-            _ = WorkThread(name: "signals", stackSize: 1 << 16) {
-                var mask = set(of: numbers)
-                while true {
-                    var number: Int32 = 0
-                    if sigwait(&mask, &number) == 0 { continuation.yield(number) }
-                }
+    /// Calls `body` for each arrival of one of `numbers`, which have been blocked, in order. That happens on a thread made for it, until
+    /// the process ends: also when nothing else gets on. Listen once only.
+    public static func listen(to numbers: [Int32], _ body: @escaping @Sendable (Int32) -> Void) {
+        _ = WorkThread(name: "signals", stackSize: 1 << 16) {
+            var mask = set(of: numbers)
+            while true {
+                var number: Int32 = 0
+                if sigwait(&mask, &number) == 0 { body(number) }
             }
         }
     }

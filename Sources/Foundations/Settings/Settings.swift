@@ -18,7 +18,7 @@ public struct Settings: Sendable {
     private let entries: [String: [String: Layers.Entry]]
 
     /// Reads the layers, of which the later beat the earlier: the defaults of the schema, the file, the environment,
-    /// the flags.
+    /// the flags. What none of them sets may come from a fallback of the schema.
     /// - Throws: ``SettingsError`` for a name that is unknown, a value that is not what was expected, a setting that
     ///   stands twice in one layer, and a file that is not plain YAML.
     public init(
@@ -29,6 +29,7 @@ public struct Settings: Sendable {
         if let file { try layers.add(file) }
         try layers.add(environment)
         try layers.add(flags)
+        for fallback in schema.fallbacks { try layers.add(fallback, in: environment) }
         self.schema = schema
         values = layers.values
         entries = layers.entries

@@ -8,16 +8,22 @@ public struct SettingsSchema: Sendable {
     public let keys: [any AnySettingKey]
     /// The open maps.
     public let maps: [SettingMap]
+    /// Where settings come from that nothing of the program's own sets.
+    public let fallbacks: [SettingFallback]
     private let ignored: Set<String>
     private let byName: [String: any AnySettingKey]
     private let byLetters: [String: any AnySettingKey]
 
     /// - Parameters:
     ///   - ignoring: variables with the prefix that are not settings, by their whole names.
-    public init(prefix: String, keys: [any AnySettingKey], maps: [SettingMap] = [], ignoring: [String] = []) {
+    public init(
+        prefix: String, keys: [any AnySettingKey], maps: [SettingMap] = [], ignoring: [String] = [],
+        fallbacks: [SettingFallback] = []
+    ) {
         self.prefix = prefix
         self.keys = keys
         self.maps = maps
+        self.fallbacks = fallbacks
         ignored = Set(ignoring)
         // A doubled name, or two that differ in dots alone, is a mistake in the program, and traps here.
         byName = Dictionary(uniqueKeysWithValues: keys.map { ($0.name, $0) })
@@ -34,6 +40,11 @@ public struct SettingsSchema: Sendable {
             isAfterSmall = character.isLowercase || character.isNumber
         }
         return result
+    }
+
+    /// Variables of other programs that set it where nothing else does, the strongest first.
+    public func otherVariables(for name: String) -> [String] {
+        fallbacks.flatMap(\.settings).filter { $0.key.name == name }.flatMap(\.variables)
     }
 
     // MARK: Finding

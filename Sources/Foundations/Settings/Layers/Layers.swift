@@ -71,6 +71,17 @@ struct Layers {
         }
     }
 
+    /// To be added last. A variable that is empty says nothing.
+    mutating func add(_ fallback: SettingFallback, in environment: [String: String]) throws(SettingsError) {
+        if fallback.settings.contains(where: { values[$0.key.name] != nil }) { return }
+        for (key, variables) in fallback.settings {
+            guard let variable = variables.first(where: { environment[$0]?.isEmpty == false }),
+                let text = environment[variable]
+            else { continue }
+            try set(.key(key), .scalar(text), .variable(variable))
+        }
+    }
+
     private mutating func set(
         _ target: SettingsSchema.Target, _ text: SettingText, _ origin: SettingOrigin
     ) throws(SettingsError) {

@@ -1,0 +1,53 @@
+/// Something that happens once, and who waits for it.
+public final class Gate: Sendable {
+    private struct State {
+        var isOpen = false
+        var count = 0
+        var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
+    }
+
+    private let state = Lock(State())
+
+    /// A closed one.
+    public init() {}
+
+    /// Whether it has happened.
+    public var isOpen: Bool { state.withLock { $0.isOpen } }
+
+    /// It has happened. A second call does nothing.
+    public func open() {
+        let waiters = state.withLock { state in
+            state.isOpen = true
+            defer { state.waiters = [:] }
+            return state.waiters
+        }
+        for waiter in waiters.values { waiter.resume() }
+    }
+
+    /// Returns when it has happened, or the task is cancelled.
+    public func wait() async {
+        // Most ask often, and find it open all but the first time.
+        if isOpen { return }
+        let number = state.withLock { state in
+            state.count += 1
+            return state.count
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isOpen = state.withLock { state in
+                    if !state.isOpen { state.waiters[number] = continuation }
+                    return state.isOpen
+                }
+                if isOpen { return continuation.resume() }
+                // A cancellation that came before has found nobody waiting.
+                if Task.isCancelled { letGo(number) }
+            }
+        } onCancel: {
+            letGo(number)
+        }
+    }
+
+    private func letGo(_ number: Int) {
+        state.withLock { $0.waiters.removeValue(forKey: number) }?.resume()
+    }
+}
