@@ -5,8 +5,8 @@ public struct RedisSettings: Hashable, Sendable {
     public var commandTimeout: Duration = .seconds(2)
     /// How long one attempt to connect may take, with TLS, AUTH and SELECT.
     public var connectTimeout: Duration = .seconds(2)
-    /// For how long after the start, or after a connection was lost, commands wait for the next one. Later they fail at once,
-    /// until there is one.
+    /// For how long after a connection was lost commands wait for the next one; at the start they wait for ``connectTimeout`` besides. Later
+    /// they fail at once, until there is one.
     public var outageGrace: Duration = .milliseconds(500)
     /// The rest between attempts to connect: doubled after each, jittered, within these bounds.
     public var reconnectDelay: ClosedRange<Duration> = .milliseconds(50)...(.seconds(5))

@@ -144,7 +144,9 @@ final class Transfer: @unchecked Sendable {
         if result == CURLE_OK {
             answer(.success(response(easy)))
         } else {
-            answer(.failure(failure ?? error(result, easy)))
+            var error = failure ?? error(result, easy)
+            if head.status > 0 { error.status = head.status }
+            answer(.failure(error))
         }
         body = []
     }

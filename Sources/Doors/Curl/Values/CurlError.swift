@@ -51,6 +51,9 @@ public struct CurlError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The response as far as it had come, where its end is missing: its head, and a part of the body.
     public internal(set) var partial: HTTPResponse?
 
+    /// The status of the response, where its head had come.
+    public internal(set) var status: Int?
+
     /// An error of this kind.
     public init(_ code: Code, _ message: String) {
         self.code = code

@@ -1,3 +1,5 @@
+import HTTPFields
+
 /// What to ask for, and how much of time and bytes it may cost.
 ///
 /// Only http and https are spoken, also after redirects. There are no cookies, no proxies, no netrc. On a redirect to another
@@ -13,6 +15,8 @@ public struct HTTPRequest: Hashable, Sendable {
         case post = "POST"
         /// Sends the body.
         case put = "PUT"
+        /// Sends no body.
+        case delete = "DELETE"
     }
 
     /// Too slow for too long.

@@ -1,3 +1,5 @@
+import HTTPFields
+
 /// A response: the last one, where there were redirects.
 public struct HTTPResponse: Hashable, Sendable {
     /// The status code. Codes of 400 and above are responses too, not errors.

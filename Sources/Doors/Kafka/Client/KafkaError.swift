@@ -20,6 +20,8 @@ public struct KafkaError: Error, Hashable, CustomStringConvertible {
         public static let timedOut = Code(RD_KAFKA_RESP_ERR__TIMED_OUT)
         /// A message was not acknowledged within `message.timeout.ms`.
         public static let messageTimedOut = Code(RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)
+        /// librdkafka's queue has no room (`queue.buffering.max.messages`, `queue.buffering.max.kbytes`).
+        public static let queueFull = Code(RD_KAFKA_RESP_ERR__QUEUE_FULL)
         /// A message is larger than `message.max.bytes` or the topic's limit.
         public static let messageTooLarge = Code(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
         /// The producer was closed before the message went out.
@@ -32,6 +34,20 @@ public struct KafkaError: Error, Hashable, CustomStringConvertible {
         public static let topicAlreadyExists = Code(RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
         /// A commit came from a consumer that its group has gone on without.
         public static let illegalGeneration = Code(RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION)
+        /// A commit came from somebody whom its group does not know, or no longer.
+        public static let unknownMember = Code(RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID)
+        /// Another member of the group has the same `group.instance.id`, and is the newer one.
+        public static let fencedInstance = Code(RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
+        /// The brokers cannot do what was asked for.
+        public static let unsupported = Code(RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE)
+        /// The transactional id is not this user's.
+        public static let transactionsNotAllowed = Code(RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        /// `transaction.timeout.ms` is more than the brokers allow (`transaction.max.timeout.ms`).
+        public static let invalidTransactionTimeout = Code(RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT)
+        /// The call does not fit what was done before it.
+        public static let wrongState = Code(RD_KAFKA_RESP_ERR__STATE)
+        /// The note of a commit is longer than the broker's `offset.metadata.max.bytes`.
+        public static let offsetMetadataTooLarge = Code(RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE)
 
         /// librdkafka's name of the code, such as `_TRANSPORT` or `UNKNOWN_TOPIC_OR_PART`.
         public var name: String { String(cString: rd_kafka_err2name(rd_kafka_resp_err_t(rawValue))) }

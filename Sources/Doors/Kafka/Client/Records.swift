@@ -107,6 +107,11 @@ public struct ConsumedRecord: Hashable, Sendable {
         self.headers = headers
     }
 
+    /// What it weighs: key, value and headers.
+    public var bytes: Int {
+        headers.reduce((key?.count ?? 0) + (value?.count ?? 0)) { $0 + $1.name.utf8.count + ($1.value?.count ?? 0) }
+    }
+
     /// Where it came from.
     public var topicPartition: TopicPartition { TopicPartition(topic, partition) }
 }
@@ -124,4 +129,9 @@ public struct GroupOffset: Hashable, Sendable {
         self.offset = offset
         self.metadata = metadata
     }
+
+    var hasPlainMetadata: Bool { metadata.utf8.allSatisfy { 1..<128 ~= $0 } }
+
+    static let metadataIsNotPlain = KafkaError(
+        code: .invalidArgument, message: "the metadata of a commit must be ASCII")
 }

@@ -4,7 +4,7 @@ import CRdKafka
 final class Assignment {
     private final class Partition {
         let queue: RecordQueue
-        var credit = 0
+        var credit = Credit.none
         var isRevoked = false
         init(_ queue: RecordQueue) { self.queue = queue }
     }
@@ -54,19 +54,20 @@ final class Assignment {
     }
 
     /// Adds credit; that of partitions that are not here is forgotten.
-    func credit(_ grants: [TopicPartition: Int]) {
-        for (partition, count) in grants { partitions[partition]?.credit += count }
+    func credit(_ grants: [TopicPartition: Credit]) {
+        for (partition, credit) in grants { partitions[partition]?.credit += credit }
     }
 
     /// Pulls a batch from each partition that has credit. True when there may be more.
-    func deliver(_ received: ([ConsumedRecord]) -> Void, failed: (KafkaError) -> Void) -> Bool {
+    func deliver(
+        _ received: ([ConsumedRecord]) -> Void, ended: (TopicPartition, Int64) -> Void, failed: (KafkaError) -> Void
+    ) -> Bool {
         var isMoreWaiting = false
-        for partition in partitions.values where partition.credit > 0 && !partition.isRevoked {
-            let records = partition.queue.pull(min(partition.credit, Self.batch), failed: failed)
-            if records.isEmpty { continue }
-            partition.credit -= records.count
-            isMoreWaiting = isMoreWaiting || records.count == Self.batch
-            received(records)
+        for (name, partition) in partitions where partition.credit.isGood && !partition.isRevoked {
+            let pull = partition.queue.pull(Self.batch, on: &partition.credit, failed: failed)
+            isMoreWaiting = isMoreWaiting || pull.records.count == Self.batch || pull.end != nil
+            if !pull.records.isEmpty { received(pull.records) }
+            if let end = pull.end { ended(name, end.offset) }
         }
         return isMoreWaiting
     }

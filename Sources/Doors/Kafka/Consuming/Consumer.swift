@@ -25,7 +25,8 @@ public actor Consumer {
     private let client: Client
     private let handler: any ConsumerHandler
     private let wakeup = Wakeup()
-    private let grants = Lock<[TopicPartition: Int]>([:])
+    private let grants = Lock<[TopicPartition: Credit]>([:])
+    private let polled = Lock(ContinuousClock.now)
 
     /// Rebalances, errors, results of commits.
     private let queue: OpaquePointer
@@ -52,7 +53,9 @@ public actor Consumer {
         let defaults = ["queued.max.messages.kbytes": "4096"]
         let client = try Client(
             RD_KAFKA_CONSUMER, properties: defaults.merging(properties) { $1 },
-            enforced: ["enable.auto.commit": "false", "enable.auto.offset.store": "false"],
+            enforced: [
+                "enable.auto.commit": "false", "enable.auto.offset.store": "false", "enable.partition.eof": "true",
+            ],
             eventMask: RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_ERROR, events: events)
         guard let queue = rd_kafka_queue_get_consumer(client.pointer) else {
             throw KafkaError(code: .invalidArgument, message: "property group.id: a consumer needs it")
@@ -78,15 +81,19 @@ public actor Consumer {
 
     // MARK: Using it
 
-    /// Lets `count` more records of a partition be delivered. Credit for a partition that is not this consumer's is
+    /// Lets so much more of a partition be delivered. Credit for a partition that is not this consumer's is
     /// forgotten. May be called from anywhere, the handler included.
-    public nonisolated func grant(_ count: Int, to partition: TopicPartition) {
+    public nonisolated func grant(_ credit: Credit, to partition: TopicPartition) {
+        if credit == .none { return }
         let isFirst = grants.withLock { grants in
-            defer { grants[partition, default: 0] += count }
+            defer { grants[partition, default: .none] += credit }
             return grants.isEmpty
         }
         if isFirst { wakeup.signal() }
     }
+
+    /// When it last looked for records, which it does once a second at least, whether or not a broker is there.
+    public nonisolated var lastPolled: ContinuousClock.Instant { polled.withLock { $0 } }
 
     /// Commits offsets (the next to read) for the group and waits for the broker's word.
     /// - Throws: ``KafkaError``: ``KafkaError/Code/illegalGeneration`` and its like when the partition belongs to
@@ -95,9 +102,7 @@ public actor Consumer {
     public func commit(_ offsets: [TopicPartition: GroupOffset]) async throws(KafkaError) {
         if case .closed = phase { throw Self.closed }
         if offsets.isEmpty { return }
-        guard offsets.values.allSatisfy({ $0.metadata.utf8.allSatisfy { 1..<128 ~= $0 } }) else {
-            throw KafkaError(code: .invalidArgument, message: "the metadata of a commit must be ASCII")
-        }
+        guard offsets.values.allSatisfy(\.hasPlainMetadata) else { throw GroupOffset.metadataIsNotPlain }
         let list = PartitionList(offsets)
         commitCount += 1
         let number = commitCount
@@ -122,6 +127,13 @@ public actor Consumer {
                 return view.groupOffsets
             }
         }
+    }
+
+    /// What the group knows this consumer by at this moment, for ``TransactionalProducer/sendOffsets(_:of:)``.
+    /// - Throws: ``KafkaError/Code/unknownMember`` when it is no member now, ``KafkaError/Code/closed``.
+    public func membership() throws(KafkaError) -> GroupMembership {
+        guard case .open = phase else { throw Self.closed }
+        return try GroupMembership(of: client)
     }
 
     /// Gives all partitions back (the handler's ``ConsumerHandler/revoked(_:lost:from:)`` is called and waited for),
@@ -163,6 +175,7 @@ public actor Consumer {
         if case .closed = phase { return }
         client.watchConnection()
         wake()
+        polled.withLock { $0 = .now }
         loop.schedule(after: .seconds(1)) { self.assumeIsolated { $0.tick() } }
     }
 
@@ -213,7 +226,9 @@ public actor Consumer {
         }
         assignment.credit(granted)
         let isMoreWaiting = assignment.deliver(
-            { handler.received($0, from: self) }, failed: { handler.failed($0, in: self) })
+            { handler.received($0, from: self) },
+            ended: { handler.reachedEnd(of: $0, at: $1, in: self) },
+            failed: { handler.failed($0, in: self) })
         if isMoreWaiting { wakeup.signal() }
     }
 

@@ -8,6 +8,10 @@ public protocol ConsumerHandler: AnyObject, Sendable {
     /// Records came, all of one partition, in the order of their offsets, no more than there was credit for.
     func received(_ records: [ConsumedRecord], from consumer: Consumer)
 
+    /// All records of a partition have come that there are so far: what stands below `offset` and did not come is no record (markers of
+    /// transactions, what was aborted or compacted). Told again whenever the end is come to anew, while the partition has credit.
+    func reachedEnd(of partition: TopicPartition, at offset: Int64, in consumer: Consumer)
+
     /// These partitions are taken away; no more records of them come. Until this returns the group waits, within the
     /// session and poll time-outs, so finish work and commit here; commits still go through.
     /// - Parameter lost: they belong to someone else already and commits will be refused.

@@ -14,24 +14,36 @@ final class RecordQueue {
         wakeup.attach(queue)
     }
 
-    /// Up to `limit` records; fewer when the queue ran empty, after which it will signal. Errors that stand between the
-    /// messages go to `failed`.
+    /// What was pulled at once.
+    struct Pull {
+        var records: [ConsumedRecord] = []
+        /// A partition whose end was come to, and the offset there; nothing is pulled beyond it.
+        var end: (partition: Int32, offset: Int64)?
+    }
+
+    /// As many records as the credit is good for, up to `limit`; fewer at the partition's end, or when the queue ran empty, after which it
+    /// will signal. Errors that stand between the messages go to `failed`.
     ///
     /// One message at a time: `rd_kafka_consume_batch_queue` of 2.0.x can hand out messages of a partition that has
     /// been taken away.
-    func pull(_ limit: Int, failed: (KafkaError) -> Void) -> [ConsumedRecord] {
-        var records: [ConsumedRecord] = []
-        while records.count < limit, let message = rd_kafka_consume_queue(pointer, 0) {
+    func pull(_ limit: Int, on credit: inout Credit, failed: (KafkaError) -> Void) -> Pull {
+        var pull = Pull()
+        while credit.isGood, pull.records.count < limit, pull.end == nil,
+            let message = rd_kafka_consume_queue(pointer, 0)
+        {
             defer { rd_kafka_message_destroy(message) }
             switch message.pointee.err {
             case RD_KAFKA_RESP_ERR_NO_ERROR:
-                if records.isEmpty { records.reserveCapacity(min(limit, 64)) }
-                records.append(record(message))
-            case RD_KAFKA_RESP_ERR__PARTITION_EOF: break
+                if pull.records.isEmpty { pull.records.reserveCapacity(min(credit.records, limit, 64)) }
+                let record = record(message)
+                credit.spend(record)
+                pull.records.append(record)
+            case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+                pull.end = (message.pointee.partition, message.pointee.offset)
             case let code: failed(KafkaError(code, String(cString: rd_kafka_message_errstr(message))))
             }
         }
-        return records
+        return pull
     }
 
     /// Throws away what is left and gives the queue back.

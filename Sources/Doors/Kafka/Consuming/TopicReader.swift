@@ -7,7 +7,7 @@ import Threads
 /// sequence goes on for ever, until the task is cancelled or ``close()`` is called. What is not asked for waits in
 /// librdkafka's queues, which are bounded (`queued.max.messages.kbytes`, here 4 MiB a partition unless set). When the
 /// broker has deleted what would come next, reading goes on with the oldest record there is (`auto.offset.reset`).
-/// Partitions that are added to the topic later are not seen.
+/// Partitions that are added to the topic later are not seen: a reader that is opened with its offsets sees them.
 ///
 /// It must be ended by ``close()``.
 public actor TopicReader: AsyncSequence {
@@ -20,7 +20,7 @@ public actor TopicReader: AsyncSequence {
         /// With the first record of each partition that is as new as this, in milliseconds since 1970; with the oldest
         /// there is on a ``MockCluster``, which cannot look it up.
         case timestamp(Int64)
-        /// With these offsets by partition; partitions left out are read from the end.
+        /// With these offsets by partition. Partitions left out are read from the beginning: they came later.
         case offsets([Int32: Int64])
     }
 
@@ -30,6 +30,8 @@ public actor TopicReader: AsyncSequence {
 
     /// Where reading began, by partition.
     public nonisolated let startOffsets: [Int32: Int64]
+    /// Of the oldest record of each partition that was there when the reader was opened. What was to be read before it is gone.
+    public nonisolated let oldestOffsets: [Int32: Int64]
     /// One past the newest record of each partition when the reader was opened: a reader that has come this far has
     /// seen all that was there.
     public nonisolated let endOffsets: [Int32: Int64]
@@ -44,26 +46,30 @@ public actor TopicReader: AsyncSequence {
     private var failure: KafkaError?
     private var isClosed = false
 
-    private typealias Waiter = CheckedContinuation<Result<[ConsumedRecord], KafkaError>, Never>
+    private typealias Waiter = CheckedContinuation<Result<Batch?, KafkaError>, Never>
 
     /// How many records are handed over at once.
-    private static let batch = 256
+    private static let batchSize = 256
 
     /// Opens a topic. When this returns the end of every partition has been looked up: no record written from now on is
     /// missed.
     /// - Parameters:
     ///   - properties: librdkafka's; no `group.id` is needed.
+    ///   - tellsEnds: whether ``nextBatch()`` tells where a partition ends.
     ///   - limit: for the look-ups in all.
     /// - Throws: ``KafkaError``: ``KafkaError/Code/unknownTopicOrPartition``, a refused property, no answer in time, …
     public static func open(
-        _ topic: String, from start: Start, properties: [String: String], within limit: Duration = .seconds(10),
-        events: ClientEvents = ClientEvents()
+        _ topic: String, from start: Start, properties: [String: String], tellsEnds: Bool = false,
+        within limit: Duration = .seconds(10), events: ClientEvents = ClientEvents()
     ) async throws(KafkaError) -> TopicReader {
         let reader = try await blocking { () throws(KafkaError) in
             let defaults = ["queued.max.messages.kbytes": "4096", "auto.offset.reset": "earliest"]
             let client = try Client(
                 RD_KAFKA_CONSUMER, properties: defaults.merging(properties) { $1 },
-                enforced: ["enable.auto.commit": "false", "enable.auto.offset.store": "false"],
+                enforced: [
+                    "enable.auto.commit": "false", "enable.auto.offset.store": "false",
+                    "enable.partition.eof": "\(tellsEnds)",
+                ],
                 eventMask: RD_KAFKA_EVENT_ERROR, events: events)
             do throws(KafkaError) {
                 let deadline = Deadline(limit)
@@ -73,7 +79,7 @@ public actor TopicReader: AsyncSequence {
                 }
                 return TopicReader(
                     client, topic, starts: try client.offsets(of: topic, for: start, watermarks, deadline),
-                    ends: watermarks.mapValues(\.upperBound))
+                    watermarks)
             } catch {
                 client.destroy()
                 throw error
@@ -83,10 +89,11 @@ public actor TopicReader: AsyncSequence {
         return reader
     }
 
-    private init(_ client: Client, _ name: String, starts: [Int32: Int64], ends: [Int32: Int64]) {
+    private init(_ client: Client, _ name: String, starts: [Int32: Int64], _ watermarks: [Int32: Range<Int64>]) {
         loop = EventLoop(name: "kafka-reader")
         startOffsets = starts
-        endOffsets = ends
+        oldestOffsets = watermarks.mapValues(\.lowerBound)
+        endOffsets = watermarks.mapValues(\.upperBound)
         wakeup = Wakeup()
         self.client = client
         topic = rd_kafka_topic_new(client.pointer, name, nil)
@@ -108,7 +115,7 @@ public actor TopicReader: AsyncSequence {
         if isClosed { return }
         isClosed = true
         loop.unwatch(wakeup.descriptor)
-        answer(.success([]))
+        answer(.success(nil))
         wakeup.detach(events)
         rd_kafka_queue_destroy(events)
         let handle = SendablePointer(topic)
@@ -139,20 +146,34 @@ public actor TopicReader: AsyncSequence {
         /// The next record; nil when the task is cancelled or the reader is closed.
         /// - Throws: ``KafkaError`` for what librdkafka does not mend by itself.
         public mutating func next() async throws(KafkaError) -> ConsumedRecord? {
-            if batch.isEmpty { batch = try await reader.nextBatch()[...] }
+            while batch.isEmpty {
+                guard let next = try await reader.nextBatch() else { return nil }
+                batch = next.records[...]
+            }
             return batch.popFirst()
         }
     }
 
-    /// All records that are there, up to a limit, or else the first that comes; none when cancelled or closed.
-    private func nextBatch() async throws(KafkaError) -> [ConsumedRecord] {
+    /// What is handed over at once.
+    public struct Batch: Sendable {
+        /// Those of one partition in the order of their offsets.
+        public let records: [ConsumedRecord]
+        /// Partitions that have been read to their present end, and the offset there: it is behind the last record, and behind what takes
+        /// offsets and is no record, such as a transaction's marker. Only where the reader was told to tell.
+        public let ends: [Int32: Int64]
+    }
+
+    /// All records that are there, up to a limit, or else what comes first; nil when the task is cancelled or the reader is closed. For one
+    /// task at a time, and not beside an iterator.
+    /// - Throws: ``KafkaError`` for what librdkafka does not mend by itself.
+    public func nextBatch() async throws(KafkaError) -> Batch? {
         precondition(waiter == nil, "a TopicReader is read by one task at a time")
         waitCount += 1
         let number = waitCount
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 waiter = continuation
-                if Task.isCancelled { answer(.success([])) } else { wake() }
+                if Task.isCancelled { answer(.success(nil)) } else { wake() }
             }
         } onCancel: {
             Task { await cancel(number) }
@@ -161,10 +182,10 @@ public actor TopicReader: AsyncSequence {
     }
 
     private func cancel(_ number: Int) {
-        if number == waitCount { answer(.success([])) }
+        if number == waitCount { answer(.success(nil)) }
     }
 
-    private func answer(_ result: Result<[ConsumedRecord], KafkaError>) {
+    private func answer(_ result: Result<Batch?, KafkaError>) {
         waiter.take()?.resume(returning: result)
     }
 
@@ -192,10 +213,12 @@ public actor TopicReader: AsyncSequence {
             rd_kafka_event_destroy(event)
         }
         if waiter == nil { return }
-        if isClosed { return answer(.success([])) }
-        let pulled = records.pull(Self.batch) { fail($0) }
-        if !pulled.isEmpty {
-            answer(.success(pulled))
+        if isClosed { return answer(.success(nil)) }
+        var credit = Credit(records: Self.batchSize, bytes: .max)
+        let pull = records.pull(Self.batchSize, on: &credit) { fail($0) }
+        if !pull.records.isEmpty || pull.end != nil {
+            let ends = pull.end.map { [$0.partition: $0.offset] } ?? [:]
+            answer(.success(Batch(records: pull.records, ends: ends)))
         } else if let failure = failure.take() {
             answer(.failure(failure))
         }

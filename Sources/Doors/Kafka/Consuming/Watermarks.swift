@@ -81,9 +81,9 @@ extension Client {
         return view.groupOffsets
     }
 
-    /// Whether the brokers are a ``MockCluster``, which answers every look-up by time with the end. It says so in its
-    /// cluster id.
-    private func isMock(_ deadline: Deadline) -> Bool {
+    /// Whether the brokers are a ``MockCluster``, which answers every look-up by time with the end, and takes part in transactions that it
+    /// does not have. It says so in its cluster id.
+    func isMock(_ deadline: Deadline) -> Bool {
         guard let id = rd_kafka_clusterid(pointer, deadline.left) else { return false }
         defer { rd_kafka_mem_free(pointer, id) }
         return String(cString: id).hasPrefix("mockCluster")
@@ -100,7 +100,7 @@ extension Client {
             guard offsets.values.allSatisfy({ $0 >= 0 }) else {
                 throw KafkaError(code: .invalidArgument, message: "an offset to begin with is negative: \(offsets)")
             }
-            return watermarks.mapValues(\.upperBound).merging(offsets.filter { watermarks[$0.key] != nil }) { $1 }
+            return watermarks.mapValues(\.lowerBound).merging(offsets.filter { watermarks[$0.key] != nil }) { $1 }
         case .timestamp where isMock(deadline): return watermarks.mapValues(\.lowerBound)
         case .timestamp(let time):
             let list = PartitionList(

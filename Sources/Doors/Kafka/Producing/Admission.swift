@@ -43,6 +43,13 @@ struct Admission {
         return Array(woken)
     }
 
+    /// A sender that was woken does not want the room any more; gives who is to be resumed in its place.
+    mutating func passOn() -> Waiter? {
+        guard firstWaiter < waiters.endIndex else { return nil }
+        firstWaiter += 1
+        return waiters[firstWaiter - 1]
+    }
+
     /// The producer is being closed; gives all waiters.
     mutating func stopAdmitting() -> [Waiter] {
         phase = .closing

@@ -16,12 +16,19 @@ public final class Producer: Sendable {
     private let poller = Lock<WorkThread?>(nil)
     /// Delivery reports and errors.
     private let queue: SendablePointer
+    private let onFatal: @Sendable (KafkaError) -> Void
 
     /// - Parameters:
     ///   - properties: librdkafka's (https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md).
     ///   - events: told of logs and of lost and restored connections.
+    ///   - onFatal: called when nothing can be sent any more, on the polling thread: an idempotent producer whose records have lost their
+    ///     order, as when a broker forgot what it had acknowledged, would break its promise if it went on.
     /// - Throws: ``KafkaError`` that names the property that was refused.
-    public init(properties: [String: String], events: ClientEvents = ClientEvents()) throws(KafkaError) {
+    public init(
+        properties: [String: String], events: ClientEvents = ClientEvents(),
+        onFatal: @escaping @Sendable (KafkaError) -> Void = { _ in }
+    ) throws(KafkaError) {
+        self.onFatal = onFatal
         client = try Client(
             RD_KAFKA_PRODUCER, properties: properties, eventMask: RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR,
             events: events)
@@ -35,16 +42,27 @@ public final class Producer: Sendable {
     ///
     /// When librdkafka's queue is full (`queue.buffering.max.messages`, `queue.buffering.max.kbytes`) it waits for
     /// room. Cancelling the task changes nothing: what was handed in cannot be taken back.
+    /// - Parameter latest: after that it is not handed in any more.
     /// - Throws: ``KafkaError``: ``KafkaError/Code/messageTimedOut`` when no broker took it within
-    ///   `message.timeout.ms`, ``KafkaError/Code/messageTooLarge``, ``KafkaError/Code/closed``, …
+    ///   `message.timeout.ms`, ``KafkaError/Code/messageTooLarge``, ``KafkaError/Code/queueFull`` when there was no room before
+    ///   `latest`, ``KafkaError/Code/closed``, …
     @discardableResult
-    public func send(_ record: ProducerRecord) async throws(KafkaError) -> Delivery {
+    public func send(
+        _ record: ProducerRecord, by latest: ContinuousClock.Instant? = nil
+    ) async throws(KafkaError) -> Delivery {
         while true {
-            guard admission.withLock({ $0.admit() }) else { throw Self.closed }
-            switch await hand(over: record) {
+            if let latest, .now > latest {
+                // Another one has the room that this one was woken for.
+                admission.withLock { $0.passOn() }?.resume()
+                throw KafkaError(code: .queueFull, message: "it could not be handed in before it was too late")
+            }
+            let attempt = await withCheckedContinuation { continuation in
+                handOver(record) { continuation.resume(returning: $0) }
+            }
+            switch attempt {
             case .delivered(let delivery): return delivery
+            case .failed(let error) where error.code == .queueFull: await room()
             case .failed(let error): throw error
-            case .full: await room()
             }
         }
     }
@@ -76,33 +94,33 @@ public final class Producer: Sendable {
         }
     }
 
-    private static let closed = KafkaError(code: .closed, message: "the producer is closed")
-
     // MARK: Sending
 
-    private enum Attempt: Sendable {
+    enum Attempt: Sendable {
         case delivered(Delivery)
         case failed(KafkaError)
-        case full
     }
 
     /// A send that librdkafka has: it travels as the message's opaque pointer and comes back once, with the delivery
     /// report.
     private final class Pending: Sendable {
-        let continuation: CheckedContinuation<Attempt, Never>
-        init(_ continuation: CheckedContinuation<Attempt, Never>) { self.continuation = continuation }
+        let answer: @Sendable (Attempt) -> Void
+        init(_ answer: @escaping @Sendable (Attempt) -> Void) { self.answer = answer }
     }
 
-    private func hand(over record: ProducerRecord) async -> Attempt {
-        await withCheckedContinuation { continuation in
-            let pending = Unmanaged.passRetained(Pending(continuation))
-            guard let error = produce(record, opaque: pending.toOpaque()) else { return }
-            // Refused: there will be no delivery report.
-            pending.release()
-            let isFull = error.code == KafkaError.Code(RD_KAFKA_RESP_ERR__QUEUE_FULL)
-            admission.withLock { $0.withdraw() }
-            continuation.resume(returning: isFull ? .full : .failed(error))
+    /// Puts a record into librdkafka's queue, and does not wait.
+    /// - Parameter answer: called once: here and now when the record is refused, else on the polling thread when it is known what became
+    ///   of it. It must not block.
+    func handOver(_ record: ProducerRecord, _ answer: @escaping @Sendable (Attempt) -> Void) {
+        guard admission.withLock({ $0.admit() }) else {
+            return answer(.failed(KafkaError(code: .closed, message: "the producer is closed")))
         }
+        let pending = Unmanaged.passRetained(Pending(answer))
+        guard let error = produce(record, opaque: pending.toOpaque()) else { return }
+        // Refused: there will be no delivery report.
+        pending.release()
+        admission.withLock { $0.withdraw() }
+        answer(.failed(error))
     }
 
     private func produce(_ record: ProducerRecord, opaque: UnsafeMutableRawPointer) -> KafkaError? {
@@ -179,7 +197,11 @@ public final class Producer: Sendable {
         var reports = 0
         switch rd_kafka_event_type(event) {
         case RD_KAFKA_EVENT_DR: reports = report(event)
-        case RD_KAFKA_EVENT_ERROR: if let error = client.absorb(error: event) { client.log(error) }
+        case RD_KAFKA_EVENT_ERROR:
+            if let error = client.absorb(error: event) {
+                client.log(error)
+                if error.isFatal { onFatal(error) }
+            }
         default: break
         }
         rd_kafka_event_destroy(event)
@@ -193,8 +215,8 @@ public final class Producer: Sendable {
         while let message = rd_kafka_event_message_next(event) {
             let pending = Unmanaged<Pending>.fromOpaque(message.pointee._private).takeRetainedValue()
             let isDelivered = message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR
-            pending.continuation.resume(
-                returning: isDelivered
+            pending.answer(
+                isDelivered
                     ? .delivered(Delivery(partition: message.pointee.partition, offset: message.pointee.offset))
                     : .failed(KafkaError(message.pointee.err)))
             count += 1

@@ -96,6 +96,20 @@ public final class RedisClient: Sendable {
         }
     }
 
+    /// Runs a script on several sets of keys in one go; as ``pipeline(_:)`` it gives a reply for each.
+    /// - Throws: as ``pipeline(_:)``.
+    public nonisolated(nonsending) func run(
+        _ script: RedisScript, onEach sets: [(keys: [RedisArgument], arguments: [RedisArgument])]
+    ) async throws(RedisError) -> [RedisValue] {
+        var replies = try await pipeline(sets.map { script.evalsha($0.keys, $0.arguments) })
+        for index in replies.indices {
+            // As above.
+            guard case .error(let error) = replies[index], error.code == .server("NOSCRIPT") else { continue }
+            replies[index] = try await run(script, keys: sets[index].keys, arguments: sets[index].arguments)
+        }
+        return replies
+    }
+
     /// Ends the connections; commands under way and later ones fail with ``RedisError/Code/closed``. Returns when the client's
     /// thread is gone. A second call does nothing.
     public func close() async { await desk.close { $0.refuse(.closed) } }

@@ -8,7 +8,7 @@ final class WaitingRoom {
 
     init(_ settings: RedisSettings, on loop: EventLoop) {
         self.loop = loop
-        outage = Outage(grace: settings.outageGrace)
+        outage = Outage(grace: settings.outageGrace, connecting: settings.connectTimeout)
     }
 
     /// Lets a call wait, or fails it when the grace is over.

@@ -7,9 +7,10 @@ struct Outage {
     private(set) var error = RedisError(.unavailable, "not connected yet")
 
     /// The start of a client: it has no connection, and no reason to complain.
-    init(grace: Duration, now: ContinuousClock.Instant = .now) {
+    /// - Parameter connecting: how long the first attempt may take.
+    init(grace: Duration, connecting: Duration = .zero, now: ContinuousClock.Instant = .now) {
         self.grace = grace
-        graceEnd = now + grace
+        graceEnd = now + connecting + grace
     }
 
     /// There is still, or again, no connection.

@@ -49,6 +49,25 @@ public final class RedisSubscriber: Sendable {
         }.get()
     }
 
+    /// Reads a channel until the task is cancelled or the subscriber closed, however often the connection is lost.
+    /// - Parameters:
+    ///   - limit: so many unread messages are kept; then the oldest are dropped.
+    ///   - rest: time between attempts to subscribe.
+    public func follow(
+        _ channel: String, keeping limit: Int = 256, whenDown rest: Duration = .seconds(1),
+        _ read: (RedisMessage) -> Void
+    ) async {
+        while !Task.isCancelled {
+            do throws(RedisError) {
+                for await message in try await subscribe(channel, keeping: limit) { read(message) }
+                return
+            } catch {
+                guard error.isRetriable else { return }
+            }
+            try? await Task.sleep(for: rest)
+        }
+    }
+
     /// Ends the connection and every stream. Returns when the subscriber's thread is gone. A second call does nothing.
     public func close() async {
         await desk.close { if case .join(let member) = $0 { member.end(.closed) } }

@@ -16,7 +16,7 @@ final class Subscriptions: Conversation {
     init(_ settings: RedisSettings, on loop: EventLoop) {
         self.settings = settings
         self.loop = loop
-        outage = Outage(grace: settings.outageGrace)
+        outage = Outage(grace: settings.outageGrace, connecting: settings.connectTimeout)
         pulse = Pulse(settings, on: loop)
     }
 

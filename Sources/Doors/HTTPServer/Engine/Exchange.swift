@@ -1,0 +1,219 @@
+import CMicroHTTP
+import Glibc
+import Threads
+
+/// One request and its answer.
+///
+/// Three parties meet here under one lock: libmicrohttpd's thread of the connection, which calls in and may be told to suspend;
+/// the handler's task, which pulls, answers and writes; and the sweep, which ends what takes too long. Whoever has something for
+/// a suspended connection resumes it, exactly once for each time it was suspended.
+///
+/// A handler may keep a request, and with it this, for as long as it likes: so it holds nothing of the server's.
+final class Exchange: Sendable {
+    /// What libmicrohttpd is to do.
+    enum Step {
+        /// Go on: read the body, or wait for a resume.
+        case goOn
+        /// Send this, by what it shares with others where it does.
+        case answer(HTTPServer.Response, HTTPServer.SharedResponse?, closing: Bool)
+        /// Close the connection.
+        case end
+    }
+
+    let head: Head
+    let limits: HTTPServer.Limits
+    let remoteAddress: String
+    let state: Lock<ExchangeState>
+
+    init(
+        _ head: Head, _ connection: ConnectionHandle, socket: Int32, remoteAddress: String, _ limits: HTTPServer.Limits
+    ) {
+        self.head = head
+        self.limits = limits
+        self.remoteAddress = remoteAddress
+        state = Lock(ExchangeState(connection, socket: socket, framing: head.framing, limits: limits))
+    }
+
+    // MARK: On libmicrohttpd's thread
+
+    /// Runs the handler, on this thread up to where it first waits.
+    private func start(_ context: ServerContext) {
+        let body = HTTPServer.RequestBody(head.framing, self)
+        switch context.replier(HTTPServer.Request(head, remoteAddress: remoteAddress, body: body)) {
+        case .shared(let shared): _ = state.withLock { $0.give(shared.response, shared) }
+        case .now(let response):
+            let response = sendable(response, context)
+            guard state.withLock({ $0.give(response) }) else { return }
+            if case .stream(_, let produce) = response.body, sendsBody(response) {
+                begin { await self.produce(produce, context) }
+            }
+        case .later(let work): begin { await self.run(work, context) }
+        }
+    }
+
+    private func begin(_ work: @escaping @Sendable () async -> Void) {
+        let task = Task.immediate { await work() }
+        let isOver = state.withLock { state in
+            state.task = task
+            return state.isGone
+        }
+        if isOver { task.cancel() }
+    }
+
+    /// libmicrohttpd has come to the end of a head that announces a body, or of the whole request, or was resumed there.
+    func proceed(_ context: ServerContext) -> Step {
+        if state.withLock({ $0.isFirstStep() }) { start(context) }
+        let (step, waiter) = state.withLock { state in
+            let waiter = state.requestCame()
+            return (nextStep(&state), waiter)
+        }
+        waiter?.resume()
+        return step
+    }
+
+    private func nextStep(_ state: inout ExchangeState) -> Step {
+        if state.isGone { return .end }
+        if let answer = state.answer {
+            // The rest of a short body is thrown away, and the connection kept. A client that waits sends none.
+            if state.stage == .head && isShort && !head.expectsContinue && !state.mustClose {
+                state.stage = .discarding
+                return .goOn
+            }
+            let closing = state.mustClose || state.stage == .head
+            state.begin(answer, sendsBody: sendsBody(answer))
+            return .answer(answer, state.shared, closing: closing)
+        }
+        if state.stage == .head && state.upload.isWanted {
+            state.stage = .body
+            return .goOn
+        }
+        state.suspend()
+        return .goOn
+    }
+
+    private var isShort: Bool {
+        if case .length(let length) = head.framing { length <= limits.unreadBytes } else { false }
+    }
+
+    /// Takes a part of the body. Gives back how many bytes it took, nil when the connection is to be closed.
+    func received(_ bytes: UnsafeRawBufferPointer) -> Int? {
+        let (taken, waiter) = state.withLock { $0.received(bytes, limits) }
+        waiter?.resume()
+        return taken
+    }
+
+    /// Puts the next part of the answer's body into `buffer`: how many bytes, or one of libmicrohttpd's signs for its end.
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let (count, waiter) = state.withLock { $0.read(into: buffer, queueLimit: limits.queuedBytes) }
+        waiter?.resume()
+        return count
+    }
+
+    /// libmicrohttpd is done with the request, and the connection is not to be named any more.
+    func ended(complete: Bool) {
+        let leftovers = state.withLock { state in
+            let leftovers = state.giveUp()
+            state.forget()
+            return leftovers
+        }
+        leftovers.end(cancel: !complete)
+    }
+
+    // MARK: On the handler's task
+
+    private func run(_ work: @Sendable () async throws -> HTTPServer.Response, _ context: ServerContext) async {
+        let response = await response(work, context)
+        guard state.withLock({ $0.give(response) }) else { return }
+        guard case .stream(_, let produce) = response.body, sendsBody(response) else { return }
+        await self.produce(produce, context)
+    }
+
+    private func produce(
+        _ produce: @Sendable (HTTPServer.BodyWriter) async throws -> Void, _ context: ServerContext
+    ) async {
+        do {
+            try await produce(HTTPServer.BodyWriter(self))
+            state.withLock { $0.finishBody(.done) }
+        } catch {
+            noteUnlessGone(error, context)
+            state.withLock { $0.finishBody(.failed) }
+        }
+    }
+
+    private func response(
+        _ work: @Sendable () async throws -> HTTPServer.Response, _ context: ServerContext
+    ) async -> HTTPServer.Response {
+        do {
+            return sendable(try await work(), context)
+        } catch HTTPServer.BodyError.tooLarge(let limit) {
+            return refuse(HTTPServer.Refusal(413, "The body is larger than \(limit) bytes."), context)
+        } catch {
+            noteUnlessGone(error, context)
+            return Self.mistake(context)
+        }
+    }
+
+    /// The handler's answer, or what is said in its place where it is none.
+    private func sendable(_ response: HTTPServer.Response, _ context: ServerContext) -> HTTPServer.Response {
+        if !response.isUnsendable { return response }
+        context.settings.note(.unsendable(status: response.status))
+        return Self.mistake(context)
+    }
+
+    private static func mistake(_ context: ServerContext) -> HTTPServer.Response {
+        context.answer(to: HTTPServer.Refusal(500, "The server has made a mistake."))
+    }
+
+    /// HEAD and some statuses have none.
+    func sendsBody(_ response: HTTPServer.Response) -> Bool {
+        head.method != "HEAD" && response.status != 204 && response.status != 304
+    }
+
+    private func noteUnlessGone(_ error: any Error, _ context: ServerContext) {
+        if !state.withLock({ $0.isGone }) { context.settings.note(.handlerFailed(error)) }
+    }
+
+    func refuse(_ refusal: HTTPServer.Refusal, _ context: ServerContext) -> HTTPServer.Response {
+        context.settings.note(.refused(refusal, remoteAddress: remoteAddress))
+        return context.answer(to: refusal)
+    }
+
+    /// The next part of the body; nil at its end.
+    func nextPart() async throws(HTTPServer.BodyError) -> [UInt8]? {
+        while true {
+            switch state.withLock({ $0.takePart() }) {
+            case .part(let part): return part
+            case .end: return nil
+            case .failed(let error): throw error
+            case .nothing: if Task.isCancelled { throw .connectionLost }
+            }
+            await wait(for: .upload)
+        }
+    }
+
+    /// Sends a part of the answer's body, and waits for room behind it.
+    func write(_ bytes: [UInt8]) async throws(HTTPServer.BodyError) {
+        guard !bytes.isEmpty else { return }
+        guard state.withLock({ $0.enqueue(bytes) }) else { throw .connectionLost }
+        while true {
+            let (isGone, hasRoom) = state.withLock { ($0.isGone, $0.hasRoom(limits.queuedBytes)) }
+            if isGone { throw .connectionLost }
+            if hasRoom { return }
+            if Task.isCancelled { throw .connectionLost }
+            await wait(for: .download)
+        }
+    }
+
+    private func wait(for side: ExchangeState.Side) async {
+        let queueLimit = limits.queuedBytes
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if !state.withLock({ $0.wait(continuation, for: side, queueLimit) }) { continuation.resume() }
+                // A cancellation that came before has found nobody waiting.
+                if Task.isCancelled { state.withLock { $0.takeWaiter(side) }?.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.takeWaiter(side) }?.resume()
+        }
+    }
+}
