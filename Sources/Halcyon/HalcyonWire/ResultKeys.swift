@@ -3,15 +3,17 @@ import HalcyonModel
 
 extension ResultKey {
     /// The key of one output of a source.
-    public init(source: Source, tenant: String? = nil, variant: Variant) {
-        self.init(source: source, tenant: tenant, variant: variant) { SHA256.hash($0).description }
+    public init(_ request: SourceRequest, variant: Variant) {
+        self.init(request, variant: variant) { SHA256.hash($0).description }
     }
 }
 
 extension Job {
     /// The key of each variant's result.
-    public var keys: [ResultKey] { variants.map { ResultKey(source: source, tenant: tenant, variant: $0) } }
+    public var keys: [ResultKey] { variants.map { ResultKey(request, variant: $0) } }
+}
 
-    /// The text whose hash is the source's place in the cluster.
-    public var sourceText: String { source.canonicalText(of: tenant) }
+extension SourceRequest {
+    /// What all keys of the source have between their braces.
+    public var sourceHash: String { ResultKey.sourceHash(of: self) { SHA256.hash($0).description } }
 }

@@ -1,4 +1,4 @@
-/// What is told about a job. Each job ends in exactly one event that ``Kind/isTerminal``.
+/// What is told about a job, or about results that were purged. Each job ends in exactly one event that ``Kind/isTerminal``.
 public struct Event: Sendable {
     /// CloudEvents' `type`, behind `halcyon.image.`.
     public enum Kind: String, CaseIterable, Sendable {
@@ -21,26 +21,35 @@ public struct Event: Sendable {
         case ready(Ready)
         /// It is not, and will not be.
         case failed(Failure, attempts: Int, timings: Timings)
+        /// Nobody wants it any more.
+        case cancelled
+        /// A job of this generation, which is higher than its own, is for the same slot.
+        case superseded(by: Int64)
+        /// Results were forgotten. It is about no job.
+        case purged(Purged)
     }
 
     /// Unique for each event, and the same when a redelivered job causes it again.
     public var id: String
     /// Seconds since 1970.
     public var time: Double
-    /// The source as the job gave it; nil when the job could not be read so far.
+    /// The source as the job gave it; nil when the job could not be read so far, and where no source is known.
     public var subject: String?
-    /// The job's id.
-    public var jobID: String
+    /// The job's id; nil for an event that is about none.
+    public var jobID: String?
     /// The job's own values.
     public var echo: Job.Echo
     /// W3C trace context of the job.
     public var traceparent: String?
+    /// Where it is told by HTTP as well; it stands beside the event, not in it.
+    public var webhook: Webhook?
     /// What happened.
     public var body: Body
 
     /// Takes the values as they are.
     public init(
-        id: String, time: Double, subject: String?, jobID: String, echo: Job.Echo, traceparent: String?, body: Body
+        id: String, time: Double, subject: String?, jobID: String?, echo: Job.Echo = Job.Echo(),
+        traceparent: String? = nil, webhook: Webhook? = nil, body: Body
     ) {
         self.id = id
         self.time = time
@@ -48,6 +57,7 @@ public struct Event: Sendable {
         self.jobID = jobID
         self.echo = echo
         self.traceparent = traceparent
+        self.webhook = webhook
         self.body = body
     }
 
@@ -57,7 +67,16 @@ public struct Event: Sendable {
         case .started: .started
         case .ready: .ready
         case .failed: .failed
+        case .cancelled: .cancelled
+        case .superseded: .superseded
+        case .purged: .purged
         }
+    }
+
+    /// What messages with it are keyed by: the job's id, and without one what it is about. So events about one come in order.
+    public var key: String? {
+        if case .purged(let purged) = body { return purged.name }
+        return jobID
     }
 }
 
@@ -69,12 +88,15 @@ public struct Ready: Sendable {
     public var origin: ResultOrigin
     /// How long what took.
     public var timings: Timings
+    /// How often it was tried.
+    public var attempts: Int
 
     /// Takes the values as they are.
-    public init(results: [ReadyResult], origin: ResultOrigin, timings: Timings) {
+    public init(results: [ReadyResult], origin: ResultOrigin, timings: Timings, attempts: Int = 1) {
         self.results = results
         self.origin = origin
         self.timings = timings
+        self.attempts = attempts
     }
 
     /// When the result tier forgets the first of them, in seconds since 1970; nil when one is not stored at all.
@@ -181,39 +203,5 @@ public struct SourceFacts: Hashable, Sendable {
         self.format = format
         self.width = width
         self.height = height
-    }
-}
-
-/// How long each stage took for one job, in milliseconds; a stage that was not entered is absent.
-public struct Timings: Hashable, Sendable {
-    /// The stages, in the order of the line.
-    public enum Stage: Int, CaseIterable, Sendable {
-        case queued, waited, fetch, decode, process, encode, store, total
-
-        /// As events name it. Written out: reflection, as in "\\(self)", would take as long as the rest of an event.
-        public var name: String {
-            switch self {
-            case .queued: "queued"
-            case .waited: "waited"
-            case .fetch: "fetch"
-            case .decode: "decode"
-            case .process: "process"
-            case .encode: "encode"
-            case .store: "store"
-            case .total: "total"
-            }
-        }
-    }
-
-    /// -1 for a stage that was not entered.
-    private var milliseconds = SIMD8<Double>(repeating: -1)
-
-    /// Nothing measured yet.
-    public init() {}
-
-    /// Milliseconds of a stage. Less than 0, as when two machines' clocks disagree, counts as 0.
-    public subscript(stage: Stage) -> Double? {
-        get { milliseconds[stage.rawValue] < 0 ? nil : milliseconds[stage.rawValue] }
-        set { milliseconds[stage.rawValue] = newValue.map { max(0, $0) } ?? -1 }
     }
 }

@@ -6,7 +6,7 @@ public struct CacheUse: Hashable, Sendable {
     public var source = true
     /// Whether everything is fetched and made anew, whatever is there; it is kept all the same.
     public var reload = false
-    /// Whether the job is content with what is there and causes no fetch.
+    /// Whether the job is content with what is there, results or sources: no origin is asked for anything.
     public var onlyIfCached = false
 
     /// All tiers, and neither a fetch forced nor one forbidden.

@@ -60,13 +60,34 @@ public struct Failure: Error, Hashable, Codable, Sendable, CustomStringConvertib
     public var isRetryable: Bool
     /// Which of the variants that were to be made it is about, counted from 0; nil when it is about none of them alone.
     public var variant: Int?
+    /// Seconds until it is worth trying again: its origin said so, is left alone for so long, or the failure is remembered; nil when
+    /// nothing is known of that.
+    public var retryAfter: Double?
 
     /// `isRetryable` defaults to what the code says.
-    public init(_ code: FailureCode, _ message: String, isRetryable: Bool? = nil, variant: Int? = nil) {
+    public init(
+        _ code: FailureCode, _ message: String, isRetryable: Bool? = nil, variant: Int? = nil,
+        retryAfter: Double? = nil
+    ) {
         self.code = code
         self.message = message
         self.isRetryable = isRetryable ?? code.isRetryable
         self.variant = variant
+        self.retryAfter = retryAfter
+    }
+
+    /// The same failure, not worth trying again for at least so many seconds.
+    public func notBefore(_ seconds: Double) -> Failure {
+        var failure = self
+        failure.retryAfter = max(seconds, retryAfter ?? 0)
+        return failure
+    }
+
+    /// The same failure, as it is told so many seconds later.
+    public func later(by seconds: Double) -> Failure {
+        var failure = self
+        failure.retryAfter = retryAfter.flatMap { $0 > seconds ? $0 - seconds : nil }
+        return failure
     }
 
     /// The same failure, of what `place` names: a field, a processor, a source. It stands before the message.

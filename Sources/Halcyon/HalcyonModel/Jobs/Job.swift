@@ -12,18 +12,26 @@ public struct Job: Sendable {
     public var cache: CacheUse
     /// Whose results these are; nil for those of nobody in particular.
     public var tenant: String?
+    /// What is added to the requests for the source.
+    public var headers: RequestHeaders
+    /// Words that its results can be purged by, each once.
+    public var tags: [String]
+    /// The place that its image is for, if a later job for that supersedes it.
+    public var slot: Slot?
     /// How the result reaches the consumer.
     public var delivery: Delivery
     /// When the job is no longer wanted.
     public var deadline: Deadline?
+    /// Where its end is told besides the topic of events.
+    public var webhook: Webhook?
     /// What events give back untouched.
     public var echo: Echo
 
     /// Takes the values as they are.
     public init(
         id: String, source: Source, variants: [Variant], maxAge: Double = 0, cache: CacheUse = CacheUse(),
-        tenant: String? = nil,
-        delivery: Delivery = .reference, deadline: Deadline? = nil, echo: Echo = Echo()
+        tenant: String? = nil, headers: RequestHeaders = RequestHeaders(), tags: [String] = [], slot: Slot? = nil,
+        delivery: Delivery = .reference, deadline: Deadline? = nil, webhook: Webhook? = nil, echo: Echo = Echo()
     ) {
         self.id = id
         self.source = source
@@ -31,9 +39,25 @@ public struct Job: Sendable {
         self.maxAge = maxAge
         self.cache = cache
         self.tenant = tenant
+        self.headers = headers
+        self.tags = tags
+        self.slot = slot
         self.delivery = delivery
         self.deadline = deadline
+        self.webhook = webhook
         self.echo = echo
+    }
+
+    /// What is asked of the source's origin.
+    public var request: SourceRequest { SourceRequest(source, tenant: tenant, headers: headers) }
+
+    /// Characters of the longest id.
+    public static let longestID = 128
+
+    /// Whether a text can be an id: 1 to 128 characters of Unicode.
+    public static func isID(_ text: String) -> Bool {
+        // No more bytes than that are no more characters, and bytes are counted at once.
+        !text.isEmpty && (text.utf8.count <= longestID || text.unicodeScalars.count <= longestID)
     }
 
     /// Characters of the longest tenant's name.

@@ -1,13 +1,15 @@
 // The texts that keys are made of. docs/keys.md describes them for other languages; schemas/key-vectors.json has vectors.
 // A change here makes every stored result unreachable: raise the number in the first line when the meaning changes.
 
-extension Source {
-    /// The text whose hash is the source's place in the cluster.
-    /// - Parameter tenant: whose results these are: another tenant's have other keys.
-    public func canonicalText(of tenant: String?) -> String {
-        guard let tenant else { return "halcyon-source/1\n\(cacheKey)\n" }
+extension SourceRequest {
+    /// The text whose hash is the source's place in the cluster: another tenant's source has another, and so has one that is
+    /// asked for with other headers.
+    public var canonicalText: String {
+        var text = "halcyon-source/1\n"
         // Before the source, so that no source can look like a tenant's, whatever is in it.
-        return "halcyon-source/1\ntenant:\(tenant)\n\(cacheKey)\n"
+        if let tenant { text += "tenant:\(tenant)\n" }
+        for field in headers.deciding { text += "header: \(field.name)=\(field.value)\n" }
+        return text + "\(source.cacheKey)\n"
     }
 }
 

@@ -7,18 +7,37 @@ public struct ResultKey: Hashable, Sendable, CustomStringConvertible {
     /// The variant's hash: 32 hexadecimal digits.
     public let variantHash: String
 
-    /// - Parameters:
-    ///   - tenant: whose result it is.
-    ///   - sha256: gives the lower-case hexadecimal SHA-256 of a text's UTF-8 bytes; the first 128 bits are used.
-    public init(source: Source, tenant: String? = nil, variant: Variant, sha256: (String) -> String) {
-        sourceHash = Self.first128Bits(of: sha256(source.canonicalText(of: tenant)))
+    /// - Parameter sha256: gives the lower-case hexadecimal SHA-256 of a text's UTF-8 bytes; the first 128 bits are used.
+    public init(_ request: SourceRequest, variant: Variant, sha256: (String) -> String) {
+        sourceHash = Self.sourceHash(of: request, sha256: sha256)
         variantHash = Self.first128Bits(of: sha256(variant.canonicalText))
+    }
+
+    /// From its text; nil for what is no such key.
+    public init?(_ text: String) {
+        let parts = Array(text.utf8).split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[0].elementsEqual("halcyon".utf8), parts[1].count == 34,
+            parts[1].first == UInt8(ascii: "{"), parts[1].last == UInt8(ascii: "}"),
+            let source = Self.hash(parts[1].dropFirst().dropLast()), let variant = Self.hash(parts[2])
+        else { return nil }
+        (sourceHash, variantHash) = (source, variant)
+    }
+
+    private static func hash(_ digits: ArraySlice<UInt8>) -> String? {
+        let isHash =
+            digits.count == 32 && digits.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+        return isHash ? String(decoding: digits, as: UTF8.self) : nil
+    }
+
+    /// What all keys of a source have between their braces.
+    public static func sourceHash(of request: SourceRequest, sha256: (String) -> String) -> String {
+        first128Bits(of: sha256(request.canonicalText))
     }
 
     private static func first128Bits(of digits: String) -> String {
         String(decoding: digits.utf8.prefix(32), as: UTF8.self)
     }
 
-    /// The key of the result, a hash with the fields `body`, `facts`, `expiresAt`, `storedAt` and `rule`.
+    /// The key of the result, a hash with the fields `body`, `facts`, `expiresAt`, `storedAt`, `rule` and `fence`.
     public var description: String { "halcyon:{\(sourceHash)}:\(variantHash)" }
 }

@@ -22,9 +22,8 @@ public struct CustomSource: Hashable, Codable, Sendable {
         }
         do throws(Failure) {
             key = try makeKey(name, reference)
-        } catch var failure {
-            failure.message = "\(name): \(failure.message)"
-            throw failure
+        } catch {
+            throw error.within(name)
         }
         guard (1...Self.longest).contains(key.utf8.count), !key.utf8.hasControlCharacter else {
             throw Failure(.invalidJob, "\(name): the provider makes no key of this: one line is wanted")

@@ -12,6 +12,14 @@ public struct DataSource: Sendable {
     /// What it is known by in keys, and the subject of its events: the bytes themselves would fill both.
     public let text: String
 
+    /// The name that they are known by; nil for bytes that are known by themselves.
+    public var name: String? {
+        let prefix = Self.namePrefix.utf8
+        return text.utf8.starts(with: prefix) ? String(decoding: text.utf8.dropFirst(prefix.count), as: UTF8.self) : nil
+    }
+
+    private static let namePrefix = "data:key="
+
     /// Bytes that are known by themselves.
     /// - Parameter sha256: gives the lower-case hexadecimal SHA-256 of the bytes.
     /// - Throws: ``Failure`` `invalid_job` when there are none.
@@ -30,7 +38,7 @@ public struct DataSource: Sendable {
                 .invalidJob, "cacheKey: expected 1 to \(Self.longestName) characters, none of them a control character")
         }
         self.bytes = bytes
-        text = "data:key=\(name)"
+        text = Self.namePrefix + name
     }
 }
 

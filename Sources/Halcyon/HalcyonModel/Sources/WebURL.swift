@@ -8,6 +8,9 @@ public struct WebURL: TextualSource {
     /// The host in lower case, without brackets or port.
     public let host: String
 
+    /// Whether it names a user.
+    public let hasUser: Bool
+
     /// Bytes of the longest URL taken.
     public static let longest = 8192
 
@@ -33,6 +36,7 @@ public struct WebURL: TextualSource {
         let root = tail.first == UInt8(ascii: "/") ? "" : "/"
         self.text = text
         host = authority.host
+        hasUser = !authority.user.isEmpty
         canonical = "\(scheme)://\(authority.text)\(root)\(String(decoding: tail, as: UTF8.self))"
     }
 }

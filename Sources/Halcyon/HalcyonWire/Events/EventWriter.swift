@@ -23,17 +23,17 @@ extension Event {
             writer.member("traceparent", traceparent)
             writer.name("data")
             writer.object { writer in
-                writeJob(to: &writer)
+                if let jobID { writeJob(jobID, to: &writer) }
                 writeBody(to: &writer)
             }
         }
         return writer.bytes
     }
 
-    private func writeJob(to writer: inout JSONWriter) {
+    private func writeJob(_ id: String, to writer: inout JSONWriter) {
         writer.name("job")
         writer.object { writer in
-            writer.member("id", jobID)
+            writer.member("id", id)
             for (name, json) in [
                 ("metadata", echo.metadata), ("placeholder", echo.placeholder), ("altText", echo.altText),
             ] {
@@ -46,7 +46,9 @@ extension Event {
 
     private func writeBody(to writer: inout JSONWriter) {
         switch body {
-        case .started: break
+        case .started, .cancelled: break
+        case .superseded(let generation): writer.member("supersededBy", generation)
+        case .purged(let purged): purged.writeMembers(to: &writer)
         case .ready(let ready): ready.write(to: &writer)
         case .failed(let failure, let attempts, let timings):
             writer.member("code", failure.code.rawValue)
@@ -72,8 +74,24 @@ extension Ready {
         }
         writer.member("expiresAt", moment)
         writer.member("origin", origin.rawValue)
+        writer.member("attempts", attempts > 1 ? attempts : nil)
         writer.member("timings", timings)
         writer.member("source", results[0].facts.source)
+    }
+}
+
+extension Purged: JSONWritable {
+    /// As one object: what its event says.
+    public func write(to writer: inout JSONWriter) { writer.object { writeMembers(to: &$0) } }
+
+    fileprivate func writeMembers(to writer: inout JSONWriter) {
+        switch target {
+        case .source(let source): writer.member("source", source)
+        case .tag(let tag): writer.member("tag", tag)
+        case .key(let key): writer.member("key", key)
+        }
+        writer.member("tenant", tenant)
+        writer.member("count", count)
     }
 }
 

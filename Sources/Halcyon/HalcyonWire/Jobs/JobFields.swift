@@ -13,8 +13,14 @@ struct JobFields {
     var maxAge = 0.0
     var cache = CacheUse()
     var tenant: String?
+    var headers = RequestHeaders()
+    var tags: [String] = []
+    var slot: String?
+    var generation: Int64?
     var delivery = Job.Delivery.reference
     var deadline: Job.Deadline?
+    var webhook: Webhook?
+    var lane: Lane?
     var echo = Job.Echo()
     var unknown: [String] = []
 
@@ -36,8 +42,7 @@ struct JobFields {
         case "metadata": echo.metadata = try Self.echoed(value)
         case "placeholder": echo.placeholder = try Self.echoed(value)
         case "altText": echo.altText = try Self.echoed(value)
-        // The lane is the topic; the field is for who submits by HTTP or command line.
-        case "priority": _ = try value.choice(of: Lane.allCases)
+        case "priority": lane = try value.choice(of: Lane.allCases)
         default:
             if try !defaults.take(name, value, reader), try !takeSeldom(name, value) { unknown.append("\(name)") }
         }
@@ -48,7 +53,13 @@ struct JobFields {
         switch name {
         case "cache": cache = try value.given.map { given throws(JSONError) in try CacheUse(given) } ?? CacheUse()
         case "tenant": tenant = try value.given.map { given throws(JSONError) in try Self.tenant(given) }
-        default: return try LaterFields.takes(name, value)
+        case "headers":
+            headers = try value.given.map { given throws(JSONError) in try RequestHeaders(given) } ?? RequestHeaders()
+        case "tags": tags = try value.given?.tags() ?? []
+        case "slot": slot = try value.given?.slotName()
+        case "generation": generation = try value.given?.integer(in: 0...Job.Slot.highestGeneration)
+        case "webhook": webhook = try value.given?.webhook()
+        default: return false
         }
         return true
     }
@@ -57,17 +68,22 @@ struct JobFields {
     private static func isOfTheJob(_ name: JSONName) -> Bool {
         switch name {
         case "id", "source", "variants", "maxAge", "delivery", "deadline", "metadata", "placeholder", "altText",
-            "priority", "cache", "tenant":
+            "priority", "cache", "tenant", "headers", "tags", "slot", "generation", "webhook":
             true
-        default: LaterFields.names(name)
+        default: false
         }
     }
 
     mutating func job(defaultID: String) throws(JSONError) -> Job {
         guard let source else { throw JSONError(.missing, "is missing: say what to load", path: "source") }
+        try headers.check(for: source)
+        guard slot != nil || generation == nil else {
+            throw JSONError(.invalid, "goes with a slot, and there is none", path: "generation")
+        }
         return Job(
             id: id ?? defaultID, source: source, variants: try outputs(), maxAge: maxAge, cache: cache, tenant: tenant,
-            delivery: delivery, deadline: deadline, echo: echo)
+            headers: headers, tags: tags, slot: slot.map { Job.Slot(name: $0, generation: generation) },
+            delivery: delivery, deadline: deadline, webhook: webhook, echo: echo)
     }
 
     private mutating func outputs() throws(JSONError) -> [Variant] {
@@ -100,15 +116,12 @@ struct JobFields {
 
     static func id(_ value: JSONElement) throws(JSONError) -> String {
         let id = try value.string()
-        // No more bytes than that are no more characters, and bytes are counted at once.
-        guard !id.isEmpty, id.utf8.count <= 128 || id.unicodeScalars.count <= 128 else {
-            throw JSONError(.invalid, "expected 1 to 128 characters")
-        }
+        guard Job.isID(id) else { throw JSONError(.invalid, "expected 1 to \(Job.longestID) characters") }
         return id
     }
 
     /// It is part of names in Redis: nothing in it needs quoting anywhere.
-    private static func tenant(_ value: JSONElement) throws(JSONError) -> String {
+    static func tenant(_ value: JSONElement) throws(JSONError) -> String {
         let name = try value.string()
         guard Job.isTenant(name) else {
             throw JSONError(

@@ -7,6 +7,9 @@ public struct JobReading: Sendable {
     public let job: Job
     /// Fields that mean nothing to this version, those of variants with their place: `variants[1].widht`.
     public let unknownFields: [String]
+    /// The lane that the field `priority` asks for. It is for who submits by HTTP or command line: of what lies on Kafka the topic is
+    /// the lane.
+    public let lane: Lane?
 }
 
 /// Reads the value of a job message: the JSON that `schemas/job.schema.json` describes.
@@ -25,6 +28,9 @@ public struct JobReader: Sendable {
     public var customSourceKey: @Sendable (_ name: String, _ reference: String) throws(Failure) -> String = { $1 }
     /// Asked of each output whether what was registered can follow the parameters that it is given.
     public var checkCustom: @Sendable (Variant) throws(Failure) -> Void = { _ in }
+
+    /// Asked whether a job's end may be told there; who only sends jobs on does not ask.
+    public var checkWebhook: @Sendable (Webhook) throws(Failure) -> Void = { _ in }
 
     /// The defaults suit Kafka's own limit of 1 MiB a message, and a program without processors or sizers of its own.
     public init(
@@ -54,12 +60,22 @@ public struct JobReader: Sendable {
             if isStrict, let name = fields.unknown.first {
                 throw JSONError(.unknown, "is no field of a job", path: name)
             }
-            reading = JobReading(job: job, unknownFields: fields.unknown)
+            reading = JobReading(job: job, unknownFields: fields.unknown, lane: fields.lane)
         } catch {
             throw JobRefusal(Failure(error), of: root, read: self)
         }
         try check(reading.job.variants, of: root)
+        do throws(Failure) {
+            if let webhook = reading.job.webhook { try checkWebhook(webhook) }
+        } catch {
+            throw JobRefusal(error.within("webhook"), of: root, read: self)
+        }
         return reading
+    }
+
+    /// The refusal of a message for a reason that does not stand in its value.
+    public func refuse(_ bytes: [UInt8], for failure: Failure) -> JobRefusal {
+        JobRefusal(failure, of: try? JSON.parse(bytes, maximumSize: maximumBytes), read: self)
     }
 
     private func check(_ variants: [Variant], of root: JSONElement) throws(JobRefusal) {

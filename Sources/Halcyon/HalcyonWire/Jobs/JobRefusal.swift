@@ -10,6 +10,8 @@ public struct JobRefusal: Error, Sendable {
     public let id: String?
     /// The source, when it is a text that can be an event's subject.
     public let source: String?
+    /// Where the job wanted its end told, if that may be.
+    public let webhook: Webhook?
     /// What the job wanted given back.
     public let echo: Job.Echo
 
@@ -23,6 +25,8 @@ public struct JobRefusal: Error, Sendable {
         self.failure = failure
         id = field("id", JobFields.id)
         source = field("source") { source throws(JSONError) in try Self.subject(source, reader) }
+        let webhook: Webhook? = field("webhook") { value throws(JSONError) in try value.webhook() }
+        self.webhook = webhook.flatMap { (try? reader.checkWebhook($0)) == nil ? nil : $0 }
         echo = Job.Echo(
             metadata: field("metadata", JobFields.echoed), placeholder: field("placeholder", JobFields.echoed),
             altText: field("altText", JobFields.echoed))

@@ -1,0 +1,69 @@
+import Threads
+
+/// Prolongs the leases of a process, all of them in one go.
+final class LeaseKeeper: Sendable {
+    private struct State {
+        var held: [String: (lease: Lease, urgency: Urgency)] = [:]
+        var task: Task<Void, Never>?
+        var isClosed = false
+    }
+
+    private let book: LeaseBook
+    private let interval: Duration
+    private let state = Lock(State())
+
+    init(_ book: LeaseBook, every interval: Duration) {
+        self.book = book
+        self.interval = interval
+    }
+
+    func add(_ lease: Lease, _ urgency: Urgency) {
+        state.withLock { state in
+            state.held[lease.key] = (lease, urgency)
+            guard state.task == nil, !state.isClosed else { return }
+            state.task = Task { await keep() }
+        }
+    }
+
+    /// A later lease of the same attempt stays.
+    func remove(_ lease: Lease) {
+        state.withLock { state in
+            if state.held[lease.key]?.lease == lease { state.held[lease.key] = nil }
+        }
+    }
+
+    /// Until nothing is held: most leases are given back before they are prolonged for the first time.
+    private func keep() async {
+        while true {
+            try? await Task.sleep(for: interval)
+            let held: [(lease: Lease, level: Int)]? = state.withLock { state in
+                if state.held.isEmpty || state.isClosed {
+                    state.task = nil
+                    return nil
+                }
+                return state.held.values.map { ($0.lease, $0.urgency.level) }
+            }
+            guard let held else { return }
+            // What cannot be prolonged now is tried again. What has been lost is of no more use: the fence will say so.
+            guard let kept = try? await book.renew(held) else { continue }
+            for (holding, isKept) in zip(held, kept) where !isKept { remove(holding.lease) }
+        }
+    }
+
+    /// Prolongs nothing any more.
+    /// - Returns: what is still held.
+    func close() async -> [Lease] {
+        let (task, held) = state.withLock { state in
+            state.isClosed = true
+            return (state.task, state.held.values.map(\.lease))
+        }
+        task?.cancel()
+        await task?.value
+        return held
+    }
+}
+
+extension Lease {
+    /// Of two attempts at one product each has its own.
+    fileprivate var key: String { "\(name.lease) \(owner)" }
+}

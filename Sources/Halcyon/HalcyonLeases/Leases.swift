@@ -1,0 +1,146 @@
+import Redis
+import Telemetry
+import Threads
+
+/// The leases of a process: who of all workers makes a product, and how the others hear that it is made.
+///
+/// A lease saves work and nothing rests on it: it may be lost, given twice, or not be had at all. What keeps results right is the fence that
+/// scripts check when they store (``Fencing``). While Redis is away work goes on without leases, after
+/// ``LeaseOptions/patience``; as soon as it answers again, with them.
+public final class Leases: Sendable {
+    /// What it was told.
+    public let options: LeaseOptions
+    private let book: LeaseBook
+    private let wakeups = Wakeups()
+    let keeper: LeaseKeeper
+    private let outage: LeaseOutage
+    private let metrics: LeaseMetrics
+    private let isClosed = Lock(false)
+
+    /// Begins to listen for ends of others' leases.
+    /// - Parameters:
+    ///   - redis: with the subscriber its maker's, who closes both after ``close()``.
+    public init(
+        _ redis: RedisClient, _ subscriber: RedisSubscriber, _ options: LeaseOptions = LeaseOptions(), log: Log,
+        metrics: Metrics
+    ) {
+        self.options = options
+        self.metrics = LeaseMetrics(metrics)
+        let process = String(UInt64.random(in: .min ... .max), radix: 36)
+        book = LeaseBook(redis: redis, process: process, duration: options.duration)
+        keeper = LeaseKeeper(book, every: options.duration / 3)
+        outage = LeaseOutage(redis, log, self.metrics.isCoalescing)
+        wakeups.listen(to: "halcyon:process:\(process)", subscriber, whenDown: options.recheck)
+    }
+
+    /// Ends what goes on in the background, and gives back what is still held: work that this process cuts short when it leaves is no
+    /// death. It takes a moment at most, whether or not Redis answers; what was not given back then runs out by itself.
+    public func close() async {
+        isClosed.withLock { $0 = true }
+        await wakeups.close()
+        let held = await keeper.close()
+        await outage.close()
+        guard !held.isEmpty, !isWithout else { return }
+        let ending = Task { [book] in try? await book.giveUp(held) }
+        let patience = Task {
+            try await Task.sleep(for: Self.lastPatience)
+            ending.cancel()
+        }
+        await ending.value
+        patience.cancel()
+    }
+
+    /// How long giving back may take in the end.
+    private static let lastPatience = Duration.seconds(2)
+
+    /// Whether work goes on without leases at present.
+    public var isWithout: Bool { outage.isOn }
+
+    /// Attempts to get products of one source made, by this worker or by others. Whatever comes of it, what the attempt still holds is given
+    /// back in the end.
+    /// - Parameter names: of all that is wanted.
+    /// - Throws: what `body` throws.
+    public func attempting<Outcome: Sendable>(
+        _ names: [LeaseName], _ kind: LeaseKind, _ urgency: Urgency,
+        _ body: (LeaseAttempt) async throws -> Outcome
+    ) async throws -> Outcome {
+        let attempt = attempt(names, kind, urgency)
+        do {
+            let outcome = try await body(attempt)
+            await attempt.end()
+            return outcome
+        } catch {
+            // Not cancelled with the task: others wait for the leases.
+            await Task { await attempt.end() }.value
+            throw error
+        }
+    }
+
+    /// Begins an attempt, which has to be ended.
+    func attempt(_ names: [LeaseName], _ kind: LeaseKind, _ urgency: Urgency) -> LeaseAttempt {
+        LeaseAttempt(self, wakeups.watch(names), metrics[kind], urgency)
+    }
+
+    /// Counts jobs that found the work under way in this process.
+    public func joined(_ kind: LeaseKind, _ count: Int) { if count > 0 { metrics[kind].joined.add(count) } }
+
+    // MARK: For attempts
+
+    /// Asks, and asks again for a while when there is no answer.
+    /// - Throws: `CancellationError`.
+    func enter(
+        _ wanted: [(name: LeaseName, seen: Seen)], attempt: String, level: Int
+    ) async throws -> [LeaseAnswer] {
+        let giveUpAt = ContinuousClock.now + options.patience
+        var pause = Duration.milliseconds(50)
+        while !outage.isOn {
+            // Nobody would give it back.
+            if isClosed.withLock({ $0 }) { throw CancellationError() }
+            do throws(RedisError) {
+                return try await book.enter(wanted, attempt: attempt, level: level)
+            } catch {
+                switch error.code {
+                case .cancelled, .closed: throw CancellationError()
+                case _ where error.isRetriable && .now < giveUpAt: break
+                default: outage.begin(error)
+                }
+            }
+            if !outage.isOn { try await Task.sleep(for: pause) }
+            pause = min(pause * 2, .milliseconds(500))
+        }
+        return wanted.map { _ in .without }
+    }
+
+    func hold(_ lease: Lease, _ urgency: Urgency) {
+        keeper.add(lease, urgency)
+        wakeups.onRaise(of: lease) { urgency.raise(to: $0) }
+    }
+
+    private func forget(_ lease: Lease) {
+        keeper.remove(lease)
+        wakeups.onRaise(of: lease, nil)
+    }
+
+    func release(_ lease: Lease, _ outcome: LeaseOutcome, deaths: Int? = nil) async {
+        forget(lease)
+        // Also when the task was cancelled. Where Redis is away the lease runs out by itself.
+        await Task { try? await book.release(lease, outcome, deaths: deaths) }.value
+    }
+
+    /// Whether anybody else waits for what is made under leases of one attempt. If nobody does, they are at their end.
+    /// - Returns: nil when there is no answer.
+    func areWanted(_ leases: [Lease]) async -> Bool? {
+        let answer = try? await book.areWanted(leases)
+        if answer == false { for lease in leases { forget(lease) } }
+        return answer
+    }
+
+    func leave(_ names: [LeaseName], attempt: String) async {
+        for name in names { try? await book.leave(name, attempt: attempt) }
+    }
+
+    /// The lease of an attempt that does not know whether it has it.
+    func perhaps(_ name: LeaseName, attempt: String) -> Lease {
+        Lease(name: name, owner: book.owner(attempt), fence: 0, deaths: 0)
+    }
+}

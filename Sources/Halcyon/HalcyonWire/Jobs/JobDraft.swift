@@ -1,0 +1,69 @@
+import JSON
+
+/// A job on its way to become a message: its fields by name, each as JSON. Nothing is checked here; ``JobReader`` does that.
+public struct JobDraft: Sendable {
+    private var fields: [(name: String, json: [UInt8])] = []
+
+    /// No field.
+    public init() {}
+
+    /// The members of an object.
+    /// - Throws: ``JSONError`` when the text is no JSON object.
+    public init(json bytes: [UInt8], maximumSize: Int) throws(JSONError) {
+        try JSON.parse(bytes, maximumSize: maximumSize).forEachMember { name, value throws(JSONError) in
+            fields.append(("\(name)", value.bytes))
+        }
+    }
+
+    /// The JSON of a field; setting it takes the place of what was there.
+    public subscript(name: String) -> [UInt8]? {
+        get { fields.first { $0.name == name }?.json }
+        set {
+            let index = fields.firstIndex { $0.name == name }
+            switch (index, newValue) {
+            case (let index?, let json?): fields[index].json = json
+            case (let index?, nil): fields.remove(at: index)
+            case (nil, let json?): fields.append((name, json))
+            case (nil, nil): break
+            }
+        }
+    }
+
+    /// Sets a field to a value.
+    public mutating func set(_ name: String, _ value: some JSONWritable) { self[name] = value.json }
+
+    /// Sets one member of a field that is an object.
+    public mutating func set(_ name: String, _ member: String, _ json: [UInt8]) {
+        var members = self[name].flatMap { try? JobDraft(json: $0, maximumSize: $0.count) } ?? JobDraft()
+        members[member] = json
+        self[name] = members.json
+    }
+
+    /// This draft with the fields of another in place of its own.
+    public func overlaid(by other: JobDraft) -> JobDraft {
+        var draft = self
+        for field in other.fields { draft[field.name] = field.json }
+        return draft
+    }
+
+    /// The message.
+    public var json: [UInt8] {
+        var writer = JSONWriter()
+        writer.object { writer in
+            for field in fields {
+                writer.name(field.name)
+                writer.raw(field.json)
+            }
+        }
+        return writer.bytes
+    }
+}
+
+extension JSONWritable {
+    /// The value alone as JSON.
+    public var json: [UInt8] {
+        var writer = JSONWriter(capacity: 64)
+        writer.value(self)
+        return writer.bytes
+    }
+}
