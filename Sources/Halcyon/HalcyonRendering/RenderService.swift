@@ -10,11 +10,14 @@ import Vips
 /// for the child: there are never more renderings at once, in here and in children together, than the pool has threads.
 public struct RenderService: Sendable {
     /// Where a picture is rendered.
-    public enum Isolation: Sendable {
+    public enum Isolation: Hashable, Sendable {
         /// In this process where all its codecs can be stopped, else in a child.
         case whereNeeded
         /// In a child: whatever it does there, this process lives on.
         case always
+        /// In a child, because this process, or one like it, has died or hung in the middle of it. So many children
+        /// may die or hang of it; then it is poison.
+        case trial(children: Int)
     }
 
     /// How long a rendering in this process may take no notice of being stopped. What would take longer goes to a child,
@@ -25,6 +28,7 @@ public struct RenderService: Sendable {
     private let pool: ThreadPool
     private let children: RenderChildren?
     private let alarms = Alarms(name: "render-limits")
+    private let underWay = TurnsUnderWay()
 
     /// - Parameters:
     ///   - pool: made by ``Renderer/makePool(threads:)``; whose it is shuts it down.
@@ -37,40 +41,75 @@ public struct RenderService: Sendable {
 
     /// Makes each variant of a source.
     ///
-    /// The time limit (``ImageLimits/renderTime``) counts from the moment a thread is there. When it passes, when
-    /// `deadline` passes or the task is cancelled, the rendering comes to a halt, within milliseconds also in the middle
-    /// of a codec, and this throws. What still waits for a thread then is let go at once.
+    /// The time limit (``ImageLimits/renderTime``) counts from the moment a thread is there. When it passes or the task is
+    /// cancelled, the rendering comes to a halt, within milliseconds also in the middle of a codec, and this throws. What still waits
+    /// for a thread then is let go at once.
     ///
     /// - Parameter assets: the bytes of ``Variant/assets``.
-    /// - Throws: ``Failure``, of code `timeout` when the time limit passed; ``RenderDeadlinePassed``;
-    ///   `CancellationError`; ``ThreadPoolClosed``.
+    /// - Throws: ``Failure``, of code `timeout` when the time limit passed, `poison` when a trial found nothing better; `CancellationError`;
+    ///   ``ThreadPoolClosed``.
     public func render(
         _ source: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:],
-        until deadline: ContinuousClock.Instant? = nil, isolation: Isolation = .whereNeeded
+        isolation: Isolation = .whereNeeded
     ) async throws -> Rendering {
-        let turn = Turn(Turn.Order(source: source, variants: variants, assets: assets, isolation: isolation))
-        let alarm = deadline.map { alarms.set(at: $0) { turn.stop(.deadline) } }
-        defer { if let alarm { alarms.cancel(alarm) } }
+        let order = Turn.Order(source: source, variants: variants, assets: assets, isolation: isolation)
         do {
-            return try await withTaskCancellationHandler {
-                try await withCheckedThrowingContinuation { waiter in
-                    guard turn.wait(waiter) else { return }
-                    if !pool.perform({ run(turn) }) { turn.begin()?.waiter.resume(throwing: ThreadPoolClosed()) }
-                }
-            } onCancel: {
-                turn.stop(.cancelled)
-            }
+            guard children != nil, case .trial(let most) = isolation else { return try await take(order) }
+            return try await put(order, onTrialWith: most)
         } catch let stop as Turn.Stop {
             throw error(of: stop)
+        }
+    }
+
+    /// When the first of the time limits of renderings under way passes; nil while nothing is rendered. What goes on long after that
+    /// does not listen to being stopped, and holds its thread.
+    public var firstLimit: ContinuousClock.Instant? { underWay.firstLimit }
+
+    /// Stops all renderings under way; each ends as cancelled. For a process that leaves.
+    public func stopAll() { underWay.stopAll() }
+
+    private func put(_ order: Turn.Order, onTrialWith most: Int) async throws -> Rendering {
+        var fates: [String] = []
+        while true {
+            do {
+                return try await take(order)
+            } catch let death as ChildDeath {
+                fates.append("died (\(death.exit))")
+            } catch Turn.Stop.overtime {
+                fates.append("took longer than \(renderer.limits.renderTime)")
+            }
+            guard fates.count < most else {
+                let tried = fates.map { "a child \($0)" }.joined(separator: ", ")
+                throw Failure(
+                    .poison, "a worker did not survive this picture, and \(tried)",
+                    variant: order.variants.count == 1 ? 0 : nil)
+            }
+        }
+    }
+
+    /// Waits for a thread, and for what is made there.
+    /// - Throws: ``Turn/Stop``, and of a trial ``ChildDeath``, besides what ``render(_:_:assets:isolation:)`` throws.
+    private func take(_ order: Turn.Order) async throws -> Rendering {
+        let turn = Turn(order)
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { waiter in
+                guard turn.wait(waiter) else { return }
+                if !pool.perform({ run(turn) }) { turn.begin()?.waiter.resume(throwing: ThreadPoolClosed()) }
+            }
+        } onCancel: {
+            turn.stop(.cancelled)
         }
     }
 
     /// On a thread of the pool.
     private func run(_ turn: Turn) {
         guard let (order, waiter) = turn.begin() else { return }
-        let alarm = alarms.set(at: .now + renderer.limits.renderTime) { turn.stop(.overtime) }
+        let limit = ContinuousClock.now + renderer.limits.renderTime
+        underWay.enter(turn, until: limit)
+        let alarm = alarms.set(at: limit) { turn.stop(.overtime) }
         let result = Result { try render(order, turn) }
         alarms.cancel(alarm)
+        underWay.leave(turn)
         waiter.resume(with: result)
     }
 
@@ -79,7 +118,7 @@ public struct RenderService: Sendable {
             try children.render(order, within: renderer.limits, turn)
         }
         // Not even looked at here.
-        if let children, order.isolation == .always { return try renderInChild(children) }
+        if let children, order.isolation != .whereNeeded { return try renderInChild(children) }
         let file = try renderer.identify(order.source)
         if let children, Codecs.areApart(order, of: file.format) { return try renderInChild(children) }
         let plan = try renderer.plan(file, order.variants)
@@ -93,7 +132,6 @@ public struct RenderService: Sendable {
     private func error(of stop: Turn.Stop) -> any Error {
         switch stop {
         case .cancelled: CancellationError()
-        case .deadline: RenderDeadlinePassed()
         case .overtime:
             // It would take as long again.
             Failure(
@@ -102,6 +140,3 @@ public struct RenderService: Sendable {
         }
     }
 }
-
-/// The moment passed up to which a rendering was wanted.
-public struct RenderDeadlinePassed: Error {}

@@ -18,8 +18,6 @@ final class Turn: Sendable {
     enum Stop: Error {
         /// The task was cancelled.
         case cancelled
-        /// The moment has come after which nobody wants it.
-        case deadline
         /// It takes longer than one rendering may.
         case overtime
     }

@@ -47,15 +47,15 @@ struct Providers: Sendable {
 
     /// - Parameter known: nil when there are no bytes yet.
     /// - Throws: ``Failure``, `CancellationError`.
-    func load(_ source: Source, unlike known: Validators?) async throws -> SourceAnswer {
-        switch source {
-        case .web(let url): try await web.answer(url, known)
+    func load(_ request: SourceRequest, unlike known: Validators?) async throws -> SourceAnswer {
+        switch request.source {
+        case .web(let url): try await web.answer(WebProvider.Reference(url, request.headers), known)
         case .initials(let letters): try await initials.answer(letters, known)
         case .file(let file): try await self.file.answer(file, known)
         case .data(let bytes): try await data.answer(bytes, known)
         case .custom(let source): try await load(source, known)
         case .s3(let object): try await s3.answer(object, known)
-        case .video: throw Failure(.invalidJob, "\(source.text): no video is there, but a frame of one")
+        case .video: throw Failure(.invalidJob, "\(request.source.text): no video is there, but a frame of one")
         }
     }
 
@@ -68,9 +68,8 @@ struct Providers: Sendable {
                 throw Failure(tooLargeFor: maximumBytes)
             }
             return answer
-        } catch var failure as Failure {
-            failure.message = "\(source.name): \(failure.message)"
-            throw failure
+        } catch let failure as Failure {
+            throw failure.within(source.name)
         } catch let error as CancellationError {
             throw error
         } catch {

@@ -20,29 +20,33 @@ public struct SourceLoader: Sendable {
     }
 
     /// - Throws: ``Failure``; `CancellationError` when the task is cancelled, which ends the transfer.
-    public func load(_ source: Source) async throws -> LoadedSource {
-        guard case .loaded(let loaded) = try await answer(source, unlike: nil) else {
-            throw Failure(.internal, "\(source.text): unchanged, and nobody had asked")
+    public func load(_ request: SourceRequest) async throws -> LoadedSource {
+        guard case .loaded(let loaded) = try await answer(request, unlike: nil) else {
+            throw Failure(.internal, "\(request.source.text): unchanged, and nobody had asked")
         }
         return loaded
     }
 
     /// The source, unless it is still what its validators say; asked of providers that can tell.
     /// - Throws: as ``load(_:)``.
-    public func load(_ source: Source, unlike known: Validators) async throws -> SourceAnswer {
-        try await answer(source, unlike: known)
+    public func load(_ request: SourceRequest, unlike known: Validators) async throws -> SourceAnswer {
+        try await answer(request, unlike: known)
     }
 
-    private func answer(_ source: Source, unlike known: Validators?) async throws -> SourceAnswer {
-        if case .video(let video) = source { return try await self.video.answer(video, known) }
-        return try await stored.load(source, unlike: known)
+    private func answer(_ request: SourceRequest, unlike known: Validators?) async throws -> SourceAnswer {
+        if case .video(let video) = request.source {
+            return try await self.video.answer(VideoProvider.Reference(video, request), known)
+        }
+        return try await stored.load(request, unlike: known)
     }
 
-    /// What a request for the source says that its response may depend on (RFC 9110, section 12.5.5).
+    /// What the source is asked for with that its response may depend on (RFC 9110, section 12.5.5).
     ///
     /// In whichever encoding a body travels, it arrives as the same bytes.
-    func requestFields(for source: Source) -> HeaderFields {
-        [("User-Agent", stored.userAgent), ("Accept", "*/*"), ("Accept-Encoding", "any")]
+    func fields(of request: SourceRequest) -> HeaderFields {
+        var fields: HeaderFields = [("User-Agent", stored.userAgent), ("Accept", "*/*"), ("Accept-Encoding", "any")]
+        for field in request.headers.fields { fields[field.name] = field.value }
+        return fields
     }
 
     /// Who serves the source; nil where nobody is asked.

@@ -27,10 +27,19 @@ public struct RenderChildOptions: Sendable {
         options.input = .descriptor(input)
         options.errors = .lines(hears)
         options.environment = Self.environment
-        // A core would hold pictures of others, and take a second to write.
-        options.limits = [Int32(RLIMIT_CORE.rawValue): 0, Int32(RLIMIT_DATA.rawValue): UInt64(memory)]
+        options.limits = [
+            // A core would hold pictures of others, and take a second to write.
+            Int32(RLIMIT_CORE.rawValue): 0,
+            Int32(RLIMIT_DATA.rawValue): UInt64(memory),
+            // What libvips puts aside on the disk is no larger than what may be in memory.
+            Int32(RLIMIT_FSIZE.rawValue): UInt64(memory),
+            Int32(RLIMIT_NOFILE.rawValue): Self.openFiles,
+        ]
         return options
     }
+
+    /// Its socket, its standard error, fonts and what libvips puts aside.
+    private static let openFiles: UInt64 = 128
 
     /// What libraries look at, and none of the secrets that settings hold.
     private static let environment: [String: String] = {

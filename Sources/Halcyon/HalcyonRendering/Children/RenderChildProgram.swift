@@ -32,13 +32,14 @@ public enum RenderChildProgram {
         to message: MessageSocket.Message, _ extensions: Extensions
     ) throws -> MessageSocket.Message {
         let request = try message.value(RenderRequest.self)
+        ProcessorTime.limit(to: request.limits.renderTime)
         let result: Result<Rendering, Failure>
         do {
             result = .success(try request.rendering(of: message.bodies, extensions))
         } catch let failure as Failure {
             result = .failure(failure)
         }
-        return try RenderReply.message(result, residentBytes: residentBytes)
+        return try RenderReply.message(result, residentBytes: residentBytes())
     }
 
     /// When the machine has no memory left, this process is to go and not the worker, which has others' work too
@@ -48,17 +49,6 @@ public enum RenderChildProgram {
         guard descriptor >= 0 else { return }
         _ = write(descriptor, "1000", 4)
         close(descriptor)
-    }
-
-    /// proc(5), statm: the second number counts pages.
-    private static var residentBytes: Int {
-        let descriptor = open("/proc/self/statm", O_RDONLY)
-        guard descriptor >= 0 else { return 0 }
-        defer { close(descriptor) }
-        var text = [UInt8](repeating: 0, count: 128)
-        let count = read(descriptor, &text, text.count)
-        let pages = String(decoding: text.prefix(max(0, count)), as: UTF8.self).split(separator: " ").dropFirst().first
-        return (pages.flatMap { Int($0) } ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
     private static func complain(_ text: String) {

@@ -58,17 +58,19 @@ public final class RenderChildren: Sendable {
         for child in all { end(child) }
     }
 
-    /// Renders in a child, and once more in a fresh one if the first dies of it.
+    /// Renders in a child, and once more in a fresh one if the first dies of it; what is on trial once.
     ///
-    /// - Throws: ``Turn/Stop``; ``Failure``: the child's own, `corruptImage` when the picture made two children crash,
-    ///   `internal` when something else ended two of them, when one answers nonsense, or none can be started.
+    /// - Throws: ``Turn/Stop``; ``ChildDeath`` of what is on trial; ``Failure``: the child's own, `corruptImage` when the picture
+    ///   made two children crash, `timeout` when both had used up their processor time, `internal` when something else ended two of
+    ///   them, when one answers nonsense, or none can be started.
     func render(_ order: Turn.Order, within limits: ImageLimits, _ turn: Turn) throws -> Rendering {
+        if case .trial = order.isolation { return try attempt(order, limits, turn, in: idle() ?? start()) }
         do {
             return try attempt(order, limits, turn, in: idle() ?? start())
-        } catch is Death {
+        } catch is ChildDeath {
             do {
                 return try attempt(order, limits, turn, in: start())
-            } catch let death as Death {
+            } catch let death as ChildDeath {
                 throw death.failure
             }
         }
@@ -82,7 +84,7 @@ public final class RenderChildren: Sendable {
         do {
             (result, residentBytes) = try turn.run(stoppedBy: child.kill) { try child.answer(order, within: limits) }
         } catch MessageError.ended {
-            let death = Death(exit: end(child))
+            let death = ChildDeath(exit: end(child))
             tell(.died(death.exit))
             throw death
         } catch {
@@ -144,22 +146,5 @@ public final class RenderChildren: Sendable {
         let exit = child.exit()
         state.withLock { state in state.all.removeAll { $0 === child } }
         return exit
-    }
-}
-
-/// A child ended, and nobody had asked it to.
-private struct Death: Error {
-    let exit: ChildProcess.Exit
-
-    /// Whose fault it is when it happens twice.
-    var failure: Failure {
-        switch exit {
-        case .signal(SIGSEGV), .signal(SIGBUS), .signal(SIGABRT), .signal(SIGILL), .signal(SIGTRAP), .signal(SIGFPE),
-            .signal(SIGSYS):
-            Failure(.corruptImage, "a decoder or an encoder crashes on this picture (\(exit))")
-        default:
-            // By SIGKILL the kernel ends what takes the last of the memory.
-            Failure(.internal, "rendering was ended from outside, twice (\(exit))")
-        }
     }
 }

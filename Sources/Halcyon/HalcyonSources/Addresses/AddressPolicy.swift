@@ -36,12 +36,14 @@ public struct AddressPolicy: Sendable {
 }
 
 /// A host name, or `*.` and the end of host names.
-struct HostPattern: Sendable {
+public struct HostPattern: Sendable {
     private let name: String
 
-    init(_ text: String) { name = text.lowercased() }
+    /// `img.example.org` or `*.example.org`, in any case.
+    public init(_ text: String) { name = text.lowercased() }
 
-    func matches(_ host: String) -> Bool {
+    /// Whether it stands for a host, which is in lower case.
+    public func matches(_ host: String) -> Bool {
         guard name.hasPrefix("*.") else { return host == name }
         return host.hasSuffix(name.dropFirst())
     }

@@ -1,4 +1,3 @@
-import CivilTime
 import Glibc
 import HalcyonModel
 import Threads

@@ -16,29 +16,34 @@ struct OriginGate: Sendable {
 
     /// Whose turn it is to ask about an origin.
     private struct Turn {
-        let slots = Slots(1)
+        let slots: Slots
         var users = 0
     }
 
     private let shared: (any OriginBook)?
     private let own: LocalOriginBook
     private let turns = Lock<[Origin: Turn]>([:])
+    private let shares: [Int]
 
     /// - Parameters:
     ///   - redis: where all workers count; without it, and while it is away, this process counts alone, and takes half.
-    init(_ redis: RedisClient?, _ limits: OriginLimits) {
-        shared = redis.map { RedisOriginBook($0, limits) }
+    ///   - shares: of the lanes, of the turns at one origin.
+    init(_ redis: RedisClient?, _ limits: OriginLimits, shares: [Int] = [1]) {
+        self.shares = shares
+        shared = redis.map { OriginKeeper(RedisOriginBook($0, limits), lease: limits.lease) }
         var own = limits
         if redis != nil { own.concurrency = max(1, limits.concurrency / 2) }
+        // A process hears of the end of all its loads.
+        own.lease = .seconds(86_400)
         self.own = LocalOriginBook(own)
     }
 
     /// Waits until a load may begin. Whoever was let through says how it went with ``leave(_:_:)``.
     ///
     /// - Throws: ``Failure`` `connect_error` while the origin is left alone; `CancellationError`.
-    func enter(_ origin: Origin) async throws -> Pass {
+    func enter(_ origin: Origin, _ urgency: Urgency? = nil) async throws -> Pass {
         let turn = turns.withLock { turns in
-            turns[origin, default: Turn()].users += 1
+            turns[origin, default: Turn(slots: Slots(1, shares: shares))].users += 1
             return turns[origin]!
         }
         defer {
@@ -47,7 +52,7 @@ struct OriginGate: Sendable {
                 if turns[origin]!.users == 0 { turns[origin] = nil }
             }
         }
-        try await turn.slots.acquire()
+        try await turn.slots.acquire(urgency)
         defer { turn.slots.release() }
         let load = String(UInt64.random(in: .min ... .max), radix: 36)
         while true {
@@ -59,7 +64,8 @@ struct OriginGate: Sendable {
             case .resting(let time):
                 throw Failure(
                     .connectError,
-                    "\(origin) failed too often and is left alone for \(time.wholeMilliseconds) ms more")
+                    "\(origin) failed too often and is left alone for \(time.wholeMilliseconds) ms more"
+                ).notBefore(time / .seconds(1))
             }
         }
     }

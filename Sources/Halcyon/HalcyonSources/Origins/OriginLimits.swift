@@ -12,8 +12,8 @@ public struct OriginLimits: Hashable, Sendable {
     public var rest = Duration.seconds(5)
     /// The longest of these times.
     public var longestRest = Duration.seconds(120)
-    /// When a load counts as over of which nothing was heard: its worker died.
-    public var lease = Duration.seconds(120)
+    /// When a load counts as over of which nothing was heard: its worker died. One that goes on is heard of three times in this time.
+    public var lease = Duration.seconds(10)
 
     /// The defaults.
     public init() {}
@@ -46,4 +46,6 @@ protocol OriginBook: Sendable {
     func enter(_ origin: Origin, load: String) async throws -> OriginAnswer
     /// A load that began has ended.
     func leave(_ origin: Origin, load: String, _ outcome: OriginOutcome) async throws
+    /// These loads, by their origins, go on. One that counts as over already stays so.
+    func prolong(_ loads: [Origin: Set<String>]) async throws
 }

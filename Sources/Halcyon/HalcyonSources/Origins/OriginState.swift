@@ -45,6 +45,10 @@ struct OriginState: Sendable {
         return .go
     }
 
+    mutating func prolong(_ names: Set<String>, at now: Instant) {
+        for name in names { if let end = loads[name], now < end { loads[name] = now + limits.lease } }
+    }
+
     mutating func leave(_ load: String, _ outcome: OriginOutcome, at now: Instant) {
         loads[load] = nil
         if probe == load { probe = nil }
@@ -78,6 +82,12 @@ final class LocalOriginBook: OriginBook {
         origins.withLock { origins in
             origins[origin]?.leave(load, outcome, at: .now)
             if origins[origin]?.isIdle == true { origins[origin] = nil }
+        }
+    }
+
+    func prolong(_ loads: [Origin: Set<String>]) {
+        origins.withLock { origins in
+            for (origin, names) in loads { origins[origin]?.prolong(names, at: .now) }
         }
     }
 }

@@ -39,6 +39,13 @@ struct RedisOriginBook: OriginBook {
             ])
     }
 
+    func prolong(_ loads: [Origin: Set<String>]) async throws {
+        let lease = RedisArgument.integer(limits.lease.wholeMilliseconds)
+        _ = try await redis.run(
+            Self.prolonging,
+            onEach: loads.map { (Self.keys(of: $0), [lease] + $1.map { .string($0) }) })
+    }
+
     private static func keys(of origin: Origin) -> [RedisArgument] {
         ["loads", "state"].map { .string("halcyon:{origin:\(origin)}:\($0)") }
     }
@@ -73,6 +80,17 @@ struct RedisOriginBook: OriginBook {
         redis.call('PEXPIRE', KEYS[1], 86400000)
         if resting then redis.call('HSET', KEYS[2], 'probe', ARGV[1]) end
         return {'go', 0}
+        """)
+
+    private static let prolonging = RedisScript(
+        """
+        local time = redis.call('TIME')
+        local now = time[1] * 1000 + math.floor(time[2] / 1000)
+        for i = 2, #ARGV do
+            local over = redis.call('ZSCORE', KEYS[1], ARGV[i])
+            if over and tonumber(over) > now then redis.call('ZADD', KEYS[1], now + ARGV[1], ARGV[i]) end
+        end
+        return 0
         """)
 
     private static let leaving = RedisScript(

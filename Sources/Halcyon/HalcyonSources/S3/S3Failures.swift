@@ -13,14 +13,14 @@ extension Failure {
             "ExpiredToken", "RequestTimeTooSkewed", "InvalidObjectState":
             self.init(.forbidden, message)
         case "SlowDown", "RequestTimeout", "InternalError", "ServiceUnavailable":
-            self.init(.httpError, message, isRetryable: true)
+            self.init(.httpError, message, isRetryable: true, retryAfter: Failure(response).retryAfter)
         case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed":
             let region = response.headers["x-amz-bucket-region"].map { ", which is \($0)" } ?? ""
             self.init(
                 .providerError, "\(message); sources.s3.region must be the bucket's\(region)",
                 isRetryable: code == "TemporaryRedirect")
         default:
-            self.init(status: response.status)
+            self.init(response)
             // Of a version that is a mark of a deletion.
             if response.status == 405 { self.code = .gone }
             self.message = message

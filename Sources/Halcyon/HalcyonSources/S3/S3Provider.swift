@@ -2,7 +2,8 @@ import CivilTime
 import Curl
 import HalcyonModel
 
-/// Loads objects of an S3-compatible store: one signed GET each, with the web's limits and address policy.
+/// Loads objects of an S3-compatible store: one signed GET each, and one more where it breaks off, with the web's limits and address
+/// policy.
 struct S3Provider: SourceProvider {
     private let options: S3Options
     private var web: WebProvider
@@ -39,8 +40,10 @@ struct S3Provider: SourceProvider {
     }
 
     private func get(_ object: S3Source, unless etag: String?) async throws -> HTTPResponse {
-        try await web.get(try options.url(of: object), isTrusted: options.endpoint != nil) { request in
-            if let etag { request.headers["If-None-Match"] = etag }
+        try await web.download(
+            try options.url(of: object), isTrusted: options.endpoint != nil, unlike: Validators(etag: etag),
+            continuing: .ifMatch
+        ) { request in
             guard let credentials = options.credentials else { return }
             // libcurl 7.88 signs without it, and Amazon wants it.
             request.headers["x-amz-content-sha256"] = Self.hashOfNothing

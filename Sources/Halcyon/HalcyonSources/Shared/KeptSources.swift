@@ -27,6 +27,9 @@ struct KeptSources {
         return entry.source
     }
 
+    /// Forgets the source of this name.
+    mutating func remove(_ name: String) { entries.remove(name) }
+
     /// Keeps a source in place of what had its name, unless it alone is too large.
     mutating func keep(_ source: LoadedSource, as name: String, until expiry: ContinuousClock.Instant) {
         entries.put(Entry(source: source, expiry: expiry), cost: max(Self.leastCost, source.body.count), as: name)

@@ -1,27 +1,23 @@
 import HalcyonModel
+import Threads
 
 /// Sources that many jobs have in common, such as watermarks: each is loaded once however many ask for it at the same time,
 /// and kept in memory for as long as it is fresh.
 public actor SharedSources {
-    /// A load under way, and who waits for it.
-    private struct Flight {
-        let number: UInt64
-        let task: Task<Void, Never>
-        var waiters: [UInt64: CheckedContinuation<LoadedSource, any Error>] = [:]
-    }
-
-    private let loadOne: @Sendable (Source) async throws -> LoadedSource
+    private let loadOne: @Sendable (SourceRequest, SourceCacheUse) async throws -> LoadedSource
     private let defaultLifetime: Double
     private var kept: KeptSources
-    private var flights: [String: Flight] = [:]
-    private var numbers: UInt64 = 0
+    /// How often something was forgotten: what was on its way then is not kept.
+    private var purges = 0
+    private let flights = Flights<String, LoadedSource>()
 
     /// - Parameters:
-    ///   - loadOne: loads a source.
+    ///   - loadOne: loads a source, by use of the source tier as it is asked to.
     ///   - maximumBytes: of all kept sources together.
     ///   - defaultLifetime: seconds for which a source is fresh about which its origin said nothing.
     public init(
-        maximumBytes: Int, defaultLifetime: Double, _ loadOne: @escaping @Sendable (Source) async throws -> LoadedSource
+        maximumBytes: Int, defaultLifetime: Double,
+        _ loadOne: @escaping @Sendable (SourceRequest, SourceCacheUse) async throws -> LoadedSource
     ) {
         self.loadOne = loadOne
         self.defaultLifetime = defaultLifetime
@@ -35,31 +31,49 @@ public actor SharedSources {
     ///
     /// - Throws: ``Failure``; `CancellationError` when the task is cancelled, which leaves other waiters alone and, when it
     ///   was the last one, ends the load.
-    public func load(_ source: Source) async throws -> LoadedSource {
-        let name = source.cacheKey
+    public func load(_ request: SourceRequest) async throws -> LoadedSource {
+        let name = request.canonicalText
         if let found = kept.source(name, at: .now) { return found }
-        numbers += 1
-        let number = numbers
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                // Nobody would take it out again.
-                if Task.isCancelled { return continuation.resume(throwing: CancellationError()) }
-                if flights[name] == nil { flights[name] = flight(for: source, number) }
-                flights[name]?.waiters[number] = continuation
-            }
-        } onCancel: {
-            Task { await self.leave(name, number) }
-        }
+        let purges = purges
+        let arrival = try await flights.board([name]) { [self] flight, _ in
+            let source = try await loadOne(request, .standard)
+            await keep(source, as: name, since: purges)
+            flight.land(name, source)
+        }[name]
+        guard let arrival else { throw CancellationError() }
+        return arrival.value
     }
 
-    /// The bytes of all of these.
-    /// - Throws: as ``load(_:)``, for the first that fails; the message names it.
-    public nonisolated func load(all sources: Set<Source>) async throws -> [Source: [UInt8]] {
+    /// Forgets a source.
+    public func forget(_ request: SourceRequest) {
+        purges += 1
+        kept.remove(request.canonicalText)
+    }
+
+    private func keep(_ source: LoadedSource, as name: String, since purges: Int) {
+        guard purges == self.purges else { return }
+        if let seconds = lifetime(of: source) { kept.keep(source, as: name, until: .now + .seconds(seconds)) }
+    }
+
+    /// The source from memory, or from the source tier, as far as it may be used without a word from its origin.
+    /// - Throws: ``Failure``, `not_found` where it is in neither; `CancellationError`.
+    public func loadKept(_ request: SourceRequest) async throws -> LoadedSource {
+        if let found = kept.source(request.canonicalText, at: .now) { return found }
+        return try await loadOne(request, .onlyKept)
+    }
+
+    /// The bytes of all of these, for a tenant.
+    /// - Parameter onlyKept: whether no origin is to be asked for anything.
+    /// - Throws: as ``load(_:)`` or ``loadKept(_:)``, for the first that fails; the message names it.
+    public nonisolated func load(
+        all sources: Set<Source>, of tenant: String?, onlyKept: Bool = false
+    ) async throws -> [Source: [UInt8]] {
         try await withThrowingTaskGroup(of: (Source, [UInt8]).self) { group in
             for source in sources {
                 group.addTask {
+                    let request = SourceRequest(source, tenant: tenant)
                     do {
-                        return (source, try await self.load(source).body)
+                        return (source, try await onlyKept ? self.loadKept(request).body : self.load(request).body)
                     } catch let failure as Failure {
                         throw failure.within("the asset \(source.text)")
                     }
@@ -71,25 +85,6 @@ public actor SharedSources {
         }
     }
 
-    private func flight(for source: Source, _ number: UInt64) -> Flight {
-        Flight(
-            number: number,
-            task: Task { [loadOne] in
-                let result: Result<LoadedSource, any Error>
-                do { result = .success(try await loadOne(source)) } catch { result = .failure(error) }
-                land(source.cacheKey, number, result)
-            })
-    }
-
-    private func land(_ name: String, _ number: UInt64, _ result: Result<LoadedSource, any Error>) {
-        // Another may be under way in place of one that was given up.
-        guard flights[name]?.number == number, let flight = flights.removeValue(forKey: name) else { return }
-        if case .success(let source) = result, let seconds = lifetime(of: source) {
-            kept.keep(source, as: name, until: .now + .seconds(seconds))
-        }
-        for waiter in flight.waiters.values { waiter.resume(with: result) }
-    }
-
     private func lifetime(of source: LoadedSource) -> Double? {
         switch ResultLifetime(maxAge: 0, headers: source.headers, completedAt: source.completedAt) {
         case .seconds(let seconds): seconds
@@ -98,14 +93,8 @@ public actor SharedSources {
         }
     }
 
-    private func leave(_ name: String, _ number: UInt64) {
-        guard let waiter = flights[name]?.waiters.removeValue(forKey: number) else { return }
-        if flights[name]?.waiters.isEmpty == true { flights.removeValue(forKey: name)?.task.cancel() }
-        waiter.resume(throwing: CancellationError())
-    }
-
     /// How many loads are under way.
-    var loading: Int { flights.count }
+    nonisolated var loading: Int { flights.underWay }
     /// How many wait for a source.
-    func waiters(for source: Source) -> Int { flights[source.cacheKey]?.waiters.count ?? 0 }
+    nonisolated func waiters(for request: SourceRequest) -> Int { flights.waiting(for: request.canonicalText) }
 }

@@ -1,45 +1,100 @@
+import HalcyonBudget
+import HalcyonLeases
 import Redis
 
-/// Entries in Redis, which all workers share.
+/// Entries in Redis, which all workers share, perhaps all of them within a budget.
 ///
-/// An entry is a hash: `body`, `about` (JSON) and `lifetime` (milliseconds). How old it is follows from the lifetime and from
-/// what Redis says is left of it, so that no two clocks are compared.
+/// An entry is a hash: `body`, `about` (JSON), `lifetime` (milliseconds), `storedAt` (``StoringMoment``) and `fence` (of the lease under
+/// which it was loaded). How old it is follows from the lifetime and from what Redis says is left of it, so that no two clocks are
+/// compared.
 struct RedisSourceStore: SourceStore {
     private let redis: RedisClient
     private let maximumBytes: Int
+    private let handOverBytes: Int
+    private let accounts: Accounts?
 
     /// The client stays its maker's, who closes it.
-    /// - Parameter maximumBytes: of the largest body that is kept.
-    init(_ redis: RedisClient, maximumBytes: Int) {
+    /// - Parameters:
+    ///   - maximumBytes: of the largest body that is kept.
+    ///   - handOverBytes: of the largest that is handed to other workers which wait for it.
+    ///   - budget: bytes of all entries; nil for as many as there are, without books.
+    init(_ redis: RedisClient, maximumBytes: Int, handOverBytes: Int = 0, budget: Int? = nil) {
         self.redis = redis
         self.maximumBytes = maximumBytes
+        self.handOverBytes = handOverBytes
+        accounts = budget.map { Accounts(redis, Budget(bytes: $0)) }
     }
+
+    /// All entries are in one book, whoever they were loaded for.
+    private static let book = "source-budget"
 
     func find(_ key: String) async throws -> FoundEntry? {
         let replies = try await redis.pipeline([
-            ["HMGET", .string(key), "about", "lifetime", "body"], ["PTTL", .string(key)],
+            ["HMGET", .string(key), "about", "lifetime", "body", "fence"], ["PTTL", .string(key)],
         ])
-        guard let fields = replies[0].array, fields.count == 3, let description = fields[0].bytes,
+        guard let fields = replies[0].array, fields.count == 4, let description = fields[0].bytes,
             let lifetime = fields[1].string.flatMap(Double.init), let body = fields[2].bytes,
             let left = replies[1].integer, left >= 0, let entry = SourceEntry(description: description, body: body)
         else { return nil }
-        return FoundEntry(entry: entry, residentTime: max(0, lifetime - Double(left)) / 1000)
+        accounts?.uses.note(CollectionOfOne(key), in: Self.book)
+        return FoundEntry(
+            entry: entry, residentTime: max(0, lifetime - Double(left)) / 1000, version: fields[3].integer)
     }
 
-    func keep(_ entry: SourceEntry, as key: String, for seconds: Double) async throws {
-        guard entry.body.count <= maximumBytes else { return try await remove(key) }
-        let lifetime = Int((seconds * 1000).rounded(.up))
-        _ = try await redis.run(
-            Self.keeping, keys: [.string(key)],
-            arguments: [.integer(lifetime), .bytes(entry.description), .bytes(entry.body)])
+    func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: KeepingTerms) async throws -> Bool {
+        let (description, name) = (entry.description, LeaseName(product: key))
+        let cost = Cost(bytes: entry.body.count + description.count)
+        var (seconds, isKept) = (seconds, true)
+        if entry.body.count > maximumBytes || accounts?.budget.canHold(cost) == false {
+            guard entry.body.count <= handOverBytes, await terms.isWanted() else {
+                try await remove(key)
+                return false
+            }
+            (seconds, isKept) = (min(seconds, SourceStores.handOverTime), false)
+        }
+        let reply = try await redis.run(
+            Self.keeping, keys: [.string(key), .string(name.fences)],
+            arguments: [
+                .integer(Int((seconds * 1000).rounded(.up))), .bytes(description), .bytes(entry.body),
+                .integer(terms.fence), .string(String(name.item)),
+            ])
+        if reply.isNull { return false }
+        guard let moments = reply.array, moments.count == 2, let expiresAt = moments[0].string.flatMap(Double.init),
+            let storedAt = moments[1].string
+        else { throw RedisError(.protocolError, "keeping a source gave no time: \(reply)") }
+        if isKept {
+            await accounts?.enter(
+                Accounts.Entry(key: key, storedAt: storedAt, expiresAt: expiresAt, cost: cost), in: Self.book)
+        }
+        return true
     }
 
-    func remove(_ key: String) async throws { _ = try await redis.send(["UNLINK", .string(key)]) }
+    func remove(_ key: String) async throws {
+        let reply = try await redis.run(Self.removing, keys: [.string(key)])
+        if let storedAt = reply.string { await accounts?.strike(key, storedAt, in: Self.book) }
+    }
 
-    // HSET comes first: once a script has written, Redis lets it go on past maxmemory.
+    /// Tells the book what is known of uses. Called at the end, before the client is closed.
+    func close() async { await accounts?.uses.close() }
+
+    // HSET is the first to write: once a script has written, Redis lets it go on past maxmemory.
     private static let keeping = RedisScript(
+        Fencing.check + StoringMoment.lua + """
+            local fence = tonumber(ARGV[4])
+            if isFencedOut(KEYS[2], KEYS[1], ARGV[5], fence, fence) then return false end
+            local stored = stamp(redis.call('HGET', KEYS[1], 'storedAt'))
+            local expires = string.format('%.0f', math.floor(now) + ARGV[1])
+            redis.call(
+              'HSET', KEYS[1], 'about', ARGV[2], 'body', ARGV[3], 'lifetime', ARGV[1], 'storedAt', stored,
+              'fence', ARGV[4])
+            redis.call('PEXPIREAT', KEYS[1], expires)
+            return {expires, stored}
+            """)
+
+    private static let removing = RedisScript(
         """
-        redis.call('HSET', KEYS[1], 'about', ARGV[2], 'body', ARGV[3], 'lifetime', ARGV[1])
-        return redis.call('PEXPIRE', KEYS[1], ARGV[1])
+        local stored = redis.call('HGET', KEYS[1], 'storedAt')
+        redis.call('UNLINK', KEYS[1])
+        return stored
         """)
 }

@@ -16,6 +16,16 @@ struct FoundEntry: Sendable {
     let entry: SourceEntry
     /// Seconds since it was kept, by the store's own clock.
     let residentTime: Double
+    /// The fence under which it was kept, where all workers look.
+    var version: Int?
+}
+
+/// On what terms an entry is kept.
+struct KeepingTerms: Sendable {
+    /// The fence of the lease under which it was loaded; 0 for none.
+    var fence = 0
+    /// Whether another worker waits for it.
+    var isWanted: @Sendable () async -> Bool = { false }
 }
 
 /// A place where the source tier keeps entries, each for some time.
@@ -27,7 +37,9 @@ protocol SourceStore: Sendable {
     func find(_ key: String) async throws -> FoundEntry?
     /// Keeps an entry in place of what was there.
     /// - Parameter seconds: how long; above 0.
-    func keep(_ entry: SourceEntry, as key: String, for seconds: Double) async throws
+    /// - Returns: whether it is there now: not when it is too large, nor when something newer is there.
+    @discardableResult
+    func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: KeepingTerms) async throws -> Bool
     /// Forgets what is there.
     func remove(_ key: String) async throws
 }

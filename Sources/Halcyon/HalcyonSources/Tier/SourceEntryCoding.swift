@@ -17,6 +17,7 @@ extension SourceEntry: JSONWritable {
                 writer.member("code", failure.code.rawValue)
                 writer.member("message", failure.message)
                 writer.member("retryable", failure.isRetryable)
+                writer.member("retryAfter", failure.retryAfter)
             }
         }
     }
@@ -41,8 +42,10 @@ extension SourceEntry: JSONWritable {
                 initialAge: try object.needed("initialAge").double())
             if let code = object.member("code") {
                 guard let code = FailureCode(rawValue: try code.string()) else { return nil }
-                failure = Failure(
+                var found = Failure(
                     code, try object.needed("message").string(), isRetryable: try object.needed("retryable").bool())
+                found.retryAfter = try object.member("retryAfter")?.double()
+                failure = found
             }
             self.body = body
         } catch {

@@ -6,8 +6,12 @@ import Threads
 /// The stores of a worker, the nearer one first. One that is out of order is passed over: the tier saves work, and no job
 /// depends on it.
 struct SourceStores: Sendable {
+    /// For how many seconds an entry is kept that is there only for workers which wait for it.
+    static let handOverTime = 30.0
+
     private let policy: FreshnessPolicy
     private let disk: DiskSourceStore?
+    private let shared: RedisSourceStore?
     private let stores: [WatchedStore]
 
     /// It blocks where there is a folder.
@@ -17,42 +21,72 @@ struct SourceStores: Sendable {
         disk = try options.folder.map { path throws(DiskError) in
             try DiskSourceStore(under: path, capacity: options.folderBytes)
         }
-        let shared = redis.flatMap { redis in
-            options.redisBytes > 0 ? RedisSourceStore(redis, maximumBytes: options.redisBytes) : nil
+        shared = redis.flatMap { redis in
+            options.redisBytes > 0 || options.handOverBytes > 0
+                ? RedisSourceStore(
+                    redis, maximumBytes: options.redisBytes, handOverBytes: options.handOverBytes,
+                    budget: options.redisBudget) : nil
         }
         stores = [
-            disk.map { WatchedStore("the source folder", $0, retention: options.folderRetention, log) },
-            shared.map { WatchedStore("Redis", $0, retention: options.redisRetention, log) },
+            disk.map {
+                WatchedStore("the source folder", $0, isShared: false, retention: options.folderRetention, log)
+            },
+            shared.map { WatchedStore("Redis", $0, isShared: true, retention: options.redisRetention, log) },
         ].compactMap { $0 }
     }
 
-    /// The first entry that is usable; where none is fresh, the one that was kept last.
-    func find(_ key: String, where isUsable: (FoundEntry) -> Bool) async -> FoundEntry? {
-        var best: FoundEntry?
+    /// What was found of a source.
+    struct Finding: Sendable {
+        /// The first entry that is usable; where none is fresh, the one that was kept last.
+        var entry: FoundEntry?
+        /// The version that is kept where all workers look, usable or not.
+        var version: Int?
+
+        static let nothing = Finding()
+    }
+
+    func find(_ key: String, where isUsable: (FoundEntry) -> Bool) async -> Finding {
+        var finding = Finding.nothing
         for store in stores {
-            guard let found = await store.find(key), isUsable(found) else { continue }
-            if case .fresh = found.entry.response.freshness(after: found.residentTime, policy) { return found }
-            if best.map({ found.residentTime < $0.residentTime }) ?? true { best = found }
+            guard let found = await store.find(key) else { continue }
+            if let version = found.version { finding.version = version }
+            guard isUsable(found) else { continue }
+            if case .fresh = found.entry.response.freshness(after: found.residentTime, policy) {
+                finding.entry = found
+                return finding
+            }
+            if finding.entry.map({ found.residentTime < $0.residentTime }) ?? true { finding.entry = found }
         }
-        return best
+        return finding
     }
 
     /// Keeps a response wherever and for as long as that is of use. Where it is of none, what was there goes.
-    func keep(_ entry: SourceEntry, as key: String) async {
+    /// - Returns: whether all workers find it.
+    @discardableResult
+    func keep(_ entry: SourceEntry, as key: String, _ terms: KeepingTerms) async -> Bool {
         await forEach { store in
             let seconds = entry.response.keepingTime(policy, retention: store.retention)
-            if seconds > 0 { await store.keep(entry, as: key, for: seconds) } else { await store.remove(key) }
+            if seconds > 0 { return await store.keep(entry, as: key, for: seconds, terms) }
+            // What is of no use later is for those who wait for it now.
+            if store.isShared, await terms.isWanted() {
+                return await store.keep(entry, as: key, for: Self.handOverTime, terms)
+            }
+            await store.remove(key)
+            return false
         }
     }
 
     /// Keeps a failure.
-    func keep(_ failure: SourceEntry, as key: String, for seconds: Double) async {
-        await forEach { await $0.keep(failure, as: key, for: seconds) }
+    func keep(_ failure: SourceEntry, as key: String, for seconds: Double, _ terms: KeepingTerms) async {
+        await forEach { await $0.keep(failure, as: key, for: seconds, terms) }
     }
 
-    private func forEach(_ body: @escaping @Sendable (WatchedStore) async -> Void) async {
-        await withTaskGroup(of: Void.self) { group in
-            for store in stores { group.addTask { await body(store) } }
+    /// - Returns: whether it is done where all workers look.
+    @discardableResult
+    private func forEach(_ body: @escaping @Sendable (WatchedStore) async -> Bool) async -> Bool {
+        await withTaskGroup(of: Bool.self) { group in
+            for store in stores { group.addTask { await body(store) && store.isShared } }
+            return await group.reduce(false) { $0 || $1 }
         }
     }
 
@@ -60,7 +94,11 @@ struct SourceStores: Sendable {
         for store in stores { await store.remove(key) }
     }
 
+    /// In the folder alone.
+    func forgetHere(_ key: String, keptBy moment: Double) async { try? await disk?.remove(key, keptBy: moment) }
+
     func close() async {
+        await shared?.close()
         if let disk { await blocking { disk.close() } }
     }
 }
@@ -69,14 +107,18 @@ struct SourceStores: Sendable {
 private struct WatchedStore: Sendable {
     private let name: String
     private let store: any SourceStore
+    let isShared: Bool
     let retention: Double
     private let log: Log
     private let isInTrouble = Lock(false)
 
-    /// - Parameter retention: seconds for which it keeps what an origin can be asked about.
-    init(_ name: String, _ store: any SourceStore, retention: Double, _ log: Log) {
+    /// - Parameters:
+    ///   - isShared: whether all workers look there.
+    ///   - retention: seconds for which it keeps what an origin can be asked about.
+    init(_ name: String, _ store: any SourceStore, isShared: Bool, retention: Double, _ log: Log) {
         self.name = name
         self.store = store
+        self.isShared = isShared
         self.retention = retention
         self.log = log
     }
@@ -86,11 +128,15 @@ private struct WatchedStore: Sendable {
         return nil
     }
 
-    func keep(_ entry: SourceEntry, as key: String, for seconds: Double) async {
+    func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: KeepingTerms) async -> Bool {
         do {
-            try await store.keep(entry, as: key, for: seconds)
+            let isKept = try await store.keep(entry, as: key, for: seconds, terms)
             if isInTrouble.withLock({ $0.replace(false) }) { log.notice("sources are kept again", ["in": name]) }
-        } catch { troubled(error) }
+            return isKept
+        } catch {
+            troubled(error)
+            return false
+        }
     }
 
     func remove(_ key: String) async {

@@ -1,4 +1,5 @@
 import CivilTime
+import HalcyonLeases
 import HalcyonModel
 import Redis
 import Telemetry
@@ -6,58 +7,75 @@ import Threads
 
 /// Sources from where they lie nearest: what was loaded once is kept with what its origin said of it, and used again as a
 /// shared cache may (RFC 9111), so that another size of an image is no second download, and an unchanged one is none either.
+///
+/// However many ask, a source is loaded once at a time: in this process, and by leases in the whole cluster. Who waits holds none of
+/// the ``SourceTier/places``.
 public struct SourceTier: Sendable {
-    private let loader: SourceLoader
-    private let gate: OriginGate
-    private let stores: SourceStores
-    private let options: SourceTierOptions
-    private let revalidations = Revalidations()
-    private let metrics: SourceTierMetrics
-
-    /// It blocks where sources are kept in a folder. The loader and the client stay their maker's, who closes them.
-    /// - Parameter redis: what all workers share; nil for a process that is alone.
-    /// - Throws: what is wrong with the folder.
-    public init(
-        _ loader: SourceLoader, _ redis: RedisClient?, options: SourceTierOptions = SourceTierOptions(),
-        limits: OriginLimits = OriginLimits(), log: Log, metrics: Metrics
-    ) throws {
-        self.loader = loader
-        self.options = options
-        gate = OriginGate(redis, limits)
-        stores = try SourceStores(options, redis, log)
-        self.metrics = SourceTierMetrics(metrics)
+    /// A source that is wanted, in a way that allows some answers and not others.
+    private struct Wish: Hashable, Sendable {
+        let key: String
+        let use: SourceCacheUse
     }
 
-    /// The source, from the tier where that may be used, else from its origin.
+    private let loading: SourceLoading
+    private let stores: SourceStores
+    private let leases: Leases?
+    private let flights = Flights<Wish, TieredSource>()
+    private let revalidations = Revalidations()
+
+    /// It blocks where sources are kept in a folder. The loader, the client and the leases stay their maker's, who closes them.
+    /// - Parameters:
+    ///   - redis: what all workers share; nil for a process that is alone.
+    ///   - leases: by which workers load a source once; nil for a process that is alone.
+    ///   - places: how many sources may be on their way, or in memory waiting to be used.
+    /// - Throws: what is wrong with the folder.
+    public init(
+        _ loader: SourceLoader, _ redis: RedisClient?, _ leases: Leases? = nil, places: Slots = Slots(256),
+        options: SourceTierOptions = SourceTierOptions(), limits: OriginLimits = OriginLimits(), log: Log,
+        metrics: Metrics
+    ) throws {
+        self.leases = leases
+        stores = try SourceStores(options, redis, log)
+        loading = SourceLoading(
+            loader: loader, gate: OriginGate(redis, limits, shares: places.shares), stores: stores, places: places,
+            options: options,
+            metrics: SourceTierMetrics(metrics))
+    }
+
+    /// What is asked for, from the tier where that may be used, else from its origin.
     ///
-    /// - Parameter place: what the caller holds for a source that is on its way or in memory. It is given back while an origin
-    ///   is waited for, and held again when this returns.
-    /// - Throws: ``Failure``, also one that is remembered; `CancellationError` when the task is cancelled, which ends the
-    ///   transfer.
+    /// - Parameters:
+    ///   - urgency: of whoever waits.
+    ///   - onBegin: called once, when the source is there or its origin is about to be asked; it says whether the source is still wanted.
+    /// - Throws: ``Failure``, also one that is remembered, and `not_found` for what is not kept where nothing else will do;
+    ///   `CancellationError` when the task is cancelled, which ends the transfer unless others wait for it.
     public func load(
-        _ source: Source, _ use: SourceCacheUse = .standard, holding place: Place? = nil
+        _ request: SourceRequest, _ use: SourceCacheUse = .standard, urgency: Urgency = Urgency(level: 0),
+        onBegin: @escaping @Sendable () -> Bool = { true }
     ) async throws -> TieredSource {
-        guard source.isWorthKeeping, use != .none else { return try await loaded(source, nil, use, place) }
-        let found = await stores.find(source.tierKey) { isUsable($0, for: source) }
-        guard let found, use != .reload else { return try await loaded(source, nil, use, place) }
-        if let failure = found.entry.failure {
-            metrics.failed.add(1)
-            throw failure
+        guard request.source.isWorthKeeping else {
+            let source = try await loading.near(request, urgency)
+            _ = onBegin()
+            return source
         }
-        let freshness = found.entry.response.freshness(after: found.residentTime, options.freshness)
-        switch freshness {
-        case .fresh:
-            return hit(found, metrics.fresh)
-        case .stale(whileRevalidating: true, _):
-            await revalidations.run(source.tierKey) { _ = try? await loaded(source, found, use, nil) }
-            return hit(found, metrics.stale)
-        case .stale(_, let onError):
-            do {
-                return try await loaded(source, found, use, place)
-            } catch let failure as Failure where onError && failure.isRetryable {
-                return hit(found, metrics.stale)
+        if use == .standard || use == .onlyKept {
+            let (found, place) = try await loading.find(request, urgency)
+            if use == .onlyKept { return try loading.kept(found, place) }
+            if let (hit, isOld) = try loading.hit(found, place) {
+                _ = onBegin()
+                if isOld { await revalidations.run(request.tierKey) { _ = try? await share(request, found) } }
+                return hit
             }
+            place.release()
+            return try await share(request, found, urgency: urgency, onBegin: onBegin)
         }
+        return try await share(request, .nothing, use, urgency: urgency, onBegin: onBegin)
+    }
+
+    /// Forgets what this process keeps of a source by itself, if it was kept by then (seconds since 1970). What all workers share is the
+    /// purge's to remove.
+    public func forgetHere(_ request: SourceRequest, keptBy moment: Double) async {
+        await stores.forgetHere(request.tierKey, keptBy: moment)
     }
 
     /// Ends what goes on in the background, and its files.
@@ -66,86 +84,21 @@ public struct SourceTier: Sendable {
         await stores.close()
     }
 
-    private func isUsable(_ found: FoundEntry, for source: Source) -> Bool {
-        found.entry.response.answers(request: loader.requestFields(for: source))
-    }
-
-    private func hit(_ found: FoundEntry, _ counter: Counter) -> TieredSource {
-        counter.add(1)
-        return TieredSource(found.entry, completedAt: Timestamp.now.seconds - found.residentTime)
-    }
-
-    /// From the origin, or what is known if the origin says that it still holds; kept, where it may be.
-    private func loaded(
-        _ source: Source, _ known: FoundEntry?, _ use: SourceCacheUse, _ place: Place?
+    /// From the origin, once for all who want it.
+    private func share(
+        _ request: SourceRequest, _ found: SourceStores.Finding, _ use: SourceCacheUse = .standard,
+        urgency: Urgency = Urgency(level: 2), onBegin: @escaping @Sendable () -> Bool = { true }
     ) async throws -> TieredSource {
-        let request = loader.requestFields(for: source)
-        let requestedAt = Timestamp.now.seconds
-        do {
-            switch try await answer(source, known, place) {
-            case .loaded(let loaded):
-                metrics.loaded.add(1)
-                let response = StoredResponse(
-                    status: loaded.status ?? 200, headers: loaded.headers, request: request, requestedAt: requestedAt,
-                    receivedAt: loaded.completedAt)
-                if source.isWorthKeeping, use != .none {
-                    let isKept = response.mayBeStored(request: request)
-                    await keep(isKept ? SourceEntry(response: response, body: loaded.body) : nil, of: source)
-                }
-                return TieredSource(source: loaded, isFromTier: false)
-            case .notModified(let confirmation):
-                guard let known else { throw Failure(.internal, "\(source.text): unchanged, and nobody had asked") }
-                metrics.confirmed.add(1)
-                var entry = known.entry
-                entry.response = entry.response.confirmed(
-                    by: StoredResponse(
-                        status: 304, headers: confirmation.headers, request: request, requestedAt: requestedAt,
-                        receivedAt: confirmation.completedAt))
-                await keep(entry, of: source)
-                return TieredSource(entry, completedAt: confirmation.completedAt)
-            }
-        } catch let failure as Failure {
-            // A trouble that passes takes nothing away that may be of use again afterwards.
-            let isFinal = !failure.isRetryable || (known == nil && use == .standard)
-            if isFinal, source.isWorthKeeping, use != .none { await keep(failure, of: source) }
-            throw failure
-        }
-    }
-
-    /// Asks the origin, in its turn.
-    private func answer(_ source: Source, _ known: FoundEntry?, _ place: Place?) async throws -> SourceAnswer {
-        guard let origin = loader.origin(of: source) else { return try await ask(source, known) }
-        place?.release()
-        let pass = try await gate.enter(origin)
-        do {
-            try await place?.acquire()
-            let answer = try await ask(source, known)
-            await gate.leave(pass, .answered)
-            return answer
-        } catch {
-            await gate.leave(pass, (error as? Failure).map { OriginOutcome($0) } ?? .unknown)
-            throw error
-        }
-    }
-
-    private func ask(_ source: Source, _ known: FoundEntry?) async throws -> SourceAnswer {
-        if let validators = known?.entry.response.validators {
-            return try await loader.load(source, unlike: validators)
-        }
-        return .loaded(try await loader.load(source))
-    }
-
-    /// Nil for what must not be kept: then what was there goes.
-    private func keep(_ entry: SourceEntry?, of source: Source) async {
-        if let entry { await stores.keep(entry, as: source.tierKey) } else { await stores.remove(source.tierKey) }
-    }
-
-    private func keep(_ failure: Failure, of source: Source) async {
-        let seconds = options.failures.seconds(for: failure)
-        guard seconds > 0 else { return }
-        let now = Timestamp.now.seconds
-        let response = StoredResponse(status: 0, headers: [], request: [], requestedAt: now, receivedAt: now)
-        await stores.keep(SourceEntry(response: response, body: [], failure: failure), as: source.tierKey, for: seconds)
+        let wish = Wish(key: request.tierKey, use: use)
+        let arrival = try await flights.board([wish], urgency: urgency, onBegin: { _ in onBegin() }) { flight, _ in
+            let work = SourceWork(
+                request: request, use: use, urgency: flight.urgency, loading: loading, onBegin: flight.begin,
+                goesOn: flight.goesOn)
+            flight.land(wish, try await work.run(found, leases))
+        }[wish]
+        guard let arrival else { throw CancellationError() }
+        if !arrival.isOwn { leases?.joined(.source, 1) }
+        return arrival.value
     }
 }
 
@@ -155,6 +108,8 @@ public enum SourceCacheUse: Hashable, Sendable {
     case standard
     /// Load it, and keep that in place of what is there.
     case reload
+    /// Look there and nowhere else: no origin is asked. Sources that are as near as they can be are loaded as ever.
+    case onlyKept
     /// Neither look nor keep.
     case none
 }
@@ -165,4 +120,8 @@ public struct TieredSource: Sendable {
     public let source: LoadedSource
     /// Whether its bytes were there: nothing was downloaded, or no more than the word that they still hold.
     public let isFromTier: Bool
+    /// The fence of the lease under which it was loaded, where that is known: a purge makes what is older unfit to be stored.
+    public let fence: Int?
+    /// What its bytes take of the worker's memory; all who have them share it.
+    public let place: Place?
 }

@@ -8,6 +8,11 @@ public struct SourceTierOptions: Sendable {
     public var failures = FailureLifetimes()
     /// Bytes of the largest source that is kept in Redis; 0 for none.
     public var redisBytes = 1 << 20
+    /// Bytes of the largest source that is handed to other workers through Redis when they wait for it; it stays there for half a
+    /// minute. 0 for none: then each worker that waits for a larger source than is kept loads it itself.
+    public var handOverBytes = 32 << 20
+    /// Bytes of all sources in Redis, those of all tenants, with what is known of them; nil for no limit of Halcyon's own.
+    public var redisBudget: Int?
     /// For how long Redis keeps what its origin can be asked about, fresh or not, in seconds.
     public var redisRetention = 3600.0
     /// A folder of the local disk to keep sources in; nil for none.
@@ -29,9 +34,9 @@ public struct FailureLifetimes: Hashable, Sendable {
     /// It is not given, or cannot be taken: 401, 403, 451, other statuses of the 400s, too large, too many redirects.
     public var refused = 60.0
     /// The origin is in trouble: statuses of the 500s, 408, 425, 429, broken answers.
-    public var failing = 5.0
+    public var failing = 1.0
     /// There is no way to it: name, connection, TLS, time.
-    public var unreachable = 5.0
+    public var unreachable = 1.0
 
     /// The defaults.
     public init() {}

@@ -16,13 +16,8 @@ final class MemoryFile: Sendable {
         let descriptor = clinux_memory_file("halcyon-video")
         guard descriptor >= 0 else { throw .noMemoryFile(errno) }
         let file = MemoryFile(descriptor)
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0 && errno == EINTR { continue }
-            guard count > 0 else { throw .noMemoryFile(errno) }
-            rest = rest.dropFirst(count)
-        }
+        let code = writeAll(bytes, to: descriptor)
+        guard code == 0 else { throw .noMemoryFile(code) }
         lseek(descriptor, 0, SEEK_SET)
         return file
     }

@@ -5,26 +5,46 @@ extension WebProvider {
     /// A response with all of its bytes. Where it breaks off and its origin can give the rest, that is asked for: all of it
     /// within the time and the bytes that one transfer may take.
     ///
-    /// - Parameter known: what there is already: a response may say that it still holds.
+    /// - Parameters:
+    ///   - isTrusted: whether the operator named the host, so that its addresses need not be public.
+    ///   - known: what there is already: a response may say that it still holds.
+    ///   - condition: how a request for the rest says of what.
+    ///   - change: adds to each request what else is to be sent.
     /// - Throws: ``Failure``; `CancellationError`.
-    func download(_ url: WebURL, unlike known: Validators) async throws -> HTTPResponse {
+    func download(
+        _ url: WebURL, isTrusted: Bool = false, unlike known: Validators,
+        continuing condition: Resumption.Condition = .ifRange, _ change: (inout HTTPRequest) -> Void
+    ) async throws -> HTTPResponse {
         let start = ContinuousClock.now
-        var end = try await transfer(url) { request in
-            request.headers["If-None-Match"] = known.etag
-            request.headers["If-Modified-Since"] = known.lastModified
-        }
-        guard case .broken(var failure, let partial) = end else { return try end.get() }
-        guard var begun = partial.flatMap({ Resumption($0) }) else { throw failure }
-        for _ in 0..<options.resumptions {
-            end = try await transfer(url) { request in
+        func ask(for begun: Resumption?) async throws -> Transfer {
+            try await transfer(url, isTrusted: isTrusted) { request in
+                change(&request)
                 request.timeout = options.timeout - start.duration(to: .now)
+                guard let begun else {
+                    request.headers["If-None-Match"] = known.etag
+                    request.headers["If-Modified-Since"] = known.lastModified
+                    return
+                }
                 request.ask(forTheRestOf: begun)
             }
+        }
+
+        var end = try await ask(for: nil)
+        guard case .broken(var failure, let partial) = end else { return try end.get() }
+        guard var begun = partial.flatMap({ Resumption($0, condition) }) else { throw failure }
+        for _ in 0..<options.resumptions {
+            end = try await ask(for: begun)
             if case .broken(let again, _) = end { failure = again }
             guard let rest = end.response else { throw failure }
             switch begun.joined(with: rest, isWhole: end.isWhole) {
             case .whole(let response), .anew(let response): return response
             case .more(let longer): begun = longer
+            case .changed:
+                end = try await ask(for: nil)
+                guard case .broken(let again, let partial) = end else { return try end.get() }
+                failure = again
+                guard let anew = partial.flatMap({ Resumption($0, condition) }) else { throw failure }
+                begun = anew
             case .useless: throw failure
             }
         }

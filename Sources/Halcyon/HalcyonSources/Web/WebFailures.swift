@@ -1,9 +1,16 @@
+import CivilTime
 import Curl
 import HalcyonModel
 
 extension Failure {
     /// What a response without an image means for a job.
-    init(status: Int) {
+    init(_ response: HTTPResponse) {
+        self.init(status: response.status)
+        guard isRetryable, let text = response.headers["Retry-After"] else { return }
+        retryAfter = RetryAfter.seconds(of: text, date: response.headers["Date"], now: Timestamp.now.seconds)
+    }
+
+    private init(status: Int) {
         let message = "the origin answered \(status)"
         switch status {
         case 404: self.init(.notFound, message)

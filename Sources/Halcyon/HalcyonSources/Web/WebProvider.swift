@@ -7,23 +7,23 @@ import HalcyonModel
 /// Redirects are followed here and not by libcurl, so that each hop's scheme and host are judged like the first one's; each
 /// address is judged when it is dialled, whatever name led to it.
 struct WebProvider: SourceProvider {
+    /// An address, and what the job adds to the requests for it.
+    struct Reference: Sendable {
+        fileprivate(set) var url: WebURL
+        fileprivate(set) var headers: RequestHeaders
+
+        init(_ url: WebURL, _ headers: RequestHeaders = RequestHeaders()) {
+            self.url = url
+            self.headers = headers
+        }
+    }
+
     private(set) var options: SourceOptions
-    /// Dials public and allowed addresses.
-    private let client: CurlClient
-    /// For hosts that are allowed by name: dials whatever is not denied.
-    private let trustingClient: CurlClient
+    private let client: GuardedClient
 
     init(_ options: SourceOptions) {
         self.options = options
-        let policy = options.policy
-        func client(allows: @escaping @Sendable (IPAddress) -> Bool) -> CurlClient {
-            var settings = CurlSettings()
-            settings.userAgent = options.userAgent
-            settings.allowsAddress = { address in IPAddress(bytes: address.bytes).map(allows) ?? false }
-            return CurlClient(settings)
-        }
-        self.client = client { policy.permits($0) }
-        trustingClient = client { !policy.denies($0) }
+        client = GuardedClient(options.policy, userAgent: options.userAgent)
     }
 
     /// Bytes of the largest response.
@@ -32,26 +32,23 @@ struct WebProvider: SourceProvider {
         set { options.maximumBytes = newValue }
     }
 
-    func close() async {
-        await client.close()
-        await trustingClient.close()
-    }
+    func close() async { await client.close() }
 
     /// - Throws: ``Failure``; `CancellationError`.
-    func load(_ url: WebURL) async throws -> LoadedSource {
-        guard case .loaded(let loaded) = try await load(url, unlike: Validators()) else {
+    func load(_ reference: Reference) async throws -> LoadedSource {
+        guard case .loaded(let loaded) = try await load(reference, unlike: Validators()) else {
             throw Failure(.httpError, "the origin answered 304, and nobody had asked whether there is a change")
         }
         return loaded
     }
 
-    func load(_ url: WebURL, unlike known: Validators) async throws -> SourceAnswer {
-        var url = url
+    func load(_ reference: Reference, unlike known: Validators) async throws -> SourceAnswer {
+        var reference = reference
         for _ in 0...options.maximumRedirects {
-            let response = try await download(url, unlike: known)
+            let response = try await download(reference.url, unlike: known) { $0.add(reference.headers) }
             guard let target = response.redirectURL else { return try answer(response) }
             do throws(Failure) {
-                url = try WebURL(target)
+                try reference.move(to: WebURL(target))
             } catch {
                 throw Failure(.httpError, "redirected to what is no URL to load: \(error.message)", isRetryable: false)
             }
@@ -63,16 +60,8 @@ struct WebProvider: SourceProvider {
         switch response.status {
         case 200: return .loaded(LoadedSource(response))
         case 304: return .notModified(.init(headers: response.fields))
-        default: throw Failure(status: response.status)
+        default: throw Failure(response)
         }
-    }
-
-    /// One request, within the limits; a redirect is a response.
-    /// - Throws: as ``transfer(_:isTrusted:_:)``, and the failure that broke the transfer off.
-    func get(
-        _ url: WebURL, isTrusted: Bool = false, _ change: (inout HTTPRequest) -> Void = { _ in }
-    ) async throws -> HTTPResponse {
-        try await transfer(url, isTrusted: isTrusted, change).get()
     }
 
     /// One request, within the limits; a redirect is a response.
@@ -93,14 +82,28 @@ struct WebProvider: SourceProvider {
         request.maxBytes = options.maximumBytes
         request.maxRedirects = 0
         change(&request)
-        let client = isTrusted || options.policy.trusts(host: url.host) ? trustingClient : client
         do throws(CurlError) {
-            return .whole(try await client.perform(request))
+            return .whole(try await client.perform(request, to: url.host, isTrusted: isTrusted))
         } catch {
             // A client that is closed belongs to a worker that is leaving: the source is not to blame.
             if error.code == .cancelled || error.code == .closed { throw CancellationError() }
             return .broken(Failure(error, limit: options.maximumBytes), partial: error.partial)
         }
+    }
+}
+
+extension WebProvider.Reference {
+    /// Follows a redirect. What the job adds is for the origin that it named: another one learns nothing of it, be it a
+    /// password or not (RFC 9110, section 15.4), nor does anybody later on the way.
+    fileprivate mutating func move(to target: WebURL) {
+        if Origin(target) != Origin(url) { headers = RequestHeaders() }
+        url = target
+    }
+}
+
+extension HTTPRequest {
+    fileprivate mutating func add(_ fields: RequestHeaders) {
+        for field in fields.fields { headers[field.name] = field.value }
     }
 }
 

@@ -43,17 +43,18 @@ struct DiskFile: Sendable {
     /// Nil for a file that is not whole, or not one of these.
     init?(_ bytes: [UInt8]) {
         guard bytes.count >= Self.headSize, bytes.starts(with: Self.magic) else { return nil }
-        let rest = Array(bytes[40...])
-        guard SHA256.hash(rest).bytes.elementsEqual(bytes[8..<40]) else { return nil }
-        let (keyLength, descriptionLength) = (rest.integer(at: 16, bytes: 4), rest.integer(at: 20, bytes: 4))
-        let bodyStart = 24 + keyLength + descriptionLength
-        guard keyLength >= 0, descriptionLength >= 0, bodyStart <= rest.count,
+        let checksum = bytes.withUnsafeBytes { SHA256.hash(UnsafeRawBufferPointer(rebasing: $0[40...])) }
+        guard checksum.bytes.elementsEqual(bytes[8..<40]) else { return nil }
+        let (keyLength, descriptionLength) = (bytes.integer(at: 56, bytes: 4), bytes.integer(at: 60, bytes: 4))
+        let descriptionStart = Self.headSize + keyLength
+        let bodyStart = descriptionStart + descriptionLength
+        guard bodyStart <= bytes.count,
             let entry = SourceEntry(
-                description: Array(rest[(24 + keyLength)..<bodyStart]), body: Array(rest[bodyStart...]))
+                description: Array(bytes[descriptionStart..<bodyStart]), body: Array(bytes[bodyStart...]))
         else { return nil }
-        key = String(decoding: rest[24..<24 + keyLength], as: UTF8.self)
-        keptAt = Double(rest.integer(at: 0, bytes: 8)) / 1000
-        lifetime = Double(rest.integer(at: 8, bytes: 8)) / 1000
+        key = String(decoding: bytes[Self.headSize..<descriptionStart], as: UTF8.self)
+        keptAt = Double(bytes.integer(at: 40, bytes: 8)) / 1000
+        lifetime = Double(bytes.integer(at: 48, bytes: 8)) / 1000
         self.entry = entry
     }
 }

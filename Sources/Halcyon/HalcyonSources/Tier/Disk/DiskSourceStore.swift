@@ -51,13 +51,16 @@ final class DiskSourceStore: SourceStore {
         }
     }
 
-    func keep(_ entry: SourceEntry, as key: String, for seconds: Double) async throws {
+    func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: KeepingTerms) async throws -> Bool {
         let name = Self.name(of: key)
-        try await thread(of: name).run { [self] in
+        return try await thread(of: name).run { [self] in
             let file = DiskFile(key: key, keptAt: Timestamp.now.seconds, lifetime: seconds, entry: entry).bytes
             let gone = files.withLock { $0.put(file.count, cost: file.count, as: name) }
             for (other, _) in gone where other != name { folder.remove(other) }
-            guard file.count <= files.withLock({ $0.capacity }) else { return folder.remove(name) }
+            guard file.count <= files.withLock({ $0.capacity }) else {
+                folder.remove(name)
+                return false
+            }
             do {
                 try write(file, as: name)
             } catch {
@@ -65,13 +68,24 @@ final class DiskSourceStore: SourceStore {
                 throw error
             }
             // Another may have taken its room meanwhile, and found no file to remove.
-            if !files.withLock({ $0.contains(name) }) { folder.remove(name) }
+            if files.withLock({ $0.contains(name) }) { return true }
+            folder.remove(name)
+            return false
         }
     }
 
     func remove(_ key: String) async throws {
         let name = Self.name(of: key)
         try await thread(of: name).run { [self] in forget(name) }
+    }
+
+    /// Forgets what is there, unless it was kept later than this, in seconds since 1970.
+    func remove(_ key: String, keptBy moment: Double) async throws {
+        let name = Self.name(of: key)
+        try await thread(of: name).run { [self] in
+            if let file = try folder.read(name).flatMap({ DiskFile($0) }), file.keptAt > moment { return }
+            forget(name)
+        }
     }
 
     /// A disk that is full for others' sake gets some room from here, once.

@@ -94,7 +94,7 @@ final class Folder: Sendable {
         let draft = "\(path)-\(String(UInt64.random(in: .min ... .max), radix: 16))\(Self.unfinished)"
         let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw DiskError(draft, errno) }
-        var failure = Self.write(bytes, to: descriptor)
+        var failure = writeAll(bytes, to: descriptor)
         // A full disk may show only now.
         if close(descriptor) != 0, failure == 0 { failure = errno }
         if failure == 0, rename(draft, path) != 0 { failure = errno }
@@ -110,19 +110,6 @@ final class Folder: Sendable {
     private static let unfinished = ".new"
 
     private func place(of name: String) -> String { "\(path)/\(name.prefix(2))/\(name)" }
-
-    private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
-        bytes.withUnsafeBytes { buffer in
-            var count = 0
-            while count < buffer.count {
-                let more = Glibc.write(descriptor, buffer.baseAddress! + count, buffer.count - count)
-                if more < 0, errno == EINTR { continue }
-                if more < 0 { return errno }
-                count += more
-            }
-            return 0
-        }
-    }
 
     private static func names(in path: String) -> [String] {
         guard let stream = opendir(path) else { return [] }

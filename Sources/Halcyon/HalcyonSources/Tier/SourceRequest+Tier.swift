@@ -1,5 +1,6 @@
 import Digests
 import HalcyonModel
+import Threads
 
 extension Source {
     /// Whether the tier has anything to save: what is drawn, came with the job, or lies on the disk is as near as it can be.
@@ -9,18 +10,22 @@ extension Source {
         case .initials, .file, .data: false
         }
     }
+}
 
-    /// The key of its entry, in the slot of all keys of the source.
-    var tierKey: String { "halcyon:{\(SHA256.hash(Array(canonicalText(of: nil).utf8)).description.prefix(32))}:source" }
+extension SourceRequest {
+    /// The key of its entry, in the slot of all keys of the source: those of the results that are made from it.
+    var tierKey: String {
+        "halcyon:{\(ResultKey.sourceHash(of: self) { SHA256.hash($0).description })}:source"
+    }
 }
 
 extension TieredSource {
     /// What an entry holds, with the time at which its origin gave or confirmed it.
-    init(_ entry: SourceEntry, completedAt: Double) {
+    init(_ entry: SourceEntry, completedAt: Double, _ fence: Int?, _ place: Place?) {
         self.init(
             source: LoadedSource(
                 body: entry.body, headers: entry.response.headers, status: entry.response.status,
                 completedAt: completedAt),
-            isFromTier: true)
+            isFromTier: true, fence: fence, place: place)
     }
 }

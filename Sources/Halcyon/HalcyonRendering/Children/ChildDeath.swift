@@ -1,0 +1,24 @@
+import Glibc
+import HalcyonModel
+import Processes
+
+/// A child ended in the middle of a rendering, and nobody had asked it to.
+struct ChildDeath: Error {
+    let exit: ChildProcess.Exit
+
+    /// Whose fault it is when it happens twice to a picture that has done a worker no harm.
+    var failure: Failure {
+        switch exit {
+        case .signal(SIGSEGV), .signal(SIGBUS), .signal(SIGABRT), .signal(SIGILL), .signal(SIGTRAP), .signal(SIGFPE),
+            .signal(SIGSYS):
+            Failure(.corruptImage, "a decoder or an encoder crashes on this picture (\(exit))")
+        case .signal(SIGXCPU):
+            Failure(
+                .timeout, "rendering takes more processor time than images.renderTime allows (\(exit))",
+                isRetryable: false)
+        default:
+            // By SIGKILL the kernel ends what takes the last of the memory.
+            Failure(.internal, "rendering was ended from outside, twice (\(exit))")
+        }
+    }
+}
