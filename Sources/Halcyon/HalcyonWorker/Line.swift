@@ -1,53 +1,73 @@
 import CivilTime
 import HalcyonCluster
-import HalcyonImaging
 import HalcyonModel
-import HalcyonSources
 import HalcyonWire
 import Kafka
 import Telemetry
-import Threads
 
-/// The line that a job goes down, once: read it from top to bottom.
+/// The line that a job goes down, once for each attempt at it: read it from top to bottom.
 ///
-///     taken ─▶ intake ─▶ lookup ─▶ fetch ─▶ render ─▶ store ─▶ publish ─▶ ended
+///     taken ─▶ intake ─▶ lookup ─▶ coalesce (fetch ─▶ render ─▶ keep) ─▶ deliver ─▶ publish ─▶ ended
 ///
-/// Failure is a value: whatever stage a job stops at, one place turns the outcome into its event.
-struct Line: Sendable {
+/// What stands in the brackets is done once for all jobs that want the same, wherever they are. Failure is a value: whatever stage a
+/// job stops at, one place turns the outcome into its event, its retry or its dead letter.
+///
+/// A class, because each job's task has it: a reference is carried there, and not all stages.
+final class Line: Sendable {
     let intake: Intake
     let lookup: Lookup
-    let fetch: Fetch
-    let render: Render
-    let store: Store
+    let coalesce: Coalesce
+    let deliver: Store
     let publish: Publish
+    let wanted: Wanted
+    let tagging: Tagging
+    let retrying: Retrying
     let metrics: WorkerMetrics
     let log: Log
 
-    /// Does one job, from its record to its published event; then its offset may be passed.
+    init(
+        intake: Intake, lookup: Lookup, coalesce: Coalesce, deliver: Store, publish: Publish, wanted: Wanted,
+        tagging: Tagging, retrying: Retrying, metrics: WorkerMetrics, log: Log
+    ) {
+        self.intake = intake
+        self.lookup = lookup
+        self.coalesce = coalesce
+        self.deliver = deliver
+        self.publish = publish
+        self.wanted = wanted
+        self.tagging = tagging
+        self.retrying = retrying
+        self.metrics = metrics
+        self.log = log
+    }
+
+    /// Does one job, from its record to its published event.
     func run(_ taken: TakenRecord) async {
         do throws(KafkaError) {
             let work: Work
             do throws(JobRefusal) {
                 work = try read(taken.record)
             } catch {
-                try await publish.refused(taken.record, error)
-                metrics.refused()
+                guard taken.begin() else { return taken.handBack() }
+                try await publish.refused(taken, error)
+                metrics.refused(error.failure.code)
                 log.warning(
                     "job refused",
                     ["job": error.id, "code": error.failure.code.rawValue, "reason": error.failure.message])
-                taken.end()
                 return
             }
-            guard let body = await outcome(of: work, taken) else {
-                taken.handBack()
-                return
-            }
-            try await publish.ended(work, body)
-            report(work, body)
-            taken.end()
+            let outcome = await Trials(line: self, work: work, taken: taken).run()
+            if case .handedBack = outcome { return taken.handBack() }
+            // Whatever comes of it is told by this worker or by another: a job that was recalled may have failed for that alone.
+            guard taken.begin() else { return taken.handBack() }
+            report(work, try await publish.tell(work, outcome, taken))
         } catch {
-            // The producer is closed: the worker is gone, and the job is not done.
-            log.error("event not published", ["error": "\(error)"])
+            if error.code == .illegalGeneration {
+                log.info("a job is told of by another worker: its partition has gone", ["reason": error.message])
+            } else {
+                // The producer is closed: the worker is gone, and the job is not done.
+                log.error("event not published", ["error": "\(error)"])
+            }
             taken.handBack()
         }
     }
@@ -61,87 +81,66 @@ struct Line: Sendable {
         return work
     }
 
-    /// What the job ends with; nil when it is handed back.
-    private func outcome(of work: Work, _ taken: TakenRecord) async -> Event.Body? {
-        var timings = Timings()
-        timings[.queued] = max(0, (Timestamp.now.seconds - work.origin.submitted) * 1000)
-        do {
-            var ready = try await result(of: work, taken, &timings)
-            timings[.total] = work.takenAt.duration(to: .now).milliseconds
-            ready.timings = timings
-            return .ready(ready)
-        } catch is CancellationError {
-            return nil
-        } catch {
-            let failure = (error as? Failure) ?? Failure(.internal, "\(error)")
-            timings[.total] = work.takenAt.duration(to: .now).milliseconds
-            return .failed(failure, attempts: 1, timings: timings)
-        }
-    }
-
-    private func result(of work: Work, _ taken: TakenRecord, _ timings: inout Timings) async throws -> Ready {
-        try work.checkDeadline()
+    /// One trip of a job down the line, to its end.
+    /// - Throws: ``Failure``; ``Detachment`` or `CancellationError` when it is taken off the line.
+    func attempt(_ work: Work, _ taken: TakenRecord) async throws -> Ready {
+        let identity = work.identity
+        try await wanted.begin(identity)
         let found = try await lookup.find(work)
-        let missing = work.missing(from: found)
-        if missing.isEmpty {
-            guard taken.begin() else { throw CancellationError() }
-            return Ready(results: work.keys.compactMap { found[$0] }, origin: .memory, timings: timings)
+        let ready = try await ready(work, identity, found, taken)
+        if let slot = identity.slot { try await wanted.check(slot) }
+        return ready
+    }
+
+    private func ready(
+        _ work: Work, _ identity: JobIdentity, _ found: [ResultKey: ReadyResult], _ taken: TakenRecord
+    ) async throws -> Ready {
+        if work.missing(from: found).isEmpty {
+            let results = work.keys.compactMap { found[$0] }
+            await tagging.enter(results, of: work)
+            return Ready(results: results, origin: .memory, timings: Timings())
         }
-        let (rendering, fetched) = try await rendering(of: missing, of: work, taken, &timings)
-        var stopwatch = Stopwatch()
-        let made = zip(missing, rendering.images).map { place, image in
-            Store.Made(
-                key: work.keys[place], image: image, facts: ResultFacts(image, of: rendering, from: fetched.source))
+        return try await wanted.underWay.run(identity, until: work.deadlineInstant) { [self] job in
+            taken.onRecall { job.detach(.recalled) }
+            // Between the claim and this moment nobody could have told the job of a newer one.
+            if let slot = identity.slot { try await wanted.check(slot) }
+            let marks = await tagging.marks(of: work)
+            let ready = try await Completion(line: self, work: work, taken: taken).run(found)
+            await tagging.enter(ready.results, of: work, since: marks)
+            return ready
         }
-        let results = try await store.store(made, beside: found, from: fetched.source, work)
-        timings[.store] = stopwatch.lap()
-        return Ready(results: work.keys.compactMap { results[$0] }, origin: fetched.origin, timings: timings)
     }
 
-    /// Makes the variants at these places.
-    private func rendering(
-        of places: [Int], of work: Work, _ taken: TakenRecord, _ timings: inout Timings
-    ) async throws -> (Rendering, from: Fetched) {
-        let fetched = try await load(places, of: work, taken, &timings)
-        defer { render.places.release() }
-        try work.checkDeadline()
-        let rendering = try await render.render(fetched, places, of: work)
-        timings[.decode] = rendering.timings.decode.milliseconds
-        timings[.process] = rendering.timings.process.milliseconds
-        timings[.encode] = rendering.timings.encode.milliseconds
-        return (rendering, fetched)
+    /// A job failed, and this worker tries it again.
+    func willRetry(_ work: Work, _ failed: FailedJob, after seconds: Double) {
+        metrics.retried(failed.failure.code, .process)
+        log.debug("job tried again", fields(of: work, failed.fields.merging(["after": seconds])))
     }
 
-    /// Loads what these variants need, and gets it a place of the renderer, which the caller gives back.
-    ///
-    /// The place of a fetch is given up only then: no more sources than there are such places are ever in memory, however slow
-    /// rendering is; and a slow origin holds no place of the renderer. Who waits for an origin's turn holds none at all.
-    private func load(
-        _ places: [Int], of work: Work, _ taken: TakenRecord, _ timings: inout Timings
-    ) async throws -> Fetched {
-        var stopwatch = Stopwatch()
-        let place = Place(of: fetch.places)
-        try await place.acquire()
-        defer { place.release() }
-        guard taken.begin() else { throw CancellationError() }
-        timings[.waited] = stopwatch.lap()
-        try work.checkDeadline()
-        async let started: Void = publish.started(work)
-        let fetched = try await fetch.fetch(places, of: work, holding: place)
-        await started
-        timings[.fetch] = stopwatch.lap()
-        try await render.places.acquire()
-        return fetched
-    }
-
-    private func report(_ work: Work, _ body: Event.Body) {
-        metrics.ended(body)
-        switch body {
-        case .ready(let ready):
-            log.debug("job ready", fields(of: work, ["origin": ready.origin.rawValue, "ms": ready.timings[.total]]))
-        case .failed(let failure, _, _):
-            log.info("job failed", fields(of: work, ["code": failure.code.rawValue, "reason": failure.message]))
-        case .started: break
+    private func report(_ work: Work, _ outcome: Outcome) {
+        switch outcome {
+        case .handedBack: break
+        case .postponed(let failed, let topic, let seconds):
+            metrics.retried(failed.failure.code, .topic)
+            let more: LogFields = ["through": publish.topics.retries[topic], "after": seconds]
+            log.info("job tried again later", fields(of: work, failed.fields.merging(more)))
+        case .gaveUp(let failed, let reason):
+            metrics.ended(failed.body)
+            if failed.isPutAside(reason) { metrics.putAside(failed.failure.code) }
+            log.info("job failed", fields(of: work, failed.fields.merging(["given_up": reason.rawValue])))
+        case .ended(let body):
+            metrics.ended(body)
+            switch body {
+            case .ready(let ready):
+                log.debug(
+                    "job ready", fields(of: work, ["origin": ready.origin.rawValue, "ms": ready.timings[.total]]))
+            case .failed(let failure, _, _):
+                log.info("job failed", fields(of: work, ["code": failure.code.rawValue, "reason": failure.message]))
+            case .cancelled: log.debug("job cancelled", fields(of: work, [:]))
+            case .superseded(let generation):
+                log.debug("job superseded", fields(of: work, ["by": Int(generation)]))
+            case .started, .purged: break
+            }
         }
     }
 
@@ -150,5 +149,11 @@ struct Line: Sendable {
         let trace = work.traceparent.flatMap { TraceContext(traceparent: $0) }?.traceID
         let common: LogFields = ["job": work.job.id, "key": work.keys[0].description, "trace": trace]
         return common.merging(more)
+    }
+}
+
+extension FailedJob {
+    fileprivate var fields: LogFields {
+        ["code": failure.code.rawValue, "reason": failure.message, "attempts": history.count]
     }
 }

@@ -1,20 +1,57 @@
 import CivilTime
 import HalcyonCluster
 import HalcyonModel
-import Kafka
+import Threads
 
 /// One job on its way down the line: what is known of it from the start. What the stages find out travels beside it.
-struct Work: Sendable {
+///
+/// A class, because it goes from task to task: a job has some fifty fields.
+final class Work: Sendable {
     /// What is to be done.
     let job: Job
     /// What the result of each variant is called. Equal variants have equal keys.
     let keys: [ResultKey]
-    /// Where the job stands in its topic.
-    let origin: RecordOrigin
+    /// How urgent it is.
+    let lane: Lane
+    /// Where the job was first written.
+    let origin: Provenance
     /// The trace that the job belongs to, if its producer named one.
     let traceparent: String?
-    /// When the worker took it.
-    let takenAt: ContinuousClock.Instant
+    /// What happened before this worker took it; nil when it comes from its lane.
+    let retry: Retry?
+    private let isStarted: Lock<Bool>
+
+    /// An attempt that follows on others, made by whichever worker.
+    struct Retry: Sendable {
+        /// What they left.
+        let message: RetryMessage
+        /// Which of the topics of retries it came through.
+        let topic: Int
+    }
+
+    init(
+        job: Job, keys: [ResultKey], lane: Lane, origin: Provenance, traceparent: String?, retry: Retry? = nil
+    ) {
+        self.job = job
+        self.keys = keys
+        self.lane = lane
+        self.origin = origin
+        self.traceparent = traceparent
+        self.retry = retry
+        isStarted = Lock(retry?.message.hasStarted ?? false)
+    }
+
+    /// Whether it was told that work for the job began.
+    var hasStarted: Bool { isStarted.withLock { $0 } }
+
+    /// Work for the job begins.
+    /// - Returns: whether that is to be told: it is once, however often the job is tried.
+    func start() -> Bool {
+        isStarted.withLock { isStarted in
+            defer { isStarted = true }
+            return !isStarted
+        }
+    }
 
     /// Where the variants stand that are still to be made: of equal ones the first.
     func missing(from found: [ResultKey: ReadyResult]) -> [Int] {
@@ -22,44 +59,42 @@ struct Work: Sendable {
         return keys.indices.filter { found[keys[$0]] == nil && seen.insert(keys[$0]).inserted }
     }
 
+    /// What it is known by to those who cancel or supersede it.
+    var identity: JobIdentity {
+        JobIdentity(
+            id: job.id, submitted: origin.submitted, slot: SlotClaim(job, submitted: submitted))
+    }
+
+    /// Whether what is made for it goes into the result tier, and so to jobs of other workers.
+    var sharesResults: Bool { job.cache.memory && ResultRule(maxAge: job.maxAge) != .never }
+
+    /// When the job was written to its lane, in seconds since 1970.
+    private var submitted: Double { Double(origin.submitted) / 1000 }
+
+    /// Milliseconds since then.
+    var queued: Double { max(0, Double(Timestamp.now.milliseconds - origin.submitted)) }
+
     /// When the result is no longer wanted, in seconds since 1970.
-    private var deadline: Double? { job.deadline?.moment(submitted: origin.submitted) }
+    private var deadline: Double? { job.deadline?.moment(submitted: submitted) }
+
+    /// Seconds until then; nil when it is wanted for ever.
+    var left: Double? { deadline.map { $0 - Timestamp.now.seconds } }
 
     /// Looks whether anybody still wants the result.
-    /// - Throws: ``Failure`` `expired` once the deadline has passed.
-    func checkDeadline() throws(Failure) {
-        guard let deadline, Timestamp.now.seconds >= deadline else { return }
-        throw expired
+    /// - Throws: ``Detachment`` `expired` once the deadline has passed.
+    func checkDeadline() throws(Detachment) {
+        if let left, left <= 0 { throw .expired }
     }
 
     /// The deadline by the clock that time limits are kept with.
     var deadlineInstant: ContinuousClock.Instant? {
-        deadline.map { .now + .seconds($0 - Timestamp.now.seconds) }
+        left.map { .now + .seconds($0) }
     }
 
     /// What a job ends with that is no longer wanted.
-    var expired: Failure {
-        Failure(.expired, "the deadline passed" + (deadline.map { " at \(Timestamp(seconds: $0).rfc3339)" } ?? ""))
+    func expired(after last: AttemptHistory.Attempt?) -> Failure {
+        let moment = deadline.map { " at \(Timestamp(seconds: $0).rfc3339)" } ?? ""
+        let before = last.map { "; it had failed before, \($0.code.rawValue): \($0.message)" } ?? ""
+        return Failure(.expired, "the deadline passed\(moment)\(before)")
     }
-}
-
-/// Where a message stands in its topic: what makes event ids the same when it is delivered again.
-struct RecordOrigin: Sendable {
-    /// Topic, partition and offset, as ids of jobs and events are made of them.
-    let coordinates: String
-    /// When it was written, in seconds since 1970.
-    let submitted: Double
-
-    init(_ record: ConsumedRecord) {
-        coordinates = "\(record.topic)-\(record.partition)-\(record.offset)"
-        submitted = record.timestamp < 0 ? Timestamp.now.seconds : Double(record.timestamp) / 1000
-    }
-}
-
-/// Why a job went no further.
-enum Stop: Error {
-    /// It ends as failed.
-    case failed(Failure)
-    /// It is not done here: the worker is leaving, or the partition has gone to another.
-    case handedBack
 }

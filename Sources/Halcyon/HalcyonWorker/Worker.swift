@@ -1,5 +1,7 @@
 import HalcyonCluster
 import HalcyonImaging
+import HalcyonLeases
+import HalcyonModel
 import HalcyonRendering
 import HalcyonSources
 import Kafka
@@ -11,83 +13,186 @@ import Threads
 public final class Worker: Sendable {
     private let consumer: JobConsumer
     private let producer: Producer
+    /// Of exactly-once delivery.
+    private let transactional: TransactionalOutbox?
     private let redis: RedisClient
+    private let clock: ClusterClock
+    private let subscriber: RedisSubscriber
+    private let leases: Leases
+    private let control: ControlReader
+    /// Hears of newer generations of slots.
+    private let slotListener: Task<Void, Never>
     private let results: ResultTier
     private let loader: SourceLoader
     private let sources: SourceTier
     private let pool: ThreadPool
     private let children: RenderChildren?
+    private let service: RenderService
+    private let health: HealthWatch
+    private let roll: RollCall
 
     /// Starts to take jobs. Servers that are away are waited for: that is no error.
+    /// - Parameters:
+    ///   - whenHopeless: called, on a thread of its own, when the worker has been stuck for ``HealthOptions/stuckLimit``.
+    ///   - onEnd: called when the worker can do nothing more, with the reason: another one has its name, the brokers know no
+    ///     transactions, or nothing can be produced any more. It is to be drained then.
     /// - Throws: ``KafkaError`` that names a property which librdkafka refuses.
-    public static func start(_ options: WorkerOptions, log: Log, metrics: Metrics) async throws -> Worker {
-        // Its folder of sources is looked through, which may take a while.
-        let worker = try await blocking { try Worker(options, log: log, metrics: metrics) }
+    public static func start(
+        _ options: WorkerOptions, log: Log, metrics: Metrics, whenHopeless: @escaping @Sendable () -> Void = {},
+        onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in }
+    ) async throws -> Worker {
+        let redis = RedisClient(options.redis, onStateChange: { $0.tell(log) })
+        let clock = ClusterClock(redis, log: log)
+        await clock.set()
+        let worker: Worker
         do {
-            try await worker.consumer.start(
-                topics: options.topics, properties: options.kafka.worker(group: options.group), events: .telling(log))
+            // Its folder of sources is looked through, which may take a while.
+            worker = try await blocking {
+                try Worker(options, redis, clock, log: log, metrics: metrics, whenHopeless, onEnd)
+            }
         } catch {
-            await worker.close()
+            await clock.close()
+            await redis.close()
             throw error
+        }
+        do {
+            await worker.transactional?.start()
+            try await worker.consumer.start(
+                topics: options.topics.taken,
+                properties: options.kafka.worker(
+                    group: options.group, instance: options.staticMember,
+                    patience: options.consumer.revocationPatience, exactlyOnce: options.transactions != nil),
+                events: .telling(log))
+        } catch {
+            await worker.close(flushingFor: .zero)
+            throw error
+        }
+        worker.roll.start()
+        worker.health.start { [weak worker] progress in
+            progress.lastPoll = worker?.consumer.lastPolled ?? progress.lastPoll
+            progress.renderLimit = worker?.service.firstLimit
         }
         return worker
     }
 
-    private init(_ options: WorkerOptions, log: Log, metrics: Metrics) throws {
-        producer = try Producer(properties: options.kafka.producer)
-        redis = RedisClient(options.redis, onStateChange: { $0.tell(log) })
+    private init(
+        _ options: WorkerOptions, _ redis: RedisClient, _ clock: ClusterClock, log: Log, metrics: Metrics,
+        _ whenHopeless: @escaping @Sendable () -> Void, _ onEnd: @escaping @Sendable (KafkaError) -> Void
+    ) throws {
+        (self.redis, self.clock) = (redis, clock)
+        producer = try Producer(properties: options.kafka.producer, onFatal: onEnd)
+        transactional = options.transactions.map { transactions in
+            TransactionalOutbox(
+                properties: options.kafka.transactions(group: options.group, instance: transactions.instance),
+                options: transactions, events: .telling(log), log: log, metrics: metrics, onEnd: onEnd)
+        }
         pool = Renderer.makePool(threads: options.concurrency)
         children = options.renderChildren.map {
             RenderChildren($0) { log.warning("render child", ["said": $0.description]) }
         }
+        service = RenderService(
+            renderer: Renderer(limits: options.images, extensions: options.extensions), pool: pool, children: children)
+        health = HealthWatch(options.health, log: log, metrics: metrics, whenHopeless: whenHopeless)
+        roll = RollCall(redis, options.roll, topics: options.topics, threads: options.concurrency)
         loader = SourceLoader(options.sources, custom: options.providers, drawingOn: pool)
+        subscriber = RedisSubscriber(options.redis)
+        leases = Leases(redis, subscriber, options.leases, log: log, metrics: metrics)
+        let lanes = Lane.allCases.map { options.shares[$0] ?? 1 }
         sources = try SourceTier(
-            loader, redis, options: options.sourceTier, limits: options.origins, log: log, metrics: metrics)
+            loader, redis, leases, places: Slots(options.fetches, shares: lanes), options: options.sourceTier,
+            limits: options.origins, log: log, metrics: metrics)
         results = ResultTier(redis, budget: options.results.budget)
-        let line = Line(
-            intake: Intake(reader: options.reader.knowing(options.extensions, options.providers)),
-            lookup: Lookup(results: results, inlineLimit: options.results.inlineLimit),
-            fetch: Fetch(
-                sources: sources,
-                shared: SharedSources(
-                    maximumBytes: options.sources.sharedBytes, defaultLifetime: options.results.defaultLifetime
-                ) { [sources] in try await sources.load($0).source },
-                places: Slots(options.fetches)),
+        let store = Store(results: results, options: options.results, log: log)
+        let shared = SharedSources(
+            maximumBytes: options.sources.sharedBytes, defaultLifetime: options.results.defaultLifetime
+        ) { [sources] in try await sources.load($0, $1).source }
+        let underWay = JobsUnderWay(
+            cancelled: CancelledJobs(
+                capacity: options.cancelledJobs, lifetime: Int64(options.cancelMemory * 1000)))
+        let orders = Orders(underWay: underWay, sources: sources, shared: shared)
+        control = ControlReader(options.control, log: log, metrics: metrics) { await orders.follow($0) }
+        slotListener = Task { [subscriber] in
+            await SlotBook.listen(subscriber) { underWay.supersede($0, by: $1) }
+        }
+        let make = Make(
+            fetch: Fetch(sources: sources, shared: shared),
             render: Render(
-                service: RenderService(
-                    renderer: Renderer(limits: options.images, extensions: options.extensions), pool: pool,
-                    children: children),
-                places: Slots(options.concurrency * 2)),
-            store: Store(results: results, options: options.results, log: log),
+                service: service,
+                places: Slots(options.concurrency * 2, shares: lanes)))
+        let line = Line(
+            intake: Intake(
+                reader: options.reader.knowing(options.extensions, options.providers), topics: options.topics),
+            lookup: Lookup(results: results, inlineLimit: options.results.inlineLimit),
+            coalesce: Coalesce(
+                leases: leases, make: make, store: store,
+                withoutLeases: Slots(options.fetchesWithoutLeases, shares: lanes)),
+            deliver: store,
             publish: Publish(
                 events: EventPublisher(producer, topics: options.topics),
-                deadLetters: DeadLetters(producer, topics: options.topics)),
-            metrics: WorkerMetrics(metrics), log: log)
-        consumer = JobConsumer(options: options.consumer, log: log) { taken in
-            Task { await line.run(taken) }
+                outbox: transactional ?? AcknowledgedOutbox(producer),
+                topics: options.topics),
+            wanted: Wanted(underWay: underWay, slots: SlotBook(redis), control: control),
+            tagging: Tagging(tags: TagIndex(redis), purger: Purger(redis), log: log),
+            retrying: Retrying(options.retries, options.topics), metrics: WorkerMetrics(metrics), log: log)
+        consumer = JobConsumer(
+            options: options.consumer, commits: transactional ?? DirectCommits(), log: log, metrics: metrics,
+            onEnd: onEnd
+        ) { [health, roll] taken in
+            health.took()
+            roll.took(from: taken.record.topic)
+            Task {
+                await line.run(taken)
+                health.ended()
+                roll.ended(from: taken.record.topic)
+            }
         }
     }
 
+    /// Whether it gets on, and what it is at: as it was seen within the last second.
+    public var liveness: (liveness: Liveness, progress: Progress) { health.seen }
+
+    /// Whether the group has given this worker its share, be it empty, and it is not leaving.
+    public var isServing: Bool { consumer.isServing }
+
     /// Waits until the group has given this worker its share for the first time.
-    public func ready() async { await consumer.assignedOnce() }
+    public func ready() async {
+        await transactional?.ready()
+        await consumer.assignedOnce()
+    }
 
     /// Takes no more jobs, finishes what was begun within `grace`, commits, leaves the group, and closes everything.
     /// - Returns: how many jobs were cut short. They are not lost: another worker takes them again.
     public func drain(grace: Duration) async -> Int {
+        let end = ContinuousClock.now + grace
         let cutShort = await consumer.drain(grace: grace)
-        await close()
+        // Of what was cut short an event may be on its way: it has what is left of the grace.
+        await close(flushingFor: min(.seconds(5), max(.zero, ContinuousClock.now.duration(to: end))))
         return cutShort
     }
 
-    private func close() async {
+    private func close(flushingFor limit: Duration) async {
+        health.close()
+        await roll.leave()
+        await control.close()
+        // Whoever has the lease next is not told of a death.
+        await leases.close()
+        service.stopAll()
         await sources.close()
         await loader.close()
-        await producer.close()
+        await transactional?.close()
+        await producer.close(flushingFor: limit)
         await results.close()
+        slotListener.cancel()
+        await subscriber.close()
+        await slotListener.value
+        await clock.close()
         await redis.close()
-        await blocking { [pool, children] in
-            pool.shutdown()
-            children?.shutdown()
+        // What does not listen to being stopped must not hold up leaving either.
+        await atMost(.seconds(3)) { [pool, children] in
+            await blocking {
+                pool.shutdown()
+                children?.shutdown()
+            }
         }
     }
 }

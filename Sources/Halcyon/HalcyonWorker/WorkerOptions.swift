@@ -1,5 +1,8 @@
+import HalcyonBudget
 import HalcyonCluster
 import HalcyonImaging
+import HalcyonLeases
+import HalcyonModel
 import HalcyonRendering
 import HalcyonSources
 import HalcyonWire
@@ -18,8 +21,14 @@ public struct WorkerOptions: Sendable {
 
     /// Which messages are jobs.
     public var reader = JobReader()
+    /// When jobs that failed are tried again.
+    public var retries = RetryPolicy()
     /// How jobs are taken and committed.
     public var consumer = JobConsumer.Options()
+    /// How events and offsets are committed together, exactly once; nil for at least once.
+    public var transactions: TransactionOptions?
+    /// The name of a static member of the group, which may be away for a session's time without losing its partitions; nil for none.
+    public var staticMember: String?
     /// How sources are loaded.
     public var sources = SourceOptions()
     /// Which of them are kept, where and for how long.
@@ -28,8 +37,16 @@ public struct WorkerOptions: Sendable {
     public var origins = OriginLimits()
     /// Sources on their way, or in memory waiting to be rendered.
     public var fetches = 256
+    /// Results made at once while Redis is away, and with it the word of what other workers make.
+    public var fetchesWithoutLeases = 32
+    /// How who makes a source or a result is agreed on with other workers.
+    public var leases = LeaseOptions()
+    /// Of each lane, its share of what becomes free while all lanes wait.
+    public var shares: [Lane: Int] = [.high: 16, .normal: 4, .low: 1]
     /// Images rendered at once.
     public var concurrency = 1
+    /// How it says that it is there.
+    public var roll = RollOptions()
     /// What one image may cost.
     public var images = ImageLimits()
     /// Where pictures are rendered whose codecs cannot be stopped half way; nil for this process, which then waits.
@@ -40,8 +57,21 @@ public struct WorkerOptions: Sendable {
     public var providers = CustomProviders()
     /// How results are kept.
     public var results = ResultOptions()
+    /// For how many seconds it is remembered that a job was cancelled which has not been taken yet.
+    public var cancelMemory = 3600.0
+    /// Of how many jobs at most.
+    public var cancelledJobs = 100_000
+    /// When it counts as stuck, and what then.
+    public var health = HealthOptions()
     /// Time to finish on leaving.
     public var grace = Duration.seconds(25)
+
+    /// How what all workers are told is heard: as far back as jobs that were cancelled are remembered, or a folder may hold what was purged.
+    var control: ControlReader.Options {
+        ControlReader.Options(
+            topics: topics, properties: kafka.control, reader: reader.knowing(extensions, providers),
+            memory: max(cancelMemory, sourceTier.folder == nil ? 0 : sourceTier.folderRetention))
+    }
 
     /// Takes the places of the servers; the rest has defaults.
     public init(topics: Topics = Topics(), kafka: KafkaProperties, redis: RedisEndpoint) {
@@ -59,7 +89,7 @@ public struct ResultOptions: Sendable {
     /// together do not all go together. 0 for none. What a job says itself is kept to.
     public var jitter = 0.0
     /// What the results of one tenant may take together.
-    public var budget = ResultBudget()
+    public var budget = Budget()
     /// Bytes of the largest file that an event may carry. In base64 it must stay below Kafka's limit of 1 MiB a message.
     public var inlineLimit = 700 << 10
     /// Seconds that a result lives which may be read once.

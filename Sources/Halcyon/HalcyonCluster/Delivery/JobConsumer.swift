@@ -2,14 +2,21 @@ import Kafka
 import Telemetry
 import Threads
 
-/// Takes job records from the lanes, as many of each partition as its window has room for, and commits what is done.
+/// Takes records that are jobs, or something else to be done once each, as many of each partition as its window has room for, and has
+/// committed what is done.
 ///
-/// At least once: an offset is committed when the job at it and all before it have ended. Jobs of a partition end in any order.
-public final class JobConsumer: ConsumerHandler {
+/// An offset is committed when the job at it and all before it have ended. Jobs of a partition end in any order; what has
+/// ended beyond the committed offset is told in its metadata, and not done again by the partition's next owner.
+public final class JobConsumer: Sendable {
     /// How records are taken and offsets committed.
     public struct Options: Sendable {
         /// Jobs of one partition under way at once.
         public var window = 256
+        /// What their messages may weigh together, in bytes; one that weighs more comes alone.
+        public var windowBytes = 8 << 20
+        /// Characters of a commit's metadata, which tell what has ended beyond the offset; 0 for none. The brokers' own limit is
+        /// `offset.metadata.max.bytes`.
+        public var metadataLimit = 4096
         /// How often offsets are committed.
         public var commitInterval = Duration.milliseconds(250)
         /// How long a partition that is taken away may wait for the jobs that have begun. The whole group waits meanwhile.
@@ -18,26 +25,48 @@ public final class JobConsumer: ConsumerHandler {
         public init() {}
     }
 
-    private struct State {
+    struct State {
         var ledger: OffsetLedger
         var isDraining = false
         var wasAssigned = false
+        var ended = 0
+        var handedBack = 0
     }
 
-    private let options: Options
-    private let log: Log
-    private let state: Lock<State>
-    private let consumer = Lock<Consumer?>(nil)
+    let options: Options
+    let log: Log
+    let things: String
+    let metrics: DeliveryMetrics
+    let state: Lock<State>
+    let consumer = Lock<Consumer?>(nil)
+    private let commits: any OffsetCommits
     private let committer = Lock<Task<Void, Never>?>(nil)
-    private let take: @Sendable (TakenRecord) -> Void
+    let onEnd: @Sendable (KafkaError) -> Void
+    let take: @Sendable (TakenRecord) -> Void
 
-    /// - Parameter take: called for each record on the consumer's thread; it must not block, and every record it is given must be
-    ///   ended or handed back.
-    public init(options: Options = Options(), log: Log, take: @escaping @Sendable (TakenRecord) -> Void) {
+    /// - Parameters:
+    ///   - things: what the records are, in the names of metrics.
+    ///   - commits: who commits what has ended.
+    ///   - onEnd: called when the group will have nothing more to do with this consumer, as when a newer one has its `group.instance.id`.
+    ///   - take: called for each record on the consumer's thread; it must not block, and every record it is given must be
+    ///     ended or handed back.
+    public init(
+        options: Options = Options(), of things: String = "jobs", commits: any OffsetCommits = DirectCommits(),
+        log: Log, metrics: Metrics,
+        onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in }, take: @escaping @Sendable (TakenRecord) -> Void
+    ) {
         self.options = options
+        self.commits = commits
+        self.onEnd = onEnd
         self.log = log
+        self.things = things
+        self.metrics = DeliveryMetrics(metrics, of: things)
         self.take = take
-        state = Lock(State(ledger: OffsetLedger(window: options.window)))
+        state = Lock(
+            State(
+                ledger: OffsetLedger(
+                    window: Credit(records: options.window, bytes: options.windowBytes),
+                    metadataLimit: options.metadataLimit)))
     }
 
     // MARK: Life
@@ -45,40 +74,51 @@ public final class JobConsumer: ConsumerHandler {
     /// Joins the group and begins to take records.
     /// - Throws: ``KafkaError`` that names a property that was refused.
     public func start(
-        topics: Topics, properties: [String: String], events: ClientEvents
+        topics: [String], properties: [String: String], events: ClientEvents
     ) async throws(KafkaError) {
         let started = try await Consumer.start(
-            topics: topics.lanes, properties: properties, handler: self, events: events)
+            topics: topics, properties: properties, handler: self, events: events)
         consumer.withLock { $0 = started }
         let interval = options.commitInterval
         // Until it is drained the consumer keeps itself.
-        let task = Task {
+        let task = Task { [commits] in
             while !Task.isCancelled {
                 try? await Task.sleep(for: interval)
-                await commit()
+                await commits.commit(self)
             }
         }
         committer.withLock { $0 = task }
     }
 
-    /// Takes no more, waits until what is worked on has ended or been handed back, at most for `grace`, commits, and leaves the
-    /// group.
-    /// - Returns: how many jobs were still worked on when the grace was over; they will be redelivered.
+    /// Takes and begins no more, waits until what has begun has ended, at most for `grace`, commits, and leaves the group.
+    /// - Returns: how many jobs had begun and not ended when the grace was over; they will be redelivered.
     public func drain(grace: Duration) async -> Int {
-        state.withLock { state in
+        let start = ContinuousClock.now
+        let before = state.withLock { state in
             state.isDraining = true
-            state.ledger.close(nil)
+            return (ended: state.ended, handedBack: state.handedBack)
         }
-        await idle(nil, for: grace)
+        await close(nil, within: grace)
         committer.withLock { $0 }?.cancel()
-        await commit()
-        let left = working
+        let (left, drained) = state.withLock { state in
+            let left = state.ledger.begun(in: nil)
+            return (
+                left,
+                Drained(
+                    took: start.duration(to: .now), ended: state.ended - before.ended,
+                    handedBack: state.handedBack - before.handedBack, cutShort: left)
+            )
+        }
+        drained.tell(things, log, metrics)
         // What is left must not hold up leaving.
         state.withLock { $0.ledger.revokeAll() }
         await consumer.withLock { $0 }?.close()
         consumer.withLock { $0 = nil }
         return left
     }
+
+    /// Whether the group has assigned this consumer its share, be it empty, and it takes records.
+    public var isServing: Bool { state.withLock { $0.wasAssigned && !$0.isDraining } }
 
     /// Waits until the group has assigned this consumer its share, be it empty, for the first time.
     public func assignedOnce() async {
@@ -87,81 +127,87 @@ public final class JobConsumer: ConsumerHandler {
         }
     }
 
-    /// Jobs under way.
-    public var working: Int { state.withLock { $0.ledger.working(in: nil) } }
-
     // MARK: Records
+
+    func onRecall(_ entry: OffsetLedger.Entry, _ body: @escaping @Sendable () -> Void) {
+        if state.withLock({ $0.ledger.onRecall(entry, body) }) { body() }
+    }
 
     func begin(_ entry: OffsetLedger.Entry) -> Bool { state.withLock { $0.ledger.begin(entry) } }
 
+    func rest(_ entry: OffsetLedger.Entry) -> Bool { state.withLock { $0.ledger.rest(entry) } }
+
     func end(_ entry: OffsetLedger.Entry) {
-        let credit = state.withLock { $0.ledger.end(entry) }
-        if credit > 0 { consumer.withLock { $0 }?.grant(credit, to: entry.partition) }
+        let credit = state.withLock { state in
+            state.ended += 1
+            return state.ledger.end(entry)
+        }
+        consumer.withLock { $0 }?.grant(credit, to: entry.partition)
     }
 
     func handBack(_ entry: OffsetLedger.Entry) {
-        state.withLock { $0.ledger.handBack(entry) }
-    }
-
-    private func commit() async {
-        guard let consumer = consumer.withLock({ $0 }) else { return }
-        let offsets = state.withLock { $0.ledger.uncommitted() }
-        if offsets.isEmpty { return }
-        do throws(KafkaError) {
-            try await consumer.commit(offsets)
-            state.withLock { $0.ledger.committed(offsets) }
-        } catch {
-            // It stays uncommitted and is tried again; if the partition is gone, its next owner does the jobs again.
-            log.warning("offsets not committed", ["error": "\(error)"])
+        state.withLock { state in
+            state.handedBack += 1
+            state.ledger.handBack(entry)
         }
     }
 
-    /// Waits until nothing of these partitions (nil: of any) is worked on, at most for `limit`.
-    private func idle(_ partitions: [TopicPartition]?, for limit: Duration) async {
+    /// When it last looked for records, whether or not a broker was there; nil before it starts and after it has left.
+    public var lastPolled: ContinuousClock.Instant? { consumer.withLock { $0 }?.lastPolled }
+
+    // MARK: Offsets
+
+    /// Takes records of partitions that were assigned, as soon as it is known what of them has ended.
+    func open(_ assignments: [OffsetLedger.Assignment], of consumer: Consumer) async {
+        guard let committed = await committed(of: assignments, consumer) else { return }
+        for assignment in assignments {
+            let offset = committed[assignment.partition]
+            let map = offset.flatMap { OffsetMap(note: $0.metadata, at: $0.offset) }
+            if map == nil, let offset, !offset.metadata.isEmpty {
+                log.notice(
+                    "metadata of a committed offset is not of this version: jobs may be done again",
+                    ["partition": "\(assignment.partition)"])
+            }
+            let credit = state.withLock { $0.ledger.open(assignment, committed: offset, map: map) }
+            consumer.grant(credit, to: assignment.partition)
+        }
+    }
+
+    /// What the group has committed; nil when all of these partitions have gone before that was known.
+    private func committed(
+        of assignments: [OffsetLedger.Assignment], _ consumer: Consumer
+    ) async -> [TopicPartition: GroupOffset]? {
+        while state.withLock({ state in assignments.contains { state.ledger.isCurrent($0) } }) {
+            do throws(KafkaError) {
+                return try await consumer.committed(assignments.map(\.partition))
+            } catch {
+                if error.code == .closed { return nil }
+                log.warning("committed offsets not known", ["error": "\(error)"])
+                // A broker that does not say gives librdkafka no records either.
+                try? await Task.sleep(for: .seconds(1))
+            }
+        }
+        return nil
+    }
+
+    /// Recalls what of these partitions (nil: of all) has not begun, waits for what has, at most for `patience`, and commits.
+    func close(_ partitions: [TopicPartition]?, within patience: Duration) async {
+        recall(partitions)
         // It happens once per rebalance and once at the end: looking again is simpler than being told.
-        let end = ContinuousClock.now + limit
-        while state.withLock({ $0.ledger.working(in: partitions) }) > 0, .now < end {
+        let end = ContinuousClock.now + patience
+        while state.withLock({ $0.ledger.begun(in: partitions) }) > 0, .now < end {
             try? await Task.sleep(for: .milliseconds(10))
         }
+        await commits.commit(self)
+        let untold = state.withLock { $0.ledger.untold(in: partitions) }
+        guard untold > 0 else { return }
+        metrics.untold.add(untold)
+        log.warning("a commit had no room for all that has ended: jobs may be done again", ["offsets": untold])
     }
 
-    // MARK: ConsumerHandler
-
-    /// Begins to take records of these partitions.
-    public func assigned(_ partitions: [TopicPartition], to consumer: Consumer) {
-        state.withLock { state in
-            for partition in partitions { state.ledger.assign(partition) }
-            state.wasAssigned = true
-        }
-        for partition in partitions { consumer.grant(options.window, to: partition) }
-        if !partitions.isEmpty { log.info("partitions assigned", ["partitions": "\(partitions.sorted())"]) }
-    }
-
-    /// Takes records into the ledger and passes them on.
-    public func received(_ records: [ConsumedRecord], from consumer: Consumer) {
-        for record in records {
-            let entry = state.withLock { state in
-                state.isDraining ? nil : state.ledger.take(record.offset, of: record.topicPartition)
-            }
-            if let entry { take(TakenRecord(record: record, entry: entry, consumer: self)) }
-        }
-    }
-
-    /// Lets jobs of these partitions end for a while, commits them and forgets the partitions.
-    public func revoked(_ partitions: [TopicPartition], lost: Bool, from consumer: Consumer) async {
-        if !lost {
-            state.withLock { $0.ledger.close(partitions) }
-            await idle(partitions, for: options.revocationPatience)
-            await commit()
-        }
-        state.withLock { state in for partition in partitions { state.ledger.revoke(partition) } }
-        if !partitions.isEmpty {
-            log.info("partitions revoked", ["partitions": "\(partitions.sorted())", "lost": lost])
-        }
-    }
-
-    /// Logs it.
-    public func failed(_ error: KafkaError, in consumer: Consumer) {
-        log.error("consuming", ["error": "\(error)"])
+    func recall(_ partitions: [TopicPartition]?) {
+        let bodies = state.withLock { $0.ledger.close(partitions) }
+        metrics.recalled.add(bodies.count)
+        for body in bodies { body() }
     }
 }

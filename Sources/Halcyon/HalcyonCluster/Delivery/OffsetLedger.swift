@@ -1,48 +1,76 @@
 import Kafka
 
-/// Which jobs of which partitions are taken and ended, and so what may be committed and how much more may be taken.
+/// Which jobs of which partitions are taken, begun and ended, and so what may be committed, how much more may be taken, and who is to
+/// be told when a partition goes.
 ///
-/// A pure bookkeeper: it neither commits nor grants, it says what there is to commit and to grant.
+/// A pure bookkeeper: it neither commits nor grants nor calls, it says what there is to commit, to grant and to call.
 struct OffsetLedger {
-    private struct Partition {
-        var watermark: Watermark?
-        /// Differs for each time the partition was assigned, so that what was taken before counts no more.
-        let generation: Int
-        var committed: Int64 = -1
-        /// Taken and neither ended nor handed back.
-        var working = 0
-        /// Ended since the last grant.
-        var returned = 0
-        /// The highest offset whose job has begun or ended.
-        var highestBegun: Int64 = -1
-        /// Nothing new is to be begun: the partition is about to go.
-        var isClosing = false
+    /// Names one time that a partition was assigned.
+    struct Assignment: Hashable, Sendable {
+        let partition: TopicPartition
+        fileprivate let generation: Int
     }
 
     /// Names a job that was taken.
     struct Entry: Hashable, Sendable {
-        let partition: TopicPartition
         let offset: Int64
-        fileprivate let generation: Int
+        fileprivate let assignment: Assignment
+        var partition: TopicPartition { assignment.partition }
     }
 
-    private var partitions: [TopicPartition: Partition] = [:]
+    /// What becomes of a record that came.
+    enum Taking {
+        /// It is to be done.
+        case taken(Entry)
+        /// Another owner of the partition has done it; so much credit is to be granted.
+        case hasEnded(credit: Credit)
+        /// It is not this consumer's, or came before.
+        case notOurs
+    }
+
+    private var partitions: [TopicPartition: PartitionLedger] = [:]
     private var generations = 0
-    private let window: Int
+    private let window: Credit
+    private var metadataLimit: Int
 
-    /// - Parameter window: how many jobs of a partition may be under way at once.
-    init(window: Int) {
+    /// - Parameters:
+    ///   - window: how much of a partition may be under way at once.
+    ///   - metadataLimit: characters of a commit's metadata.
+    init(window: Credit, metadataLimit: Int) {
         self.window = window
+        self.metadataLimit = metadataLimit
     }
 
-    /// Jobs of these partitions (nil: of any) taken and neither ended nor handed back.
-    func working(in partitions: [TopicPartition]?) -> Int {
-        (partitions ?? Array(self.partitions.keys)).reduce(0) { $0 + (self.partitions[$1]?.working ?? 0) }
-    }
+    // MARK: Partitions
 
-    mutating func assign(_ partition: TopicPartition) {
+    /// The partition is this consumer's. What was committed is still to be asked for; until ``open(_:committed:map:)`` no record comes.
+    mutating func assign(_ partition: TopicPartition) -> Assignment {
         generations += 1
-        partitions[partition] = Partition(generation: generations)
+        partitions[partition] = PartitionLedger(generation: generations)
+        return Assignment(partition: partition, generation: generations)
+    }
+
+    /// Whether the partition has not gone since.
+    func isCurrent(_ assignment: Assignment) -> Bool {
+        partitions[assignment.partition]?.generation == assignment.generation
+    }
+
+    /// Whether the job's partition has not gone since it was taken.
+    func isCurrent(_ entry: Entry) -> Bool { isCurrent(entry.assignment) }
+
+    /// What was committed is known: records may come.
+    /// - Parameter map: what has ended beyond; nil when that is not known.
+    /// - Returns: how much credit to grant; none when the partition has gone meanwhile.
+    mutating func open(_ assignment: Assignment, committed: GroupOffset?, map: OffsetMap?) -> Credit {
+        guard isCurrent(assignment) else { return .none }
+        partitions[assignment.partition]!.open(committed, map)
+        return window
+    }
+
+    /// These partitions (nil: all) are about to go: from now on nothing of them is taken or begun.
+    /// - Returns: what is to be called for the jobs that have not begun.
+    mutating func close(_ closing: [TopicPartition]?) -> [@Sendable () -> Void] {
+        (closing ?? Array(partitions.keys)).flatMap { partitions[$0]?.close() ?? [] }
     }
 
     mutating func revoke(_ partition: TopicPartition) {
@@ -53,69 +81,114 @@ struct OffsetLedger {
         partitions = [:]
     }
 
-    /// nil for a record of a partition that is not assigned, or one that was taken before.
-    mutating func take(_ offset: Int64, of partition: TopicPartition) -> Entry? {
-        guard var state = partitions[partition] else { return nil }
-        var watermark = state.watermark ?? Watermark(startingAt: offset)
-        guard watermark.take(offset) else { return nil }
-        if state.watermark == nil { state.committed = offset }
-        state.watermark = watermark
-        state.working += 1
-        partitions[partition] = state
-        return Entry(partition: partition, offset: offset, generation: state.generation)
+    /// Jobs of these partitions (nil: of any) that have begun and not ended.
+    func begun(in partitions: [TopicPartition]?) -> Int {
+        (partitions ?? Array(self.partitions.keys)).reduce(0) { $0 + (self.partitions[$1]?.begun ?? 0) }
     }
 
-    /// These partitions (nil: all) are about to go: from now on only what must be begun is begun.
-    mutating func close(_ closing: [TopicPartition]?) {
-        for partition in closing ?? Array(partitions.keys) { partitions[partition]?.isClosing = true }
+    // MARK: Jobs
+
+    mutating func take(_ offset: Int64, bytes: Int, of partition: TopicPartition) -> Taking {
+        guard let generation = partitions[partition]?.generation else { return .notOurs }
+        switch partitions[partition]!.take(offset, bytes: bytes) {
+        case .taken:
+            return .taken(Entry(offset: offset, assignment: Assignment(partition: partition, generation: generation)))
+        case .hasEnded:
+            return .hasEnded(credit: partitions[partition]!.credit(window: window, metadataLimit: metadataLimit))
+        case .cameBefore: return .notOurs
+        }
     }
 
-    /// Asks whether the job may be begun; otherwise it is to be handed back.
-    ///
-    /// In a partition that is about to go, jobs behind all that has begun stay for the next owner. Those before are done here: the
-    /// committed offset could not pass them, and what has ended behind them would be done, and told, again.
+    /// All records of a partition have come that there are below this offset.
+    mutating func reachEnd(_ offset: Int64, of partition: TopicPartition) {
+        partitions[partition]?.reachEnd(offset)
+    }
+
+    /// Asks whether the job may be begun, or has been; otherwise it is to be handed back.
     mutating func begin(_ entry: Entry) -> Bool {
-        guard isCurrent(entry), let state = partitions[entry.partition] else { return false }
-        if state.isClosing, entry.offset > state.highestBegun { return false }
-        partitions[entry.partition]?.highestBegun = max(state.highestBegun, entry.offset)
-        return true
+        isCurrent(entry) && partitions[entry.partition]!.begin(entry.offset)
     }
 
-    private func isCurrent(_ entry: Entry) -> Bool { partitions[entry.partition]?.generation == entry.generation }
+    /// The job waits, as if it had not begun; false when it is to be handed back now.
+    mutating func rest(_ entry: Entry) -> Bool {
+        isCurrent(entry.assignment) && partitions[entry.partition]!.rest(entry.offset)
+    }
+
+    /// Says what to call when the job is to be handed back before it has begun.
+    /// - Returns: whether that is so already.
+    mutating func onRecall(_ entry: Entry, _ body: @escaping @Sendable () -> Void) -> Bool {
+        !isCurrent(entry) || partitions[entry.partition]!.onRecall(entry.offset, body)
+    }
 
     /// The job has ended: its offset may be passed.
-    /// - Returns: how much credit to grant the partition now; granting goes in parcels of a quarter of the window.
-    mutating func end(_ entry: Entry) -> Int {
-        guard isCurrent(entry), var state = partitions[entry.partition] else { return 0 }
-        defer { partitions[entry.partition] = state }
-        _ = state.watermark?.end(entry.offset)
-        state.highestBegun = max(state.highestBegun, entry.offset)
-        state.working -= 1
-        state.returned += 1
-        guard !state.isClosing, state.returned * 4 >= window || state.working == 0 else { return 0 }
-        defer { state.returned = 0 }
-        return state.returned
+    /// - Returns: how much credit to grant the partition now.
+    mutating func end(_ entry: Entry) -> Credit {
+        guard isCurrent(entry) else { return .none }
+        partitions[entry.partition]!.end(entry.offset)
+        return partitions[entry.partition]!.credit(window: window, metadataLimit: metadataLimit)
     }
 
     /// The job will not be done here: its offset stays, and whoever gets the partition next takes it again.
     mutating func handBack(_ entry: Entry) {
-        guard isCurrent(entry) else { return }
-        partitions[entry.partition]?.working -= 1
+        if isCurrent(entry) { partitions[entry.partition]!.handBack(entry.offset) }
     }
+
+    // MARK: Offsets
 
     /// What may be committed and is not yet.
     func uncommitted() -> [TopicPartition: GroupOffset] {
-        partitions.compactMapValues { state in
-            guard let base = state.watermark?.base, base > state.committed else { return nil }
-            return GroupOffset(base)
+        partitions.compactMapValues { $0.uncommitted(metadataLimit: metadataLimit).offset }
+    }
+
+    /// Offsets of these partitions (nil: of all) that have ended and of which a commit has no room to tell.
+    func untold(in partitions: [TopicPartition]?) -> Int {
+        (partitions ?? Array(self.partitions.keys)).reduce(0) {
+            $0 + (self.partitions[$1]?.untold(metadataLimit: metadataLimit) ?? 0)
         }
     }
 
     /// The brokers have it.
     mutating func committed(_ offsets: [TopicPartition: GroupOffset]) {
-        for (partition, offset) in offsets {
-            guard let state = partitions[partition], state.committed < offset.offset else { continue }
-            partitions[partition]?.committed = offset.offset
-        }
+        for (partition, offset) in offsets { partitions[partition]?.committed(offset) }
     }
+
+    /// What is to be committed when jobs end together.
+    struct Snapshot: Sendable {
+        /// What to commit: for the jobs that end, and for whatever else is uncommitted.
+        var offsets: [TopicPartition: GroupOffset] = [:]
+        /// Jobs whose partition has gone since they were taken: they do not end here.
+        var gone: Set<Entry> = []
+        /// Jobs that must wait until others before them have ended: a commit has no room to tell of them.
+        var untold: Set<Entry> = []
+    }
+
+    /// What to commit so that exactly these jobs end, and no others that are under way. It changes nothing: they end when it is committed.
+    func snapshot(ending entries: some Sequence<Entry>) -> Snapshot {
+        var snapshot = Snapshot()
+        var ending: [TopicPartition: [Entry]] = [:]
+        for entry in entries {
+            if isCurrent(entry) {
+                ending[entry.partition, default: []].append(entry)
+            } else {
+                snapshot.gone.insert(entry)
+            }
+        }
+        for (partition, ledger) in partitions {
+            var chosen = (ending[partition] ?? []).sorted { $0.offset < $1.offset }
+            var next = ledger.uncommitted(ending: chosen.map(\.offset), metadataLimit: metadataLimit)
+            // The note leaves out what is highest. The lowest job always finds room, for its end leaves less to tell. (Where there was too
+            // little for what had ended before, because the limit was lowered, at least no more is left out.)
+            while !next.tellsAll, let last = chosen.popLast() {
+                let now = ledger.uncommitted(metadataLimit: metadataLimit)
+                if !now.tellsAll, next.toldEnd >= now.toldEnd { break }
+                snapshot.untold.insert(last)
+                next = ledger.uncommitted(ending: chosen.map(\.offset), metadataLimit: metadataLimit)
+            }
+            snapshot.offsets[partition] = next.offset
+        }
+        return snapshot
+    }
+
+    /// The brokers take no metadata of such length: from now on it is shorter. 0 for none.
+    mutating func limitMetadata(to limit: Int) { metadataLimit = min(metadataLimit, limit) }
 }

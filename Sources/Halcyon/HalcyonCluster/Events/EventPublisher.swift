@@ -5,21 +5,29 @@ import Kafka
 /// Writes events to their topic.
 public struct EventPublisher: Sendable {
     private let producer: Producer
-    private let topic: String
+    private let topics: Topics
 
     /// The producer stays its maker's, who closes it.
     public init(_ producer: Producer, topics: Topics) {
         self.producer = producer
-        topic = topics.events
+        self.topics = topics
     }
 
     /// Publishes an event and waits until the brokers have it. While they are away it waits on: an event is never given up.
     /// - Throws: ``KafkaError`` when waiting cannot help: the event is too large, or the producer is closed.
     public func publish(_ event: Event) async throws(KafkaError) {
-        let record = ProducerRecord(
-            topic: topic, key: Array(event.jobID.utf8), value: event.json, headers: Self.headers)
-        try await producer.sendPatiently(record)
+        try await producer.sendPatiently(Self.record(of: event, topics))
     }
+
+    /// The message that an event is.
+    public static func record(of event: Event, _ topics: Topics) -> ProducerRecord {
+        ProducerRecord(
+            topic: topics.events, key: event.key.map { Array($0.utf8) }, value: event.json,
+            headers: headers + (event.webhook.map { [RecordHeader(webhookHeader, $0.text)] } ?? []))
+    }
+
+    /// The header that names the webhook which an event is for.
+    public static let webhookHeader = "halcyon-webhook"
 
     private static let headers = [RecordHeader("content-type", Event.mediaType)]
 }

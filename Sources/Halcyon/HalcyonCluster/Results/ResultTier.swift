@@ -1,3 +1,6 @@
+import Digests
+import HalcyonBudget
+import HalcyonLeases
 import HalcyonModel
 import HalcyonWire
 import JSON
@@ -5,18 +8,18 @@ import Redis
 
 /// Results in Redis, each for as long as its freshness says, and all of a tenant's within a budget.
 ///
-/// A result is a hash: `body` (the file), `facts` (JSON, ``ResultFacts``), `expiresAt` and `storedAt` (milliseconds since 1970) and
-/// `rule` (``ResultRule/name`` of who gave it its expiry). Expiry is absolute and by Redis' own clock, so that workers whose clocks
+/// A result is a hash: `body` (the file), `facts` (JSON, ``ResultFacts``), `expiresAt` and `storedAt` (milliseconds since 1970),
+/// `rule` (``ResultRule/name`` of who gave it its expiry) and `fence` (of the lease it was made under). Expiry is absolute and by Redis' own clock, so that workers whose clocks
 /// differ agree on it.
 public struct ResultTier: Sendable {
-    private let redis: RedisClient
-    private let accounts: ResultAccounts?
+    let redis: RedisClient
+    private let accounts: Accounts?
 
     /// The client stays its maker's, who closes it.
     /// - Parameter budget: what a tenant's results may take. Without limits no books are kept, and nothing is spent on it.
-    public init(_ redis: RedisClient, budget: ResultBudget = ResultBudget()) {
+    public init(_ redis: RedisClient, budget: Budget = Budget()) {
         self.redis = redis
-        accounts = budget.isLimited ? ResultAccounts(redis, budget) : nil
+        accounts = budget.isLimited ? Accounts(redis, budget) : nil
     }
 
     /// Looks a result up without reading its bytes; nil when it is not there, or when another version wrote what this one cannot
@@ -57,7 +60,7 @@ public struct ResultTier: Sendable {
     public func read(_ key: String) async throws(RedisError) -> (body: [UInt8], facts: ResultFacts)? {
         let reply =
             try await key.contains(Self.handOffMark)
-            ? redis.run(ResultScripts.take, keys: [.string(key)])
+            ? redis.run(ResultScripts.take, keys: ResultScripts.keys(of: key))
             : redis.send(["HMGET", .string(key), "body", "facts"])
         guard let fields = reply.array, fields.count == 2, let body = fields[0].bytes,
             let json = fields[1].bytes, let facts = try? ResultFacts(json: json)
@@ -66,7 +69,7 @@ public struct ResultTier: Sendable {
     }
 
     /// Whether a result would fit into its tenant's budget if it were alone there.
-    public func canHold(_ facts: ResultFacts) -> Bool { accounts?.budget.canHold(ResultCost(facts)) ?? true }
+    public func canHold(_ facts: ResultFacts) -> Bool { accounts?.budget.canHold(Cost(facts)) ?? true }
 
     /// Stores a result in place of what was there. Where another rule has given that a later expiry, this stays.
     ///
@@ -75,15 +78,21 @@ public struct ResultTier: Sendable {
     ///   - lifetime: seconds from now, above 0.
     ///   - rule: the job's, which gave the lifetime.
     ///   - tenant: the job's.
-    /// - Returns: when it will go, in seconds since 1970.
+    ///   - fence: of the lease it was made under; 0 for none.
+    ///   - since: fence of the oldest that it was made from; nil for that of the lease.
+    /// - Returns: when it will go, in seconds since 1970; nil when nothing was stored, because something newer is there or the key has
+    ///   been purged since.
     /// - Throws: ``RedisError``; code `server("OOM")` when Redis' memory is full.
     public func store(
         _ body: [UInt8], _ facts: ResultFacts, as key: String, for lifetime: Double, by rule: ResultRule,
-        of tenant: String? = nil
-    ) async throws(RedisError) -> Double {
-        let (expiresAt, storedAt) = try await put(body, facts, as: key, for: lifetime, rule)
+        of tenant: String? = nil, fence: Int = 0, since: Int? = nil
+    ) async throws(RedisError) -> Double? {
+        guard
+            let (expiresAt, storedAt) = try await put(body, facts, as: key, for: lifetime, rule, fence, since ?? fence)
+        else { return nil }
         await accounts?.enter(
-            ResultAccounts.Entry(key: key, storedAt: storedAt, expiresAt: expiresAt, cost: ResultCost(facts)), tenant)
+            Accounts.Entry(key: key, storedAt: storedAt, expiresAt: expiresAt, cost: Cost(facts)),
+            in: Self.book(of: tenant))
         return expiresAt / 1000
     }
 
@@ -93,19 +102,26 @@ public struct ResultTier: Sendable {
     public func handOff(
         _ body: [UInt8], _ facts: ResultFacts, as key: String, for lifetime: Double
     ) async throws(RedisError) -> Double {
-        try await put(body, facts, as: key, for: lifetime, .never).expiresAt / 1000
+        guard let stored = try await put(body, facts, as: key, for: lifetime, .never, -1, -1) else {
+            throw RedisError(.protocolError, "storing under a key that nobody else has gave nothing")
+        }
+        return stored.expiresAt / 1000
     }
 
     private func put(
-        _ body: [UInt8], _ facts: ResultFacts, as key: String, for lifetime: Double, _ rule: ResultRule
-    ) async throws(RedisError) -> (expiresAt: Double, storedAt: String) {
+        _ body: [UInt8], _ facts: ResultFacts, as key: String, for lifetime: Double, _ rule: ResultRule, _ fence: Int,
+        _ since: Int
+    ) async throws(RedisError) -> (expiresAt: Double, storedAt: String)? {
         var json = JSONWriter(capacity: 256)
         json.value(facts)
+        let name = LeaseName(product: key)
         let reply = try await redis.run(
-            ResultScripts.store, keys: [.string(key)],
+            ResultScripts.store, keys: ResultScripts.keys(of: key) + [.string(name.fences)],
             arguments: [
                 .integer(Self.milliseconds(lifetime)), .bytes(body), .bytes(json.bytes), .string(rule.name),
+                .integer(fence), .string(String(name.item)), .integer(since),
             ])
+        if reply.isNull { return nil }
         guard let moments = reply.array, moments.count == 2, let expiresAt = moments[0].string.flatMap(Double.init),
             let storedAt = moments[1].string
         else { throw RedisError(.protocolError, "storing a result gave no time: \(reply)") }
@@ -123,10 +139,10 @@ public struct ResultTier: Sendable {
             storedAt.rounded(.down) + Double(Self.milliseconds(seconds)) > found.expiresAtMilliseconds
         else { return found }
         let reply = try await redis.run(
-            ResultScripts.extend, keys: [.string(key)],
+            ResultScripts.extend, keys: ResultScripts.keys(of: key),
             arguments: [.integer(Self.milliseconds(seconds)), .string(rule.name)])
         guard let expiresAt = reply.string.flatMap(Double.init) else { return nil }
-        await accounts?.extend(key, to: expiresAt, tenant)
+        await accounts?.extend(key, to: expiresAt, in: Self.book(of: tenant))
         return Found(facts: found.facts, expiresAtMilliseconds: expiresAt, storedAt: found.storedAt)
     }
 
@@ -138,26 +154,38 @@ public struct ResultTier: Sendable {
         _ key: String, by rule: ResultRule, of tenant: String? = nil
     ) async throws(RedisError) -> Bool {
         let reply = try await redis.run(
-            ResultScripts.removeOfRule, keys: [.string(key)], arguments: [.string(rule.name)])
+            ResultScripts.removeOfRule, keys: ResultScripts.keys(of: key), arguments: [.string(rule.name)])
         guard let storedAt = reply.string else { return false }
-        await accounts?.strike(key, storedAt, tenant)
+        await accounts?.strike(key, storedAt, in: Self.book(of: tenant))
         return true
     }
 
     /// Jobs have used these results: they are the last to go when the budget is used up. It is told to Redis about a second later;
     /// without a budget to nobody.
-    public func used(_ keys: some Sequence<String>, of tenant: String?) { accounts?.uses.note(keys, tenant) }
+    public func used(_ keys: some Sequence<String>, of tenant: String?) {
+        accounts?.uses.note(keys, in: Self.book(of: tenant))
+    }
+
+    /// Removes results of a tenant until those that are left are within these limits, those first that have not been used for longest.
+    ///
+    /// Only results that were stored while a budget was set are known.
+    /// - Returns: what was removed and what is left.
+    /// - Throws: ``RedisError``; what was removed by then is gone.
+    public func trim(
+        _ tenant: String?, to budget: Budget
+    ) async throws(RedisError) -> (removed: BudgetSum, left: BudgetSum) {
+        try await Books(redis).trim(Self.book(of: tenant), to: budget)
+    }
+
+    /// Each tenant has one; those of no tenant have one together.
+    static func book(of tenant: String?) -> String { "budget:\(tenant ?? "")" }
 
     /// Tells Redis what is known of uses. Called at the end, before the client is closed.
     public func close() async { await accounts?.uses.close() }
 
     /// A key for a result that only who is told the key may read, and only once.
     public static func handOffKey(for key: ResultKey) -> String {
-        let secret = (0..<2).map { _ in
-            let digits = String(UInt64.random(in: .min ... .max), radix: 16)
-            return String(repeating: "0", count: 16 - digits.count) + digits
-        }
-        return "halcyon:{\(key.sourceHash)}\(handOffMark)\(secret.joined())"
+        "halcyon:{\(key.sourceHash)}\(handOffMark)\(String.randomHexadecimal())"
     }
 
     private static let handOffMark = ":handoff:"
@@ -165,5 +193,12 @@ public struct ResultTier: Sendable {
     /// At most a hundred years: above that Redis' own arithmetic is near its end.
     private static func milliseconds(_ lifetime: Double) -> Int {
         Int((min(lifetime, 3_155_760_000) * 1000).rounded(.up))
+    }
+}
+
+extension Cost {
+    /// A result's: the bytes of its file, without its facts and its name.
+    init(_ facts: ResultFacts) {
+        self.init(bytes: facts.bytes, pixels: facts.width * facts.height * (facts.frames ?? 1))
     }
 }

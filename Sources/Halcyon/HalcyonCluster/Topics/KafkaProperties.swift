@@ -17,8 +17,20 @@ public struct KafkaProperties: Sendable {
 
     /// For producing: no event is lost by a broker's failure, and none is doubled by a retry.
     public var producer: [String: String] {
-        merged(["client.id": "halcyon", "acks": "all", "enable.idempotence": "true", "linger.ms": "2"])
+        merged(Self.durable.merging(["client.id": "halcyon"]) { $1 })
     }
+
+    /// For producing what somebody waits for: what the brokers have not taken within `limit` is never sent, so that it can be told.
+    /// - Parameter limit: `message.timeout.ms`, unless the operator's own is shorter.
+    public func producer(within limit: Duration) -> [String: String] {
+        let names = ["message.timeout.ms", "delivery.timeout.ms"]
+        let limits = names.compactMap { own[$0].flatMap { Int($0) } }.filter { $0 > 0 }
+        var properties = producer.filter { !names.contains($0.key) }
+        properties["message.timeout.ms"] = "\(limits.reduce(Int(limit / .milliseconds(1)), min))"
+        return properties
+    }
+
+    private static let durable = ["acks": "all", "enable.idempotence": "true", "linger.ms": "2"]
 
     /// For reading a topic without a group, by somebody who waits for what comes.
     public var reader: [String: String] {
@@ -26,13 +38,64 @@ public struct KafkaProperties: Sendable {
         merged(["client.id": "halcyon-reader", "fetch.wait.max.ms": "50"])
     }
 
+    /// For hearing what all workers are told, which is seldom: Kafka holds each request until there is something.
+    public var control: [String: String] { merged(["client.id": "halcyon-control"]) }
+
     /// For taking jobs as a member of `group`.
-    public func worker(group: String) -> [String: String] {
-        merged([
+    /// - Parameters:
+    ///   - instance: the name of a static member (KIP-345); nil for a dynamic one.
+    ///   - patience: how long giving partitions back may take.
+    ///   - exactlyOnce: whether offsets are committed by transactions: then those under way must be waited for, whatever the operator set.
+    public func worker(
+        group: String, instance: String? = nil, patience: Duration = .seconds(10), exactlyOnce: Bool = false
+    ) -> [String: String] {
+        var role = [
             "client.id": "halcyon-worker", "group.id": group, "auto.offset.reset": "earliest",
             // Sound in every version; cooperative-sticky hangs now and then in librdkafka before 2.10.
             "partition.assignment.strategy": "range",
-        ])
+            "max.poll.interval.ms": "\(rebalanceLimit(patience))",
+        ]
+        if let instance { role["group.instance.id"] = instance }
+        return merged(role).merging(exactlyOnce ? ["isolation.level": "read_committed"] : [:]) { $1 }
+    }
+
+    /// For reading committed events as a member of `group`.
+    ///
+    /// A member that was killed is replaced within ten seconds, unless the operator set another time: somebody waits for what is told, and telling it
+    /// twice costs little.
+    /// - Parameter patience: how long giving partitions back may take.
+    public func notifier(group: String, patience: Duration = .seconds(10)) -> [String: String] {
+        worker(group: group, patience: patience, exactlyOnce: true).merging([
+            "client.id": own["client.id"] ?? "halcyon-notifier",
+            "session.timeout.ms": own["session.timeout.ms"] ?? "10000",
+        ]) { $1 }
+    }
+
+    /// For telling of jobs and committing their offsets at once.
+    /// - Parameter instance: the worker's own name; nil for a random one.
+    public func transactions(group: String, instance: String?) -> [String: String] {
+        let name = instance ?? "\(UInt64.random(in: 0 ... .max))-\(UInt64.random(in: 0 ... .max))"
+        return merged(
+            Self.durable.merging([
+                "client.id": "halcyon-transactions", "transactional.id": "\(group)-\(name)",
+                "transaction.timeout.ms": "\(transactionTimeout)",
+            ]) { $1 })
+    }
+
+    /// A minute, or what giving partitions back takes and half a minute more: for so long the group waits for a member that is there and
+    /// does not join anew; Kafka's own five minutes would be five minutes of standstill for all. (Apache Kafka 4.1 can forget to look
+    /// whether members live that it knew before it was killed: found by chaos.) Polling is no matter of it: consumers poll once a second
+    /// at least. librdkafka wants no less than the session's time.
+    private func rebalanceLimit(_ patience: Duration) -> Int {
+        max(60_000, sessionTimeout, Int(patience / .milliseconds(1)) + 30_000)
+    }
+
+    private var sessionTimeout: Int { own["session.timeout.ms"].flatMap { Int($0) } ?? 45_000 }
+
+    /// Half of the session's time, from 2 to 10 s: by when the group gives a silent worker's partitions to others, its transaction is over;
+    /// and who reads committed events does not wait long for it.
+    private var transactionTimeout: Int {
+        min(max(sessionTimeout / 2, 2_000), 10_000)
     }
 
     private func merged(_ role: [String: String]) -> [String: String] {

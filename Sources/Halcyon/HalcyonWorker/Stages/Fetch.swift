@@ -7,40 +7,29 @@ struct Fetch: Sendable {
     let sources: SourceTier
     /// For watermarks and overlays, which many jobs have in common.
     let shared: SharedSources
-    /// How many sources may be on their way, or in memory waiting to be rendered.
-    let places: Slots
 
-    /// Loads the job's source, and beside it what these of its variants need.
+    /// Loads what is laid over these of the job's variants, and the job's source.
     ///
     /// The life of a result follows from the job's own source alone: a watermark that changes is seen in results made after
     /// it is no longer fresh, and those made before live on as long as they were given.
-    /// - Parameter place: the place that is held, given back while an origin is waited for.
+    /// - Parameter onBegin: called once, when the source is there or its origin is about to be asked; it says whether it still is wanted.
     /// - Throws: ``Failure`` that names the asset, where it is about one.
-    func fetch(_ places: [Int], of work: Work, holding place: Place) async throws -> Fetched {
-        let assets = Set(places.flatMap { work.job.variants[$0].assets })
-        guard !assets.isEmpty else {
-            return Fetched(
-                try await sources.load(work.job.source, work.job.cache.ofSources, holding: place), assets: [:])
-        }
-        // Whichever fails first ends the other.
-        return try await withThrowingTaskGroup(of: (TieredSource?, [Source: [UInt8]]).self) { group in
-            group.addTask { (try await sources.load(work.job.source, work.job.cache.ofSources, holding: place), [:]) }
-            group.addTask { (nil, try await shared.load(all: assets)) }
-            var (source, bodies): (TieredSource?, [Source: [UInt8]]) = (nil, [:])
-            for try await (own, others) in group {
-                source = own ?? source
-                bodies.merge(others) { $1 }
-            }
-            guard let source else { throw CancellationError() }
-            return Fetched(source, assets: bodies)
-        }
+    func fetch(
+        _ places: [Int], of work: Work, urgency: Urgency, onBegin: @escaping @Sendable () -> Bool
+    ) async throws -> Fetched {
+        let (request, use) = (work.job.request, work.job.cache.ofSources)
+        // These first: who waits for them holds no place, which another may need to load one of them.
+        let assets = try await shared.load(
+            all: Set(places.flatMap { work.job.variants[$0].assets }), of: request.tenant, onlyKept: use == .onlyKept)
+        return Fetched(try await sources.load(request, use, urgency: urgency, onBegin: onBegin), assets: assets)
     }
 }
 
 extension CacheUse {
-    /// What of it is about the source tier. A job that is content with what is there never comes so far.
+    /// What of it is about the source tier.
     fileprivate var ofSources: SourceCacheUse {
         guard source else { return .none }
+        if onlyIfCached { return .onlyKept }
         return reload ? .reload : .standard
     }
 }
@@ -51,12 +40,18 @@ struct Fetched: Sendable {
     let source: LoadedSource
     /// Where it was.
     let origin: ResultOrigin
+    /// The fence of the lease it was loaded under, where there was one.
+    let fence: Int?
+    /// What its bytes take of the worker's memory, to be given back once they are being rendered.
+    let place: Place?
     /// The bytes of the pictures beside it.
     let assets: [Source: [UInt8]]
 
     init(_ found: TieredSource, assets: [Source: [UInt8]]) {
         source = found.source
         origin = found.isFromTier ? .sourceCache : .network
+        fence = found.fence
+        place = found.place
         self.assets = assets
     }
 }

@@ -2,26 +2,57 @@ import HalcyonCluster
 import HalcyonModel
 import HalcyonWire
 import Kafka
+import Telemetry
 
 /// The first stage: from a message to a job that can be done.
 struct Intake: Sendable {
-    let reader: JobReader
+    private let reader: JobReader
+    /// By their topics.
+    private let lanes: [String: Lane]
+    /// The topics of retries, by their names.
+    private let retries: [String: Int]
+
+    init(reader: JobReader, topics: Topics) {
+        self.reader = reader
+        lanes = Dictionary(uniqueKeysWithValues: Lane.allCases.map { (topics.jobs($0), $0) })
+        retries = Dictionary(uniqueKeysWithValues: topics.retries.enumerated().map { ($1, $0) })
+    }
 
     /// - Throws: ``JobRefusal``.
     func read(_ record: ConsumedRecord) throws(JobRefusal) -> (work: Work, unknownFields: [String]) {
-        let takenAt = ContinuousClock.now
-        let origin = RecordOrigin(record)
-        let reading = try reader.read(record.value ?? [], defaultID: origin.coordinates)
+        let value = record.value ?? []
+        let retry = try retry(record, value)
+        let origin = retry?.message.provenance ?? Provenance(record)
+        let reading = try reader.read(value, defaultID: origin.coordinates)
         let job = reading.job
         let work = Work(
-            job: job, keys: job.keys, origin: origin, traceparent: record.traceparent, takenAt: takenAt)
+            job: job, keys: job.keys, lane: lanes[origin.topic] ?? .normal, origin: origin,
+            traceparent: record.traceparent, retry: retry)
         return (work, reading.unknownFields)
+    }
+
+    /// What a message in a topic of retries says; nil for one in a lane, whatever its headers are.
+    private func retry(_ record: ConsumedRecord, _ value: [UInt8]) throws(JobRefusal) -> Work.Retry? {
+        guard let topic = retries[record.topic] else { return nil }
+        do throws(Failure) {
+            let message = try RetryMessage(record)
+            guard lanes[message.provenance.topic] != nil else {
+                throw Failure(
+                    .invalidJob, "the message is no retry: it comes from \(message.provenance.topic), which is no lane")
+            }
+            return Work.Retry(message: message, topic: topic)
+        } catch {
+            throw reader.refuse(value, for: error)
+        }
     }
 }
 
 extension ConsumedRecord {
-    /// The W3C trace context that the producer sent along.
+    /// The W3C trace context that the producer sent along, as far as this version of Halcyon knows it; nil for what is none, which no event
+    /// carries on.
     var traceparent: String? {
-        headers.first { $0.name == "traceparent" }?.value.map { String(decoding: $0, as: UTF8.self) }
+        guard let bytes = headers.first(where: { $0.name == "traceparent" })?.value else { return nil }
+        let text = String(decoding: bytes, as: UTF8.self)
+        return TraceContext(traceparent: text).map { _ in String(decoding: bytes.prefix(55), as: UTF8.self) }
     }
 }

@@ -12,37 +12,45 @@ struct Lookup: Sendable {
     /// job's own rule says, where that is longer than it would.
     ///
     /// None when Redis is away: then the work is done again, which costs time and nothing else.
-    /// - Throws: ``Failure`` `internal` when Redis is away and the job wants no work done; `not_found` when it wants none done and
-    ///   a result is not there.
+    /// - Throws: ``Failure`` `internal` when Redis is away and the job is content with what is there; `not_found` when it is, a
+    ///   result is not there, and it does not want its source looked for either.
     func find(_ work: Work) async throws(Failure) -> [ResultKey: ReadyResult] {
-        guard work.job.cache.onlyIfCached else { return (try? await look(work)) ?? [:] }
+        let keys = work.job.cache.looksAtResults ? work.keys : []
+        guard work.job.cache.onlyIfCached else { return (try? await look(for: keys, work)) ?? [:] }
         let found: [ResultKey: ReadyResult]
         do throws(RedisError) {
-            found = try await look(work)
+            found = try await look(for: keys, work)
         } catch {
             throw Failure(.internal, "whether the result is there cannot be told: \(error)")
         }
-        guard work.missing(from: found).isEmpty else {
+        guard work.job.cache.source || work.missing(from: found).isEmpty else {
             throw Failure(.notFound, "the result is not in the cache, and the job says cache.onlyIfCached")
         }
         return found
     }
 
-    private func look(_ work: Work) async throws(RedisError) -> [ResultKey: ReadyResult] {
-        guard work.job.cache.looksAtResults else { return [:] }
-        let found = try await results(of: work)
+    /// Those of these that are there now, after they were made for others.
+    func lookAgain(for keys: [ResultKey], _ work: Work) async -> [ResultKey: ReadyResult] {
+        work.sharesResults ? (try? await look(for: keys, work)) ?? [:] : [:]
+    }
+
+    private func look(for keys: [ResultKey], _ work: Work) async throws(RedisError) -> [ResultKey: ReadyResult] {
+        if keys.isEmpty { return [:] }
+        let found = try await results(keys, of: work)
         guard !found.isEmpty else { return [:] }
         results.used(found.keys.lazy.map(\.description), of: work.job.tenant)
         guard work.job.delivery == .inline else { return found }
-        let bytes = work.keys.reduce(0) { $0 + (found[$1]?.facts.bytes ?? 0) }
+        let bytes = keys.reduce(0) { $0 + (found[$1]?.facts.bytes ?? 0) }
         guard bytes <= inlineLimit else { return found }
         return try await withBodies(found)
     }
 
-    private func results(of work: Work) async throws(RedisError) -> [ResultKey: ReadyResult] {
+    private func results(
+        _ keys: [ResultKey], of work: Work
+    ) async throws(RedisError) -> [ResultKey: ReadyResult] {
         let rule = ResultRule(maxAge: work.job.maxAge)
-        if work.keys.count == 1 {
-            let key = work.keys[0].description
+        if keys.count == 1 {
+            let key = keys[0].description
             guard var result = try await results.find(key, for: rule) else { return [:] }
             if rule.canExtend {
                 guard let extended = try await results.extend(result, as: key, by: rule, of: work.job.tenant) else {
@@ -50,10 +58,10 @@ struct Lookup: Sendable {
                 }
                 result = extended
             }
-            return [work.keys[0]: ReadyResult(key: key, result)]
+            return [keys[0]: ReadyResult(key: key, result)]
         }
         var found: [ResultKey: ReadyResult] = [:]
-        for (key, there) in zip(work.keys, try await results.find(work.keys.map(\.description), for: rule)) {
+        for (key, there) in zip(keys, try await results.find(keys.map(\.description), for: rule)) {
             guard let there, found[key] == nil,
                 let result = try await results.extend(there, as: key.description, by: rule, of: work.job.tenant)
             else { continue }

@@ -4,10 +4,11 @@ import HalcyonModel
 import HalcyonWire
 import Kafka
 
-/// The last stage: turns outcomes into events and dead letters. Everything that is told about a job is told here.
+/// The last stage: turns outcomes into events, retries and dead letters. Everything that is told about a job is told here.
 struct Publish: Sendable {
     let events: EventPublisher
-    let deadLetters: DeadLetters
+    let outbox: any Outbox
+    let topics: Topics
 
     /// The work for a job begins.
     func started(_ work: Work) async {
@@ -15,36 +16,109 @@ struct Publish: Sendable {
         try? await events.publish(event(.started, work, "started"))
     }
 
-    /// A job has ended.
+    /// Tells what comes of a job.
+    /// - Returns: what was told: a job that its topic does not take is given up.
     /// - Throws: ``KafkaError`` when it cannot be told: the producer is closed.
-    func ended(_ work: Work, _ body: Event.Body) async throws(KafkaError) {
+    func tell(_ work: Work, _ outcome: Outcome, _ taken: TakenRecord) async throws(KafkaError) -> Outcome {
+        switch outcome {
+        case .handedBack: break
+        case .ended(let body): try await end(work, body, taken)
+        case .gaveUp(let failed, let reason): try await giveUp(work, failed, reason, taken)
+        case .postponed(let failed, let topic, let seconds):
+            do throws(KafkaError) {
+                try await postpone(work, failed.history, to: topics.retries[topic], after: seconds, taken)
+            } catch {
+                // The message may be too large with its headers, or the topic not be there.
+                try await giveUp(work, failed, .attempts, taken)
+                return .gaveUp(failed, .attempts)
+            }
+        }
+        return outcome
+    }
+
+    /// A job ends.
+    /// - Parameter letter: what is put aside of it, if anything.
+    private func end(
+        _ work: Work, _ body: Event.Body, _ taken: TakenRecord, putAside letter: ProducerRecord? = nil
+    ) async throws(KafkaError) {
         do throws(KafkaError) {
-            try await events.publish(event(body, work, "ended"))
+            try await settle(taken, event(body, work, "ended"), letter)
         } catch {
             guard error.code == .messageTooLarge else { throw error }
+            // By its headers a letter is larger than its message was.
+            guard letter == nil else { return try await end(work, body, taken) }
             let failure = Failure(.internal, "the event is larger than Kafka takes: \(error.message)")
-            try await events.publish(event(.failed(failure, attempts: 1, timings: Timings()), work, "ended"))
+            try await settle(
+                taken, event(.failed(failure, attempts: body.attempts, timings: Timings()), work, "ended"))
         }
+    }
+
+    /// A job failed for good. What may be wanted later is put aside.
+    private func giveUp(
+        _ work: Work, _ failed: FailedJob, _ reason: GivingUp, _ taken: TakenRecord
+    ) async throws(KafkaError) {
+        let letter =
+            failed.isPutAside(reason)
+            ? DeadLetter.record(
+                of: taken.record, from: work.origin, for: failed.failure, after: failed.history, reason, topics) : nil
+        try await end(work, failed.body, taken, putAside: letter)
+    }
+
+    /// A job is to be tried again, by whichever worker.
+    private func postpone(
+        _ work: Work, _ history: AttemptHistory, to topic: String, after seconds: Double, _ taken: TakenRecord
+    ) async throws(KafkaError) {
+        let message = RetryMessage(
+            provenance: work.origin, history: history, after: seconds, hasStarted: work.hasStarted)
+        try await outbox.settle(taken, telling: [message.record(of: taken.record, to: topic)])
     }
 
     /// A message is no job that can be done: it goes to the dead letters as it came, and an event says so to whoever waits for its
     /// id. A source that nobody serves is a job all the same, and gets the event alone.
     /// - Throws: ``KafkaError`` when it cannot be told.
-    func refused(_ record: ConsumedRecord, _ refusal: JobRefusal) async throws(KafkaError) {
-        let origin = RecordOrigin(record)
+    func refused(_ taken: TakenRecord, _ refusal: JobRefusal) async throws(KafkaError) {
+        let record = taken.record
+        // A job that was good when it was postponed is known by the same name.
+        let retry = topics.retries.contains(record.topic) ? try? RetryMessage(record) : nil
+        let origin = retry?.provenance ?? Provenance(record)
         let isJob = refusal.failure.code != .invalidJob
-        if !isJob { try await deadLetters.bury(record, for: refusal.failure) }
-        guard let id = refusal.id ?? (isJob ? origin.coordinates : nil) else { return }
-        try await events.publish(
+        let letter =
+            isJob
+            ? nil
+            : DeadLetter.record(
+                of: record, from: origin, for: refusal.failure, after: retry?.history, nil, topics)
+        let id = refusal.id ?? (isJob ? origin.coordinates : nil)
+        let event = id.map {
             Event(
-                id: "\(origin.coordinates)-ended", time: Timestamp.now.seconds, subject: refusal.source, jobID: id,
-                echo: refusal.echo,
-                traceparent: record.traceparent, body: .failed(refusal.failure, attempts: 1, timings: Timings())))
+                id: "\(origin.coordinates)-ended", time: Timestamp.now.seconds, subject: refusal.source, jobID: $0,
+                echo: refusal.echo, traceparent: record.traceparent, webhook: refusal.webhook,
+                body: .failed(refusal.failure, attempts: (retry?.history.count ?? 0) + 1, timings: Timings()))
+        }
+        try await settle(taken, event, letter)
+    }
+
+    private func settle(
+        _ taken: TakenRecord, _ event: Event?, _ letter: ProducerRecord? = nil
+    ) async throws(KafkaError) {
+        let records = [letter, event.map { EventPublisher.record(of: $0, topics) }].compactMap(\.self)
+        try await outbox.settle(taken, telling: records)
     }
 
     private func event(_ body: Event.Body, _ work: Work, _ suffix: String) -> Event {
         Event(
             id: "\(work.origin.coordinates)-\(suffix)", time: Timestamp.now.seconds, subject: work.job.source.text,
-            jobID: work.job.id, echo: work.job.echo, traceparent: work.traceparent, body: body)
+            jobID: work.job.id, echo: work.job.echo, traceparent: work.traceparent, webhook: work.job.webhook,
+            body: body)
+    }
+}
+
+extension Event.Body {
+    /// How often the job was tried.
+    fileprivate var attempts: Int {
+        switch self {
+        case .ready(let ready): ready.attempts
+        case .failed(_, let attempts, _): attempts
+        case .started, .cancelled, .superseded, .purged: 1
+        }
     }
 }

@@ -10,18 +10,14 @@ struct Render: Sendable {
     let places: Slots
 
     /// Makes some of a job's variants from one decoding.
-    /// - Parameter places: where in the job they stand.
-    /// - Throws: ``Failure`` that names the variant, where it is about one; `expired` when the deadline passes in the
-    ///   middle.
-    func render(_ source: Fetched, _ places: [Int], of work: Work) async throws -> Rendering {
-        do {
-            return try await service.render(
-                source.source.body, places.map { work.job.variants[$0] }, assets: source.assets,
-                until: work.deadlineInstant)
-        } catch is RenderDeadlinePassed {
-            throw work.expired
-        } catch let failure as Failure {
-            throw failure.naming(places, of: work.job.variants.count)
-        }
+    /// - Parameters:
+    ///   - places: where in the job they stand.
+    ///   - isolation: where that may be done.
+    /// - Throws: ``Failure``, of one of these variants where it is about one; `CancellationError` when the task is cancelled.
+    func render(
+        _ source: Fetched, _ places: [Int], of work: Work, _ isolation: RenderService.Isolation
+    ) async throws -> Rendering {
+        try await service.render(
+            source.source.body, places.map { work.job.variants[$0] }, assets: source.assets, isolation: isolation)
     }
 }

@@ -2,7 +2,6 @@ import CivilTime
 import HalcyonCluster
 import HalcyonImaging
 import HalcyonModel
-import HalcyonSources
 import Redis
 import Telemetry
 
@@ -13,30 +12,48 @@ struct Store: Sendable {
     let options: ResultOptions
     let log: Log
 
-    /// An output that was made for a job.
-    struct Made: Sendable {
-        let key: ResultKey
-        let image: RenderedImage
-        let facts: ResultFacts
+    /// Puts a result into the tier by the rule of the job that began its making, for all who wait for it.
+    /// - Returns: what became of it; nil when something newer is there, or it has been purged meanwhile.
+    func keep(_ made: Made, of work: Work) async -> Made? {
+        let rule = ResultRule(maxAge: work.job.maxAge)
+        var (kept, stopwatch) = (made, Stopwatch())
+        guard let lifetime = await lifetime(of: made, work, rule) else { return kept }
+        do throws(RedisError) {
+            let expiresAt = try await keepTrying(untilDone: false) { () throws(RedisError) in
+                try await results.store(
+                    made.image.body, made.facts, as: made.key.description, for: lifetime, by: rule, of: work.job.tenant,
+                    fence: made.fence, since: made.since)
+            }
+            guard let expiresAt else { return nil }
+            kept.storing = .stored(until: expiresAt)
+        } catch {
+            if error.code != .cancelled, error.code != .closed {
+                log.warning("result not stored", ["key": made.key.description, "error": "\(error)"])
+            }
+            kept.storing = .failed
+        }
+        kept.timings[.store] = stopwatch.lap()
+        return kept
     }
 
-    /// Stores all that was made for a job, side by side.
+    /// Delivers to a job what was made for it or while it waited, side by side.
     ///
-    /// - Parameter found: what was there already; an event that cannot carry all of its files carries none.
-    /// - Throws: as ``store(_:from:_:fits:)``; then nothing is told of the others.
-    func store(
-        _ made: [Made], beside found: [ResultKey: ReadyResult], from source: LoadedSource, _ work: Work
+    /// - Parameter found: what is in the tier; an event that cannot carry all of its files carries none.
+    /// - Throws: ``Failure`` `internal` when Redis refuses an image that is too large for an event; `CancellationError` when the
+    ///   worker is leaving. Then nothing is told of the others.
+    func deliver(
+        _ made: [Made], beside found: [ResultKey: ReadyResult], _ work: Work
     ) async throws -> [ResultKey: ReadyResult] {
         let fits = bytesToCarry(made, beside: found, work) <= options.inlineLimit
         var results = found
         if !fits { for key in found.keys { results[key]?.inline = nil } }
         if made.count == 1 {
-            results[made[0].key] = try await store(made[0], from: source, work, fits: fits)
+            results[made[0].key] = try await deliver(made[0], work, fits: fits)
             return results
         }
         return try await withThrowingTaskGroup(of: (ResultKey, ReadyResult).self) { group in
             for output in made {
-                group.addTask { (output.key, try await store(output, from: source, work, fits: fits)) }
+                group.addTask { (output.key, try await deliver(output, work, fits: fits)) }
             }
             for try await (key, result) in group { results[key] = result }
             return results
@@ -52,34 +69,42 @@ struct Store: Sendable {
 
     /// While Redis is away it waits, and after a while lets the event carry the image if it can.
     /// - Parameter fits: whether the event can carry the image.
-    /// - Throws: ``Failure`` `internal` when Redis refuses an image that is too large for an event; `CancellationError` when the
-    ///   worker is leaving.
-    private func store(
-        _ made: Made, from source: LoadedSource, _ work: Work, fits: Bool
-    ) async throws -> ReadyResult {
+    private func deliver(_ made: Made, _ work: Work, fits: Bool) async throws -> ReadyResult {
         let body = made.image.body
         let name = made.key.description
         func result(_ key: String, _ expiresAt: Double?, _ inline: [UInt8]?) -> ReadyResult {
             ReadyResult(key: key, facts: made.facts, expiresAt: expiresAt, inline: inline)
         }
+        let asked = fits && work.job.delivery == .inline ? body : nil
+        switch made.storing {
+        case .stored(let expiresAt): return result(name, expiresAt, asked)
+        case .failed where fits: return result(name, nil, body)
+        case .failed, .none: break
+        }
         let rule = ResultRule(maxAge: work.job.maxAge)
-        let lifetime = await lifetime(of: made, from: source, work, rule)
+        let lifetime = await lifetime(of: made, work, rule)
         if lifetime == nil, fits { return result(name, nil, body) }
-        let key = lifetime == nil ? ResultTier.handOffKey(for: made.key) : name
         do throws(RedisError) {
-            let expiresAt = try await keepTrying(untilDone: !fits) { () throws(RedisError) in
-                if let lifetime {
-                    try await results.store(body, made.facts, as: key, for: lifetime, by: rule, of: work.job.tenant)
-                } else {
-                    try await results.handOff(body, made.facts, as: key, for: options.handOffLifetime)
+            if let lifetime {
+                let stored = try await keepTrying(untilDone: !fits) { () throws(RedisError) in
+                    try await results.store(
+                        body, made.facts, as: name, for: lifetime, by: rule, of: work.job.tenant, fence: made.fence,
+                        since: made.since)
                 }
+                if let stored { return result(name, stored, asked) }
+                // Something newer has the key.
+                if fits { return result(name, nil, body) }
             }
-            return result(key, expiresAt, fits && work.job.delivery == .inline ? body : nil)
+            let key = ResultTier.handOffKey(for: made.key)
+            let expiresAt = try await keepTrying(untilDone: !fits) { () throws(RedisError) in
+                try await results.handOff(body, made.facts, as: key, for: options.handOffLifetime)
+            }
+            return result(key, expiresAt, asked)
         } catch {
             switch error.code {
             case .cancelled, .closed: throw CancellationError()
             case _ where fits:
-                log.warning("result not stored, delivered in its event", ["key": key, "error": "\(error)"])
+                log.warning("result not stored, delivered in its event", ["key": name, "error": "\(error)"])
                 return result(name, nil, body)
             default: throw Failure(.internal, "the result could not be stored: \(error)")
             }
@@ -87,11 +112,11 @@ struct Store: Sendable {
     }
 
     /// For how many seconds an output is stored; nil when it is not. Where the job's rule says that, what it stored before goes.
-    private func lifetime(of made: Made, from source: LoadedSource, _ work: Work, _ rule: ResultRule) async -> Double? {
+    private func lifetime(of made: Made, _ work: Work, _ rule: ResultRule) async -> Double? {
         guard work.job.cache.memory else { return nil }
         let seconds = rule.seconds(
-            of: ResultLifetime(maxAge: work.job.maxAge, headers: source.headers, completedAt: source.completedAt),
-            age: Timestamp.now.seconds - source.completedAt, standard: options.defaultLifetime,
+            of: ResultLifetime(maxAge: work.job.maxAge, headers: made.headers, completedAt: made.completedAt),
+            age: Timestamp.now.seconds - made.completedAt, standard: options.defaultLifetime,
             cut: options.jitter > 0 ? .random(in: 0...options.jitter) : 0)
         guard let seconds else {
             // Nothing has its expiry from a rule that never stores.
@@ -102,9 +127,9 @@ struct Store: Sendable {
     }
 
     /// Tries again while time mends the error: for as long as the options say, or until it is done.
-    private func keepTrying(
-        untilDone: Bool, _ store: () async throws(RedisError) -> Double
-    ) async throws(RedisError) -> Double {
+    private func keepTrying<Outcome>(
+        untilDone: Bool, _ store: () async throws(RedisError) -> Outcome
+    ) async throws(RedisError) -> Outcome {
         let giveUpAt = ContinuousClock.now + options.patience
         var pause = Duration.milliseconds(50)
         while true {

@@ -1,0 +1,69 @@
+import CivilTime
+import Redis
+import Telemetry
+import Threads
+
+/// Has this process go by Redis' clock, which all workers have in common, where its machine's own is wrong: deadlines, the dates of origins,
+/// and the times of events are then the same on all workers.
+public final class ClusterClock: Sendable {
+    /// So often it is looked whether the clocks still agree.
+    private static let interval = Duration.seconds(30)
+
+    private let redis: RedisClient
+    private let log: Log
+    private let correction = Lock<Int64>(0)
+    private let task = Lock<Task<Void, Never>?>(nil)
+
+    /// The client stays its maker's, who closes it after ``close()``.
+    public init(_ redis: RedisClient, log: Log) {
+        self.redis = redis
+        self.log = log
+    }
+
+    /// Sets the clock, unless Redis is away, and then again and again until ``close()``.
+    public func set() async {
+        await measure()
+        let setting = Task {
+            while !Task.isCancelled {
+                try? await Task.sleep(for: Self.interval)
+                await measure()
+            }
+        }
+        task.withLock { $0 = setting }
+    }
+
+    /// Sets it no more.
+    public func close() async {
+        let setting = task.withLock { $0 }
+        setting?.cancel()
+        await setting?.value
+    }
+
+    private func measure() async {
+        let start = ContinuousClock.now
+        guard let parts = try? await redis.run(Self.time, keys: ["halcyon:{clock}"]).array, parts.count == 2,
+            let seconds = parts[0].string.flatMap(Double.init), let micros = parts[1].string.flatMap(Double.init)
+        else { return }
+        let reading = ClockReading(
+            server: Timestamp(seconds: seconds + micros / 1_000_000), system: .system,
+            roundTrip: start.duration(to: .now))
+        guard let new = reading.correction else { return }
+        Timestamp.correct(by: new)
+        let old = correction.withLock { correction in
+            defer { correction = new }
+            return correction
+        }
+        // What is off by a little more or less than before was told of already.
+        guard (new == 0) != (old == 0) else { return }
+        if new == 0 {
+            log.notice("this machine's clock agrees with Redis' again")
+        } else {
+            log.warning(
+                "this machine's clock is wrong, or Redis' is; going by Redis'",
+                ["behind": "\(Duration.milliseconds(new))"])
+        }
+    }
+
+    /// With a key, so that a cluster has somebody to ask.
+    private static let time = RedisScript("return redis.call('TIME')")
+}

@@ -1,0 +1,82 @@
+import HalcyonWire
+import Kafka
+
+/// Reads the dead letters there are.
+///
+/// The topic is read twice: once for a book of what is open, and then where letters may be that are wanted. One letter at a time is in memory.
+public struct DeadTopic: Sendable {
+    /// Told now and then how many messages were read, and of how many.
+    public typealias Progress = @Sendable (_ read: Int, _ total: Int) -> Void
+
+    let topics: Topics
+    private let reader: JobReader
+    private let properties: [String: String]
+    private let events: ClientEvents
+    private let progress: Progress
+
+    /// - Parameters:
+    ///   - properties: librdkafka's, for reading.
+    ///   - reader: reads the jobs that letters are.
+    public init(
+        _ topics: Topics, properties: [String: String], reader: JobReader, events: ClientEvents = ClientEvents(),
+        progress: @escaping Progress = { _, _ in }
+    ) {
+        self.topics = topics
+        self.reader = reader
+        // Whatever the operator set: a letter that its transaction took back is none.
+        self.properties = properties.merging(["isolation.level": "read_committed"]) { $1 }
+        self.events = events
+        self.progress = progress
+    }
+
+    /// Reads what has come since the book was written. It keeps what it has come to when the time is over.
+    /// - Parameter deadline: nil to go on for as long as it takes.
+    /// - Returns: whether it has all that was there when this was called.
+    /// - Throws: `KafkaError`, also when there is no such topic; `CancellationError`.
+    public func update(_ book: inout DeadBook, until deadline: ContinuousClock.Instant? = nil) async throws -> Bool {
+        var pass = try await TopicPass.open(
+            topics.dead, from: book.next, properties: properties, events: events, until: deadline)
+        if book.next.contains(where: { $1 > pass.ends[$0] ?? 0 }) {
+            // It is another topic of the same name.
+            await pass.close()
+            book = DeadBook()
+            pass = try await TopicPass.open(
+                topics.dead, from: [:], properties: properties, events: events, until: deadline)
+        }
+        for (partition, start) in pass.starts where book.next[partition] == nil { book.move(partition, to: start) }
+        book.forget(before: pass.oldest)
+        let isWhole = try await pass.run(progress) { record in
+            book.note(record)
+            return true
+        }
+        // Behind the last message may be a transaction's marker.
+        if isWhole { for (partition, end) in pass.ends { book.move(partition, to: end) } }
+        return isWhole
+    }
+
+    /// Calls `body` with each letter that is wanted, the oldest of a partition first, until it says that it is enough or the time is over.
+    /// - Parameters:
+    ///   - positions: where to begin, by partition; else at the beginning.
+    ///   - book: up to date. Letters that are not in it are none.
+    /// - Returns: where to go on; nil when no such letter is left.
+    /// - Throws: `KafkaError`, `CancellationError`, and what `body` throws.
+    public func forEach(
+        _ query: LetterQuery, in book: DeadBook, from positions: [Int32: Int64] = [:],
+        until deadline: ContinuousClock.Instant? = nil, _ body: (LetterView) async throws -> Bool
+    ) async throws -> [Int32: Int64]? {
+        let ranges = query.ranges(in: book, from: positions)
+        if ranges.isEmpty { return nil }
+        // Of other partitions nothing is read.
+        var positions = book.next.merging(ranges.mapValues(\.lowerBound)) { $1 }
+        let pass = try await TopicPass.open(
+            topics.dead, from: positions, to: ranges.mapValues(\.upperBound), properties: properties, events: events,
+            until: deadline)
+        let isWhole = try await pass.run(progress) { record in
+            positions[record.partition] = record.offset + 1
+            guard let letter = DeadLetter(record) else { return true }
+            let view = LetterView(letter, isReplayed: book.isReplayed(letter.id), topics, reader)
+            return query.matches(view) ? try await body(view) : true
+        }
+        return isWhole || query.ranges(in: book, from: positions).isEmpty ? nil : positions
+    }
+}

@@ -1,0 +1,74 @@
+import CivilTime
+import HalcyonModel
+import Settings
+
+/// One condition on dead letters: `code=timeout`.
+public struct LetterFilter: Sendable {
+    /// What is compared.
+    public enum Name: String, CaseIterable, Sendable {
+        case code, reason, lane, tenant, job, source, webhook, since, until
+    }
+
+    /// What is compared.
+    public let name: Name
+    private let matches: @Sendable (LetterView) -> Bool
+
+    /// All of them, for people.
+    public static var names: String { Name.allCases.map(\.rawValue).joined(separator: ", ") }
+
+    /// `NAME=VALUE`; nil for what is no condition.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, let name = Name(rawValue: String(parts[0])) else { return nil }
+        self.init(name, String(parts[1]))
+    }
+
+    /// Nil for a value that its name cannot have.
+    public init?(_ name: Name, _ value: String) {
+        self.name = name
+        switch name {
+        case .code:
+            guard value == "unknown" || FailureCode(rawValue: value) != nil else { return nil }
+            matches = { $0.letter.code == value }
+        case .reason:
+            guard let reason = GivingUp(rawValue: value) else { return nil }
+            matches = { $0.letter.reason == reason }
+        case .lane:
+            guard let lane = Lane(rawValue: value) else { return nil }
+            matches = { $0.lane == lane }
+        case .tenant: matches = { $0.tenant == value }
+        case .job: matches = { $0.job.map { Self.matches($0, glob: value) } ?? false }
+        case .source: matches = { $0.source.map { Self.matches($0, glob: value) } ?? false }
+        case .webhook: matches = { $0.webhook.map { Self.matches($0, glob: value) } ?? false }
+        case .since, .until:
+            guard let moment = Self.moment(value) else { return nil }
+            matches = { name == .since ? $0.letter.record.timestamp >= moment : $0.letter.record.timestamp <= moment }
+        }
+    }
+
+    /// Whether a letter is wanted: of each name that stands among the conditions one must hold.
+    public static func all(_ filters: [LetterFilter], match letter: LetterView) -> Bool {
+        Dictionary(grouping: filters, by: \.name).values.allSatisfy { $0.contains { $0.matches(letter) } }
+    }
+
+    /// Milliseconds since 1970.
+    private static func moment(_ text: String) -> Int64? {
+        if let span = SettingKind.duration().value(of: text) {
+            return Timestamp.now.milliseconds - Int64(span / .milliseconds(1))
+        }
+        return Timestamp(rfc3339: text)?.milliseconds
+    }
+
+    /// Whether a text is like a pattern in which `*` stands for anything.
+    static func matches(_ text: String, glob: String) -> Bool {
+        let parts = glob.split(separator: "*", omittingEmptySubsequences: false)
+        guard parts.count > 1 else { return text == glob }
+        guard text.hasPrefix(parts[0]) else { return false }
+        var rest = text.dropFirst(parts[0].count)
+        for part in parts[1..<(parts.count - 1)] where !part.isEmpty {
+            guard let range = rest.firstRange(of: part) else { return false }
+            rest = rest[range.upperBound...]
+        }
+        return rest.hasSuffix(parts[parts.count - 1])
+    }
+}

@@ -1,0 +1,54 @@
+import Kafka
+
+/// What Kafka tells a consumer of jobs.
+extension JobConsumer: ConsumerHandler {
+    /// Begins to take records of these partitions.
+    public func assigned(_ partitions: [TopicPartition], to consumer: Consumer) {
+        // The first jobs may end before `start` has heard of it.
+        self.consumer.withLock { $0 = consumer }
+        let assignments = state.withLock { state in
+            state.wasAssigned = true
+            return state.isDraining ? [] : partitions.map { state.ledger.assign($0) }
+        }
+        guard !assignments.isEmpty else { return }
+        log.info("partitions assigned", ["partitions": "\(partitions.sorted())"])
+        Task { await open(assignments, of: consumer) }
+    }
+
+    /// Takes records into the ledger and passes them on.
+    public func received(_ records: [ConsumedRecord], from consumer: Consumer) {
+        for record in records {
+            switch state.withLock({ $0.ledger.take(record.offset, bytes: record.bytes, of: record.topicPartition) }) {
+            case .taken(let entry): take(TakenRecord(record: record, entry: entry, consumer: self))
+            case .hasEnded(let credit):
+                metrics.skipped.add()
+                consumer.grant(credit, to: record.topicPartition)
+            case .notOurs: break
+            }
+        }
+    }
+
+    /// Passes what is no record at the end of a partition, such as the marker of a transaction.
+    public func reachedEnd(of partition: TopicPartition, at offset: Int64, in consumer: Consumer) {
+        state.withLock { $0.ledger.reachEnd(offset, of: partition) }
+    }
+
+    /// Lets what has begun of these partitions end for a while, commits and forgets them.
+    public func revoked(_ partitions: [TopicPartition], lost: Bool, from consumer: Consumer) async {
+        if lost {
+            recall(partitions)
+        } else {
+            await close(partitions, within: options.revocationPatience)
+        }
+        state.withLock { state in for partition in partitions { state.ledger.revoke(partition) } }
+        if !partitions.isEmpty {
+            log.info("partitions revoked", ["partitions": "\(partitions.sorted())", "lost": lost])
+        }
+    }
+
+    /// Logs it; a consumer that can do nothing more is told of.
+    public func failed(_ error: KafkaError, in consumer: Consumer) {
+        log.error("consuming", ["error": "\(error)"])
+        if error.isFatal { onEnd(error) }
+    }
+}

@@ -1,0 +1,94 @@
+import HalcyonModel
+import Kafka
+
+/// What is put aside in the topic `dead`, untouched, with what is wrong in headers.
+public struct DeadLetter: Hashable, Sendable {
+    /// Why: the code of its last failure.
+    public var code: String
+    /// What had happened.
+    public var message: String
+    /// Where the message was first written; nil for a letter that Halcyon did not write.
+    public var provenance: Provenance?
+    /// The attempts at it; nil where there was none.
+    public var history: AttemptHistory?
+    /// Why it was not tried again; nil for a message that could not be tried.
+    public var reason: GivingUp?
+    /// The letter itself.
+    public var record: ConsumedRecord
+
+    /// The message of `record`: key, value and headers as they came, and in further headers why and where from.
+    /// - Parameters:
+    ///   - provenance: where it was first written.
+    ///   - history: the attempts at it; nil for what is no job.
+    public static func record(
+        of record: ConsumedRecord, from provenance: Provenance, for failure: Failure, after history: AttemptHistory?,
+        _ reason: GivingUp?, _ topics: Topics
+    ) -> ProducerRecord {
+        ProducerRecord(
+            topic: topics.dead, key: record.key, value: record.value,
+            headers: record.headers.unmoved
+                + [MovedHeader.code.with(failure.code.rawValue), MovedHeader.message.with(failure.message)]
+                + provenance.headers + (history?.headers ?? [])
+                + (reason.map { [MovedHeader.reason.with($0.rawValue)] } ?? []))
+    }
+}
+
+// MARK: Reading
+
+extension DeadLetter {
+    /// What a message of the topic says; nil for a mark that one was replayed.
+    public init?(_ record: ConsumedRecord) {
+        guard Replay.mark(in: record) == nil else { return nil }
+        let headers = record.headers
+        code = headers.text(MovedHeader.code.name) ?? "unknown"
+        message = headers.text(MovedHeader.message.name) ?? "a letter that Halcyon did not write"
+        provenance = Provenance(headers)
+        history = AttemptHistory(headers)
+        reason = headers.text(MovedHeader.reason.name).flatMap(GivingUp.init(rawValue:))
+        self.record = record
+    }
+
+    /// Which letter of the topic it is.
+    public var id: LetterID { LetterID(partition: record.partition, offset: record.offset) }
+
+    /// Who was to be told of the event that the letter is; nil when it is no event of this cluster's.
+    public func webhook(_ topics: Topics) -> String? {
+        provenance?.topic == topics.events ? record.headers.text(EventPublisher.webhookHeader) : nil
+    }
+
+    /// How often the message had been replayed before it was put aside here.
+    public var replays: Int { Replay.count(in: record.headers) }
+
+    /// The headers that its producer gave it.
+    public var headers: [RecordHeader] { record.headers.unmoved }
+}
+
+/// A place in the topic `dead`, written `PARTITION-OFFSET`.
+public struct LetterID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// The partition.
+    public let partition: Int32
+    /// The offset there.
+    public let offset: Int64
+
+    init(partition: Int32, offset: Int64) {
+        self.partition = partition
+        self.offset = offset
+    }
+
+    /// From its text; nil for any other.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, let partition = Int32(parts[0]), let offset = Int64(parts[1]), partition >= 0,
+            offset >= 0
+        else { return nil }
+        self.init(partition: partition, offset: offset)
+    }
+
+    /// By partition, then by offset.
+    public static func < (one: LetterID, other: LetterID) -> Bool {
+        (one.partition, one.offset) < (other.partition, other.offset)
+    }
+
+    /// `PARTITION-OFFSET`
+    public var description: String { "\(partition)-\(offset)" }
+}

@@ -1,0 +1,111 @@
+import HalcyonBudget
+import HalcyonModel
+import HalcyonWire
+import Redis
+
+/// Forgets results, and keeps work under way from bringing them back. It needs no worker.
+///
+/// What is removed and the floor of fences that keeps older work from storing it again change in one step. Of several results
+/// each goes by itself: after an error some are gone, and the same purge again does the rest.
+public struct Purger: Sendable {
+    private let redis: RedisClient
+    private let tags: TagIndex
+    private let books: Books
+
+    /// The client stays its maker's, who closes it.
+    public init(_ redis: RedisClient) {
+        self.redis = redis
+        tags = TagIndex(redis)
+        books = Books(redis)
+    }
+
+    /// Results removed in one command at most: Redis does nothing else meanwhile.
+    private static let step = 200
+
+    /// Forgets what the purge says.
+    /// - Returns: how many results were there.
+    /// - Throws: ``RedisError``; what was removed by then is gone.
+    public func run(_ purge: Purge) async throws(RedisError) -> Int {
+        switch purge.target {
+        case .source(let source):
+            try await forget(
+                sourceOf: SourceKeys(sourceHash: SourceRequest(source, tenant: purge.tenant).sourceHash), purge.tenant)
+        case .key(let key): try await forget([key], purge.tenant)
+        case .tag(let tag): try await forget(tag: tag, purge.tenant)
+        }
+    }
+
+    private func forget(sourceOf keys: SourceKeys, _ tenant: String?) async throws(RedisError) -> Int {
+        let begun = try await begin(keys, [keys.source], item: nil, listing: true)
+        var count = 0
+        for start in stride(from: 0, to: begun.names.count, by: Self.step) {
+            let names = begun.names[start..<min(start + Self.step, begun.names.count)]
+            let reply = try await redis.run(
+                PurgeScripts.remove,
+                keys: [.string(keys.fences), .string(keys.results)] + names.map { .string(keys.result($0)) })
+            let gone = Self.removed(reply)
+            await strike(gone, tenant)
+            count += gone.count
+        }
+        return count
+    }
+
+    private func forget(tag: String, _ tenant: String?) async throws(RedisError) -> Int {
+        let all = try await tags.purge(tag, of: tenant)
+        var count = 0
+        for start in stride(from: 0, to: all.count, by: Self.step) {
+            let keys = Array(all[start..<min(start + Self.step, all.count)])
+            count += try await forget(keys.compactMap { ResultKey($0) }, tenant)
+            try await tags.remove(keys, from: tag, of: tenant)
+        }
+        return count
+    }
+
+    /// Each in a step of its own, side by side.
+    private func forget(_ keys: [ResultKey], _ tenant: String?) async throws(RedisError) -> Int {
+        let results = await withTaskGroup(of: Result<Int, RedisError>.self) { group in
+            for key in keys {
+                group.addTask {
+                    do throws(RedisError) {
+                        let begun = try await begin(
+                            SourceKeys(sourceHash: key.sourceHash), [key.description],
+                            item: key.variantHash, listing: false)
+                        await strike(begun.gone, tenant)
+                        return .success(begun.gone.count)
+                    } catch {
+                        return .failure(error)
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        var count = 0
+        for result in results { count += try result.get() }
+        return count
+    }
+
+    /// A result that was removed.
+    private typealias Gone = (key: String, storedAt: String)
+
+    private func begin(
+        _ keys: SourceKeys, _ going: [String], item: String?, listing: Bool
+    ) async throws(RedisError) -> (names: [String], gone: [Gone]) {
+        let reply = try await redis.run(
+            PurgeScripts.begin, keys: [.string(keys.fences), .string(keys.results)] + going.map { .string($0) },
+            arguments: [.string(item ?? ""), listing ? "list" : ""])
+        guard let parts = reply.array, parts.count == 2, let names = parts[0].array else {
+            throw RedisError(.protocolError, "a purge gave what is none of its: \(reply)")
+        }
+        return (names.compactMap(\.string), Self.removed(parts[1]))
+    }
+
+    private static func removed(_ reply: RedisValue) -> [Gone] {
+        let words = reply.array?.compactMap(\.string) ?? []
+        return stride(from: 0, to: words.count - 1, by: 2).map { (words[$0], words[$0 + 1]) }
+    }
+
+    /// Without a budget there are no books, and while they cannot be reached they count what expires by itself.
+    private func strike(_ gone: [Gone], _ tenant: String?) async {
+        for result in gone { try? await books.strike(result.key, result.storedAt, in: ResultTier.book(of: tenant)) }
+    }
+}

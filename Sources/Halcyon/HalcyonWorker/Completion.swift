@@ -1,0 +1,112 @@
+import HalcyonCluster
+import HalcyonModel
+import Threads
+
+/// Gets a job all results that were not there: made for it, or for another that wants the same.
+struct Completion: Sendable {
+    let line: Line
+    let work: Work
+    let taken: TakenRecord
+
+    /// How often a job asks again for what was said to be there and is not.
+    private static let mostRounds = 5
+
+    /// - Parameter found: what is there.
+    /// - Throws: ``Failure``; `CancellationError` when the job is taken off its work.
+    func run(_ found: [ResultKey: ReadyResult]) async throws -> Ready {
+        let beginning = Beginning(taken, publish: line.publish, work)
+        do {
+            let ready = try await complete(found, beginning)
+            await beginning.told()
+            return ready
+        } catch {
+            // Nothing is told of a job after its end.
+            await beginning.told()
+            throw error
+        }
+    }
+
+    private func complete(_ found: [ResultKey: ReadyResult], _ beginning: Beginning) async throws -> Ready {
+        var (results, made) = (found, [ResultKey: Made]())
+        var (timings, origin) = (Timings(), ResultOrigin.coalesced)
+        let start = ContinuousClock.now
+        for round in 0... {
+            let missing = work.missing(from: results).filter { made[work.keys[$0]] == nil }
+            if missing.isEmpty { break }
+            guard round < Self.mostRounds else {
+                throw Failure(
+                    .internal, "the result was made \(round) times and had gone each time when it was looked for")
+            }
+            let arrivals: [ResultKey: Flights<Wish, Making>.Arrival]
+            do {
+                arrivals = try await line.coalesce.obtain(
+                    missing, of: work, anew: work.job.cache.reload || round > 1, onBegin: beginning.begin)
+            } catch is CancellationError where !Task.isCancelled && round < Self.mostRounds - 1 {
+                // Not this job's: it came aboard work that others had left.
+                continue
+            }
+            for (key, arrival) in arrivals {
+                switch arrival.value {
+                case .failed(let failure): throw failure.naming([work.keys.firstIndex(of: key)!], of: work.keys.count)
+                case .made(let result) where arrival.isOwn:
+                    made[key] = result
+                    origin = result.origin
+                    timings.merge(result.timings)
+                case .made(let result): made[key] = result
+                case .there, .none: break
+                }
+            }
+            // What was made for others is there by their rule: this job's own may let it live longer.
+            let others = arrivals.filter { !$0.value.isOwn || made[$0.key] == nil }
+            for (key, result) in await line.lookup.lookAgain(for: others.map(\.key), work) {
+                results[key] = result
+                made[key] = nil
+            }
+        }
+        timings[.waited] = start.duration(to: beginning.moment ?? .now).milliseconds
+        var stopwatch = Stopwatch()
+        results = try await line.deliver.deliver(Array(made.values), beside: results, work)
+        timings[.store] = (timings[.store] ?? 0) + stopwatch.lap()
+        return Ready(results: work.keys.compactMap { results[$0] }, origin: origin, timings: timings)
+    }
+}
+
+/// The moment at which the work on a job gets to its point of no return: from then on it is done by this worker.
+private final class Beginning: Sendable {
+    private struct State {
+        var moment: ContinuousClock.Instant?
+        var telling: Task<Void, Never>?
+    }
+
+    private let taken: TakenRecord
+    private let publish: Publish
+    private let work: Work
+    private let state = Lock(State())
+
+    init(_ taken: TakenRecord, publish: Publish, _ work: Work) {
+        self.taken = taken
+        self.publish = publish
+        self.work = work
+    }
+
+    /// A job that is recalled is taken off the work in any case. Of one that found the work under way there is nothing to tell, and
+    /// one that is content with what is there may end at once.
+    /// - Returns: whether the job stays.
+    @Sendable func begin(isOwn: Bool) -> Bool {
+        guard taken.begin() else { return false }
+        guard isOwn else { return true }
+        state.withLock { state in
+            guard state.moment == nil else { return }
+            state.moment = .now
+            if work.job.cache.onlyIfCached || !work.start() { return }
+            state.telling = Task { [publish, work] in await publish.started(work) }
+        }
+        return true
+    }
+
+    /// When the job's own work began.
+    var moment: ContinuousClock.Instant? { state.withLock { $0.moment } }
+
+    /// Waits until it has been told, so that this comes before the end.
+    func told() async { await state.withLock { $0.telling }?.value }
+}
