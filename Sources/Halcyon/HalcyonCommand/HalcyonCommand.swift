@@ -79,6 +79,8 @@ enum ExitCode: Int32 {
     case usage = 2
     /// What was asked for is not there.
     case notFound = 3
+    /// A worker did not get on, and ended itself; sysexits.h calls it an internal software error.
+    case stuck = 70
     /// A signal ended it before it was done; what shells say of SIGINT.
     case interrupted = 130
 

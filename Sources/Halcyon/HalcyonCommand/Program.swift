@@ -29,10 +29,11 @@ struct CommandGroup: Sendable {
 /// The tree of commands.
 enum Program {
     private static let subcommands: [any Subcommand.Type] = [
-        DevCommand.self, WorkerCommand.self, SubmitCommand.self, GetCommand.self, KeyCommand.self, EventsCommand.self,
-        RenderCommand.self, TrimCommand.self,
+        DevCommand.self, WorkerCommand.self, GatewayCommand.self, SubmitCommand.self, GetCommand.self, KeyCommand.self,
+        EventsCommand.self,
+        RenderCommand.self, CancelCommand.self, PurgeCommand.self, TrimCommand.self,
     ]
-    private static let groups = [TopicsCommands.group]
+    private static let groups = [TopicsCommands.group, DeadCommands.group]
     private static let helpers: [any Subcommand.Type] = [
         DoctorCommand.self, ConfigCommand.self, CompletionsCommand.self,
     ]
@@ -47,7 +48,7 @@ enum Program {
             this order; `halcyon config` shows all of them.
 
             Exit codes: 0 done, 1 failed, 2 a mistake in the command line, the configuration or the input, 3 not \
-            found, 130 interrupted.
+            found, 70 a worker that got stuck, 130 or 143 interrupted by SIGINT or SIGTERM.
             """, version: Version.number, parameters: CommonArguments.all,
         commands: subcommands.map { $0.command } + groups.map(\.command) + helpers.map { $0.command })
 

@@ -53,6 +53,31 @@ struct KafkaAccess: Sendable {
         }
     }
 
+    /// How long a command that says one thing waits for Kafka.
+    static let patience = Duration.seconds(30)
+
+    /// Waits for a broker, and sees that topics are there.
+    /// - Throws: as ``metadata(until:)`` and ``require(_:in:)``.
+    func requireNow(_ names: [String]) async throws {
+        try require(names, in: try await metadata(until: .now + .seconds(10)))
+    }
+
+    /// Runs `body` with a producer, and ends it.
+    /// - Parameter limit: after which a record that no broker has taken is given up.
+    /// - Throws: ``KafkaError`` for a property that is refused, and what `body` throws.
+    func withProducer<Value: Sendable>(
+        limit: Duration, _ body: (Producer) async throws -> Value
+    ) async throws -> Value {
+        // librdkafka's own bounds: above linger.ms, and 31 bits.
+        let milliseconds = Int(min(max(10, limit.milliseconds), 2_147_483_647))
+        let producer = try Producer(
+            properties: properties.producer.merging(["message.timeout.ms": "\(milliseconds)"]) { $1 }, events: notices)
+        let result: Result<Value, any Error>
+        do { result = .success(try await body(producer)) } catch { result = .failure(error) }
+        await producer.close(flushingFor: .zero)
+        return try result.get()
+    }
+
     /// Says on standard error when Kafka goes away under a command, and when it is back.
     var notices: ClientEvents {
         ClientEvents(connection: { connection in

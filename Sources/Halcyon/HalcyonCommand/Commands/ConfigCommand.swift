@@ -37,7 +37,8 @@ enum ConfigCommand: Subcommand {
             let name = line.name + String(repeating: " ", count: width - line.name.count)
             Console.print("\(name)  \(line.value.isEmpty ? "-" : line.value)  (\(line.origin))")
             if arguments[explain], let key = help[line.name] {
-                Console.print("    \(key.help) Expected: \(key.expectation). \(Keys.schema.variable(for: key.name))")
+                let variables = [Keys.schema.variable(for: key.name)] + Keys.schema.otherVariables(for: key.name)
+                Console.print("    \(key.help) Expected: \(key.expectation). \(variables.joined(separator: ", else "))")
             }
         }
         return .done

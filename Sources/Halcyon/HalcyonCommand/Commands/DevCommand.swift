@@ -1,5 +1,7 @@
 import Arguments
+import Glibc
 import HalcyonCluster
+import HalcyonGateway
 import HalcyonSources
 import HalcyonWorker
 import JSON
@@ -17,7 +19,7 @@ enum DevCommand: Subcommand {
         "dev", summary: "Run a whole cluster on this machine, with nothing to set up.",
         discussion: """
             Starts an embedded Kafka broker (librdkafka's mock cluster: any Kafka client can connect; it keeps the newest \
-            5 MB of each partition, in memory), a private redis-server and a worker, all on 127.0.0.1, and prints their addresses. Images may be loaded from \
+            5 MB of each partition, in memory), a private redis-server, a worker and a gateway, all on 127.0.0.1, and prints their addresses. Images may be loaded from \
             loopback addresses here. Ctrl-C stops all of it and leaves nothing behind.
             """, parameters: [json],
         examples: [
@@ -32,6 +34,11 @@ enum DevCommand: Subcommand {
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
+        guard configuration.settings[Keys.delivery] == .atLeastOnce else {
+            throw ConfigurationError(
+                "delivery: the embedded broker has no transactions; exactly-once needs Apache Kafka and `halcyon worker`"
+            )
+        }
         configuration.openFormats()
         let writer = configuration.logWriter()
         let log = Log(level: configuration.settings[Keys.logLevel], sink: writer)
@@ -52,35 +59,75 @@ enum DevCommand: Subcommand {
         options.redis = RedisEndpoint(loopbackPort: redis.port)
         options.sources.policy = AddressPolicy(
             allow: configuration.settings[Keys.allow] + ["127.0.0.0/8", "::1"], deny: configuration.settings[Keys.deny])
-        let worker = try await Worker.start(options, log: log, metrics: Metrics())
+        let metrics = Metrics()
+        let worker = try await Worker.start(options, log: log, metrics: metrics) {
+            writer.shutdown()
+            _exit(ExitCode.stuck.rawValue)
+        }
+        let companions = try await Companions.start(
+            beside: worker, options, configuration, log: log, metrics: metrics)
+        let gateway = try await startGateway(configuration, beside: options, log: log, metrics: metrics)
         await worker.ready()
-        announce(kafka: kafka.bootstrapServers, redis: "127.0.0.1:\(redis.port)", topics, asJSON: arguments[json])
+        await companions.notifier.ready()
+        await gateway.ready()
+        let addresses = Addresses(
+            kafka: kafka.bootstrapServers, redis: "127.0.0.1:\(redis.port)",
+            gateway: "http://127.0.0.1:\(gateway.ports[0])")
+        announce(addresses, topics, asJSON: arguments[json])
 
         Task { end.yield("redis-server ended by itself: \(await redis.process.exit())") }
         let reason = await ends.first { _ in true } ?? nil
         if let reason { log.error("\(reason)") }
-        _ = await WorkerCommand.drain(worker, grace: options.grace, log)
+        async let served: Void = gateway.drain(grace: options.grace)
+        _ = await WorkerCommand.drain(worker, companions, grace: options.grace, log)
+        await served
         await redis.process.stop()
         await kafka.stop()
         return reason == nil ? .done : .failed
     }
 
-    private static func announce(kafka: String, redis: String, _ topics: Topics, asJSON: Bool) {
+    /// A gateway on the cluster of `worker`. Where `gateway.listen` is not set and its port is taken, as by another `halcyon dev`, it has a
+    /// free one.
+    private static func startGateway(
+        _ configuration: Configuration, beside worker: WorkerOptions, log: Log, metrics: Metrics
+    ) async throws -> Gateway {
+        var options = try configuration.gateway()
+        (options.kafka, options.redis) = (worker.kafka, worker.redis)
+        let places = configuration.settings[Keys.gatewayListen]
+        do {
+            return try await GatewayCommand.start(options, on: places, log: log, metrics: metrics)
+        } catch let error as ConfigurationError {
+            guard configuration.settings.origin(of: Keys.gatewayListen) == .builtIn else { throw error }
+            return try await GatewayCommand.start(
+                options, on: places.map { HostPort(host: $0.host, port: 0) }, log: log, metrics: metrics)
+        }
+    }
+
+    private struct Addresses {
+        let kafka: String
+        let redis: String
+        let gateway: String
+    }
+
+    private static func announce(_ addresses: Addresses, _ topics: Topics, asJSON: Bool) {
         if asJSON {
             var writer = JSONWriter()
             writer.object { writer in
-                writer.member("kafka", kafka)
-                writer.member("redis", redis)
+                writer.member("kafka", addresses.kafka)
+                writer.member("redis", addresses.redis)
+                writer.member("gateway", addresses.gateway)
             }
             Console.print(json: writer.bytes)
         } else {
             Console.print(
                 """
                 Halcyon is ready.
-                  Kafka   \(kafka)   jobs on \(topics.jobs(.normal)), events on \(topics.events)
-                  Redis   \(redis)
+                  Kafka     \(addresses.kafka)   jobs on \(topics.jobs(.normal)), events on \(topics.events)
+                  Redis     \(addresses.redis)
+                  Gateway   \(addresses.gateway)   POST /v1/jobs, GET /v1/render?source=…&width=400, GET /v1/events
+                  Dashboard \(addresses.gateway)/
                 In another terminal:
-                  export HALCYON_KAFKA_BROKERS=\(kafka) HALCYON_REDIS_URL=redis://\(redis)
+                  export HALCYON_KAFKA_BROKERS=\(addresses.kafka) HALCYON_REDIS_URL=redis://\(addresses.redis)
                   halcyon submit https://… --width 400 --height 300 --wait --output images
                 Ctrl-C stops all of it.
                 """)

@@ -111,10 +111,3 @@ extension ArgumentKind<String> {
         }
     }
 }
-
-extension [UInt8] {
-    /// JSON without line breaks, which may only stand between its parts.
-    fileprivate var onOneLine: [UInt8] {
-        contains(where: { $0 == 10 || $0 == 13 }) ? map { $0 == 10 || $0 == 13 ? 32 : $0 } : self
-    }
-}

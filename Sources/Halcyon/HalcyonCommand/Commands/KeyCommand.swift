@@ -27,13 +27,13 @@ enum KeyCommand: Subcommand {
         let prepared = try await SingleJob.prepare(
             source: arguments[source], options: SizingOptions.keyFields, arguments, Configuration(arguments))
         let job = prepared.job
-        if arguments[text], !arguments[json] { Console.print(job.sourceText) }
+        if arguments[text], !arguments[json] { Console.print(job.request.canonicalText) }
         for (variant, key) in zip(job.variants, prepared.keys) {
             if arguments[json] {
                 var writer = JSONWriter()
                 writer.object { writer in
                     writer.member("key", key.description)
-                    writer.member("sourceText", job.sourceText)
+                    writer.member("sourceText", job.request.canonicalText)
                     writer.member("variantText", variant.canonicalText)
                 }
                 Console.print(json: writer.bytes)

@@ -14,7 +14,9 @@ enum TopicsCommands {
 enum TopicsCreateCommand: Subcommand {
     private static let partitions = Parameter<Int>.option(
         "partitions", .integer(in: 1...10_000), as: "N", default: TopicPlan.standardPartitions,
-        help: "Partitions of each lane and of the events; \(TopicPlan.standardPartitions) unless given.")
+        help:
+            "Partitions of each lane, each topic of retries and webhooks, and of the events; \(TopicPlan.standardPartitions) unless given."
+    )
     private static let replication = Parameter<Int?>.option(
         "replication", .integer(in: 1...100), as: "N",
         help: "Brokers that hold each partition; as many as there are, at most 3, unless given.")
@@ -23,9 +25,11 @@ enum TopicsCreateCommand: Subcommand {
     static let command = Command(
         "create", summary: "Make the topics that are not there, with sound settings; what is there stays as it is.",
         discussion: """
-            Lanes: 12 partitions divide evenly among 1, 2, 3, 4, 6 or 12 workers, and jobs stay for 7 days. Events \
+            Lanes: 12 partitions divide evenly among 1, 2, 3, 4, 6 or 12 workers, and jobs stay for 7 days; so do those that wait \
+            in topics to be tried again (retry.delays, webhooks.delays). Events \
             stay for a day, like results do; dead letters for 30 days, on one partition, in the order in which they \
-            came. With three replicas two must have a message before it counts as written.
+            came. What workers are told (control) has one partition and stays for a week, or a day longer than folders of workers \
+            keep sources (sources.folderRetention), which is 31 days unless set. With three replicas two must have a message before it counts as written.
             """, parameters: [partitions, replication, json],
         examples: [
             .init("halcyon topics create --brokers kafka:9092", "Once for each cluster; again does no harm."),
@@ -33,11 +37,13 @@ enum TopicsCreateCommand: Subcommand {
         ])
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
-        let access = KafkaAccess(try Configuration(arguments))
+        let configuration = try Configuration(arguments)
+        let access = KafkaAccess(configuration)
         let before = try await access.metadata(until: .now + .seconds(10))
         let plan = TopicPlan(
             topics: access.topics, partitions: arguments[partitions],
-            replication: arguments[replication] ?? min(3, before.brokers.count))
+            replication: arguments[replication] ?? min(3, before.brokers.count),
+            folderRetention: configuration.sourceTier.folderRetention)
         let missing = plan.topics.filter { before.topics[$0.name] == nil }
         let creations = try await create(missing, access)
         var code = ExitCode.done

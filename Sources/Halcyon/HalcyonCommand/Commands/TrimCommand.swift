@@ -1,5 +1,5 @@
 import Arguments
-import HalcyonCluster
+import HalcyonBudget
 import HalcyonModel
 import JSON
 
@@ -30,15 +30,15 @@ enum TrimCommand: Subcommand {
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
-        var budget = ResultBudget(bytes: arguments[bytes], pixels: arguments[pixels], count: arguments[count])
+        var budget = Budget(bytes: arguments[bytes], pixels: arguments[pixels], count: arguments[count])
         if !budget.isLimited { budget = configuration.budget }
         guard budget.isLimited else {
             throw InputError(
                 "say how much may stay (--bytes, --pixels or --count): the settings set no limit", of: arguments)
         }
         let tenant = arguments[tenant]
-        let (removed, left) = try await configuration.withRedis { redis in
-            try await ResultBooks(redis).trim(tenant, to: budget)
+        let (removed, left) = try await configuration.withResults { results in
+            try await results.trim(tenant, to: budget)
         }
         if arguments[json] {
             var writer = JSONWriter()
@@ -64,7 +64,7 @@ extension ArgumentKind<String> {
     }
 }
 
-extension ResultSum: JSONWritable {
+extension BudgetSum: JSONWritable {
     /// `{"count": 3, "bytes": 40960, "pixels": 360000}`.
     public func write(to writer: inout JSONWriter) {
         writer.object { writer in

@@ -1,5 +1,7 @@
 import Arguments
+import Glibc
 import HalcyonWorker
+import Kafka
 import Telemetry
 
 /// `halcyon worker`: takes jobs until it is told to stop.
@@ -8,7 +10,17 @@ enum WorkerCommand: Subcommand {
         "worker", summary: "Take jobs from Kafka until SIGTERM, then drain.",
         discussion: """
             Any number of workers may run; they share the jobs. On SIGTERM or Ctrl-C a worker takes no more, finishes what it began \
-            within worker.grace, commits and leaves; a second signal ends it at once, and nothing is lost by that either.
+            within worker.grace, commits and leaves; a second signal ends it at once (exit code 130 or 143), and nothing is lost by \
+            that either. A worker that does not get on for health.patience says so, and ends itself after worker.stuckLimit (exit code \
+            70): have it started again.
+
+            Beside it runs a notifier, which tells the subscribers of Redis (notify.redis) and webhooks (webhooks.urls, webhooks.allow) what was \
+            committed to the topic of events.
+
+            With http.listen it answers /healthz (whether it gets on), /readyz (whether it takes jobs) and /metrics (for Prometheus).
+
+            With delivery exactly-once, who reads committed events sees each job end once. A worker whose name (worker.instance) \
+            another one takes over says so and ends with 1.
             """,
         examples: [
             .init(
@@ -26,24 +38,45 @@ enum WorkerCommand: Subcommand {
         let log = Log(level: configuration.settings[Keys.logLevel], sink: writer)
         defer { writer.shutdown() }
 
-        let (requests, request) = AsyncStream<Void>.makeStream()
-        StopRequest.listen { request.yield() }
-        let worker = try await Worker.start(options, log: log, metrics: Metrics())
+        // Whatever comes first: somebody stops it, or it can do nothing more, which is a reason to say.
+        let (ends, end) = AsyncStream<KafkaError?>.makeStream()
+        StopRequest.listen { end.yield(nil) }
+        let whenHopeless: @Sendable () -> Void = {
+            writer.shutdown()
+            // Nothing is to wait for what hangs.
+            _exit(ExitCode.stuck.rawValue)
+        }
+        let metrics = Metrics()
+        let worker = try await Worker.start(
+            options, log: log, metrics: metrics, whenHopeless: whenHopeless, onEnd: { end.yield($0) })
+        let companions: Companions
+        do {
+            companions = try await .start(
+                beside: worker, options, configuration, log: log, metrics: metrics, onEnd: { end.yield($0) })
+        } catch {
+            _ = await worker.drain(grace: .zero)
+            throw error
+        }
         log.notice(
             "worker started",
             ["version": Version.number, "group": options.group, "threads": options.concurrency])
-        _ = await requests.first { true }
-        let cutShort = await drain(worker, grace: options.grace, log)
-        return cutShort == 0 ? .done : .failed
+        let reason = await ends.first { _ in true } ?? nil
+        if let reason { log.critical("the worker ends", ["reason": "\(reason)"]) }
+        let cutShort = await drain(worker, companions, grace: options.grace, log)
+        return cutShort == 0 && reason == nil ? .done : .failed
     }
 
-    /// Drains a worker.
+    /// Drains a worker and what runs beside it.
     /// - Returns: how many jobs were cut short.
-    static func drain(_ worker: Worker, grace: Duration, _ log: Log) async -> Int {
+    static func drain(_ worker: Worker, _ companions: Companions, grace: Duration, _ log: Log) async -> Int {
         log.notice("draining", ["grace": "\(grace)"])
         let clock = ContinuousClock()
         var cutShort = 0
-        let took = await clock.measure { cutShort = await worker.drain(grace: grace) }
+        let took = await clock.measure {
+            async let told: Void = companions.drain(grace: grace)
+            cutShort = await worker.drain(grace: grace)
+            await told
+        }
         if cutShort > 0 {
             log.warning("left with unfinished jobs; another worker takes them", ["jobs": cutShort])
         }

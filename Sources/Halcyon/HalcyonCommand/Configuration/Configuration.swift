@@ -1,6 +1,9 @@
 import Glibc
+import HalcyonBudget
 import HalcyonCluster
 import HalcyonImaging
+import HalcyonModel
+import HalcyonNotify
 import HalcyonRendering
 import HalcyonSources
 import HalcyonWire
@@ -14,6 +17,7 @@ import Vips
 struct Configuration {
     let settings: Settings
     private let s3: S3Options
+    let webhookTargets: WebhookTargets
 
     /// Reads flags, environment and the file that `HALCYON_CONFIG` or `--config` names.
     /// - Throws: ``SettingsError``, ``ConfigurationError``.
@@ -22,13 +26,13 @@ struct Configuration {
         let path = path ?? environment["HALCYON_CONFIG"]
         let file = try path.map { path throws(SettingsError) in try SettingsFile(path: path) }
         settings = try Settings(Keys.schema, flags: flags, environment: environment, file: file)
-        guard settings[Keys.delivery] == .atLeastOnce else {
-            throw ConfigurationError("delivery: exactly-once is not in this version; use at-least-once")
-        }
         guard !settings[Keys.formats].isEmpty else {
             throw ConfigurationError("images.formats: without any format no image can be loaded")
         }
+        try Self.checkRetries(settings)
         s3 = try S3Options(settings)
+        webhookTargets = try WebhookTargets(settings)
+        try checkGuarantee()
     }
 
     private static var environment: [String: String] {
@@ -42,7 +46,11 @@ struct Configuration {
         return variables
     }
 
-    var topics: Topics { Topics(prefix: settings[Keys.prefix]) }
+    var topics: Topics {
+        Topics(
+            prefix: settings[Keys.prefix], retryDelays: settings[Keys.retryDelays],
+            webhookDelays: settings[Keys.webhookDelays])
+    }
 
     var kafka: KafkaProperties {
         KafkaProperties(
@@ -98,22 +106,35 @@ struct Configuration {
     var extensions: Extensions { HalcyonCommand.extensions.withLock { $0 } }
     var providers: CustomProviders { HalcyonCommand.providers.withLock { $0 } }
 
-    var jobReader: JobReader {
-        JobReader(maximumBytes: settings[Keys.maximumJobBytes], isStrict: settings[Keys.strict]).knowing(
-            extensions, providers)
+    /// What commands read jobs with. A worker makes its own of the options.
+    var jobReader: JobReader { plainReader.knowing(extensions, providers) }
+
+    private var plainReader: JobReader {
+        JobReader(maximumBytes: settings[Keys.maximumJobBytes], isStrict: settings[Keys.strict])
     }
 
     /// - Throws: ``ConfigurationError``.
     func worker() throws -> WorkerOptions {
         var options = WorkerOptions(topics: topics, kafka: kafka, redis: try redis())
         options.group = settings[Keys.group]
-        options.reader = jobReader
+        options.reader = plainReader
+        options.reader.checkWebhook = { [webhookTargets] webhook throws(Failure) in
+            _ = try webhookTargets.endpoint(of: webhook)
+        }
+        options.retries = retries
         options.consumer.window = settings[Keys.window]
+        options.consumer.windowBytes = settings[Keys.windowBytes]
+        options.consumer.metadataLimit = settings[Keys.offsetMetadata]
+        options.consumer.revocationPatience = settings[Keys.rebalancePatience]
         options.sources = sources
         options.sourceTier = sourceTier
         options.origins = origins
         options.fetches = settings[Keys.fetches]
+        setSharing(&options)
+        setGuarantee(&options)
         options.concurrency = settings[Keys.concurrency] > 0 ? settings[Keys.concurrency] : processors
+        options.roll.interval = settings[Keys.rollInterval]
+        options.roll.version = Version.number
         options.images = images
         options.renderChildren = renderChildren
         options.extensions = extensions
@@ -124,13 +145,18 @@ struct Configuration {
         options.results.handOffLifetime = settings[Keys.handOffTTL] / .seconds(1)
         options.results.inlineLimit = settings[Keys.inlineLimit]
         options.grace = settings[Keys.grace]
+        options.health.patience = settings[Keys.healthPatience]
+        let stuckLimit = settings[Keys.stuckLimit]
+        options.health.stuckLimit = stuckLimit > .zero ? stuckLimit : nil
+        options.cancelMemory = settings[Keys.cancelMemory] / .seconds(1)
+        options.cancelledJobs = settings[Keys.cancelledJobs]
         return options
     }
 
     /// What the results of one tenant may take together; 0 is no limit.
-    var budget: ResultBudget {
+    var budget: Budget {
         func limit(_ key: SettingKey<Int>) -> Int? { settings[key] > 0 ? settings[key] : nil }
-        return ResultBudget(
+        return Budget(
             bytes: limit(Keys.cacheBytes), pixels: limit(Keys.cachePixels), count: limit(Keys.cacheCount))
     }
 

@@ -23,6 +23,12 @@ enum Keys {
         "kafka.properties", variables: "KAFKA_PROPERTY_",
         help: "Any property of librdkafka, such as security.protocol.")
 
+    static let offsetMetadata = SettingKey(
+        "kafka.offsetMetadata", .byteSize(in: 0...32_767), default: Defaults.worker.consumer.metadataLimit,
+        help:
+            "Metadata of a commit, which tells what has ended beyond its offset; brokers take offset.metadata.max.bytes. 0 for none."
+    )
+
     // MARK: Redis
 
     static let redisURL = SettingKey(
@@ -145,10 +151,6 @@ enum Keys {
         "delivery.handOffTTL", .duration(in: .milliseconds(1) ... .seconds(86_400)),
         default: .seconds(Defaults.results.handOffLifetime),
         help: "Life of an image that may be read only once.")
-    static let delivery = SettingKey(
-        "delivery", .oneOf, default: Guarantee.atLeastOnce,
-        help: "at-least-once; exactly-once is not in this version.")
-
     // MARK: Worker
 
     static let concurrency = SettingKey(
@@ -160,14 +162,46 @@ enum Keys {
     static let window = SettingKey(
         "worker.window", .integer(in: 1...100_000), default: Defaults.worker.consumer.window,
         help: "Jobs of one partition under way at once.")
+    static let windowBytes = SettingKey(
+        "worker.windowBytes", .byteSize(in: 1...(1 << 40)), default: Defaults.worker.consumer.windowBytes,
+        help: "What the messages of those jobs may weigh together; one that weighs more comes alone.")
+    static let rebalancePatience = SettingKey(
+        "worker.rebalancePatience", .duration(), default: Defaults.worker.consumer.revocationPatience,
+        help: "Time to finish what was begun of a partition that moves to another worker; the whole group waits for it."
+    )
+    static let rollInterval = SettingKey(
+        "worker.rollInterval", .duration(in: .milliseconds(100) ... .seconds(3600)),
+        default: Defaults.worker.roll.interval,
+        help: "How often a worker says that it is there; it counts as gone when it has not four times.")
     static let grace = SettingKey(
         "worker.grace", .duration(), default: Defaults.worker.grace,
         help: "Time to finish what was begun when asked to stop.")
+    static let healthPatience = SettingKey(
+        "health.patience", .duration(in: .milliseconds(100) ... .seconds(3600)),
+        default: Defaults.worker.health.patience,
+        help: "For how long something may be late until a worker counts as stuck.")
+    static let stuckLimit = SettingKey(
+        "worker.stuckLimit", .duration(in: .zero ... .seconds(86_400)),
+        default: Defaults.worker.health.stuckLimit ?? .zero,
+        help: "How long a worker may be stuck until it ends itself; 0 for ever.")
+    static let cancelMemory = SettingKey(
+        "worker.cancelMemory", .duration(in: .seconds(1) ... .seconds(86_400)),
+        default: .seconds(Defaults.worker.cancelMemory),
+        help: "For how long it is remembered that a job was cancelled which has not been taken yet.")
+    static let cancelledJobs = SettingKey(
+        "worker.cancelledJobs", .integer(in: 1...10_000_000), default: Defaults.worker.cancelledJobs,
+        help: "Of how many jobs; of more the oldest are forgotten.")
     static let strict = SettingKey(
         "worker.strict", .bool, default: false, help: "Whether an unknown field makes a job invalid.")
     static let maximumJobBytes = SettingKey(
         "worker.maximumJobBytes", .byteSize(in: 64...(64 << 20)), default: Defaults.worker.reader.maximumBytes,
         help: "The largest job message.")
+
+    // MARK: HTTP
+
+    static let httpListen = SettingKey(
+        "http.listen", .list(of: .hostPort), default: [],
+        help: "Addresses (0.0.0.0:9464) where a worker answers /healthz, /readyz and /metrics. Unless set, nowhere.")
 
     // MARK: Log
 
@@ -180,7 +214,8 @@ enum Keys {
     static let schema = SettingsSchema(
         prefix: "HALCYON_",
         keys: [
-            brokers, prefix, group, redisURL, allow, deny, fileRoots, maximumBytes, connectTimeout, timeout,
+            brokers, prefix, group, offsetMetadata, redisURL, allow, deny, fileRoots, maximumBytes, connectTimeout,
+            timeout,
             stallTimeout,
             maximumRedirects, resumptions, sharedBytes, s3Endpoint, s3Region, s3AccessKey, s3SecretKey, s3SessionToken,
             s3Style,
@@ -188,27 +223,31 @@ enum Keys {
         ] + sourceTier + [
             formats, frames, maximumPixels, maximumDecodedBytes, maximumOutputPixels,
             renderTime, childMemory, defaultTTL, cacheJitter, cacheBytes, cachePixels, cacheCount,
-            delivery, inlineLimit, handOffTTL, concurrency, fetches, window, grace,
-            strict, maximumJobBytes, logLevel, logFormat,
-        ],
-        maps: [kafkaProperties],
+            inlineLimit, handOffTTL, concurrency, fetches, window, windowBytes, rebalancePatience, rollInterval, grace,
+            healthPatience, stuckLimit,
+            cancelMemory, cancelledJobs, strict, maximumJobBytes,
+        ] + guarantees + retrying + sharing + notifying + serving + streaming + [httpListen, logLevel, logFormat],
+        maps: [kafkaProperties, webhookURLs, webhookSecrets, gatewayKeys, gatewayScopes, gatewayURLKeys],
         // Names the file; and what the tests and the build use.
-        ignoring: ["HALCYON_CONFIG", "HALCYON_EXECUTABLE", "HALCYON_ROOT"])
+        ignoring: ["HALCYON_CONFIG", "HALCYON_EXECUTABLE", "HALCYON_ROOT"],
+        // What Amazon's own tools read. Keys are taken whole or not at all: a token goes with its own key alone.
+        fallbacks: [
+            SettingFallback([
+                (s3AccessKey, ["AWS_ACCESS_KEY_ID"]), (s3SecretKey, ["AWS_SECRET_ACCESS_KEY"]),
+                (s3SessionToken, ["AWS_SESSION_TOKEN"]),
+            ]),
+            SettingFallback([(s3Region, ["AWS_REGION", "AWS_DEFAULT_REGION"])]),
+            SettingFallback([(s3Endpoint, ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"])]),
+        ])
 }
 
 /// The defaults stand with what they are defaults of.
-private enum Defaults {
+enum Defaults {
     static let worker = WorkerOptions(kafka: KafkaProperties(brokers: ""), redis: RedisEndpoint(loopbackPort: 6379))
     static let sources = worker.sources
     static let images = worker.images
     static let results = worker.results
     static let children = RenderChildOptions()
-}
-
-/// What is promised of each job's event.
-enum Guarantee: String, CaseIterable, Sendable {
-    case atLeastOnce = "at-least-once"
-    case exactlyOnce = "exactly-once"
 }
 
 /// How log lines look.

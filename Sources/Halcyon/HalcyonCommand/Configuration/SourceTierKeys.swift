@@ -9,6 +9,12 @@ extension Keys {
     static let redisBytes = SettingKey(
         "sources.redisBytes", .byteSize(in: 0...(512 << 20)), default: tier.redisBytes,
         help: "The largest source that is kept in Redis, for all workers; 0 keeps none there.")
+    static let handOverBytes = SettingKey(
+        "sources.handOverBytes", .byteSize(in: 0...(512 << 20)), default: tier.handOverBytes,
+        help: "The largest source that a worker hands to others through Redis while they wait for it.")
+    static let redisBudget = SettingKey(
+        "sources.redisBudget", .byteSize(in: 0...(1 << 50)), default: tier.redisBudget ?? 0,
+        help: "Bytes of all sources in Redis; what was not used for longest goes first. 0 for no limit but Redis' own.")
     static let redisRetention = SettingKey(
         "sources.redisRetention", .duration(in: .zero ... .seconds(3_155_760_000)),
         default: .seconds(tier.redisRetention),
@@ -70,7 +76,8 @@ extension Keys {
 
     /// All of these, in the order in which they are listed.
     static let sourceTier: [any AnySettingKey] = [
-        redisBytes, redisRetention, folder, folderBytes, folderRetention, heuristicFraction, staleWhileRevalidate,
+        redisBytes, handOverBytes, redisBudget, redisRetention, folder, folderBytes, folderRetention, heuristicFraction,
+        staleWhileRevalidate,
         staleIfError, keepMissing, keepRefused, keepFailing, keepUnreachable, originConcurrency, originRate,
         originBurst,
         originFailures, originRest, originLongestRest,
@@ -85,6 +92,8 @@ extension Configuration {
     var sourceTier: SourceTierOptions {
         var options = SourceTierOptions()
         options.redisBytes = settings[Keys.redisBytes]
+        options.handOverBytes = settings[Keys.handOverBytes]
+        options.redisBudget = settings[Keys.redisBudget] > 0 ? settings[Keys.redisBudget] : nil
         options.redisRetention = settings[Keys.redisRetention] / .seconds(1)
         options.folder = settings[Keys.folder]
         options.folderBytes = settings[Keys.folderBytes]
@@ -107,8 +116,7 @@ extension Configuration {
         limits.failures = settings[Keys.originFailures]
         limits.rest = settings[Keys.originRest]
         limits.longestRest = settings[Keys.originLongestRest]
-        // A load that was heard of no more for so long is over: redirects and the rest of broken answers included.
-        limits.lease = settings[Keys.timeout] * (settings[Keys.maximumRedirects] + 2)
+        limits.lease = settings[Keys.leaseDuration]
         return limits
     }
 }

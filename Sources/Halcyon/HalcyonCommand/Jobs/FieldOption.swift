@@ -1,4 +1,5 @@
 import Arguments
+import HalcyonWire
 import JSON
 
 /// An option that stands for a field of a job: `--content-mode` for `contentMode`.
@@ -34,6 +35,26 @@ struct FieldOption: Sendable {
         self.field = field
         member = nil
         json = { $0[option].isEmpty ? nil : $0[option].json }
+    }
+
+    /// An option that may be given again: its field is an object, and each is one of its members.
+    init(
+        repeatedMember name: String, of field: String, _ kind: ArgumentKind<GivenHeader>, as valueName: String,
+        help: String
+    ) {
+        let option = Parameter<[GivenHeader]>.repeated(name, kind, as: valueName, help: help)
+        parameter = option
+        spelling = "--\(name)"
+        self.field = field
+        member = nil
+        json = { arguments in
+            if arguments[option].isEmpty { return nil }
+            var writer = JSONWriter(capacity: 256)
+            writer.object { writer in
+                for header in arguments[option] { writer.member(header.name, header.value) }
+            }
+            return writer.bytes
+        }
     }
 
     /// A flag, which sets its field to `value`, or that member of it.

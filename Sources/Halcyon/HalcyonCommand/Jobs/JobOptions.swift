@@ -16,6 +16,15 @@ enum JobOptions {
             "max-age", .number, as: "SECONDS", help: "How long the result is kept; below 0 it is not stored at all."),
         tenant,
         FieldOption(
+            repeated: "tag", field: "tags", .tag, as: "TAG",
+            help: "A word that the result can be purged by; may be given again for more."),
+        FieldOption(
+            "slot", .text, as: "NAME",
+            help: "The place that the image is for: a later job for it supersedes this one if that has not ended."),
+        FieldOption(
+            "generation", .integer(), as: "N",
+            help: "Which of the jobs for a slot is newer; the time of submission unless given."),
+        FieldOption(
             flag: "no-memory-cache", field: "cache", member: "memory", sets: false,
             help: "Neither look for the result in Redis nor keep it there; its event carries it."),
         FieldOption(
@@ -26,13 +35,16 @@ enum JobOptions {
             help: "Fetch and make it anew, whatever is there, and keep that."),
         FieldOption(
             flag: "only-if-cached", field: "cache", member: "onlyIfCached",
-            help: "Fail as not_found rather than fetch anything."),
+            help: "Take a result, or a kept source, that is there; fail as not_found rather than ask an origin."),
         FieldOption(
             "delivery", .oneOf(Job.Delivery.allCases.map(\.rawValue)), as: "HOW",
             help: "Whether the event names the result's key or carries the image."),
         FieldOption(
             "deadline", .deadline, as: "WHEN",
             help: "When nobody wants it any more: seconds from now, or a date and time."),
+        FieldOption(
+            "webhook", .text, as: "TARGET",
+            help: "Where its end is told by HTTP too: a name that the workers know, or a URL."),
         FieldOption("metadata", .json, as: "JSON", help: "Given back in the job's events."),
         FieldOption("alt-text", .text, as: "TEXT", help: "Given back in the job's events."),
         FieldOption("placeholder", .text, as: "TEXT", help: "Given back in the job's events."),

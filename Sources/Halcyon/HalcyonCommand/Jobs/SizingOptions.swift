@@ -2,7 +2,7 @@ import Arguments
 import HalcyonModel
 import JSON
 
-/// The options that say what is made of a source, and so under which key it lies. docs/jobs.md explains the fields.
+/// The options that say what is made of which source, and so under which key it lies. docs/jobs.md explains the fields.
 enum SizingOptions {
     static let job = Parameter<String?>.option(
         "job", .file, as: "FILE",
@@ -65,6 +65,9 @@ enum SizingOptions {
         FieldOption("frames", .integer(), as: "N", help: "Frames kept of an animation; 1 for a still image."),
         FieldOption(flag: "blurhash", help: "Find the image's BlurHash."),
         FieldOption(flag: "dominant-color", help: "Find the colour that most of the image has."),
+        FieldOption(
+            repeatedMember: "header", of: "headers", .header, as: "NAME:VALUE",
+            help: "A header for the requests for the source, over http or https; may be given again."),
     ]
 
     static let all: [any AnyParameter] = fields.map(\.parameter) + [job]

@@ -1,5 +1,6 @@
 import Glibc
 import HalcyonModel
+import HalcyonWire
 import JSON
 import Threads
 

@@ -1,5 +1,6 @@
 import Glibc
 import Processes
+import Threads
 
 /// SIGINT and SIGTERM: the first asks to stop, one more ends the process at once.
 enum StopRequest {
@@ -7,13 +8,14 @@ enum StopRequest {
 
     /// Has `act` called when the process is asked to stop. To be called once in the life of a process.
     static func listen(_ act: @escaping @Sendable () -> Void) {
-        Task {
-            var isAsked = false
-            for await number in Signals.stream(of: signals) {
-                if isAsked { _exit(128 + number) }
-                isAsked = true
-                act()
+        let isAsked = Lock(false)
+        Signals.listen(to: signals) { number in
+            let isSecond = isAsked.withLock { isAsked in
+                defer { isAsked = true }
+                return isAsked
             }
+            if isSecond { _exit(128 + number) }
+            act()
         }
     }
 }

@@ -20,7 +20,10 @@ enum DoctorCommand: Subcommand {
         let configuration = try Configuration(arguments)
         let worker = try configuration.worker()
         configuration.openFormats()
-        async let kafka = KafkaExamination(access: KafkaAccess(configuration), group: worker.group).findings()
+        let notifiers = configuration.notifier(beside: worker).groups
+        async let kafka = KafkaExamination(
+            access: KafkaAccess(configuration), group: worker.group, notifiers: notifiers
+        ).findings()
         async let redis = RedisExamination(endpoint: worker.redis).findings()
         async let codecs = CodecExamination().findings()
         let machine = MachineExamination(

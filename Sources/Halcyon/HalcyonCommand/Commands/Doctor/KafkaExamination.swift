@@ -1,10 +1,14 @@
 import HalcyonCluster
+import HalcyonNotify
 import Kafka
 
 /// Looks at Kafka: whether it answers, the topics and their health, and how far the workers are behind.
 struct KafkaExamination {
     let access: KafkaAccess
+    /// The consumer group of the workers.
     let group: String
+    /// Those of who tells of events.
+    let notifiers: [NotifierGroup]
 
     private static let patience = Duration.seconds(5)
 
@@ -35,7 +39,14 @@ struct KafkaExamination {
         }
         let brokers = metadata.brokers.map { "\($0.host):\($0.port)" }.joined(separator: ", ")
         let isThere = Diagnosis.ok("Kafka", "\(counted(metadata.brokers.count, "broker")) at \(brokers)")
-        return [isThere] + access.topics.all.map { topic($0, metadata) } + (await lag(by: admin, metadata))
+        var findings = [isThere] + access.topics.all.map { topic($0, metadata) }
+        findings.append(
+            await lag(of: group, in: access.topics.taken, by: admin, metadata, saying: "jobs", "done"))
+        for notifier in notifiers {
+            findings.append(
+                await lag(of: notifier.name, in: notifier.topics, by: admin, metadata, saying: "events", "told"))
+        }
+        return findings
     }
 
     private func topic(_ name: String, _ metadata: ClusterMetadata) -> Diagnosis {
@@ -58,30 +69,22 @@ struct KafkaExamination {
         return .ok("topic", "\(name): \(counted(partitions.count, "partition")), \(counted(replicas, "replica"))")
     }
 
-    /// Jobs that wait, lane by lane.
-    private func lag(by admin: Admin, _ metadata: ClusterMetadata) async -> [Diagnosis] {
-        let partitions = access.topics.lanes.flatMap { lane in
-            (metadata.topics[lane] ?? []).map { TopicPartition(lane, $0.id) }
-        }
+    /// What waits for a group, topic by topic.
+    private func lag(
+        of group: String, in topics: [String], by admin: Admin, _ metadata: ClusterMetadata, saying what: String,
+        _ done: String
+    ) async -> Diagnosis {
         do throws(KafkaError) {
-            let written = try await admin.watermarks(of: partitions, within: Self.patience)
-            let committed = try await admin.committed(by: group, in: partitions, within: Self.patience)
-            let waiting = written.mapValues { $0.upperBound - $0.lowerBound }.merging(
-                committed.map { ($0.key, max(0, (written[$0.key]?.upperBound ?? 0) - $0.value.offset)) }
-            ) { $1 }
-            let total = waiting.values.reduce(0, +)
-            let lanes = access.topics.lanes.map { lane in
-                "\(lane) \(waiting.filter { $0.key.topic == lane }.values.reduce(0, +))"
+            let lag = try await GroupLag.of(group, in: topics, by: admin, metadata, within: Self.patience)
+            let counts = topics.map { "\($0) \(lag.count(in: $0))" }
+            let message = "\(what) that group \(group) has not \(done): \(counts.joined(separator: ", "))"
+            if !lag.hasCommitted, lag.waiting.contains(where: { $0.value > 0 }) {
+                return .warning("lag", "\(message); it has never committed", mend: "start a worker: halcyon worker")
             }
-            let message = "jobs that group \(group) has not done: \(lanes.joined(separator: ", "))"
-            if total > 0, committed.isEmpty {
-                return [
-                    .warning("lag", "\(message); it has never committed", mend: "start a worker: halcyon worker")
-                ]
-            }
-            return [.ok("lag", message)]
+            return .ok("lag", message)
         } catch {
-            return [.warning("lag", "not known: \(error)", mend: "look whether the group coordinator is well")]
+            return .warning(
+                "lag", "of group \(group) not known: \(error)", mend: "look whether the group coordinator is well")
         }
     }
 }

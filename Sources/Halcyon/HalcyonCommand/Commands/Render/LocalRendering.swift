@@ -30,18 +30,21 @@ struct LocalRendering: Sendable {
         loader = SourceLoader(configuration.sources, custom: configuration.providers, drawingOn: pool)
     }
 
-    /// - Parameter file: what is read in place of `source`.
+    /// - Parameter file: what is read in place of the source.
     /// - Throws: ``Failure``, ``FileError``, `CancellationError`.
-    func fetch(_ file: String?, _ source: Source, _ variants: [Variant]) async throws -> Fetched {
+    func fetch(_ file: String?, _ request: SourceRequest, _ variants: [Variant]) async throws -> Fetched {
         let loaded: LoadedSource
         if let file {
             let bytes = try await Files.read(file, limit: configuration.sources.maximumBytes)
             loaded = LoadedSource(body: bytes, completedAt: Timestamp.now.seconds)
         } else {
-            loaded = try await loader.load(source)
+            loaded = try await loader.load(request)
         }
-        let shared = SharedSources(maximumBytes: 0, defaultLifetime: 0) { [loader] in try await loader.load($0) }
-        return Fetched(source: loaded, assets: try await shared.load(all: Set(variants.flatMap(\.assets))))
+        let shared = SharedSources(maximumBytes: 0, defaultLifetime: 0) { [loader] request, _ in
+            try await loader.load(request)
+        }
+        let assets = Set(variants.flatMap(\.assets))
+        return Fetched(source: loaded, assets: try await shared.load(all: assets, of: request.tenant))
     }
 
     /// - Throws: ``Failure``, `CancellationError`.

@@ -51,7 +51,7 @@ enum RenderCommand: Subcommand {
         let here = LocalRendering(configuration)
         let result: Result<(LocalRendering.Fetched, Rendering, fetch: Duration), any Error>
         do {
-            let fetched = try await here.fetch(local?.path, prepared.job.source, variants)
+            let fetched = try await here.fetch(local?.path, prepared.job.request, variants)
             let fetch = clock.now - start
             result = .success((fetched, try await here.render(fetched, variants), fetch))
         } catch {
@@ -69,7 +69,7 @@ enum RenderCommand: Subcommand {
                 rendering: rendering,
                 keys: local?.path == "-"
                     ? nil
-                    : variants.map { ResultKey(source: prepared.job.source, tenant: prepared.job.tenant, variant: $0) },
+                    : variants.map { ResultKey(prepared.job.request, variant: $0) },
                 files: files, sourceBytes: fetched.source.body.count, fetch: fetch, total: clock.now - start)
             report.print(asJSON: arguments[json])
         }

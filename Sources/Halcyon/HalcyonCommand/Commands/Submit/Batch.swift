@@ -1,3 +1,4 @@
+import HalcyonWire
 import Kafka
 import Threads
 
@@ -9,6 +10,10 @@ final class Batch: Sendable {
         case ready([EventView.Output], milliseconds: Double?, files: [String]?)
         /// It has failed.
         case failed(code: String, message: String)
+        /// Somebody has cancelled it.
+        case cancelled
+        /// A job of this generation is for its slot.
+        case superseded(by: Int)
         /// Its images are ready and could not be written.
         case notWritten([EventView.Output], reason: String)
         /// It did not get to Kafka.

@@ -80,7 +80,7 @@ struct JobList {
         var draft = base.overlaid(by: own)
         if draft["id"] == nil { draft.set("id", madeUp) }
         do throws(JobRefusal) {
-            jobs.append(try PreparedJob(draft, fallbackID: madeUp, by: reader))
+            jobs.append(try PreparedJob(draft, fallbackID: madeUp, by: reader).complaining())
         } catch {
             throw fault(options.translated(error.failure.message, arguments, under: own), place)
         }

@@ -1,4 +1,5 @@
 import HalcyonCluster
+import HalcyonWire
 import Kafka
 import Redis
 
@@ -19,6 +20,8 @@ struct Listening: Sendable {
             else { continue }
             switch ending {
             case .failed(let code, let message): batch.end(index, .failed(code: code, message: message))
+            case .cancelled: batch.end(index, .cancelled)
+            case .superseded(let generation): batch.end(index, .superseded(by: generation))
             case .ready(let outputs): batch.end(index, await outcome(index, outputs, event.total))
             }
         }

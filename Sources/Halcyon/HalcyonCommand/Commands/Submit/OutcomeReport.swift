@@ -1,4 +1,5 @@
 import HalcyonModel
+import HalcyonWire
 import JSON
 
 /// What is printed of the jobs of a batch that was waited for, in the order of submission: as JSON a line for each, for people
@@ -30,6 +31,8 @@ struct OutcomeReport {
                 return "\(Console.green("ok"))      \(source)  \(facts.compactMap(\.self).joined(separator: "  "))"
             }
         case .failed(let code, let message): return [failed(source, message.isEmpty ? code : "\(code): \(message)")]
+        case .cancelled: return [failed(source, "cancelled")]
+        case .superseded(let generation): return [failed(source, "superseded by generation \(generation) of its slot")]
         case .notWritten(_, let reason): return [failed(source, "ready, but not written: \(reason)")]
         case .notSent(let error): return [failed(source, "not submitted: \(error)")]
         case nil: return [failed(source, unfinished)]
@@ -52,6 +55,10 @@ struct OutcomeReport {
                 writer.member("outcome", "failed")
                 writer.member("code", code)
                 writer.member("message", message)
+            case .cancelled: writer.member("outcome", "cancelled")
+            case .superseded(let generation):
+                writer.member("outcome", "superseded")
+                writer.member("supersededBy", generation)
             case .notWritten(let outputs, let reason):
                 writer.member("outcome", "notWritten")
                 writer.members(of: outputs, in: nil)

@@ -36,11 +36,8 @@ struct Sending: Sendable {
     }
 
     private func send(_ index: Int) async -> Delivery? {
-        let prepared = batch.jobs[index]
-        let record = ProducerRecord(
-            topic: topics.jobs(prepared.lane), key: Array(prepared.job.source.text.utf8), value: prepared.message)
         do throws(KafkaError) {
-            return try await producer.send(record)
+            return try await producer.send(topics.record(of: batch.jobs[index]))
         } catch {
             batch.end(index, .notSent(error))
             return nil

@@ -1,4 +1,5 @@
 import HalcyonCluster
+import HalcyonWire
 import JSON
 import Kafka
 
@@ -21,7 +22,7 @@ struct Submission: Sendable {
         let limit = timeout ?? Self.sendingTimeout
         let deadline = ContinuousClock.now + limit
         try await connect(until: deadline)
-        let deliveries = try await withProducer(limit: deadline - .now) { producer in
+        let deliveries = try await kafka.withProducer(limit: deadline - .now) { producer in
             await Sending(batch: batch, topics: kafka.topics, producer: producer).run()
         }
         try Task.checkCancellation()
@@ -92,7 +93,7 @@ struct Submission: Sendable {
         _ reader: TopicReader, _ gallery: Gallery?, _ bar: ProgressBar, from start: ContinuousClock.Instant,
         until deadline: ContinuousClock.Instant?
     ) async throws {
-        try await withProducer(limit: deadline.map { $0 - .now } ?? Self.sendingTimeout) { producer in
+        try await kafka.withProducer(limit: deadline.map { $0 - .now } ?? Self.sendingTimeout) { producer in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await Listening(batch: batch, reader: reader, gallery: gallery).run() }
                 group.addTask { await show(bar, from: start) }
@@ -140,20 +141,5 @@ struct Submission: Sendable {
         let metadata = try await kafka.metadata(until: deadline)
         try kafka.require(
             Set(batch.jobs.map { kafka.topics.jobs($0.lane) }).sorted() + [kafka.topics.events], in: metadata)
-    }
-
-    /// - Parameter limit: after which a job that no broker has taken is given up.
-    private func withProducer<Value: Sendable>(
-        limit: Duration, _ body: (Producer) async throws -> Value
-    ) async throws -> Value {
-        // librdkafka's own bounds: above linger.ms, and 31 bits.
-        let milliseconds = Int(min(max(10, limit.milliseconds), 2_147_483_647))
-        let producer = try Producer(
-            properties: kafka.properties.producer.merging(["message.timeout.ms": "\(milliseconds)"]) { $1 },
-            events: kafka.notices)
-        let result: Result<Value, any Error>
-        do { result = .success(try await body(producer)) } catch { result = .failure(error) }
-        await producer.close(flushingFor: .zero)
-        return try result.get()
     }
 }

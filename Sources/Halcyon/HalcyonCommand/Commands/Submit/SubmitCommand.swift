@@ -1,5 +1,6 @@
 import Arguments
 import HalcyonCluster
+import HalcyonWire
 import JSON
 import Kafka
 import Settings

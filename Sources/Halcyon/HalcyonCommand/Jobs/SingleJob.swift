@@ -3,30 +3,6 @@ import HalcyonModel
 import HalcyonWire
 import JSON
 
-/// A job as a message, which has been read and checked by the very reader that workers have.
-struct PreparedJob: Sendable {
-    let message: [UInt8]
-    let job: Job
-    /// One for each variant.
-    let keys: [ResultKey]
-    /// Where it is to be put, by the field `priority`.
-    let lane: Lane
-
-    /// - Parameter fallbackID: the id of a job that brings none.
-    /// - Throws: ``JobRefusal``.
-    init(_ draft: JobDraft, fallbackID: String, by reader: JobReader) throws(JobRefusal) {
-        message = draft.json
-        let reading = try reader.read(message, defaultID: fallbackID)
-        for name in reading.unknownFields {
-            Console.complain("warning: \(name) is no field of a job, and workers ignore it")
-        }
-        job = reading.job
-        keys = reading.job.keys
-        let word = draft["priority"].map { String(decoding: $0.dropFirst().dropLast(), as: UTF8.self) }
-        lane = word.flatMap(Lane.init(rawValue:)) ?? .normal
-    }
-}
-
 /// What was given to a command and makes no sense.
 struct InputError: Error, CustomStringConvertible {
     let description: String
@@ -56,7 +32,7 @@ enum SingleJob {
             throw InputError("SOURCE is missing: give a URL or initials:JD, or a job with --job", of: arguments)
         }
         do throws(JobRefusal) {
-            return try PreparedJob(draft, fallbackID: "-", by: reader)
+            return try PreparedJob(draft, fallbackID: "-", by: reader).complaining()
         } catch {
             throw InputError(options.translated(error.failure.message, arguments), of: arguments)
         }
@@ -72,5 +48,13 @@ enum SingleJob {
         } catch {
             throw InputError("\(path): \(error)")
         }
+    }
+}
+
+extension PreparedJob {
+    /// The same, after its user was told of fields that mean nothing.
+    func complaining() -> PreparedJob {
+        for name in unknownFields { Console.complain("warning: \(name) is no field of a job, and workers ignore it") }
+        return self
     }
 }

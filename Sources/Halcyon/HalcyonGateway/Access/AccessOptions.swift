@@ -1,0 +1,53 @@
+/// Who may do what, how often, and from where.
+public struct AccessOptions: Sendable {
+    /// The keys. Without any, everybody may do everything.
+    public var keys: [APIKey] = []
+    /// Whether a gateway without keys may listen where other machines reach it.
+    public var isOpen = false
+    /// What each caller may take.
+    public var limits = CallerLimits()
+    /// The secrets of signed URLs by their `keyId`, each at least 32 random bytes; several while one takes another's place.
+    public var urlKeys: [String: [UInt8]] = [:]
+    /// Whether a signed URL must say when it ends.
+    public var requiresExpiry = true
+    /// The origins whose pages may read answers (CORS), such as `https://example.org`; `*` for all. None unless set.
+    public var origins: [String] = []
+
+    /// The defaults.
+    public init() {}
+
+    /// Whether a gateway may listen on an address: one that lets everybody do everything does so on this machine alone, unless it is
+    /// said to be open.
+    func allowsListening(on host: String) -> Bool {
+        !keys.isEmpty || isOpen || host == "::1" || host.hasPrefix("127.")
+    }
+}
+
+/// What a caller may take: the bearers of a key together, and without a key an address (of IPv6 its first 64 bits, which is what one
+/// customer has).
+public struct CallerLimits: Hashable, Sendable {
+    /// Requests a second in the long run, above 0.
+    public var rate = 1000.0
+    /// Requests at once before the rate counts, at least 1.
+    public var burst = 2000.0
+    /// Requests under way at once, until their answers are made, and streamed ones until they have ended.
+    public var concurrency = 256
+    /// Event streams under way at once, which are counted apart.
+    public var streams = 100
+    /// Callers that are known at once. More than that have one allowance together, so that memory is bounded.
+    public var mostCallers = 10_000
+
+    /// The defaults.
+    public init() {}
+}
+
+/// Somebody whom nobody was to let in could come in.
+public struct OpenGatewayError: Error, CustomStringConvertible {
+    /// The address that it was to listen on.
+    let host: String
+
+    /// What would mend it.
+    public var description: String {
+        "without keys the gateway would let everybody on \(host) do everything: set gateway.keys, listen on 127.0.0.1, or set gateway.open if something else keeps watch"
+    }
+}

@@ -1,0 +1,89 @@
+import CivilTime
+import HTTPServer
+import Threads
+
+/// Says who may do what, and how much of it.
+struct Gatekeeper: Sendable {
+    private let options: AccessOptions
+    private let signer: URLSigner
+    private let crossOrigin: CrossOrigin
+    private let books: Lock<CallerBooks>
+
+    init(_ options: AccessOptions) {
+        self.options = options
+        signer = URLSigner(keys: options.urlKeys, requiresExpiry: options.requiresExpiry)
+        crossOrigin = CrossOrigin(origins: options.origins)
+        books = Lock(CallerBooks(options.limits))
+    }
+
+    /// Lets a request in. Unless it is answered at once it needs a place as well.
+    /// - Throws: ``Problem``: 429 past the rate, 401 without a key or with a wrong one, 403 with one that may not do this, or by a URL whose
+    ///   signature is not right.
+    func admit(
+        _ request: HTTPServer.Request, to route: Route, at now: ContinuousClock.Instant
+    ) throws(Problem) -> (caller: Caller, account: Caller.Account) {
+        let key = route.scope == nil || options.keys.isEmpty ? nil : presentedKey(in: request)
+        // Before anything is refused: who tries keys is counted, too.
+        let account = try count(
+            key.map { .key($0.name) } ?? .init(remoteAddress: request.remoteAddress), at: now)
+        return (Caller(name: key?.name, leave: try leave(request, route, key)), account)
+    }
+
+    /// A place for a request that has been let in, which is its own until nobody holds it any more.
+    /// - Throws: ``Problem``: 429 when there are too many.
+    func enter(_ account: Caller.Account, _ kind: CallerBooks.Kind) throws(Problem) -> Place {
+        guard books.withLock({ $0.enter(account, kind) }) else {
+            throw Problem(.tooManyRequests, "too many of your requests are under way at once", retryAfter: 1)
+        }
+        return Place { [books] in books.withLock { $0.leave(account, kind) } }
+    }
+
+    private func count(_ account: Caller.Account, at now: ContinuousClock.Instant) throws(Problem) -> Caller.Account {
+        let (account, wait) = books.withLock { books in
+            let account = books.account(of: account, at: now)
+            return (account, books.take(account, at: now))
+        }
+        guard let wait else { return account }
+        let seconds = Int((wait / .seconds(1)).rounded(.up))
+        throw Problem(.tooManyRequests, "you have sent too many requests", retryAfter: max(1, seconds))
+    }
+
+    private func leave(
+        _ request: HTTPServer.Request, _ route: Route, _ key: APIKey?
+    ) throws(Problem) -> Caller.Leave {
+        guard let scope = route.scope else { return .open }
+        // What is signed must be signed well, whoever sends it.
+        if route.acceptsSignature, URLSigner.isSigned(request) {
+            return .signature(expires: try signer.check(request, at: .now))
+        }
+        if options.keys.isEmpty {
+            if crossOrigin.isForged(request) { throw Problem(.forbidden, "pages of this origin may not do this") }
+            return .open
+        }
+        guard let key else {
+            // The same whether there was none or a wrong one.
+            var problem = Problem(.unauthorized, "send a key that is known here, as Authorization: Bearer or X-API-Key")
+            problem.headers["WWW-Authenticate"] = "Bearer"
+            throw problem
+        }
+        guard key.allows(scope) else { throw Problem(.forbidden, "this needs a key with the scope \(scope.rawValue)") }
+        return .key
+    }
+
+    private func presentedKey(in request: HTTPServer.Request) -> APIKey? {
+        guard let secret = Self.secret(in: request.headers) else { return nil }
+        return options.keys.key(of: secret)
+    }
+
+    /// What `X-API-Key` says, or `Authorization: Bearer` (RFC 6750, 2.1); nil for none, and for several, of which it would not be clear
+    /// which counts.
+    private static func secret(in headers: HTTPServer.Headers) -> String? {
+        let own = headers.all("X-API-Key")
+        if !own.isEmpty { return own.count == 1 ? own[0] : nil }
+        let authorizations = headers.all("Authorization")
+        guard authorizations.count == 1 else { return nil }
+        let parts = authorizations[0].split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+        return String(parts[1].drop { $0 == " " })
+    }
+}

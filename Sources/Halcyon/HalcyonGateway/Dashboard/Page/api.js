@@ -1,0 +1,56 @@
+// Requests to the gateway, with the key if there is one.
+
+const storage = "halcyon.key";
+
+/** The gateway's refusal (RFC 9457), with `status`. */
+export class Refusal extends Error {
+  constructor(status, text, retryAfter) {
+    super(text);
+    this.status = status;
+    this.retryAfter = retryAfter;
+  }
+}
+
+export const setKey = (key) => sessionStorage.setItem(storage, key);
+
+/**
+ * The response, when it is a success. A key goes in a header, so that it stands in no log and no address bar.
+ * @throws {Refusal}
+ */
+export async function request(path, { headers = {}, ...options } = {}) {
+  const key = sessionStorage.getItem(storage);
+  const response = await fetch(path, {
+    ...options,
+    headers: key === null ? headers : { ...headers, "X-API-Key": key },
+    credentials: "omit",
+  });
+  if (response.ok) return response;
+  const problem = await response.json().catch(() => ({}));
+  throw new Refusal(
+    response.status, problem.detail ?? problem.title ?? `the gateway answered ${response.status}`,
+    Number(response.headers.get("Retry-After")) || 0);
+}
+
+export const imagePath = (key) => `/v1/images/${encodeURIComponent(key)}`;
+
+/** Submits a job. */
+export async function submit(job) {
+  const response = await request("/v1/jobs", postJSON(job));
+  return response.json();
+}
+
+const postJSON = (body) => ({
+  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+});
+
+/** The oldest dead letters that were not replayed: `letters`, and `next` where there are more. */
+export const deadLetters = async (limit) => (await request(`/v1/dead?limit=${limit}`)).json();
+
+/** Sends a dead letter back to where it came from. */
+export const replay = async (letter) => (await request("/v1/dead/replay", postJSON({ letters: [letter] }))).json();
+
+/** The event that ended a job, where it has ended and the gateway remembers it. */
+export async function ending(id) {
+  const state = await (await request(`/v1/jobs/${encodeURIComponent(id)}`)).json();
+  return state.event;
+}

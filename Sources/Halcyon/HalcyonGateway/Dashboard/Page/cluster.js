@@ -1,0 +1,62 @@
+// The cluster as it is: what waits in the lanes, and the workers with what they do.
+
+import { byId, element, say } from "./elements.js";
+import { count } from "./format.js";
+
+const since = new Intl.DateTimeFormat("en-GB", { dateStyle: "short", timeStyle: "short" });
+
+export class Cluster {
+  #overview;
+  #rows = new Map();
+
+  /** @param overview - what the gateway tells of the cluster; what it does not know is not there. */
+  hear(overview) {
+    this.#overview = overview;
+  }
+
+  draw() {
+    if (this.#overview === undefined) return;
+    const { lanes, retries, workers, dead } = this.#overview;
+    for (const { lane, lag } of lanes ?? []) {
+      const place = byId(`lag-${lane}`);
+      if (place !== null) say(place, count(lag));
+    }
+    if (lanes === undefined) for (const place of document.querySelectorAll("#cluster dd.lag")) say(place, "–");
+    if (retries !== undefined) say(byId("lag-retries"), count(retries));
+    say(byId("dead-count"), dead === undefined ? "–" : count(dead));
+    this.#drawWorkers(workers);
+  }
+
+  #drawWorkers(workers) {
+    const empty = byId("workers-empty");
+    empty.hidden = workers !== undefined && workers.length > 0;
+    say(empty, workers === undefined ? "Which workers there are is not known now." : "There is no worker.");
+    byId("workers").hidden = !empty.hidden;
+    const there = new Set();
+    for (const worker of workers ?? []) {
+      there.add(worker.id);
+      const row = this.#row(worker.id);
+      const jobs = Object.entries(worker.jobs ?? {}).filter(([, number]) => number > 0);
+      const texts = [
+        worker.host, worker.pid, worker.version, since.format(new Date(worker.since)),
+        jobs.length === 0 ? "none" : jobs.map(([lane, number]) => `${count(number)} ${lane}`).join(", "),
+      ];
+      texts.forEach((text, index) => say(row.children[index], String(text)));
+    }
+    for (const [id, row] of this.#rows) {
+      if (there.has(id)) continue;
+      row.remove();
+      this.#rows.delete(id);
+    }
+  }
+
+  #row(id) {
+    let row = this.#rows.get(id);
+    if (row === undefined) {
+      row = element("tr", {}, element("th", { scope: "row" }), ...[1, 2, 3, 4].map(() => element("td")));
+      this.#rows.set(id, row);
+      byId("workers").querySelector("tbody").append(row);
+    }
+    return row;
+  }
+}

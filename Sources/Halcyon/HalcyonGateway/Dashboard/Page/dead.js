@@ -1,0 +1,97 @@
+// Dead letters: the oldest that were not replayed, each with a button that sends it back. For who has a key of the scope admin, where there are keys.
+
+import { deadLetters, replay } from "./api.js";
+import { byId, element, say } from "./elements.js";
+import { shortened } from "./format.js";
+
+const most = 20;
+
+export class DeadLetters {
+  #rows = new Map();
+  #count;
+  #isReading = false;
+  #again;
+
+  /** @param overview - what the gateway tells of the cluster: the list is read anew when their number has changed. */
+  hear({ dead }) {
+    if (dead === undefined || dead === this.#count) return;
+    this.#count = dead;
+    this.read();
+  }
+
+  /** Reads the list anew; as with another key, too. */
+  async read() {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    let count;
+    try {
+      do {
+        count = this.#count;
+        const { letters, next } = await deadLetters(most);
+        this.#show(letters);
+        this.#tell(next === undefined ? "" : `These are the oldest ${most}. \`halcyon dead\` works with all of them.`, letters.length === 0);
+      } while (count !== this.#count);
+    } catch (error) {
+      const isRefused = error.status === 401 || error.status === 403;
+      this.#show([]);
+      this.#tell(isRefused
+        ? "To see and to replay dead letters, use a key with the scope admin." : `They cannot be read now: ${error.message}`, false);
+      // Their number may stay what it is, and then nothing else would have them read again.
+      clearTimeout(this.#again);
+      if (!isRefused) this.#again = setTimeout(() => this.read(), 5000);
+    } finally {
+      this.#isReading = false;
+    }
+  }
+
+  #tell(text, isEmpty) {
+    say(byId("dead-note"), isEmpty ? "There are none." : text);
+  }
+
+  #show(letters) {
+    const there = new Set(letters.map(({ letter }) => letter));
+    for (const [id, row] of this.#rows) {
+      if (there.has(id)) continue;
+      row.remove();
+      this.#rows.delete(id);
+    }
+    for (const letter of letters) {
+      if (this.#rows.has(letter.letter)) continue;
+      const row = this.#row(letter);
+      this.#rows.set(letter.letter, row);
+      byId("dead").querySelector("ul").append(row);
+    }
+  }
+
+  #row(letter) {
+    const button = element("button", { type: "button" }, "Retry");
+    button.setAttribute("aria-label", `Retry: ${shortened(String(letter.job ?? letter.letter), 120)}`);
+    const note = element("p", { className: "hint" },
+      `${letter.letter}, ${new Date(letter.time).toLocaleString("en-GB")}`,
+      letter.attempts > 1 ? `, tried ${letter.attempts} times` : "",
+      letter.webhook === undefined ? "" : `, for the webhook ${shortened(letter.webhook, 100)}`);
+    button.addEventListener("click", () => this.#retry(letter, button, note));
+    return element("li", {},
+      element("p", {}, element("code", {}, String(letter.code)), " ", shortened(String(letter.message), 500)),
+      element("p", { className: "source" },
+        shortened([letter.job, letter.source].filter((text) => text !== undefined).join(", "), 300)),
+      note, button);
+  }
+
+  async #retry(letter, button, note) {
+    button.disabled = true;
+    try {
+      const { letters } = await replay(letter.letter);
+      const outcome = letters[0]?.outcome ?? "gone";
+      if (outcome === "failed") throw new Error(letters[0].message);
+      this.#rows.get(letter.letter)?.remove();
+      this.#rows.delete(letter.letter);
+      byId("dead").focus();
+      say(byId("dead-status"), `${letter.job ?? letter.letter}: ${outcome}`);
+      await this.read();
+    } catch (error) {
+      button.disabled = false;
+      say(note, `Not replayed: ${error.message}`);
+    }
+  }
+}

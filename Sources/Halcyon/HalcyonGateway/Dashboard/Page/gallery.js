@@ -1,0 +1,90 @@
+// The latest images, newest first: so many and no more.
+
+import { element } from "./elements.js";
+import { duration, originName, shortened, tail } from "./format.js";
+import { Picture, sizes } from "./pictures.js";
+
+const most = 24;
+/** Pictures that are fetched at once. */
+const fetchesAtOnce = 2;
+
+/** What the picture shows, for who does not see it. */
+export function altText(event) {
+  const alt = event.data?.job?.altText;
+  return shortened(typeof alt === "string" && alt !== "" ? alt : String(event.subject ?? "an image"), 500);
+}
+
+export class Gallery {
+  #list;
+  #empty;
+  /** Not shown yet: by result, the newest last. */
+  #arrivals = new Map();
+  /** Shown, by result. */
+  #cards = new Map();
+  #waiting = [];
+  #fetches = 0;
+
+  constructor(section) {
+    this.#list = section.querySelector("ul");
+    this.#empty = section.querySelector(".empty");
+  }
+
+  /** An image is ready. The same result once more comes to the front. */
+  add(event) {
+    const variant = event.data?.variants?.[0];
+    if (variant === undefined) return;
+    const name = variant.key ?? event.id;
+    this.#arrivals.delete(name);
+    this.#arrivals.set(name, event);
+    if (this.#arrivals.size > most) this.#arrivals.delete(this.#arrivals.keys().next().value);
+  }
+
+  /** Shows what has come since. */
+  draw() {
+    if (this.#arrivals.size === 0) return;
+    this.#empty.hidden = true;
+    for (const [name, event] of this.#arrivals) {
+      const known = this.#cards.get(name);
+      this.#cards.delete(name);
+      const card = known ?? this.#card(event);
+      card.caption.replaceChildren(...captions(event));
+      this.#cards.set(name, card);
+      this.#list.prepend(card.element);
+    }
+    this.#arrivals.clear();
+    for (const [name, card] of this.#cards) {
+      if (this.#cards.size <= most) break;
+      this.#cards.delete(name);
+      card.element.remove();
+      card.picture.close();
+    }
+    this.#waiting = this.#waiting.filter((picture) => picture.element.isConnected);
+    this.#fetch();
+  }
+
+  #card(event) {
+    const picture = new Picture(event.data.variants[0], altText(event));
+    this.#waiting.push(picture);
+    const caption = element("figcaption");
+    return { picture, caption, element: element("li", {}, element("figure", {}, picture.element, caption)) };
+  }
+
+  #fetch() {
+    while (this.#fetches < fetchesAtOnce && this.#waiting.length > 0) {
+      this.#fetches += 1;
+      const picture = this.#waiting.pop();
+      picture.load().finally(() => { this.#fetches -= 1; this.#fetch(); });
+    }
+  }
+}
+
+function captions(event) {
+  const { variants, origin, timings } = event.data;
+  const others = variants.length > 1 ? ` and ${variants.length - 1} more` : "";
+  return [
+    element("span", { className: "source", title: shortened(String(event.subject ?? ""), 500) },
+      tail(String(event.subject ?? "no source"), 18)),
+    element("span", {}, `${sizes(variants[0])}${others}`),
+    element("span", {}, `${originName(origin)}, ${duration(timings?.total)}`),
+  ];
+}

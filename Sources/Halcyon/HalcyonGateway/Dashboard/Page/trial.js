@@ -1,0 +1,127 @@
+// The form to try a job, and what comes of it.
+
+import { byId, element, say } from "./elements.js";
+import { originName, shortened } from "./format.js";
+import { ending, submit } from "./api.js";
+import { altText } from "./gallery.js";
+import { Picture, sizes } from "./pictures.js";
+import { waterfall } from "./waterfall.js";
+
+/** Jobs of this page that are remembered, so that they can be tried again. */
+const mostJobs = 100;
+/** Pictures of one job. */
+const mostPictures = 8;
+
+/** Of random bytes: `crypto.randomUUID` is not there on pages without TLS. */
+function newId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(12));
+  return `dashboard-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}
+
+function object(text, name) {
+  let value;
+  try { value = JSON.parse(text); } catch (error) { throw new Error(`${name}: ${error.message}`); }
+  if (value === null || typeof value !== "object" || Array.isArray(value)) {
+    throw new Error(`${name}: expected an object, such as {"maxAge": 60}`);
+  }
+  return value;
+}
+
+export class Trial {
+  /** By id, the newest last. */
+  #jobs = new Map();
+  #awaited;
+  #pictures = [];
+
+  constructor() {
+    byId("job").addEventListener("submit", (event) => {
+      event.preventDefault();
+      try { this.submit(this.#read()); } catch (error) { this.#say(`Not submitted: ${error.message}`, "failed"); }
+    });
+  }
+
+  /** A job of this page, without its id; undefined for another's. */
+  job(id) { return this.#jobs.get(id); }
+
+  /** Puts a source into the form. */
+  fill(source) {
+    byId("source").value = source;
+    byId("source").focus();
+    this.#say("The source is in the form: give the size, and submit.");
+  }
+
+  #read() {
+    const source = byId("source").value.trim();
+    const job = { source: source.startsWith("{") ? object(source, "source") : source };
+    for (const name of ["width", "height"]) if (byId(name).value !== "") job[name] = byId(name).valueAsNumber;
+    for (const name of ["contentMode", "format"]) if (byId(name).value !== "") job[name] = byId(name).value;
+    const more = byId("more").value.trim();
+    if (more !== "") Object.assign(job, object(more, "More fields"));
+    if (job.source === "") throw new Error("give a source");
+    return job;
+  }
+
+  /** Submits a job and shows what comes of it. What an earlier one brings is not shown here any more. */
+  async submit(job) {
+    // One that has an id of its own is to have it; the same id twice would be answered by the first one's event.
+    const id = typeof job.id === "string" && !this.#jobs.has(job.id) ? job.id : newId();
+    this.#jobs.set(id, job);
+    if (this.#jobs.size > mostJobs) this.#jobs.delete(this.#jobs.keys().next().value);
+    this.#awaited = id;
+    this.#clear();
+    this.#say("Submitting…");
+    try {
+      const { unknownFields } = await submit({ ...job, id });
+      if (this.#awaited !== id) return;
+      const ignored = unknownFields ? ` Fields that nobody knows: ${unknownFields.join(", ")}.` : "";
+      this.#say(`Submitted, waiting for its event.${ignored}`);
+    } catch (error) {
+      if (this.#awaited !== id) return;
+      this.#awaited = undefined;
+      this.#say(`Not submitted: ${error.message}`, "failed");
+    }
+  }
+
+  /** Asks what became of the job that is waited for, when its event may have been missed. */
+  async catchUp() {
+    if (this.#awaited === undefined) return;
+    // It is told by the stream, if not here.
+    const event = await ending(this.#awaited).catch(() => undefined);
+    if (event !== undefined) this.hear(event);
+  }
+
+  hear(event) {
+    if (this.#awaited === undefined || event.data?.job?.id !== this.#awaited) return;
+    const end = event.type.replace("halcyon.image.", "");
+    if (!["ready", "failed", "cancelled", "superseded"].includes(end)) return;
+    this.#awaited = undefined;
+    if (end === "ready") {
+      this.#say(`Ready, from ${originName(event.data.origin)}.`);
+      this.#show(event);
+    } else {
+      const { code, message } = event.data;
+      this.#say(end === "failed" ? `Failed, ${code}: ${shortened(String(message), 500)}` : `The job was ${end}.`, "failed");
+    }
+    if (event.data.timings) byId("trial-result").append(waterfall(event.data.timings));
+  }
+
+  #show(event) {
+    for (const variant of event.data.variants.slice(0, mostPictures)) {
+      const picture = new Picture(variant, altText(event), { isOwn: true });
+      this.#pictures.push(picture);
+      byId("trial-result").append(
+        element("figure", {}, picture.element, element("figcaption", {}, sizes(variant))));
+      picture.load();
+    }
+  }
+
+  #clear() {
+    for (const picture of this.#pictures.splice(0)) picture.close();
+    byId("trial-result").replaceChildren();
+  }
+
+  #say(text, state = "") {
+    byId("trial-status").dataset.state = state;
+    say(byId("trial-status"), text);
+  }
+}

@@ -1,0 +1,124 @@
+import Threads
+
+/// Where the feed meets those who follow it: the ring, and each subscriber's place in it.
+///
+/// Nobody has a queue of its own: who is woken takes from the ring what has come since, all at once. So a subscriber costs the feed
+/// nothing but its waking, and what a slow one has not taken yet is there once, for all.
+final class EventHub: Sendable {
+    /// What a subscriber is told.
+    enum News: Sendable {
+        /// Events, at least one.
+        case records([FeedRecord])
+        /// There was none for a while, and all up to here has been handed over.
+        case quiet(TopicCursor)
+        /// The ring has gone on without the subscriber.
+        case tooSlow
+        /// Nothing more comes: the gateway stops, or the task is cancelled.
+        case over
+    }
+
+    typealias Waiter = CheckedContinuation<Void, Never>
+
+    struct Subscriber {
+        /// The number of the event that it takes next.
+        var position: Int
+        var waiter: Waiter?
+        var quietAt: ContinuousClock.Instant = .now
+        /// Since when its client is given something.
+        var givingSince: ContinuousClock.Instant?
+        /// Ends its stream.
+        let drop: @Sendable (DropReason) -> Void
+    }
+
+    enum DropReason: String, CaseIterable, Sendable {
+        /// Its client has taken nothing for too long.
+        case stalled
+        /// It fell behind the ring.
+        case behind
+    }
+
+    struct State {
+        /// nil while the feed does not follow yet.
+        var ring: EventRing?
+        var subscribers: [Int: Subscriber] = [:]
+        var count = 0
+        var isOver = false
+    }
+
+    let options: EventOptions
+    let state = Lock(State())
+
+    init(_ options: EventOptions) { self.options = options }
+
+    /// How far the feed has come; nil while it does not follow yet.
+    var cursor: TopicCursor? { state.withLock { $0.ring?.cursor } }
+
+    /// Takes no more subscribers, and tells all that nothing more comes.
+    func end() {
+        let waiters = state.withLock { state in
+            state.isOver = true
+            return state.takeWaiters { _ in true }
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+}
+
+extension EventHub.State {
+    /// Those who are to be woken.
+    mutating func takeWaiters(where isMeant: (EventHub.Subscriber) -> Bool) -> [EventHub.Waiter] {
+        var waiters: [EventHub.Waiter] = []
+        for (number, subscriber) in subscribers where isMeant(subscriber) {
+            guard let waiter = subscriber.waiter else { continue }
+            subscribers[number]?.waiter = nil
+            waiters.append(waiter)
+        }
+        return waiters
+    }
+}
+
+// MARK: The feed's side
+
+extension EventHub {
+    /// From here on the ring is complete.
+    func begin(_ ring: EventRing) {
+        state.withLock { $0.ring = ring }
+    }
+
+    func append(_ records: [FeedRecord], _ cursor: TopicCursor) {
+        state.withLock { state in
+            for record in records { state.ring?.append(record) }
+            state.ring?.advance(to: cursor)
+        }
+    }
+
+    /// Wakes those who wait, if there is something for them.
+    /// - Returns: how many.
+    @discardableResult
+    func announce() -> Int {
+        let waiters = state.withLock { state in
+            let end = state.ring?.end ?? 0
+            return state.takeWaiters { $0.position < end }
+        }
+        for waiter in waiters { waiter.resume() }
+        return waiters.count
+    }
+
+    /// Wakes those for whom it has been quiet for long, and ends the streams of clients that do not read.
+    func tick(_ now: ContinuousClock.Instant = .now) {
+        let (waiters, dropped) = state.withLock { state in
+            let first = state.ring?.first ?? 0
+            var dropped: [(@Sendable (DropReason) -> Void, DropReason)] = []
+            for subscriber in state.subscribers.values {
+                guard let since = subscriber.givingSince else { continue }
+                if subscriber.position < first {
+                    dropped.append((subscriber.drop, .behind))
+                } else if now - since > options.patience {
+                    dropped.append((subscriber.drop, .stalled))
+                }
+            }
+            return (state.takeWaiters { $0.quietAt <= now }, dropped)
+        }
+        for waiter in waiters { waiter.resume() }
+        for (drop, reason) in dropped { drop(reason) }
+    }
+}

@@ -1,0 +1,84 @@
+import HalcyonCluster
+import HalcyonModel
+import Threads
+
+/// Which images a gateway keeps for a moment.
+public struct ShelfOptions: Hashable, Sendable {
+    /// For how long, from when it was read. For so long readers may be given what has been replaced meanwhile, or purged, where that is not
+    /// heard of before. 0 keeps none.
+    public var time: Duration = .seconds(1)
+    /// Bytes of all of them together.
+    public var bytes = 64 << 20
+
+    /// The defaults.
+    public init() {}
+}
+
+/// Images that were read a moment ago: what many ask for at once costs Redis one look now and then, and is answered on the thread that
+/// the request came on. HTTP lets caches keep an image for the rest of its life, so this is the least of them.
+final class ImageShelf: Sendable {
+    private struct State {
+        var images: [String: ShelvedImage] = [:]
+        /// In the order in which they go; some have been replaced since.
+        var order = Fifo<(key: String, read: ContinuousClock.Instant)>()
+        var bytes = 0
+        /// When a purge was last heard of: what was asked for before that may be what was purged.
+        var purged: ContinuousClock.Instant?
+
+        mutating func remove(_ key: String) {
+            guard let image = images.removeValue(forKey: key) else { return }
+            bytes -= image.size
+        }
+    }
+
+    /// No image may push out more than this part of the others.
+    private static let largestPart = 8
+    private let options: ShelfOptions
+    private let state = Lock(State())
+
+    init(_ options: ShelfOptions) { self.options = options }
+
+    /// Bytes that are kept now.
+    var bytes: Int { state.withLock { $0.bytes } }
+
+    /// An image that is kept, and whose life is not over now.
+    func image(_ key: String, at now: ContinuousClock.Instant) -> ShelvedImage? {
+        guard let image = state.withLock({ $0.images[key] }), image.read.duration(to: now) < options.time,
+            image.remainingMilliseconds(at: now) > 0
+        else { return nil }
+        return image
+    }
+
+    /// Keeps the image of this key no longer.
+    func remove(_ key: String) { state.withLock { $0.remove(key) } }
+
+    /// Keeps nothing of what has been purged by this moment. Which images are of a source or have a tag is not known here: all of them go then,
+    /// and cost Redis a look each.
+    func forget(_ target: Purged.Target?, at now: ContinuousClock.Instant) {
+        state.withLock { state in
+            state.purged = now
+            if case .key(let key) = target { return state.remove(key) }
+            (state.images, state.order, state.bytes) = ([:], Fifo(), 0)
+        }
+    }
+
+    /// Keeps an image that was asked for at this moment. It takes the place of the same key's, and of the oldest ones when there are too many bytes.
+    func put(_ stored: ResultTier.Stored, as key: String, at read: ContinuousClock.Instant) {
+        let image = ShelvedImage(stored, read: read)
+        let size = image.size
+        guard options.time > .zero, size <= options.bytes / Self.largestPart else { return }
+        state.withLock { [options] state in
+            if let purged = state.purged, read <= purged { return }
+            state.remove(key)
+            state.images[key] = image
+            state.order.append((key, read))
+            state.bytes += size
+            while let oldest = state.order.first,
+                state.bytes > options.bytes || oldest.read.duration(to: read) >= options.time
+            {
+                _ = state.order.popFirst()
+                if state.images[oldest.key]?.read == oldest.read { state.remove(oldest.key) }
+            }
+        }
+    }
+}

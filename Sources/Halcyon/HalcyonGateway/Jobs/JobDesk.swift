@@ -1,0 +1,81 @@
+import Digests
+import HalcyonCluster
+import HalcyonModel
+import HalcyonWire
+import JSON
+import Kafka
+
+/// Takes jobs: each is read as workers will read it, and who gave it is told that it is taken when Kafka has it.
+struct JobDesk: Sendable {
+    let producer: Producer
+    let topics: Topics
+    let reader: JobReader
+    let memory: JobMemory
+    /// How long a request may take, and how long the brokers.
+    let times: (request: Duration, send: Duration)
+
+    /// Between the latest moment at which a job is given up and that at which its request is: librdkafka looks once a second
+    /// what has taken too long.
+    static let margin = Duration.seconds(5)
+
+    /// Reads a job. One without an id gets one, which nobody else has.
+    /// - Throws: ``Problem``, of the kind `invalidJob`.
+    func prepare(_ json: [UInt8]) throws(Problem) -> PreparedJob {
+        let draft: JobDraft
+        do throws(JSONError) {
+            draft = try JobDraft(json: json, maximumSize: reader.maximumBytes)
+        } catch {
+            throw Problem(.invalidJob, "the job: \(error)", code: FailureCode.invalidJob.rawValue)
+        }
+        return try prepare(draft, naming: "http")
+    }
+
+    /// The same of a draft. The id of one that has none begins with `kind`.
+    func prepare(_ draft: JobDraft, naming kind: String) throws(Problem) -> PreparedJob {
+        var draft = draft
+        if draft["id"] == nil { draft.set("id", "\(kind)-\(String.randomHexadecimal())") }
+        do throws(JobRefusal) {
+            return try PreparedJob(draft, fallbackID: "", by: reader)
+        } catch {
+            throw Problem(.invalidJob, error.failure.message, code: error.failure.code.rawValue)
+        }
+    }
+
+    /// After that a job of this request is not handed to Kafka any more, for the request may be given up before it is known what
+    /// becomes of it: what was answered 503 must not be sent later.
+    func latest(for call: Call) -> ContinuousClock.Instant { call.began + times.request - times.send - Self.margin }
+
+    /// Has a job remembered and puts it on its lane, and returns when the brokers have it.
+    /// - Parameter latest: after that it is not sent any more.
+    /// - Throws: ``Problem``: Kafka does not take it, and will not have it.
+    func submit(
+        _ prepared: PreparedJob, traceparent: String?, by latest: ContinuousClock.Instant? = nil
+    ) async throws(Problem) {
+        // Before the job is there: its events come after this.
+        await memory.note(accepted: prepared.job.id)
+        do throws(Problem) {
+            try await send(prepared, traceparent: traceparent, by: latest)
+        } catch {
+            await memory.forget(prepared.job.id)
+            throw error
+        }
+    }
+
+    /// The same of a job whose id nobody is told, and whose state nobody can ask for.
+    func send(
+        _ prepared: PreparedJob, traceparent: String?, by latest: ContinuousClock.Instant? = nil
+    ) async throws(Problem) {
+        let headers = traceparent.map { [RecordHeader("traceparent", Array($0.utf8))] } ?? []
+        do throws(KafkaError) {
+            _ = try await producer.send(topics.record(of: prepared, headers: headers), by: latest)
+        } catch {
+            throw Self.problem(error)
+        }
+    }
+
+    private static func problem(_ error: KafkaError) -> Problem {
+        error.code == .messageTooLarge
+            ? Problem(.tooLarge, "the job is larger than the brokers take")
+            : Problem(.unavailable, "the job cannot be put on its queue now; submit it again", retryAfter: 5)
+    }
+}

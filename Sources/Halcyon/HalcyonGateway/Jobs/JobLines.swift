@@ -1,0 +1,70 @@
+import HTTPServer
+import HalcyonWire
+import JSON
+
+/// Takes jobs that come one a line (NDJSON), and answers with a line for each, in their order.
+///
+/// What is read from the connection is what Kafka takes: while it is slow, the client waits. A line that is no job has its problem in the answer,
+/// and the others go on. When the connection breaks off, what had come whole is taken: give jobs ids of their own, and submit all again.
+struct JobLines: Sendable {
+    let desk: JobDesk
+    /// Lines of one request.
+    let most: Int
+
+    /// Jobs on their way to the brokers at once.
+    private static let window = 512
+
+    /// - Throws: ``Problem``, `HTTPServer.BodyError`.
+    func take(_ request: HTTPServer.Request) async throws -> HTTPServer.Response {
+        let traceparent = request.headers["traceparent"]
+        let answers = try await withThrowingTaskGroup(of: (Int, [UInt8]).self) { group in
+            var (answers, count): ([[UInt8]], Int) = ([], 0)
+            var lines = LineBuffer(longest: desk.reader.maximumBytes)
+            func add(_ line: LineBuffer.Line) async throws {
+                if line.isBlank { return }
+                if answers.count == most { throw Problem(.tooLarge, "more than \(most) jobs; those before were taken") }
+                let index = answers.count
+                answers.append([])
+                if count == Self.window, let (done, answer) = try await group.next() {
+                    answers[done] = answer
+                    count -= 1
+                }
+                count += 1
+                group.addTask { (index, await answer(line, traceparent)) }
+            }
+            while let part = try await request.body.next() {
+                for line in lines.append(part) { try await add(line) }
+            }
+            for line in lines.end() { try await add(line) }
+            for try await (index, answer) in group { answers[index] = answer }
+            return answers
+        }
+        return HTTPServer.Response(
+            status: 200, headers: ["Content-Type": "application/x-ndjson", "Cache-Control": "no-store"],
+            body: .stream(length: answers.reduce(0) { $0 + $1.count }) { writer in
+                for answer in answers { try await writer.write(answer) }
+            })
+    }
+
+    private func answer(_ line: LineBuffer.Line, _ traceparent: String?) async -> [UInt8] {
+        var writer = JSONWriter(capacity: 256)
+        do throws(Problem) {
+            guard let bytes = line.bytes else {
+                throw Problem(.tooLarge, "the job is longer than \(desk.reader.maximumBytes) bytes")
+            }
+            let prepared = try desk.prepare(bytes)
+            try await desk.submit(prepared, traceparent: traceparent)
+            writer.object { writer in
+                writer.member("line", Int64(line.number))
+                AcceptedJob(prepared).writeMembers(to: &writer)
+            }
+        } catch {
+            writer.object { writer in
+                writer.member("line", Int64(line.number))
+                writer.name("problem")
+                writer.raw(error.json)
+            }
+        }
+        return writer.bytes + [UInt8(ascii: "\n")]
+    }
+}

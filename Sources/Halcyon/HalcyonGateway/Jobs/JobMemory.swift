@@ -1,0 +1,78 @@
+import HalcyonCluster
+import HalcyonModel
+import HalcyonWire
+import JSON
+import Kafka
+import Redis
+import Telemetry
+
+/// What has become of the jobs that came by `POST /v1/jobs`, for whoever asks any of the gateways: in Redis, under `halcyon:job:ID`, for a time.
+///
+/// Jobs that came otherwise leave nothing there, for most of them nobody asks. A gateway notes that it has accepted a job; the gateways' group
+/// follows the committed events and replaces what is noted, where something is.
+struct JobMemory: Sendable {
+    let redis: RedisClient
+    /// Seconds after its last event that a job is remembered.
+    let lifetime: Double
+    let log: Log
+
+    /// An event with the image in it is not kept whole.
+    private static let mostBytes = 64 << 10
+
+    /// A job is about to be put on its queue. Redis away is no reason to refuse it: then nothing will be known of it.
+    func note(accepted id: String) async {
+        var writer = JSONWriter(capacity: 128)
+        writer.object { writer in
+            writer.member("id", id)
+            writer.member("state", "accepted")
+        }
+        await send(["SET", Self.key(of: id), .bytes(writer.bytes), "PX", milliseconds])
+    }
+
+    /// It was not put there after all.
+    func forget(_ id: String) async { await send(["DEL", Self.key(of: id)]) }
+
+    /// What is known of a job, as JSON with its `id` and `state`; nil for nothing.
+    /// - Throws: ``Problem``: nobody can say now.
+    func state(of id: String) async throws(Problem) -> [UInt8]? {
+        do throws(RedisError) {
+            return try await redis.send(["GET", Self.key(of: id)]).bytes
+        } catch {
+            throw Problem(.unavailable, "what is known of jobs cannot be read now; ask again", retryAfter: 2)
+        }
+    }
+
+    private func send(_ command: [RedisArgument]) async {
+        do throws(RedisError) {
+            _ = try await redis.send(command)
+        } catch {
+            log.debug("a job is not remembered", ["error": "\(error)"])
+        }
+    }
+
+    private var milliseconds: RedisArgument { .integer(Int(lifetime * 1000)) }
+
+    private static func key(of id: String) -> RedisArgument { .string("halcyon:job:\(id)") }
+
+    // MARK: Events
+
+    /// What notes an event, where its job is remembered.
+    func commands(for record: ConsumedRecord) -> [[RedisArgument]] {
+        guard let json = record.value, let event = EventView(json: json), let id = event.jobID else { return [] }
+        return [["SET", Self.key(of: id), .bytes(Self.state(after: event, json)), "XX", "PX", milliseconds]]
+    }
+
+    /// What is known of a job after an event of it.
+    static func state(after event: EventView, _ json: [UInt8]) -> [UInt8] {
+        var writer = JSONWriter(capacity: json.count + 128)
+        writer.object { writer in
+            writer.member("id", event.jobID)
+            writer.member("state", event.type)
+            if json.count <= mostBytes {
+                writer.name("event")
+                writer.raw(json)
+            }
+        }
+        return writer.bytes
+    }
+}

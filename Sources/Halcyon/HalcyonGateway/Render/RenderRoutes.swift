@@ -1,0 +1,96 @@
+import HTTPServer
+import HalcyonCluster
+import HalcyonModel
+import HalcyonWire
+import Kafka
+
+/// `GET /v1/render`: an image by the query of its URL, made when it is not there.
+struct RenderRoutes: Sendable {
+    let desk: JobDesk
+    let feed: EventFeed
+    let images: ImageRoutes
+    let results: ResultTier
+    let control: ControlPublisher
+    let options: RenderOptions
+
+    var all: [Route] { [Route("GET", "/v1/render", for: .submit, acceptsSignature: true, answer: render)] }
+
+    private func render(_ call: Call) async throws -> HTTPServer.Response {
+        let accepts = Acceptance(call.request.headers["Accept"])
+        let query = try RenderQuery(call.request.query)
+        guard accepts.takesImages else { throw Problem(.notAcceptable, "Accept: an image is all there is here") }
+        let prepared = try prepare(query, accepts)
+        var response: HTTPServer.Response
+        do {
+            response = try await image(of: prepared, query, call)
+        } catch let problem as Problem where accepts.prefersImages {
+            response = Placeholder(for: prepared.job).response(for: problem)
+        }
+        response.headers.add("Vary", "Accept")
+        return response
+    }
+
+    private func prepare(_ query: RenderQuery, _ accepts: Acceptance) throws(Problem) -> PreparedJob {
+        var draft = query.draft
+        // Somebody waits.
+        if draft["priority"] == nil { draft.set("priority", Lane.high.rawValue) }
+        let isAuto = draft["format"].map { $0 == "auto".json } ?? true
+        if isAuto, let format = options.formats.first(where: accepts.names) { draft.set("format", format.rawValue) }
+        return try desk.prepare(draft, naming: "render")
+    }
+
+    private func image(of prepared: PreparedJob, _ query: RenderQuery, _ call: Call) async throws -> HTTPServer.Response
+    {
+        if prepared.job.cache.looksAtResults, let there = await stored(prepared, call) { return there }
+        // Before the job is sent: its end is not missed.
+        let waiter = feed.wait(for: prepared.job.id)
+        defer { waiter.leave() }
+        try await desk.send(
+            prepared, traceparent: call.request.headers["traceparent"], by: desk.latest(for: call))
+        // From when it was asked for: what the brokers took counts, too.
+        let limit = (query.wait?.duration(atMost: options.wait) ?? options.wait) - call.began.duration(to: .now)
+        let end: EndWaiter.End?
+        do throws(CancellationError) {
+            end = try await waiter.end(within: limit)
+        } catch {
+            guard Task.isCancelled else {
+                throw Problem(.unavailable, "the gateway stops, and the image is being made; ask again", retryAfter: 1)
+            }
+            // Nobody waits any more. Others who want the same image are not concerned.
+            let id = prepared.job.id
+            Task { try? await control.publish(.cancel(id)) }
+            throw error
+        }
+        guard let end else {
+            throw Problem(.timeout, "the image is not ready yet, and is being made; ask again", retryAfter: 2)
+        }
+        return try await answer(end.event, call)
+    }
+
+    /// The image as it is there; nil when it is not, or cannot be read: then a worker looks.
+    private func stored(_ prepared: PreparedJob, _ call: Call) async -> HTTPServer.Response? {
+        let key = prepared.keys[0].description
+        // A job may let the result live longer, which is a worker's to do.
+        guard !ResultRule(maxAge: prepared.job.maxAge).canExtend,
+            let response = try? await images.find(key, call)
+        else { return nil }
+        results.used(CollectionOfOne(key), of: prepared.job.tenant)
+        return response
+    }
+
+    private func answer(_ event: EventView, _ call: Call) async throws -> HTTPServer.Response {
+        switch event.ending {
+        case .ready(let outputs):
+            guard let output = outputs.first, let format = output.format else {
+                throw Problem(.unavailable, "the image is of a kind that this gateway does not know")
+            }
+            if let data = output.data { return ImageAnswer.once(format, data.count, data) }
+            guard let response = try await images.find(output.key, call, isNew: true) else {
+                throw Problem(.unavailable, "the image was gone before it could be read; ask again", retryAfter: 1)
+            }
+            return response
+        case .failed(let code, let message): throw Problem(failed: code, message)
+        case .cancelled, .superseded, nil: throw Problem(.gone, "the job was cancelled")
+        }
+    }
+}
