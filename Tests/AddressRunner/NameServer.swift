@@ -1,4 +1,5 @@
 import Glibc
+import Processes
 import Threads
 
 /// A name server on 127.0.0.1:53 (RFC 1035). Names say what they resolve to: `4-5db8d822.test` has that IPv4 address,
@@ -9,20 +10,13 @@ final class NameServer: Sendable {
 
     func start() {
         let socket = Glibc.socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = UInt16(53).bigEndian
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket, $0, size) }
-        }
+        let bound = LoopbackAddress.with(port: 53) { bind(socket, $0, $1) }
         precondition(bound == 0, "no name server: errno \(errno)")
         _ = WorkThread(name: "names") { [self] in
             var peer = sockaddr_in()
             while true {
                 var query = [UInt8](repeating: 0, count: 512)
-                var length = size
+                var length = socklen_t(MemoryLayout<sockaddr_in>.size)
                 let count = withUnsafeMutablePointer(to: &peer) {
                     $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                         recvfrom(socket, &query, query.count, 0, $0, &length)

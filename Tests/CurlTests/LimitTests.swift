@@ -14,7 +14,8 @@ import Threads
         } _: { origin, client in
             var request = HTTPRequest(.get, origin.url("/"))
             request.maxBytes = 1000
-            await expectFailure(.tooLarge) { try await client.perform(request) }
+            let error = await #expect(throws: CurlError.self) { try await client.perform(request) }
+            #expect(error?.code == .tooLarge && error?.status == 200)
             try await until("the origin sees it") { origin.cuts == 1 }
         }
     }

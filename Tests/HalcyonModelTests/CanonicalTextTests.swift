@@ -43,10 +43,11 @@ import Testing
 
     @Test func keysOfOneSourceShareASlot() throws {
         let source = try Source("http://EXAMPLE.org")
-        #expect(source.canonicalText(of: nil) == "halcyon-source/1\nurl:http://example.org/\n")
-        #expect(source.canonicalText(of: "a.b") == "halcyon-source/1\ntenant:a.b\nurl:http://example.org/\n")
+        #expect(SourceRequest(source).canonicalText == "halcyon-source/1\nurl:http://example.org/\n")
+        let request = SourceRequest(source, tenant: "a.b")
+        #expect(request.canonicalText == "halcyon-source/1\ntenant:a.b\nurl:http://example.org/\n")
         let variant = Variant(sizing: Sizing(goal: .original))
-        let key = ResultKey(source: source, variant: variant) { $0.hasPrefix("halcyon-source") ? "5" : "7" }
+        let key = ResultKey(request, variant: variant) { $0.hasPrefix("halcyon-source") ? "5" : "7" }
         #expect(key.description == "halcyon:{5}:7")
     }
 }

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import Threads
 
-/// Time limits, deadlines and cancellation, here and in a child.
+/// Time limits and cancellation, here and in a child.
 @Suite(.takesTurns) struct StopTests {
     /// Seconds of work that can be stopped.
     private let enlarged = filling(8000, 8000, as: .png)
@@ -22,13 +22,13 @@ import Threads
         }
     }
 
-    @Test func `a deadline ends an encoder that does not listen, and its process`() async throws {
+    @Test func `a cancellation ends an encoder that does not listen, and its process`() async throws {
         let source = try await Pictures.noise()
         try await Studio.with { studio in
             // The child is seen in the middle of its work, and then is no more.
             let child = Task { try await studio.child() }
-            await #expect(throws: RenderDeadlinePassed.self) {
-                try await studio.service.render(source, [slow], until: .now + .seconds(2))
+            await #expect(throws: CancellationError.self) {
+                try await studio.rendering(source, [slow], cancelledAfter: .seconds(2))
             }
             let pid = try await child.value
             #expect(kill(pid, 0) != 0 && errno == ESRCH)
@@ -40,21 +40,21 @@ import Threads
         }
     }
 
-    @Test func `a deadline ends what is rendered here`() async throws {
+    @Test func `a cancellation ends what is rendered here`() async throws {
         let source = try await Pictures.noise()
         try await Studio.with { studio in
-            await #expect(throws: RenderDeadlinePassed.self) {
-                try await studio.service.render(source, [enlarged], until: .now + .milliseconds(100))
+            await #expect(throws: CancellationError.self) {
+                try await studio.rendering(source, [enlarged], cancelledAfter: .milliseconds(100))
             }
             #expect(studio.children.processes.isEmpty)
         }
     }
 
-    @Test func `a deadline that has passed lets nothing begin`() async throws {
+    @Test func `a task that is cancelled already begins nothing`() async throws {
         let source = try await Pictures.noise()
         try await Studio.with { studio in
-            await #expect(throws: RenderDeadlinePassed.self) {
-                try await studio.service.render(source, [slow], until: .now - .seconds(1))
+            await #expect(throws: CancellationError.self) {
+                try await studio.rendering(source, [slow], cancelledAfter: .zero)
             }
             #expect(studio.children.processes.isEmpty)
         }
@@ -78,8 +78,8 @@ import Threads
             let running = Task { try await studio.service.render(source, [slow]) }
             let child = try await studio.child()
             let cancelled = Task { try await studio.service.render(source, [slow]) }
-            await #expect(throws: RenderDeadlinePassed.self) {
-                try await studio.service.render(source, [slow], until: .now + .milliseconds(50))
+            await #expect(throws: CancellationError.self) {
+                try await studio.rendering(source, [slow], cancelledAfter: .milliseconds(50))
             }
             cancelled.cancel()
             await #expect(throws: CancellationError.self) { try await cancelled.value }
@@ -106,11 +106,11 @@ import Threads
                     group.addTask {
                         let isolation: RenderService.Isolation = number % 2 == 0 ? .always : .whereNeeded
                         do {
-                            let rendering = try await studio.service.render(
+                            let rendering = try await studio.rendering(
                                 source, [filling(40, 30, as: .jpeg)],
-                                until: .now + .microseconds(number * 500), isolation: isolation)
+                                cancelledAfter: .microseconds(number * 500), isolation: isolation)
                             #expect(rendering.images[0].size == PixelSize(width: 40, height: 30))
-                        } catch is RenderDeadlinePassed {
+                        } catch is CancellationError {
                         }
                     }
                 }

@@ -60,6 +60,23 @@ struct Studio: Sendable {
         }
     }
 
+    /// Renders in a task that is cancelled after a while.
+    func rendering(
+        _ source: [UInt8], _ variants: [Variant], cancelledAfter delay: Duration,
+        isolation: RenderService.Isolation = .whereNeeded
+    ) async throws -> Rendering {
+        let task = Task {
+            if delay == .zero { while !Task.isCancelled { await Task.yield() } }
+            return try await service.render(source, variants, isolation: isolation)
+        }
+        let timer = Task {
+            try await Task.sleep(for: delay)
+            task.cancel()
+        }
+        defer { timer.cancel() }
+        return try await task.value
+    }
+
     /// The one child that runs.
     func child() async throws -> Int32 {
         try await until("a child runs") { children.processes.count == 1 }

@@ -22,6 +22,14 @@ func withLoader<Result>(
 }
 
 extension SourceLoader {
+    /// A source for nobody in particular, with nothing added.
+    func load(_ source: Source) async throws -> LoadedSource { try await load(SourceRequest(source)) }
+
+    /// A source for nobody in particular, with nothing added.
+    func load(_ source: Source, unlike known: Validators) async throws -> SourceAnswer {
+        try await load(SourceRequest(source), unlike: known)
+    }
+
     /// Why a source is not loaded; nil when it is.
     func failure(of source: Source) async throws -> Failure? {
         do {

@@ -26,7 +26,8 @@ import Vips
         let pool = ThreadPool(name: "draw", threads: 1, onThreadEnd: VipsLibrary.endThread)
         let loader = SourceLoader(options, drawingOn: pool)
         let shared = SharedSources(maximumBytes: maximumBytes, defaultLifetime: defaultLifetime) {
-            try await loader.load($0)
+            request, _ in
+            try await loader.load(request)
         }
         let result: Result<Void, any Error>
         do { result = .success(try await body(shared)) } catch { result = .failure(error) }
@@ -49,14 +50,14 @@ import Vips
         let source = try source(origin)
         try await with(origin) { shared in
             try await withThrowingTaskGroup(of: [UInt8].self) { group in
-                for _ in 0..<200 { group.addTask { try await shared.load(source).body } }
-                try await until("all wait") { await shared.waiters(for: source) == 200 }
+                for _ in 0..<200 { group.addTask { try await shared.load(SourceRequest(source)).body } }
+                try await until("all wait") { shared.waiters(for: SourceRequest(source)) == 200 }
                 gate.open()
                 for try await body in group { #expect(body == Array("mark".utf8)) }
             }
             #expect(origin.requests.count == 1)
             // It was not to be stored: the next one asks again.
-            _ = try await shared.load(source)
+            _ = try await shared.load(SourceRequest(source))
             #expect(origin.requests.count == 2)
         }
     }
@@ -69,7 +70,7 @@ import Vips
         let source = try source(origin)
         try await with(maximumBytes: room, origin) { shared in
             for _ in 0..<3 {
-                let loaded = try await shared.load(source)
+                let loaded = try await shared.load(SourceRequest(source))
                 #expect(loaded.body.count == 2000)
             }
             #expect(origin.requests.count == requests)
@@ -84,10 +85,10 @@ import Vips
         }
         let source = try source(origin)
         try await with(origin) { shared in
-            let first = Task { try await shared.load(source).body }
-            try await until("the first waits") { await shared.waiters(for: source) == 1 }
-            let second = Task { try await shared.load(source).body }
-            try await until("both wait") { await shared.waiters(for: source) == 2 }
+            let first = Task { try await shared.load(SourceRequest(source)).body }
+            try await until("the first waits") { shared.waiters(for: SourceRequest(source)) == 1 }
+            let second = Task { try await shared.load(SourceRequest(source)).body }
+            try await until("both wait") { shared.waiters(for: SourceRequest(source)) == 2 }
             first.cancel()
             await #expect(throws: CancellationError.self) { try await first.value }
             gate.open()
@@ -107,11 +108,11 @@ import Vips
         }
         let source = try source(origin)
         try await with(origin) { shared in
-            let first = Task { try await shared.load(source).body }
+            let first = Task { try await shared.load(SourceRequest(source)).body }
             try await until("the origin was asked") { origin.requests.count == 1 }
             first.cancel()
             await #expect(throws: CancellationError.self) { try await first.value }
-            #expect(try await shared.load(source).body == Array("mark".utf8))
+            #expect(try await shared.load(SourceRequest(source)).body == Array("mark".utf8))
             try await until("the transfer was cut") { origin.cuts == 1 }
             #expect(origin.requests.count == 2)
         }
@@ -126,8 +127,8 @@ import Vips
         }
         let source = try source(origin)
         try await with(origin) { shared in
-            let tasks = (0..<3).map { _ in Task { try await shared.load(source).body } }
-            try await until("all wait") { await shared.waiters(for: source) == 3 }
+            let tasks = (0..<3).map { _ in Task { try await shared.load(SourceRequest(source)).body } }
+            try await until("all wait") { shared.waiters(for: SourceRequest(source)) == 3 }
             gate.open()
             for task in tasks {
                 let failure = await #expect(throws: Failure.self) { try await task.value }
@@ -135,7 +136,7 @@ import Vips
             }
             #expect(origin.requests.count == 1)
             fails.withLock { $0 = false }
-            #expect(try await shared.load(source).body == Array("mark".utf8))
+            #expect(try await shared.load(SourceRequest(source)).body == Array("mark".utf8))
         }
     }
 
@@ -145,11 +146,11 @@ import Vips
         }
         let (good, bad) = (try source(origin), try source(origin, "/none"))
         try await with(origin) { shared in
-            let failure = await #expect(throws: Failure.self) { try await shared.load(all: [good, bad]) }
+            let failure = await #expect(throws: Failure.self) { try await shared.load(all: [good, bad], of: nil) }
             #expect(failure?.code == .httpError && failure?.isRetryable == true)
             #expect(failure?.message == "the asset \(origin.url("/none")): the origin answered 503")
             let initials = Source.initials(try Initials("JD"))
-            let bodies = try await shared.load(all: [good, initials])
+            let bodies = try await shared.load(all: [good, initials], of: nil)
             #expect(bodies[good] == Array("mark".utf8) && bodies[initials]?.starts(with: [0x89, 0x50]) == true)
         }
     }

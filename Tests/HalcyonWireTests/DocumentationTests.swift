@@ -22,9 +22,8 @@ import Testing
 
     @Test func theEventsOfTheDocsAreThoseThatAreWritten() throws {
         let blocks = try Self.page("events").blocks(of: "json")
-        let events = [SampleEvents.started, SampleEvents.ready, SampleEvents.failed]
-        #expect(blocks.count == events.count)
-        for (block, event) in zip(blocks, events) {
+        #expect(blocks.count == SampleEvents.all.count)
+        for (block, event) in zip(blocks, SampleEvents.all) {
             let documented = try JSON.parse(Array(block.utf8), maximumSize: 1 << 16).bytes
             #expect(String(decoding: documented, as: UTF8.self) == String(decoding: event.json, as: UTF8.self))
         }
@@ -38,9 +37,7 @@ import Testing
 
     @Test func theDocsTellOfEveryFieldOfJobsOnce() throws {
         let fields = try Self.fields().flatMap { Markdown.code(in: $0[0]) }
-        let later = try Self.page("jobs").rows(under: ["field", "may be"]).flatMap { Markdown.code(in: $0[0]) }
-        #expect((fields + later).sorted() == (try Self.schemaProperties().keys.sorted()))
-        #expect(later.sorted() == LaterFieldTests.names.sorted())
+        #expect(fields.sorted() == (try Self.schemaProperties().keys.sorted()))
     }
 
     @Test func theDocsExamplesOfJobsAreTaken() async throws {
@@ -78,7 +75,7 @@ import Testing
             guard let value = property.member("default") else { continue }
             let job = try read(#""width":4,"height":3,"\#(name)":\#(String(decoding: value.bytes, as: UTF8.self))"#)
             #expect(job.variant == plain.variant && job.maxAge == plain.maxAge, "\(name)")
-            #expect(job.cache == plain.cache && job.tenant == plain.tenant, "\(name)")
+            #expect(job.cache == plain.cache && job.request == plain.request && job.tags == plain.tags, "\(name)")
             #expect(job.delivery == plain.delivery && job.deadline == plain.deadline, "\(name)")
         }
     }
@@ -118,6 +115,6 @@ import Testing
                 """
         ).job
         #expect(blocks.contains(String(avatar.variant.canonicalText.dropLast())))
-        #expect(blocks.contains(String(avatar.sourceText.dropLast())))
+        #expect(blocks.contains(String(avatar.request.canonicalText.dropLast())))
     }
 }

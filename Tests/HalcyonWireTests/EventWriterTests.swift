@@ -126,16 +126,26 @@ import Testing
                 JSONSerialization.jsonObject(with: Data(event.json)) as? [String: Any])
             #expect(object["id"] as? String == event.id)
             #expect(object["subject"] as? String == event.subject)
-            let job = try #require((object["data"] as? [String: Any])?["job"] as? [String: Any])
-            #expect(job["id"] as? String == event.jobID)
-            #expect((job["metadata"] == nil) == (event.echo.metadata == nil))
+            let job = (object["data"] as? [String: Any])?["job"] as? [String: Any]
+            #expect(job?["id"] as? String == event.jobID)
+            #expect((job?["metadata"] == nil) == (event.echo.metadata == nil))
         }
+    }
+
+    @Test func whatIsAboutNoJobNamesNone() {
+        let purged = [Purged(.tag("t"), count: 0), Purged(.key("k"), of: "a", count: 1)]
+        let events = purged.map { Event(id: "p", time: 0, subject: nil, jobID: nil, body: .purged($0)) }
+        #expect(
+            events.map { Self.text($0).split(separator: #""data":"#)[1] } == [
+                #"{"tag":"t","count":0}}"#, #"{"key":"k","tenant":"a","count":1}}"#,
+            ])
+        #expect(events.map(\.key) == ["t", "k"])
+        #expect(SampleEvents.purged.key == "https://example.org/cat.jpg" && SampleEvents.ready.key == "article-17-hero")
     }
 
     @Test func eachJobEndsInOneKindOfEvent() {
         #expect(Event.Kind.allCases.filter(\.isTerminal) == [.ready, .failed, .cancelled, .superseded])
-        #expect(
-            [SampleEvents.started, SampleEvents.ready, SampleEvents.failed].map(\.kind) == [.started, .ready, .failed])
+        #expect(SampleEvents.all.map(\.kind) == [.started, .ready, .failed, .cancelled, .superseded, .purged])
     }
 
     private func ready(_ change: (inout Ready) -> Void) -> Event {

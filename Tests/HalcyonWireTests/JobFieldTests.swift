@@ -13,6 +13,7 @@ import Testing
         #expect(job.delivery == .reference)
         #expect(job.deadline == nil)
         #expect(job.echo == Job.Echo())
+        #expect(job.tags == [] && job.slot == nil)
     }
 
     @Test func everyFieldArrives() throws {
@@ -23,8 +24,11 @@ import Testing
             "lossless":true,"effort":3,"progressive":true,"stripMetadata":false,"keepProfile":true,"frames":5,\
             "gravity":{"x":0.25,"y":0.3333333},"upscale":false,"background":"#ff8800","processors":["flip"],\
             "blurhash":true,"dominantColor":true,"maxAge":60.5,"delivery":"inline","deadline":30,\
-            "metadata":{"a":1},"placeholder":"p","altText":null,"priority":"low"
+            "metadata":{"a":1},"placeholder":"p","altText":null,"priority":"low",\
+            "tags":["a","b","a"],"slot":"cell","generation":3
             """)
+        #expect(job.tags == ["a", "b"])
+        #expect(job.slot == Job.Slot(name: "cell", generation: 3))
         #expect(job.id == "j")
         #expect(job.variant.sizing.screenScale == 2)
         #expect(job.variant.sizing.cropRect == UnitRect(x: 0.5, y: 0, width: 0.25, height: 1))
@@ -121,6 +125,14 @@ import Testing
         (#""maxAge":"60""#, "maxAge: expected a number, found a string"),
         (#""delivery":"email""#, "delivery: expected one of reference, inline, found \"email\""),
         (#""delivery":{"put":"https://example.org/"}"#, "delivery: {put: URL} is not supported by this version"),
+        (#""tags":"a""#, "tags: expected an array, found a string"),
+        (#""tags":["a",""]"#, "tags[1]: expected 1 to 128 bytes without control characters"),
+        (#""tags":["\u001f"]"#, "tags[0]: expected 1 to 128 bytes without control characters"),
+        (#""slot":"""#, "slot: expected 1 to 256 bytes"),
+        (#""slot":"a","generation":-1"#, "generation: expected 0 to 9007199254740992, found -1"),
+        (#""slot":"a","generation":9007199254740993"#, "generation: expected 0 to 9007199254740992, found"),
+        (#""generation":1"#, "generation: goes with a slot, and there is none"),
+        (#""generation":1,"slot":null"#, "generation: goes with a slot, and there is none"),
         (#""priority":"urgent""#, "priority: expected one of high, normal, low, found \"urgent\""),
     ]
 
@@ -161,6 +173,25 @@ import Testing
     ])
     func refusesWhatIsNoDeadline(json: String) throws {
         #expect(try #require(refusal(#""deadline":\#(json)"#)).failure.message.hasPrefix("deadline: expected "))
+    }
+
+    @Test func thereAreUpTo32Tags() throws {
+        let tags = (0..<33).map { "\"\($0)\"" }
+        #expect(try read(#""tags":[\#(tags.dropLast().joined(separator: ","))]"#).tags.count == 32)
+        #expect(
+            try #require(refusal(#""tags":[\#(tags.joined(separator: ","))]"#)).failure.message
+                == "tags[32]: is one too many: at most 32 are taken")
+    }
+
+    @Test func twoSpellingsOfALetterAreTwoTags() throws {
+        #expect(try read(#""tags":["\u00e9","e\u0301","\u00e9"]"#).tags.map(\.utf8.count) == [2, 3])
+    }
+
+    @Test func theTimeOfSubmissionIsTheGenerationOfASlotWithoutOne() throws {
+        let slot = try #require(try read(#""slot":"cell","generation":null"#).slot)
+        #expect(slot.generation == nil && slot.generation(submitted: 1_795_257_067.25) == 1_795_257_067_250)
+        #expect(Job.Slot(name: "cell", generation: 0).generation(submitted: 5) == 0)
+        #expect(slot.generation(submitted: -3) == 0 && slot.generation(submitted: 1e300) == 1 << 53)
     }
 
     @Test func aDeadlineCountsFromTheSubmission() {

@@ -57,7 +57,7 @@ import Testing
     static func isBeyondTheSchema(_ failure: Failure) -> Bool {
         [
             "makes more than ", "expected a CSS colour ", " initials without spaces", "is no base64", "is not UTF-8",
-            "there are no bytes", "end at 1024 bytes",
+            "there are no bytes", "end at 1024 bytes", "bytes, and at most 8192 are taken", "stands twice; names are",
         ].contains {
             failure.message.contains($0)
         }
@@ -70,6 +70,14 @@ import Testing
             (#"{"source":"http://h/a","width":65535,"screenScale":4}"#, "width: makes more than 65535 pixels"),
             (#"{"source":"http://h/a","metadata":"\#(long)"}"#, "metadata: 16386 bytes"),
             (#"{"source":"http://h/\#(String(repeating: "é", count: 5000))"}"#, "source: longer than 8192 bytes"),
+            (
+                #"{"source":"http://h/a","tags":["\#(String(repeating: "é", count: 65))"]}"#,
+                "tags[0]: expected 1 to 128 bytes"
+            ),
+            (
+                #"{"source":"http://h/a","slot":"\#(String(repeating: "é", count: 129))"}"#,
+                "slot: expected 1 to 256 bytes"
+            ),
             (#"{"source":"http://h/a","deadline":"2026-02-30T00:00:00Z"}"#, "deadline: expected"),
             (#"{"source":"http://h/a","width":1,"width":2}"#, "width: stands twice"),
             (#"{"source":"http://h/a","maxAge":18446744073709551616}"#, "the message: has a number"),

@@ -12,7 +12,7 @@ import Testing
         let keys: [String]
 
         init(of job: Job) {
-            source = job.sourceText
+            source = job.request.canonicalText
             variants = job.variants.map(\.canonicalText)
             keys = job.keys.map(\.description)
         }

@@ -21,7 +21,7 @@ import Testing
             try Self.source(##"{"initials":"JD","background":"#336699","foreground":"black"}"##)
                 == .initials(Initials("JD", background: blue, foreground: .black)))
         #expect(
-            try Self.source(##"{"initials":"JD","background":"#336699"}"##).canonicalText(of: nil)
+            try SourceRequest(Self.source(##"{"initials":"JD","background":"#336699"}"##)).canonicalText
                 == "halcyon-source/1\ninitials:JD #336699ff #ffffffff\n")
     }
 

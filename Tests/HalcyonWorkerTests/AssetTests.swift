@@ -47,7 +47,7 @@ import Vips
                         """)
                 }
                 for number in 0..<200 {
-                    let ready = try await stage.events.terminal(of: "\(number)", within: .seconds(60))
+                    let ready = try await stage.events.terminal(of: "\(number)")
                     #expect(ready.kind == "ready", "\(ready.message)")
                 }
                 #expect(origin.requests.filter { $0.path == "/mark.png" }.count == 1)

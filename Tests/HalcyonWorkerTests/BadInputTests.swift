@@ -80,7 +80,7 @@ import Testing
         ]
         try await Stage.with { stage in
             try await stage.withWorker({
-                $0.sources.timeout = .seconds(4)
+                $0.sources.timeout = .seconds(12)
                 $0.sources.maximumBytes = 2 << 20
             }) {
                 for (number, bad) in cases.enumerated() {

@@ -17,7 +17,7 @@ import Testing
                     {"id":"slow","source":"\(origin.url("/a"))","width":6000,"height":6000,"format":"avif","effort":9,\
                     "deadline":3}
                     """)
-                let event = try await stage.events.terminal(of: "slow", within: .seconds(60))
+                let event = try await stage.events.terminal(of: "slow")
                 #expect(event.kind == "failed" && event.code == "expired")
                 // The only thread is free again.
                 try await stage.submit(
@@ -42,7 +42,7 @@ import Testing
                         {"id":"\(format)","source":"\(origin.url("/a"))","width":8000,"height":8000,\
                         "format":"\(format)","effort":9}
                         """)
-                    let event = try await stage.events.terminal(of: format, within: .seconds(60))
+                    let event = try await stage.events.terminal(of: format)
                     #expect(event.kind == "failed" && event.code == "timeout", "\(event.message)")
                 }
             }

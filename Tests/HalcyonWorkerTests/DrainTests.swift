@@ -1,4 +1,4 @@
-import Foundation
+import HalcyonSources
 import HalcyonWorker
 import Telemetry
 import TestSupport
@@ -6,44 +6,51 @@ import Testing
 
 @Suite(.takesTurns) struct DrainTests {
     @Test func finishesWhatItBeganAndLeavesTheRestToTheNextWorker() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in
-            [.pause(.milliseconds(300))] + RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"])
-        }
+        let provider = SlowProvider(try Photograph.bytes(), takes: .milliseconds(200))
+        let providers = try CustomProviders([provider])
         try await Stage.with { stage in
             var options = stage.options
             options.fetches = 2
-            // What waits for its origin's turn has begun: only what was not taken is left.
-            options.consumer.window = 4
-            let first = try await Worker.start(options, log: .silent, metrics: Metrics())
+            options.providers = providers
+            let metrics = Metrics()
+            let first = try await Worker.start(options, log: .silent, metrics: metrics)
             await first.ready()
-            for number in 0..<30 {
-                try await stage.submit(
-                    #"{"id":"\#(number)","source":"\#(origin.url("/\(number)"))","width":64,"height":64}"#)
-            }
+            for number in 0..<300 { try await stage.submit(provider.job(number)) }
             try await until("the first job ends") { !stage.events.terminal.isEmpty }
-            #expect(await first.drain(grace: .seconds(10)) == 0)
-            let done = Set(stage.events.terminal.map(\.jobID))
-            #expect((1..<30).contains(done.count))
-
-            try await stage.withWorker {
-                try await until("all jobs end") { Set(stage.events.terminal.map(\.jobID)).count == 30 }
+            // Whoever waited for jobs that have not begun would wait for half a minute's work, at best.
+            #expect(await first.drain(grace: .seconds(600)) == 0)
+            try await until("what was told is read") {
+                stage.events.terminal.count == stage.events.all.count { $0.kind == "started" }
             }
-            // What was handed back lies behind all that was finished, so nothing comes twice.
-            #expect(stage.events.terminal.count == 30)
+            let done = Set(stage.events.terminal.map(\.jobID))
+            #expect((1..<150).contains(done.count))
+
+            try await stage.withWorker({ $0.providers = providers }) {
+                try await until("all jobs end") { Set(stage.events.terminal.map(\.jobID)).count == 300 }
+            }
+            // What had ended was passed over, wherever it stood.
+            #expect(stage.events.terminal.count == 300)
             #expect(stage.events.terminal.allSatisfy { $0.kind == "ready" })
+            #expect(provider.loads.values.allSatisfy { $0 == 1 } && provider.loads.count == 300)
         }
-        try await origin.stop()
     }
 
     @Test func cutsShortWhatDoesNotEndWithinTheGrace() async throws {
         let origin = RawOrigin { _ in [.awaitEnd] }
         try await Stage.with { stage in
-            let worker = try await Worker.start(stage.options, log: .silent, metrics: Metrics())
+            let (notes, metrics) = (Notes(), Metrics())
+            let worker = try await Worker.start(
+                stage.options, log: Log(level: .info, sink: notes), metrics: metrics)
             await worker.ready()
             try await stage.submit(#"{"id":"stuck","source":"\#(origin.url("/stuck"))"}"#)
             try await until("the fetch begins") { origin.requests.count == 1 }
             #expect(await worker.drain(grace: .milliseconds(300)) == 1)
+            #expect(notes.count("drained") == 1)
+            let text = String(decoding: metrics.prometheusText, as: UTF8.self).split(separator: "\n")
+            #expect(text.contains(#"halcyon_drained_jobs_total{fate="cut_short"} 1"#))
+            #expect(text.contains(#"halcyon_drained_jobs_total{fate="ended"} 0"#))
+            let took = text.first { $0.hasPrefix("halcyon_drain_seconds ") }?.split(separator: " ").last
+            #expect(took.flatMap { Double($0) } ?? 0 >= 0.3)
             // Had it waited for the fetch to fail, that would have been told.
             #expect(stage.events.terminal.isEmpty)
         }

@@ -46,7 +46,7 @@ final class EventLog: Sendable {
     var terminal: [Entry] { all.filter(\.isTerminal) }
 
     /// The terminal event of a job, as soon as it is there.
-    func terminal(of id: String, within limit: Duration = .seconds(20)) async throws -> Entry {
+    func terminal(of id: String, within limit: Duration = .seconds(120)) async throws -> Entry {
         try await until("a terminal event of \(id)", within: limit) { self.terminal.contains { $0.jobID == id } }
         return terminal.first { $0.jobID == id }!
     }

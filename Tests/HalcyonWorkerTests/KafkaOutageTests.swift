@@ -18,7 +18,7 @@ import Testing
         static func with(_ body: (Scene) async throws -> Void) async throws {
             let photograph = try Photograph.bytes()
             let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
-            let kafka = try await ApacheKafka()
+            let kafka = try await ApacheKafka(hasOwnController: true)
             try await Stage.with { stage in
                 let scene = Scene(kafka: kafka, stage: stage, notes: Notes(), origin: origin)
                 var options = stage.options
@@ -27,7 +27,7 @@ import Testing
                 let worker = try await Worker.start(
                     options, log: Log(level: .info, sink: scene.notes), metrics: Metrics())
                 try await body(scene)
-                #expect(await worker.drain(grace: .seconds(10)) == 0)
+                #expect(await worker.drain(grace: .seconds(60)) == 0)
             }
             await kafka.remove()
             try await origin.stop()
@@ -36,9 +36,7 @@ import Testing
         var properties: [String: String] { ["bootstrap.servers": kafka.bootstrapServers] }
 
         func makeTopics() async throws {
-            let admin = try Admin(properties: properties)
-            _ = try await admin.create(stage.topics.all.map { NewTopic($0, partitions: 2, replication: 1) })
-            await admin.close()
+            try await kafka.create(stage.topics.all, partitions: 2)
         }
 
         /// One job for each id, none waiting for another's acknowledgement.
@@ -56,7 +54,7 @@ import Testing
 
     @Test func kafkaAwayAtTheStartIsWaitedForAndSaidOnce() async throws {
         try await Scene.with { scene in
-            try await until("the worker says that Kafka is away", within: .seconds(30)) {
+            try await until("the worker says that Kafka is away") {
                 scene.notes.count("Kafka is away; waiting for it") == 1
             }
             try await scene.kafka.start()
@@ -64,7 +62,7 @@ import Testing
             let events = try await EventLog(scene.stage.topics, scene.properties)
             let producer = try Producer(properties: scene.properties)
             try await scene.submit(0..<1, with: producer)
-            #expect(try await events.terminal(of: "0", within: .seconds(60)).kind == "ready")
+            #expect(try await events.terminal(of: "0").kind == "ready")
             #expect(scene.notes.count("Kafka is away; waiting for it") == 1)
             #expect(scene.notes.count("Kafka is back") == 1)
             await producer.close()
@@ -79,12 +77,12 @@ import Testing
             let events = try await EventLog(scene.stage.topics, scene.properties)
             let producer = try Producer(properties: scene.properties)
             try await scene.submit(0..<400, with: producer)
-            try await until("some jobs have ended", within: .seconds(60)) { events.terminal.count >= 40 }
+            try await until("some jobs have ended") { events.terminal.count >= 40 }
             await scene.kafka.kill()
             try await Task.sleep(for: .seconds(3))
             try await scene.kafka.start()
             try await scene.submit(400..<500, with: producer)
-            try await until("all jobs have ended", within: .seconds(120)) {
+            try await until("all jobs have ended") {
                 Set(events.terminal.map(\.jobID)).count == 500
             }
             #expect(events.terminal.allSatisfy { $0.kind == "ready" })

@@ -3,7 +3,9 @@ import Threads
 
 /// Keeps what was logged.
 final class Notes: LogSink {
-    private let lines = Lock<[String]>([])
-    func take(_ record: LogRecord) { lines.withLock { $0.append(record.message) } }
-    func count(_ message: String) -> Int { lines.withLock { $0.count { $0 == message } } }
+    private let kept = Lock<[LogRecord]>([])
+    func take(_ record: LogRecord) { kept.withLock { $0.append(record) } }
+    func count(_ message: String) -> Int { kept.withLock { $0.count { $0.message == message } } }
+    /// Everything of all of them.
+    var records: [LogRecord] { kept.withLock { $0 } }
 }

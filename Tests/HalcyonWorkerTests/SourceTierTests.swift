@@ -111,6 +111,97 @@ import Testing
         }
     }
 
+    @Test func sourcesInRedisKeepWithinTheirBudget() async throws {
+        let size = try Photograph.bytes().count
+        try await Self.with("add_header Cache-Control max-age=600;") {
+            $0.sourceTier.redisBudget = size * 5 / 2
+        } _: { stage, nginx, _ async throws in
+            for name in ["a", "b", "c"] {
+                #expect(try await Self.job(stage, nginx, width: 30, path: "rocket.jpg?\(name)").origin == "network")
+            }
+            let gone = try await Self.job(stage, nginx, width: 31, Self.onlyIfCached, path: "rocket.jpg?a")
+            #expect(gone.code == "not_found")
+            for name in ["b", "c"] {
+                let path = "rocket.jpg?\(name)"
+                #expect(
+                    try await Self.job(stage, nginx, width: 31, Self.onlyIfCached, path: path).origin == "source-cache")
+            }
+            #expect(try await Self.statuses(nginx, 3) == ["200", "200", "200"])
+        }
+    }
+
+    // MARK: Without any request
+
+    private static let onlyIfCached = #","cache":{"onlyIfCached":true}"#
+
+    @Test func aKeptSourceIsEnoughForWhoWantsNoRequest() async throws {
+        try await Self.with("add_header Cache-Control max-age=600;") { stage, nginx, _ async throws in
+            let miss = try await Self.job(stage, nginx, width: 30, Self.onlyIfCached)
+            #expect(miss.code == "not_found" && miss.message.contains("cache.onlyIfCached"))
+            #expect(miss.data["retryable"] as? Bool == false)
+            #expect(try await Self.job(stage, nginx, width: 31).origin == "network")
+            let made = try await Self.job(stage, nginx, width: 32, Self.onlyIfCached)
+            #expect(made.origin == "source-cache" && made.variant["width"] as? Int == 32)
+            // It is a result like any other.
+            #expect(try await Self.job(stage, nginx, width: 32, Self.onlyIfCached).origin == "memory")
+            let past = #","cache":{"onlyIfCached":true,"source":false}"#
+            #expect(try await Self.job(stage, nginx, width: 32, past).origin == "memory")
+            #expect(try await Self.job(stage, nginx, width: 33, past).code == "not_found")
+            let alone = #","cache":{"onlyIfCached":true,"memory":false}"#
+            #expect(try await Self.job(stage, nginx, width: 32, alone).origin == "source-cache")
+            #expect(try await Self.statuses(nginx, 1) == ["200"])
+            // Jobs that want no request begin nothing.
+            #expect(stage.events.all.count { $0.kind == "started" } == 1)
+        }
+    }
+
+    @Test func aStaleSourceServesWhoWantsNoRequestWhereItMayAndIsLeftAlone() async throws {
+        let header = "add_header Cache-Control \"max-age=0, stale-while-revalidate=600\";"
+        try await Self.with(header) { stage, nginx, _ async throws in
+            #expect(try await Self.job(stage, nginx, width: 30).origin == "network")
+            for width in 31...33 {
+                #expect(try await Self.job(stage, nginx, width: width, Self.onlyIfCached).origin == "source-cache")
+            }
+            // The next job begins what none of them did.
+            #expect(try await Self.job(stage, nginx, width: 34).origin == "source-cache")
+            #expect(try await Self.statuses(nginx, 2) == ["200", "304"])
+        }
+    }
+
+    @Test(arguments: ["max-age=0", "max-age=0, stale-if-error=600", "no-store"])
+    func whatItsOriginWouldBeAskedAboutIsNotThere(control: String) async throws {
+        try await Self.with("add_header Cache-Control \"\(control)\";") { stage, nginx, _ async throws in
+            #expect(try await Self.job(stage, nginx, width: 30).origin == "network")
+            #expect(try await Self.job(stage, nginx, width: 31, Self.onlyIfCached).code == "not_found")
+            #expect(try await Self.statuses(nginx, 1) == ["200"])
+        }
+    }
+
+    @Test func aFailureThatIsRememberedIsNothingThatIsThere() async throws {
+        try await Self.with("location = /busy.jpg { return 503; }") { stage, nginx, _ async throws in
+            #expect(try await Self.job(stage, nginx, width: 30, path: "busy.jpg").code == "http_error")
+            let miss = try await Self.job(stage, nginx, width: 30, Self.onlyIfCached, path: "busy.jpg")
+            #expect(miss.code == "not_found" && miss.data["retryable"] as? Bool == false)
+            #expect(try await Self.statuses(nginx, 1) == ["503"])
+        }
+    }
+
+    @Test func watermarksMustBeThereToo() async throws {
+        try await Self.with("add_header Cache-Control max-age=600;") { stage, nginx, folder async throws in
+            folder.write(try Photograph.bytes("coffee.jpg"), to: "mark.jpg")
+            let mark =
+                #","processors":[{"watermark":{"source":"\#(nginx.url)/mark.jpg","widthFraction":0.2}}]"#
+            let drawn = #","processors":[{"watermark":{"source":"initials:JD","widthFraction":0.2}}]"#
+            #expect(try await Self.job(stage, nginx, width: 30).origin == "network")
+            let miss = try await Self.job(stage, nginx, width: 31, Self.onlyIfCached + mark)
+            #expect(miss.code == "not_found" && miss.message.hasPrefix("the asset \(nginx.url)/mark.jpg: "))
+            #expect(try await Self.job(stage, nginx, width: 31, Self.onlyIfCached + drawn).origin == "source-cache")
+            #expect(try await Self.job(stage, nginx, width: 32, mark).origin == "source-cache")
+            #expect(try await Self.job(stage, nginx, width: 33, Self.onlyIfCached + mark).origin == "source-cache")
+            #expect(try await Self.statuses(nginx, 2) == ["200", "200"])
+        }
+    }
+
     @Test func aStaleSourceServesWhileItIsLoadedAnew() async throws {
         let header = "add_header Cache-Control \"max-age=0, stale-while-revalidate=600\";"
         try await Self.with(header) { stage, nginx, _ async throws in

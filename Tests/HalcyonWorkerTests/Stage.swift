@@ -1,5 +1,6 @@
 import Foundation
 import HalcyonCluster
+import HalcyonModel
 import HalcyonSources
 import HalcyonWorker
 import Kafka
@@ -7,10 +8,10 @@ import Redis
 import Telemetry
 import TestSupport
 
-/// A small cluster for one test: a mock broker, a redis-server or a cluster of them, and workers in this process.
+/// A small cluster for one test: a broker, a redis-server or a cluster of them, and workers in this process.
 final class Stage: Sendable {
-    let topics = Topics()
-    let broker: MockCluster
+    let topics: Topics
+    let broker: StageBroker
     let deployment: RedisDeployment
     /// The redis-server; of a cluster the first.
     var redis: RedisServer { deployment.servers[0] }
@@ -21,10 +22,10 @@ final class Stage: Sendable {
 
     /// Runs `body` on a stage of its own and takes it down.
     static func with(
-        redis kind: RedisDeployment.Kind = .server, redisArguments: [String] = [],
-        _ body: (Stage) async throws -> Void
+        broker: StageBroker.Kind = .mock, redis kind: RedisDeployment.Kind = .server, redisArguments: [String] = [],
+        partitions: Int = 2, topics: Topics = Topics(), _ body: (Stage) async throws -> Void
     ) async throws {
-        let stage = try await Stage(kind, redisArguments)
+        let stage = try await Stage(StageBroker.make(broker), kind, redisArguments, partitions, topics)
         do {
             try await body(stage)
         } catch {
@@ -34,9 +35,13 @@ final class Stage: Sendable {
         await stage.close()
     }
 
-    private init(_ kind: RedisDeployment.Kind, _ redisArguments: [String]) async throws {
-        broker = try MockCluster()
-        for topic in topics.all { try broker.createTopic(topic, partitions: 2) }
+    private init(
+        _ broker: StageBroker, _ kind: RedisDeployment.Kind, _ redisArguments: [String], _ partitions: Int,
+        _ topics: Topics
+    ) async throws {
+        self.topics = topics
+        self.broker = broker
+        try await broker.create(topics.all, partitions: partitions)
         deployment = try await RedisDeployment.start(kind, redisArguments)
         endpoint = try RedisEndpoint(deployment.url)
         producer = try Producer(properties: ["bootstrap.servers": broker.bootstrapServers, "linger.ms": "0"])
@@ -45,21 +50,35 @@ final class Stage: Sendable {
             topics, ["bootstrap.servers": broker.bootstrapServers, "fetch.wait.max.ms": "10"])
     }
 
+    /// The keys of results and sources, without what is noted about the work on them and about who does it.
+    func storedKeys() async throws -> [String] {
+        let keys = try await client.send("KEYS", "halcyon:*").array?.compactMap(\.string) ?? []
+        let notes = ["}:fences", "}:results", "}:lease:", "}:waiters:", ":{workers}"]
+        return keys.filter { key in !notes.contains { key.contains($0) } }
+    }
+
     /// What a worker on this stage is told.
     var options: WorkerOptions {
         let kafka = KafkaProperties(
-            brokers: broker.bootstrapServers, properties: ["fetch.wait.max.ms": "10", "session.timeout.ms": "6000"])
+            brokers: broker.bootstrapServers, properties: ["fetch.wait.max.ms": "10", "session.timeout.ms": "30000"])
         var options = WorkerOptions(topics: topics, kafka: kafka, redis: endpoint)
         options.sources.policy = AddressPolicy(allow: ["127.0.0.0/8"])
+        // Origins that hang are meant to: tests of time limits set their own.
+        (options.sources.timeout, options.sources.stallTimeout) = (.seconds(600), .seconds(600))
         options.concurrency = 2
+        // Most tests of failures want to see them now.
+        options.retries = .once
         return options
     }
 
     /// Runs `body` beside a worker, which is drained at the end.
-    func withWorker(_ change: (inout WorkerOptions) -> Void = { _ in }, _ body: () async throws -> Void) async throws {
+    func withWorker(
+        log: Log = .silent, metrics: Metrics = Metrics(), _ change: (inout WorkerOptions) -> Void = { _ in },
+        _ body: () async throws -> Void
+    ) async throws {
         var options = options
         change(&options)
-        let worker = try await Worker.start(options, log: .silent, metrics: Metrics())
+        let worker = try await Worker.start(options, log: log, metrics: metrics)
         do {
             await worker.ready()
             try await body()
@@ -70,11 +89,39 @@ final class Stage: Sendable {
         _ = await worker.drain(grace: .seconds(5))
     }
 
-    /// Puts a message on the topic of the usual lane.
-    func submit(_ message: String) async throws { try await submit(Array(message.utf8)) }
+    /// Runs `body` beside several workers, which are drained at the end.
+    func withWorkers(
+        _ count: Int, _ change: (inout WorkerOptions) -> Void = { _ in }, _ body: ([Worker]) async throws -> Void
+    ) async throws {
+        var options = options
+        change(&options)
+        var workers: [Worker] = []
+        for _ in 0..<count { workers.append(try await Worker.start(options, log: .silent, metrics: Metrics())) }
+        let result: Result<Void, any Error>
+        do {
+            for worker in workers { await worker.ready() }
+            result = .success(try await body(workers))
+        } catch {
+            result = .failure(error)
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for worker in workers { group.addTask { _ = await worker.drain(grace: .seconds(5)) } }
+        }
+        try result.get()
+    }
 
-    func submit(_ message: [UInt8]) async throws {
-        try await producer.send(ProducerRecord(topic: topics.jobs(.normal), value: message))
+    /// Puts a message on the topic of a lane.
+    func submit(_ message: String, _ lane: Lane = .normal) async throws {
+        try await submit(Array(message.utf8), lane)
+    }
+
+    func submit(_ message: [UInt8], _ lane: Lane = .normal) async throws {
+        try await producer.send(ProducerRecord(topic: topics.jobs(lane), value: message))
+    }
+
+    /// Tells all workers something.
+    func tell(_ message: ControlMessage) async throws {
+        try await ControlPublisher(producer, topics: topics).publish(message)
     }
 
     /// All dead letters so far.
@@ -91,29 +138,20 @@ final class Stage: Sendable {
         return found
     }
 
+    /// How many messages there are in the topic of dead letters.
+    func deadCount() async throws -> Int64 {
+        let reader = try await TopicReader.open(
+            topics.dead, from: .end, properties: ["bootstrap.servers": broker.bootstrapServers])
+        let count = reader.endOffsets.values.reduce(0, +)
+        await reader.close()
+        return count
+    }
+
     private func close() async {
         await events.close()
         await producer.close()
         await client.close()
         await broker.stop()
         await deployment.stop()
-    }
-}
-
-/// The sample photographs that come with Halcyon.
-enum Photograph {
-    static let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Samples")
-        .standardized.path
-
-    static func bytes(_ name: String = "rocket.jpg") throws -> [UInt8] {
-        [UInt8](try Data(contentsOf: URL(filePath: "\(folder)/\(name)")))
-    }
-}
-
-extension RawOrigin.Step {
-    /// A response of 200 with these headers and this body, in pieces for a script.
-    static func response(_ body: [UInt8], _ headers: [String] = [], status: String = "200 OK") -> [RawOrigin.Step] {
-        let lines = ["HTTP/1.1 \(status)", "Content-Length: \(body.count)"] + headers
-        return [.text(lines.joined(separator: "\r\n") + "\r\n\r\n"), .bytes(body)]
     }
 }

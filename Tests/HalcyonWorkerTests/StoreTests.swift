@@ -1,7 +1,6 @@
 import CivilTime
 import HalcyonCluster
 import HalcyonModel
-import HalcyonSources
 import HalcyonWire
 import Kafka
 import Redis
@@ -21,19 +20,18 @@ import Testing
         let store = Store(results: ResultTier(client), options: ResultOptions(), log: .silent)
         let message = #"{"source":"http://example.org/a","maxAge":\#(maxAge)}"#
         let record = ConsumedRecord(topic: "halcyon.jobs", partition: 0, offset: 0, value: Array(message.utf8))
-        let work = try Intake(reader: JobReader()).read(record).work
+        let work = try Intake(reader: JobReader(), topics: Topics()).read(record).work
         let image = RenderedImage(
             body: [1, 2, 3], format: .png, size: PixelSize(width: 4, height: 3), frames: nil, sha256: "ab",
             blurhash: nil, dominantColor: nil)
         let facts = ResultFacts(
             width: 4, height: 3, format: .png, bytes: 3, sha256: "ab",
             source: SourceFacts(status: 200, etag: nil, bytes: 9, format: .png, width: 4, height: 3))
-        let source = LoadedSource(
-            body: [9], headers: cacheControl.map { HeaderFields([(name: "Cache-Control", value: $0)]) } ?? [],
-            status: 200,
-            completedAt: Timestamp.now.seconds - age)
-        let made = Store.Made(key: work.keys[0], image: image, facts: facts)
-        let result = try await store.store([made], beside: [:], from: source, work)[work.keys[0]]
+        let made = Made(
+            key: work.keys[0], image: image, facts: facts,
+            headers: cacheControl.map { HeaderFields([(name: "Cache-Control", value: $0)]) } ?? [],
+            completedAt: Timestamp.now.seconds - age, origin: .sourceCache, timings: Timings(), fence: 0, since: 0)
+        let result = try await store.deliver([made], beside: [:], work)[work.keys[0]]
         let key = work.keys[0].description
         let fields = try await client.send("HMGET", .string(key), "expiresAt", "storedAt").array ?? []
         let moments = fields.compactMap { $0.string.flatMap(Double.init) }

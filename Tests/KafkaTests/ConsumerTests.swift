@@ -12,7 +12,7 @@ extension KafkaTests {
                 let consumer = try await Consumer.start(
                     topics: [topic], properties: cluster.properties(group: topic), handler: handler)
                 try await cluster.fill(topic, 0..<20_000)
-                try await until("20,000 records are there", within: .seconds(60)) { handler.records.count >= 20_000 }
+                try await until("20,000 records are there") { handler.records.count >= 20_000 }
                 await consumer.close()
                 #expect(handler.records.count == 20_000)
                 #expect(Set(handler.values) == Set((0..<20_000).map(String.init)))
@@ -32,19 +32,44 @@ extension KafkaTests {
                 let consumer = try await Consumer.start(
                     topics: [topic], properties: cluster.properties(group: topic), handler: handler)
                 try await until("partitions are assigned") { handler.owned.count == 2 }
-                consumer.grant(5, to: TopicPartition(topic, 0))
-                consumer.grant(2, to: TopicPartition(topic, 0))
-                consumer.grant(1_000, to: TopicPartition("another", 0))
+                consumer.grant(.records(5), to: TopicPartition(topic, 0))
+                consumer.grant(.records(2), to: TopicPartition(topic, 0))
+                consumer.grant(.records(1_000), to: TopicPartition("another", 0))
                 try await until("the granted records are there") { handler.records.count == 7 }
                 // What comes later on the other partition shows that the first was passed over meanwhile.
-                consumer.grant(100, to: TopicPartition(topic, 1))
+                consumer.grant(.records(100), to: TopicPartition(topic, 1))
                 try await cluster.fill(topic, partition: 1, 100..<150)
                 try await until("the other partition is there") { handler.records.count { $0.partition == 1 } == 50 }
                 #expect(handler.records.filter { $0.partition == 0 }.map(\.offset) == Array(0..<7))
                 // The prefetch is not lost.
-                consumer.grant(100, to: TopicPartition(topic, 0))
+                consumer.grant(.records(100), to: TopicPartition(topic, 0))
                 try await until("the rest is there") { handler.records.count == 100 }
                 #expect(handler.records.filter { $0.partition == 0 }.map(\.offset) == Array(0..<50))
+                await consumer.close()
+            }
+        }
+
+        @Test(arguments: ClusterKind.available)
+        func theBytesOfACreditBoundItToo(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let partition = TopicPartition(topic, 0)
+                // Of four bytes each: a key of two, and a value.
+                try await cluster.fill(topic, partition: 0, 10..<60)
+                let handler = RecordingHandler(creditAtStart: 0, renewsCredit: false)
+                let consumer = try await Consumer.start(
+                    topics: [topic], properties: cluster.properties(group: topic), handler: handler)
+                try await until("the partition is assigned") { !handler.owned.isEmpty }
+                // The third comes for the one byte that is left: now three are owed.
+                consumer.grant(Credit(records: 100, bytes: 9), to: partition)
+                try await until("three are there") { handler.records.count == 3 }
+                consumer.grant(Credit(records: 0, bytes: 3), to: partition)
+                consumer.grant(Credit(records: 0, bytes: 5), to: partition)
+                try await until("five are there") { handler.records.count == 5 }
+                consumer.grant(Credit(records: 0, bytes: 1000), to: partition)
+                try await until("all are there") { handler.records.count == 50 }
+                #expect(handler.records.map(\.offset) == Array(0..<50))
+                #expect(handler.records.allSatisfy { $0.bytes == 4 })
                 await consumer.close()
             }
         }
@@ -78,6 +103,32 @@ extension KafkaTests {
                 try await until("the rest is there") { second.records.count == 3 }
                 #expect(second.records.map(\.offset) == [7, 8, 9])
                 await consumer.close()
+                await consumer.close()
+            }
+        }
+
+        /// As long as brokers take it unless told otherwise.
+        @Test(arguments: ClusterKind.available)
+        func aNoteOf4096CharactersComesBackAndALongerOneIsRefused(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let partition = TopicPartition(topic, 0)
+                let handler = RecordingHandler()
+                let consumer = try await Consumer.start(
+                    topics: [topic], properties: cluster.properties(group: topic), handler: handler)
+                try await until("the partition is assigned") { handler.owned.count == 1 }
+                // Every printable character, again and again.
+                let note = String(decoding: (0..<4096).map { UInt8(33 + $0 % 94) }, as: UTF8.self)
+                try await consumer.commit([partition: GroupOffset(3, metadata: note)])
+                #expect(try await consumer.committed([partition]) == [partition: GroupOffset(3, metadata: note)])
+                // The mock cluster knows no limit.
+                if kind == .apache {
+                    let refused = await #expect(throws: KafkaError.self) {
+                        try await consumer.commit([partition: GroupOffset(4, metadata: note + "!")])
+                    }
+                    #expect(refused?.code == .offsetMetadataTooLarge)
+                    #expect(try await consumer.committed([partition])[partition]?.offset == 3)
+                }
                 await consumer.close()
             }
         }
@@ -131,7 +182,7 @@ extension KafkaTests {
                 let firstConsumer = try await Consumer.start(topics: [topic], properties: properties, handler: first)
                 try await until("the first has all") { first.owned.count == 4 && first.records.count == 20 }
                 let secondConsumer = try await Consumer.start(topics: [topic], properties: properties, handler: second)
-                try await until("they share", within: .seconds(40)) {
+                try await until("they share") {
                     first.owned.count == 2 && second.owned.count == 2
                 }
                 #expect(first.owned.isDisjoint(with: second.owned))
@@ -157,7 +208,7 @@ extension KafkaTests {
                 }
                 #expect(first.records.count > 20 && !second.records.isEmpty)
                 await firstConsumer.close()
-                try await until("the second has all", within: .seconds(40)) { second.owned.count == 4 }
+                try await until("the second has all") { second.owned.count == 4 }
                 await secondConsumer.close()
                 #expect(second.owned == [])
                 #expect(first.errors + second.errors == [])
@@ -188,14 +239,14 @@ extension KafkaTests {
                 for _ in 0..<3 {
                     let guest = RecordingHandler(commitsWhenRevoked: true)
                     let guestConsumer = try await join(guest)
-                    try await until("the guest works", within: .seconds(30)) { !guest.records.isEmpty }
+                    try await until("the guest works") { !guest.records.isEmpty }
                     await guestConsumer.close()
                     guests.append(guest)
                 }
                 filling.cancel()
                 let total = try await filling.value
                 let all = guests + [steady]
-                try await until("every record has come", within: .seconds(30)) {
+                try await until("every record has come") {
                     Set(all.flatMap(\.values)).count == total
                 }
                 await steadyConsumer.close()

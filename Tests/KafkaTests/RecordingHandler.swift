@@ -14,6 +14,8 @@ final class RecordingHandler: ConsumerHandler {
         var records: [ConsumedRecord] = []
         var owned: Set<TopicPartition> = []
         var errors: [KafkaError] = []
+        /// Where each partition ended, as far as it was told.
+        var ends: [TopicPartition: Int64] = [:]
         /// One past the newest record of each partition since it was assigned.
         var next: [TopicPartition: GroupOffset] = [:]
     }
@@ -47,6 +49,7 @@ final class RecordingHandler: ConsumerHandler {
     var records: [ConsumedRecord] { state.withLock { $0.records } }
     var owned: Set<TopicPartition> { state.withLock { $0.owned } }
     var errors: [KafkaError] { state.withLock { $0.errors } }
+    var ends: [TopicPartition: Int64] { state.withLock { $0.ends } }
     /// The values, as text.
     var values: [String] { records.map { String(decoding: $0.value ?? [], as: UTF8.self) } }
 
@@ -56,7 +59,7 @@ final class RecordingHandler: ConsumerHandler {
             state.owned.formUnion(partitions)
             for partition in partitions { state.next[partition] = nil }
         }
-        if creditAtStart > 0 { for partition in partitions { consumer.grant(creditAtStart, to: partition) } }
+        if creditAtStart > 0 { for partition in partitions { consumer.grant(.records(creditAtStart), to: partition) } }
     }
 
     func received(_ records: [ConsumedRecord], from consumer: Consumer) {
@@ -64,7 +67,11 @@ final class RecordingHandler: ConsumerHandler {
             state.records += records
             if let last = records.last { state.next[last.topicPartition] = GroupOffset(last.offset + 1) }
         }
-        if renewsCredit, let first = records.first { consumer.grant(records.count, to: first.topicPartition) }
+        if renewsCredit, let first = records.first { consumer.grant(.records(records.count), to: first.topicPartition) }
+    }
+
+    func reachedEnd(of partition: TopicPartition, at offset: Int64, in consumer: Consumer) {
+        state.withLock { $0.ends[partition] = offset }
     }
 
     func revoked(_ partitions: [TopicPartition], lost: Bool, from consumer: Consumer) async {
@@ -80,4 +87,9 @@ final class RecordingHandler: ConsumerHandler {
     func failed(_ error: KafkaError, in consumer: Consumer) {
         state.withLock { $0.errors.append(error) }
     }
+}
+
+extension Credit {
+    /// For so many records, whatever they weigh.
+    static func records(_ count: Int) -> Credit { Credit(records: count, bytes: count << 30) }
 }

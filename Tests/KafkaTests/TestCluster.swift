@@ -83,7 +83,7 @@ struct TestCluster {
         try Producer(properties: ["bootstrap.servers": bootstrapServers, "linger.ms": "1"].merging(more) { $1 })
     }
 
-    /// Sends records with values "0", "1", … all at once and returns when the cluster has them.
+    /// Sends records with values "0", "1", … all at once, in whatever order, and returns when the cluster has them.
     func fill(_ topic: String, partition: Int32? = nil, _ numbers: Range<Int>) async throws {
         let producer = try producer()
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -98,28 +98,4 @@ struct TestCluster {
         }
         await producer.close()
     }
-}
-
-/// Starts Apache Kafka before the first test of the suite and removes it after the last.
-struct SharedApacheKafka: SuiteTrait, TestScoping {
-    @TaskLocal static var current: ApacheKafka?
-
-    func provideScope(
-        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
-    ) async throws {
-        guard ApacheKafka.isAvailable else { return try await function() }
-        let apache = try await ApacheKafka()
-        do {
-            try await apache.start()
-            try await Self.$current.withValue(apache) { try await function() }
-        } catch {
-            await apache.remove()
-            throw error
-        }
-        await apache.remove()
-    }
-}
-
-extension Trait where Self == SharedApacheKafka {
-    static var sharedApacheKafka: Self { SharedApacheKafka() }
 }

@@ -43,6 +43,79 @@ extension KafkaTests {
             }
         }
 
+        /// Such partitions came later.
+        @Test(arguments: ClusterKind.available)
+        func readsPartitionsThatAreLeftOutFromTheBeginning(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 2)
+                try await cluster.fill(topic, partition: 0, 0..<4)
+                try await cluster.fill(topic, partition: 0, 4..<5)
+                try await cluster.fill(topic, partition: 1, 10..<12)
+                let values = try await read(3, topic, .offsets([0: 4]), cluster)
+                #expect(Set(values) == ["4", "10", "11"])
+            }
+        }
+
+        @Test(arguments: ClusterKind.available)
+        func tellsWherePartitionsEnd(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 2)
+                try await cluster.fill(topic, partition: 1, 0..<5)
+                let reader = try await TopicReader.open(
+                    topic, from: .beginning, properties: cluster.properties, tellsEnds: true)
+                #expect(reader.oldestOffsets == [0: 0, 1: 0])
+                #expect(reader.endOffsets == [0: 0, 1: 5])
+                var (seen, ends): (Int, [Int32: Int64]) = (0, [:])
+                while ends.count < 2 {
+                    let batch = try #require(try await reader.nextBatch())
+                    seen += batch.records.count
+                    for (partition, end) in batch.ends {
+                        // All of the partition's records have come before.
+                        if partition == 1 { #expect(seen == 5) }
+                        ends[partition] = end
+                    }
+                }
+                #expect(ends == [0: 0, 1: 5])
+                // Each end that is come to is told.
+                try await cluster.fill(topic, partition: 0, 0..<1)
+                while ends[0] != 1 {
+                    let batch = try #require(try await reader.nextBatch())
+                    ends.merge(batch.ends) { $1 }
+                }
+                await reader.close()
+                let last = try await reader.nextBatch()
+                #expect(last?.records == nil)
+            }
+        }
+
+        /// A marker takes an offset.
+        @Test(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
+        func tellsThatAPartitionEndsBehindATransactionsMarker() async throws {
+            try await TestCluster.with(.apache) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let producer = try TransactionalProducer(
+                    properties: cluster.properties.merging(["transactional.id": topic]) { $1 })
+                try await until("there can be transactions") {
+                    try await producer.initialize(within: .seconds(10))
+                    return true
+                }
+                try await producer.begin()
+                let sends = await producer.send([
+                    ProducerRecord(topic: topic, value: [1]), ProducerRecord(topic: topic, value: [2]),
+                ])
+                // An abort that overtakes its records is refused.
+                #expect(await sends.failures().isEmpty)
+                try await producer.abort(within: .seconds(30))
+                await producer.close()
+                let reader = try await TopicReader.open(
+                    topic, from: .beginning, properties: cluster.properties, tellsEnds: true)
+                let batch = try #require(try await reader.nextBatch())
+                #expect(batch.records == [])
+                #expect(batch.ends == [0: 3])
+                await reader.close()
+            }
+        }
+
         @Test(arguments: ClusterKind.available)
         func endsWhenItsTaskIsCancelledOrItIsClosed(_ kind: ClusterKind) async throws {
             try await TestCluster.with(kind) { cluster in

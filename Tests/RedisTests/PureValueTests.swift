@@ -37,21 +37,6 @@ import Testing
         #expect(outage.error.message.contains("reset"))
     }
 
-    @Test func queueKeepsItsOrderThroughManyTurns() {
-        var queue = Fifo<Int>()
-        var expected = 0
-        for number in 0..<20_000 {
-            queue.append(number)
-            if number % 3 != 0 {
-                let front = queue.popFirst()
-                #expect(front == expected)
-                expected += 1
-            }
-        }
-        #expect(Array(queue.all) == Array(expected..<20_000))
-        #expect(queue.first == expected)
-    }
-
     @Test func aChannelLeftAndJoinedAgainWaitsForTheLastConfirmation() {
         let member = Subscription("news", limit: 1) { _ in }
         var channel = Channel()

@@ -1,3 +1,4 @@
+import Glibc
 import Processes
 import TestSupport
 import Testing
@@ -45,6 +46,45 @@ import Testing
             await stranger.close()
         }
         await server.stop()
+        await certificate.remove()
+    }
+
+    /// The address of a stranger is refused by the certificate: of a sentinel, before any master is named.
+    @Test(.enabled(if: Connection.hasTLS, "this hiredis has no TLS"))
+    func sentinelsAndTheMastersThatTheyNameSpeakTLS() async throws {
+        let certificate = try await SelfSignedCertificate.make()
+        let sentinels = try await RedisSentinels.start(password: "p", sentinelPassword: "s", certificate: certificate)
+        let address = "\(sentinels.hosts)/\(RedisSentinels.service)?sentinel-password=s"
+        let endpoint = try RedisEndpoint("rediss+sentinel://:p@\(address)")
+        var trusting = impatient
+        trusting.authorities = certificate.certificate
+        let client = RedisClient(endpoint, settings: trusting)
+        #expect(try await client.send("SET", "a", "one") == .status("OK"))
+        #expect(try await client.masters() == [.tcp(host: "127.0.0.1", port: sentinels.servers[0].port)])
+        let subscriber = RedisSubscriber(endpoint, settings: trusting)
+        var messages = try await subscriber.subscribe("news").makeAsyncIterator()
+        _ = try await client.send("PUBLISH", "news", "x")
+        #expect(await messages.next()?.payload == [120])
+        await subscriber.close()
+
+        let log = StateLog()
+        let stranger = RedisClient(endpoint, settings: impatient, onStateChange: log.note)
+        await expectFailure(.unavailable) { try await stranger.send("PING") }
+        guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
+        #expect(error.message.contains("certificate"), "\(error)")
+        await stranger.close()
+
+        // Without TLS nobody of them is to be understood.
+        let plain = RedisClient(try RedisEndpoint("redis+sentinel://:p@\(address)"), settings: impatient)
+        await expectFailure(.unavailable) { try await plain.send("PING") }
+        await plain.close()
+
+        sentinels.servers[0].process.send(SIGKILL)
+        try await until("the replica is the master") { try await client.send("SET", "b", "two") == .status("OK") }
+        #expect(try await client.send("GET", "a").string == "one")
+        #expect(try await client.masters() == [.tcp(host: "127.0.0.1", port: sentinels.servers[1].port)])
+        await client.close()
+        await sentinels.stop()
         await certificate.remove()
     }
 

@@ -47,6 +47,33 @@ import Testing
         #expect(settings.origin(of: Self.ttl) == .builtIn)
     }
 
+    @Test func whatNothingElseSetsComesFromOtherProgramsVariables() throws {
+        let schema = SettingsSchema(
+            prefix: "T_", keys: [Self.concurrency, Self.url, Self.key],
+            fallbacks: [
+                SettingFallback([(Self.url, ["OTHER_URL"]), (Self.key, ["OTHER_KEY"])]),
+                SettingFallback([(Self.concurrency, ["OTHER_FIRST", "OTHER_SECOND"])]),
+            ])
+        let others = ["OTHER_URL": "redis://other", "OTHER_KEY": "k", "OTHER_FIRST": "", "OTHER_SECOND": "7"]
+        let settings = try Settings(schema, environment: others)
+        #expect(settings[Self.url] == "redis://other" && settings[Self.key] == "k" && settings[Self.concurrency] == 7)
+        #expect(settings.origin(of: Self.url) == .variable("OTHER_URL"))
+        #expect(settings.origin(of: Self.concurrency) == .variable("OTHER_SECOND"))
+        #expect(settings.listing.contains { $0.name == "http.apiKey" && $0.value == "****" })
+        #expect(schema.otherVariables(for: "worker.concurrency") == ["OTHER_FIRST", "OTHER_SECOND"])
+        #expect(schema.otherVariables(for: "cache.defaultTTL") == [])
+
+        // Whatever sets one of those that belong together leaves the others alone, a file too.
+        let file = try SettingsFile(name: "settings.yaml", bytes: Array("redis.url: redis://file\n".utf8))
+        let own = try Settings(schema, environment: others, file: file)
+        #expect(own[Self.url] == "redis://file" && own[Self.key].isEmpty && own[Self.concurrency] == 7)
+        #expect(own.origin(of: Self.key) == .builtIn)
+
+        #expect { try Settings(schema, environment: ["OTHER_FIRST": "many"]) } throws: {
+            "\($0)".contains("OTHER_FIRST") && "\($0)".contains("worker.concurrency: expected a whole number")
+        }
+    }
+
     @Test func namesVariablesInUpperSnakeAndFindsThemWithoutUnderscores() throws {
         #expect(Self.schema.variable(for: "kafka.brokers") == "T_KAFKA_BROKERS")
         #expect(Self.schema.variable(for: "worker.memoryLimit") == "T_WORKER_MEMORY_LIMIT")

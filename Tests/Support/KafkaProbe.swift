@@ -1,4 +1,5 @@
 import Glibc
+import Processes
 
 /// Asks a Kafka broker one question without a client library: an open port is not yet a broker that has joined its
 /// cluster.
@@ -10,16 +11,7 @@ enum KafkaProbe {
         defer { close(descriptor) }
         var limit = timeval(tv_sec: 1, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(0x7f00_0001).bigEndian
-        address.sin_port = port.bigEndian
-        let connected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-        guard connected else { return 0 }
+        guard LoopbackAddress.with(port: port, { connect(descriptor, $0, $1) == 0 }) else { return 0 }
         // Metadata request, version 1 (https://kafka.apache.org/protocol): size, api key 3, version 1, correlation 0,
         // no client id, an empty list of topics.
         let request: [UInt8] = [0, 0, 0, 14, 0, 3, 0, 1, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]

@@ -15,22 +15,27 @@ public final class RedisSentinels: Sendable {
     /// - Parameters:
     ///   - password: what the servers want; nothing when it is nil.
     ///   - sentinelPassword: what the sentinels want.
+    ///   - certificate: theirs, when all of them are to speak TLS alone, with each other too.
     public static func start(
-        replicas: Int = 1, password: String? = nil, sentinelPassword: String? = nil
+        replicas: Int = 1, password: String? = nil, sentinelPassword: String? = nil,
+        certificate: SelfSignedCertificate? = nil
     ) async throws -> RedisSentinels {
         let folder = TemporaryFolder("redis-sentinels")
         var servers: [RedisServer] = []
         var sentinels: [RedisServer] = []
         do {
             let login = password.map { ["--requirepass", $0, "--masterauth", $0] } ?? []
-            let arguments = login + ["--repl-diskless-sync-delay", "0", "--dir", folder.path]
-            servers.append(try await RedisServer.start(arguments))
-            for _ in 0..<replicas {
+            let secure = certificate == nil ? [] : ["--tls-replication", "yes"]
+            let arguments = login + secure + ["--repl-diskless-sync-delay", "0", "--dir", folder.path]
+            for number in 0...replicas {
+                let master = number == 0 ? [] : ["--replicaof", "127.0.0.1 \(servers[0].port)"]
                 servers.append(
-                    try await RedisServer.start(arguments + ["--replicaof", "127.0.0.1 \(servers[0].port)"]))
+                    try await RedisServer.start(arguments + master, certificate: certificate) { LoopbackPort.free() })
             }
             for number in 0..<3 {
-                sentinels.append(try await startSentinel(number, of: servers[0], folder, password, sentinelPassword))
+                sentinels.append(
+                    try await startSentinel(
+                        number, of: servers[0], folder, password, sentinelPassword, certificate))
             }
             let all = RedisSentinels(servers, sentinels, folder)
             try await all.settle(sentinelPassword)
@@ -58,13 +63,15 @@ public final class RedisSentinels: Sendable {
     }
 
     private static func startSentinel(
-        _ number: Int, of master: RedisServer, _ folder: TemporaryFolder, _ password: String?, _ own: String?
+        _ number: Int, of master: RedisServer, _ folder: TemporaryFolder, _ password: String?, _ own: String?,
+        _ certificate: SelfSignedCertificate?
     ) async throws -> RedisServer {
         let service = Self.service
         for _ in 0..<50 {
             let port = LoopbackPort.free()
-            var lines = [
-                "port \(port)", "bind 127.0.0.1", "dir \(folder.path)",
+            var lines = listening(on: port, certificate)
+            lines += [
+                "bind 127.0.0.1", "dir \(folder.path)",
                 "sentinel monitor \(service) 127.0.0.1 \(master.port) 2",
                 "sentinel down-after-milliseconds \(service) 1500", "sentinel failover-timeout \(service) 5000",
             ]
@@ -73,18 +80,27 @@ public final class RedisSentinels: Sendable {
             let file = folder.write(Array(lines.joined(separator: "\n").utf8), to: "sentinel-\(number).conf")
             let process = try await ChildProcess.start(
                 "redis-server", [file, "--sentinel"], readyWhenItSays: "+monitor master")
-            if let process { return RedisServer(port: port, process: process, authority: nil) }
+            if let process {
+                return RedisServer(port: port, process: process, authority: certificate?.certificate)
+            }
         }
         throw NotInTime(description: "no sentinel starts")
+    }
+
+    private static func listening(on port: UInt16, _ certificate: SelfSignedCertificate?) -> [String] {
+        guard let certificate else { return ["port \(port)"] }
+        return [
+            "port 0", "tls-port \(port)", "tls-cert-file \(certificate.certificate)", "tls-key-file \(certificate.key)",
+            "tls-ca-cert-file \(certificate.certificate)", "tls-auth-clients no", "tls-replication yes",
+        ]
     }
 
     private func settle(_ password: String?) async throws {
         let login = password.map { ["--no-auth-warning", "-a", $0] } ?? []
         for sentinel in sentinels {
             try await until("sentinel \(sentinel.port) knows the others") {
-                let facts = try await RedisCommandLine.run(
-                    login + ["-p", "\(sentinel.port)", "SENTINEL", "MASTER", Self.service]
-                ).split(whereSeparator: \.isNewline)
+                let facts = try await sentinel.tell(login + ["SENTINEL", "MASTER", Self.service]).split(
+                    whereSeparator: \.isNewline)
                 func fact(_ name: Substring) -> Int? {
                     facts.firstIndex(of: name).flatMap { Int(facts[$0 + 1]) }
                 }

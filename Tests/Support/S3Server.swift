@@ -18,7 +18,7 @@ public struct S3Server: Sendable {
     /// Starts the store and waits until it has these objects. Needs PyPI the first time.
     /// - Parameter objects: bytes by bucket and key (`pictures/cat.jpg`); one whose key ends in `.1`, `.2` and so on is a version.
     public static func start(_ objects: [String: [UInt8]]) async throws -> S3Server {
-        let python = try await interpreter()
+        let python = try await PythonTools.interpreter()
         let folder = TemporaryFolder("s3")
         for (name, bytes) in objects {
             let file = URL(filePath: "\(folder.path)/buckets/\(name)")
@@ -37,16 +37,6 @@ public struct S3Server: Sendable {
         }
         await folder.remove()
         throw NotInTime(description: "the S3 server does not start")
-    }
-
-    /// Of the environment that `scripts/python-tools` makes.
-    private static func interpreter() async throws -> String {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized.path
-        let exit = try await ChildProcess.start("\(root)/scripts/python-tools").exit()
-        guard exit == .code(0) else {
-            throw NotInTime(description: "scripts/python-tools ended with \(exit); run it to see why")
-        }
-        return "\(root)/.build/python/bin/python"
     }
 
     /// The requests so far: method, host, target, and If-None-Match or a dash.

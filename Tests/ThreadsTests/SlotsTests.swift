@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Threads
 
@@ -28,11 +29,64 @@ import Threads
         let slots = Slots(1)
         try await slots.acquire()
         let waiter = Task { try await slots.acquire() }
-        while slots.waiting == 0 { await Task.yield() }
+        try await until("it waits") { slots.waiting != 0 }
         waiter.cancel()
         await #expect(throws: CancellationError.self) { try await waiter.value }
         slots.release()
         try await slots.acquire()
+        slots.release()
+    }
+
+    @Test func eachLevelGetsItsShareAndNoneStarves() async throws {
+        let slots = Slots(1, shares: [4, 2, 1])
+        try await slots.acquire()
+        let order = Lock<[Int]>([])
+        let tasks = (0..<210).map { number in
+            Task {
+                try await slots.acquire(Urgency(level: number % 3))
+                order.withLock { $0.append(number % 3) }
+                slots.release()
+            }
+        }
+        try await until("all wait") { slots.waiting >= 210 }
+        slots.release()
+        for task in tasks { try await task.value }
+        // All three wait until the most urgent have all been served.
+        let served = order.withLock { $0 }.prefix(105)
+        #expect([0, 1, 2].map { level in served.count { $0 == level } } == [60, 30, 15])
+    }
+
+    @Test func whoBecomesMoreUrgentWhileWaitingMovesUp() async throws {
+        let slots = Slots(1, shares: [1000, 1])
+        try await slots.acquire()
+        let order = Lock<[Int]>([])
+        let urgencies = (0..<5).map { _ in Urgency(level: 1) }
+        var tasks: [Task<Void, any Error>] = []
+        for number in 0..<5 {
+            tasks.append(
+                Task {
+                    try await slots.acquire(urgencies[number])
+                    order.withLock { $0.append(number) }
+                    slots.release()
+                })
+            try await until("it waits as the last") { slots.waiting == number + 1 }
+        }
+        urgencies[3].raise(to: 0)
+        urgencies[4].raise(to: 0)
+        tasks[4].cancel()
+        slots.release()
+        for task in tasks.prefix(4) { try await task.value }
+        #expect(order.withLock { $0 } == [3, 0, 1, 2])
+    }
+
+    @Test func aPlaceIsGivenBackWithTheLastWhoHasIt() async throws {
+        let slots = Slots(1)
+        var place: Place? = Place(of: slots)
+        try await place?.acquire()
+        let waiter = Task { try await slots.acquire() }
+        try await until("it waits") { slots.waiting != 0 }
+        place = nil
+        try await waiter.value
         slots.release()
     }
 }

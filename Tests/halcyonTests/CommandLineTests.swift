@@ -5,7 +5,8 @@ import Testing
 /// What needs no server: help, mistakes, keys, completions.
 @Suite struct CommandLineTests {
     static let commands = [
-        "dev", "worker", "submit", "get", "key", "events", "render", "trim", "topics create", "topics list", "doctor",
+        "dev", "worker", "submit", "get", "key", "events", "render", "cancel", "purge", "trim", "topics create",
+        "topics list", "dead list", "dead show", "dead replay", "doctor",
         "config",
         "completions",
     ]
@@ -89,7 +90,21 @@ import Testing
             ("get https://example.org/ --redis http://x", "redis.url: not a Redis address"),
             ("get https://example.org/ --head -o x.jpg", "--head reads no image, and so there is none to write (-o)"),
             ("key https://example.org/ --tenant a/b", "--tenant: expected 1 to 64 letters, digits, dots"),
+            ("key https://example.org/ --header Accept", "--header: expected a header such as Accept:image/webp"),
+            ("get https://example.org/ --header Host:h", "--header: Host: is set by the source's URL, and by no job"),
+            ("submit https://example.org/ --header a:1 --header A:2", "--header: A: stands twice"),
+            ("submit https://example.org/ --header a:1 --header a:2", "--header"),
+            ("submit initials:JD --header a:1", "--header: go with requests of http and https alone"),
+            ("render initials:JD -o /dev/null --header a:1", "--header: go with requests of http and https alone"),
             ("submit https://example.org/ --reload --only-if-cached", "reload and onlyIfCached contradict each other"),
+            ("cancel", "JOB"),
+            ("purge", "say what to purge: --source, --tag or --key"),
+            ("purge --tag a --source https://example.org/", "are purges of their own: give one"),
+            ("purge --source ftp://example.org/a", "--source: no provider for ftp: URLs"),
+            ("purge --key halcyon:{0}:1", "--key: expected a key such as"),
+            ("purge --tag a --tenant a:b", "--tenant: expected 1 to 64 letters"),
+            ("submit https://example.org/ --generation 3", "--generation: goes with a slot, and there is none"),
+            ("submit https://example.org/ --slot a --generation -1", "--generation: expected 0 to 9007199254740992"),
             ("trim", "say how much may stay (--bytes, --pixels or --count): the settings set no limit"),
             ("trim --bytes -1", "--bytes: expected a byte size such as 512MiB"),
             ("trim --tenant a:b --count 0", "--tenant: expected 1 to 64 letters, digits, dots"),
@@ -231,6 +246,18 @@ import Testing
         #expect(text.contains("\ntenant:shop-7\n"))
         let facts = try await Executable.run(["key", "--job", "-", "--json"], input: job).expect(0).json()
         #expect(facts[0].at("sourceText")?.hasPrefix("halcyon-source/1\ntenant:shop-7\n") == true)
+    }
+
+    @Test func headersArePartOfTheKey() async throws {
+        let command = ["key", "https://h/", "--width", "10", "--text"]
+        let given = ["--header", "X-Size: 2 ", "--header", "accept:image/webp", "--header", "traceparent:00"]
+        let text = try await Executable.run(command + given).expect(0).output
+        #expect(text.hasPrefix("halcyon-source/1\nheader: accept=image/webp\nheader: x-size=2\nurl:https://h/\n"))
+        let job = #"{"source": "https://h/", "width": 10, "headers": {"X-Size": "2", "Accept": "image/webp"}}"#
+        #expect(try await Executable.run(["key", "--job", "-", "--text"], input: job).expect(0).output == text)
+        // What is given on the command line stands over all of them.
+        let other = try await Executable.run(["key", "--job", "-", "--text", "--header", "B:"], input: job).expect(0)
+        #expect(other.output.hasPrefix("halcyon-source/1\nheader: b=\nurl:https://h/\n"))
     }
 
     @Test(arguments: ["bash", "zsh", "fish"]) func completionsKnowEveryCommand(shell: String) async throws {

@@ -14,6 +14,51 @@ import Testing
         #expect(!run.output.contains("hidden"))
     }
 
+    @Test func amazonsOwnVariablesAreTheLastResort() async throws {
+        let variables = [
+            "AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "hidden-1", "AWS_SESSION_TOKEN": "hidden-2",
+            "AWS_REGION": "eu-north-1", "AWS_DEFAULT_REGION": "eu-south-1", "AWS_ENDPOINT_URL": "http://other",
+            "AWS_ENDPOINT_URL_S3": "http://store:9000",
+        ]
+        let lines = try await Executable.run(["config"], environment: variables).expect(0).lines
+        func line(_ name: String, _ lines: [String]) -> String {
+            lines.first { $0.hasPrefix("sources.s3.\(name) ") } ?? ""
+        }
+        for (name, value, origin) in [
+            ("accessKey", "somebody", "AWS_ACCESS_KEY_ID"), ("secretKey", "****", "AWS_SECRET_ACCESS_KEY"),
+            ("sessionToken", "****", "AWS_SESSION_TOKEN"), ("region", "eu-north-1", "AWS_REGION"),
+            ("endpoint", "http://store:9000", "AWS_ENDPOINT_URL_S3"),
+        ] {
+            #expect(line(name, lines).contains(value) && line(name, lines).hasSuffix("(\(origin))"), "\(lines)")
+        }
+        #expect(!lines.joined().contains("hidden"))
+        // The second names, where the first say nothing.
+        let seconds = variables.merging(["AWS_REGION": "", "AWS_ENDPOINT_URL_S3": ""]) { $1 }
+        let others = try await Executable.run(["config"], environment: seconds).expect(0).lines
+        #expect(line("region", others).hasSuffix("eu-south-1  (AWS_DEFAULT_REGION)"))
+        #expect(line("endpoint", others).hasSuffix("http://other  (AWS_ENDPOINT_URL)"))
+    }
+
+    /// A token that was lent with one key is of no use with another.
+    @Test func keysAreTakenWholeOrNotAtAll() async throws {
+        let run = try await Executable.run(
+            ["config"],
+            environment: [
+                "AWS_ACCESS_KEY_ID": "theirs", "AWS_SECRET_ACCESS_KEY": "hidden-1", "AWS_SESSION_TOKEN": "hidden-2",
+                "HALCYON_SOURCES_S3_ACCESSKEY": "ours", "HALCYON_SOURCES_S3_SECRETKEY": "hidden-3",
+            ]
+        ).expect(0)
+        #expect(run.output.contains("ours") && !run.output.contains("theirs"))
+        #expect(run.lines.contains { $0.hasPrefix("sources.s3.sessionToken ") && $0.hasSuffix("-  (default)") })
+        for (variable, words) in [
+            ("AWS_ACCESS_KEY_ID", "found sources.s3.accessKey (AWS_ACCESS_KEY_ID)"),
+            ("AWS_ENDPOINT_URL", "sources.s3.endpoint: expected an http or https URL such as"),
+        ] {
+            let wrong = try await Executable.run(["config"], environment: [variable: "x:y"]).expect(2)
+            #expect(wrong.errors.contains(words) && wrong.errors.contains(variable))
+        }
+    }
+
     @Test(arguments: [
         ("sources.s3.accessKey=a", "accessKey and secretKey belong together"),
         ("sources.s3.sessionToken=a", "sessionToken only goes with both"),
@@ -29,10 +74,99 @@ import Testing
         ("sources.heuristicFraction=2", "sources.heuristicFraction: expected a number from 0"),
         ("sources.folder=kept", "sources.folder: expected an absolute path"),
         ("sources.failures.missing=2d", "sources.failures.missing: expected a duration"),
+        ("kafka.offsetMetadata=64KiB", "kafka.offsetMetadata: expected a byte size"),
+        ("delivery=twice", "delivery: expected one of at-least-once, exactly-once"),
+        ("delivery.linger=2s", "delivery.linger: expected a duration"),
+        ("delivery.batch=0", "delivery.batch: expected a whole number from 1 to 50000"),
+        ("worker.staticMember=true", "worker.staticMember: a static member needs a name, worker.instance"),
+        ("worker.rebalancePatience=-1s", "worker.rebalancePatience: expected a duration"),
+        ("leases.duration=0s", "leases.duration: expected a duration"),
+        ("leases.patience=-1s", "leases.patience: expected a duration"),
+        ("worker.fetchesWithoutLeases=0", "worker.fetchesWithoutLeases: expected a whole number"),
+        ("lanes.low=0", "lanes.low: expected a whole number"),
+        ("sources.handOverBytes=-1", "sources.handOverBytes: expected a byte size"),
+        ("sources.redisBudget=-1", "sources.redisBudget: expected a byte size"),
         ("sources.resumptions=x", "sources.resumptions: expected a whole number"),
     ])
     func whatMakesNoSenseStopsTheStart(setting: String, message: String) async throws {
         let run = try await Executable.run(["config", "--set", setting]).expect(2)
         #expect(run.errors.contains(message), "\(run.errors)")
+    }
+
+    @Test func retriesAreAsTheyAreSet() async throws {
+        let lines = try await Executable.run(["config"]).expect(0).lines
+        func value(_ name: String) -> String? {
+            lines.first { $0.hasPrefix("retry.\(name) ") }?.dropFirst("retry.\(name)".count).split(separator: " ").first
+                .map(String.init)
+        }
+        #expect(value("attempts") == "5" && value("base") == "500ms" && value("inProcess") == "2s")
+        #expect(value("budget") == "30m" && value("delays") == "10s,1m,10m")
+        for (variable, text, words) in [
+            ("ATTEMPTS", "0", "retry.attempts"), ("BASE", "0", "retry.base"), ("INPROCESS", "2m", "retry.inProcess"),
+            ("BUDGET", "2d", "retry.budget"), ("DELAYS", "1s,2h", "retry.delays"),
+            ("DELAYS", "1m,10s", "retry.delays: expected waits that rise"),
+            ("DELAYS", "10s,10s", "retry.delays: expected waits that rise"),
+        ] {
+            let wrong = try await Executable.run(["config"], environment: ["HALCYON_RETRY_\(variable)": text]).expect(2)
+            #expect(wrong.errors.contains(words), "\(wrong.errors)")
+        }
+        // Topics are named after what is waited there.
+        let own = try await Executable.run(
+            ["topics", "create", "--help"], environment: ["HALCYON_RETRY_DELAYS": "5s"]
+        ).expect(0)
+        #expect(own.output.contains("retry.delays"))
+    }
+
+    @Test func webhooksAreAsTheyAreSet() async throws {
+        let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+        let good = [
+            "HALCYON_WEBHOOKS_URL_shop": "https://shop.example.org/",
+            "HALCYON_WEBHOOKS_SECRET_shop": "\(secret) \(secret)",
+            "HALCYON_WEBHOOKS_SECRET": secret, "HALCYON_WEBHOOKS_URL_blog": "http://blog:8080/",
+            "HALCYON_WEBHOOKS_ALLOW": "*.example.org", "HALCYON_WEBHOOKS_TYPES": "ready,started",
+        ]
+        let run = try await Executable.run(["config"], environment: good).expect(0)
+        #expect(run.output.contains("https://shop.example.org/") && !run.output.contains("whsec_"))
+        func value(_ name: String) -> String? {
+            run.lines.first { $0.hasPrefix("\(name) ") }?.dropFirst(name.count).split(separator: " ").first.map(
+                String.init)
+        }
+        for (name, text) in [
+            ("notify.redis", "true"), ("notify.maximumAge", "1h"), ("webhooks.types", "ready,started"),
+            ("webhooks.timeout", "15s"), ("webhooks.maximumResponseBytes", "64KiB"), ("webhooks.concurrency", "8"),
+            ("webhooks.queue", "256"), ("webhooks.failures", "5"), ("webhooks.attempts", "40"),
+            ("webhooks.base", "500ms"), ("webhooks.inProcess", "2s"), ("webhooks.budget", "1d"),
+            ("webhooks.delays", "10s,1m,10m,1h"), ("webhooks.secret", "****"), ("webhooks.secrets.shop", "****"),
+        ] { #expect(value(name) == text, "\(name)") }
+        for (variable, text, words) in [
+            ("URL_shop", "ftp://h/", "webhooks.urls.shop: expected an http or https URL"),
+            ("URL_shop", "http://u:hidden@h/", "webhooks.urls.shop: expected an http or https URL without a user"),
+            ("SECRET", "hidden", "webhooks.secret: expected whsec_"),
+            ("SECRET", "", "webhooks.urls.blog: needs a secret"),
+            ("SECRET_shop", "hidden", "webhooks.secrets.shop: expected whsec_"),
+            ("SECRET_nobody", secret, "there is no webhooks.urls.nobody"), ("TYPES", "done", "webhooks.types"),
+            ("TIMEOUT", "0", "webhooks.timeout"), ("MAXIMUMRESPONSEBYTES", "-1", "webhooks.maximumResponseBytes"),
+            ("CONCURRENCY", "0", "webhooks.concurrency"), ("QUEUE", "-1", "webhooks.queue"),
+            ("FAILURES", "0", "webhooks.failures"), ("ATTEMPTS", "0", "webhooks.attempts"),
+            ("BASE", "0", "webhooks.base"), ("INPROCESS", "2m", "webhooks.inProcess"),
+            ("BUDGET", "31d", "webhooks.budget"), ("DELAYS", "1m,10s", "webhooks.delays: expected waits that rise"),
+            ("DELAYS", "", "webhooks.delays: expected one wait"),
+        ] {
+            let wrong = try await Executable.run(
+                ["config"], environment: good.merging(["HALCYON_WEBHOOKS_\(variable)": text]) { $1 }
+            ).expect(2)
+            #expect(wrong.errors.contains(words) && !wrong.errors.contains("hidden"), "\(wrong.errors)")
+        }
+        let unsigned = try await Executable.run(["config"], environment: ["HALCYON_WEBHOOKS_ALLOW": "h"]).expect(2)
+        #expect(unsigned.errors.contains("webhooks.allow: URLs of jobs need a secret"))
+        let name = try await Executable.run(["config", "--set", "webhooks.urls.a/b=http://h/"]).expect(2)
+        #expect(name.errors.contains("webhooks.urls: expected a name of letters"))
+        let age = try await Executable.run(["config", "--set", "notify.maximumAge=0"]).expect(2)
+        #expect(age.errors.contains("notify.maximumAge: expected a duration"))
+    }
+
+    @Test func theEmbeddedClusterDoesNotPretendToTransactions() async throws {
+        let run = try await Executable.run(["dev"], environment: ["HALCYON_DELIVERY": "exactly-once"]).expect(2)
+        #expect(run.errors.contains("delivery: the embedded broker has no transactions"), "\(run.errors)")
     }
 }

@@ -31,7 +31,10 @@ import Testing
     }
 
     private func processID(ofRedisAt port: UInt16) async throws -> pid_t {
-        let client = RedisClient(RedisEndpoint(loopbackPort: port))
+        // It is there; a busy machine may take its time to connect.
+        var settings = RedisSettings()
+        (settings.connectTimeout, settings.outageGrace) = (.seconds(60), .seconds(60))
+        let client = RedisClient(RedisEndpoint(loopbackPort: port), settings: settings)
         let info = try await client.send("INFO", "server").string ?? ""
         await client.close()
         let line = try #require(info.split(whereSeparator: \.isNewline).first { $0.hasPrefix("process_id:") })

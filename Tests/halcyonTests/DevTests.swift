@@ -37,6 +37,13 @@ import Testing
         await folder.remove()
     }
 
+    @Test func aWorkerThatNeedsTransactionsEndsAndSaysSo() async throws {
+        let run = try await cluster.run(
+            "worker", "--set", "delivery=exactly-once", "--set", "kafka.group=another"
+        ).expect(1)
+        #expect(run.errors.contains("mock cluster has no transactions"), "\(run.errors)")
+    }
+
     @Test func allVariantsOfAJobAreWrittenReadAndHaveTheirForetoldKeys() async throws {
         let folder = TemporaryFolder("variants")
         let url = cluster.url("astronaut.jpg")
@@ -213,10 +220,12 @@ import Testing
         let list = try await cluster.run("topics", "list", "--json").expect(0).json()
         #expect(
             list.map { $0.at("topic") } == [
-                "halcyon.jobs.high", "halcyon.jobs", "halcyon.jobs.low", "halcyon.events", "halcyon.dead",
+                "halcyon.jobs.high", "halcyon.jobs", "halcyon.jobs.low", "halcyon.retry.10s", "halcyon.retry.1m",
+                "halcyon.retry.10m", "halcyon.events", "halcyon.webhooks.10s", "halcyon.webhooks.1m",
+                "halcyon.webhooks.10m", "halcyon.webhooks.60m", "halcyon.dead", "halcyon.control",
             ])
         let create = try await cluster.run("topics", "create").expect(0)
-        #expect(create.lines.count == 5 && create.lines.allSatisfy { $0.contains(": there already, 8 partitions") })
+        #expect(create.lines.count == 13 && create.lines.allSatisfy { $0.contains(": there already, 8 partitions") })
         try await cluster.run("topics", "list", "--prefix", "other.").expect(3)
         let other = try await cluster.run("submit", cluster.url("coffee.jpg"), "--prefix", "other.").expect(1)
         #expect(other.errors.contains("there is no topic other.jobs") && other.errors.contains("halcyon topics create"))

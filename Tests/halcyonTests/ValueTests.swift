@@ -1,4 +1,5 @@
 import HalcyonModel
+import HalcyonWire
 import JSON
 import Testing
 
@@ -94,8 +95,8 @@ import Testing
     }
 
     @Test func topicsOfThreeBrokersOutliveOne() {
-        let plan = TopicPlan(topics: .init(), partitions: 12, replication: 3)
-        #expect(plan.topics.count == 5 && plan.topics.allSatisfy { $0.configuration["min.insync.replicas"] == "2" })
+        let plan = TopicPlan(topics: .init(), partitions: 12, replication: 3, folderRetention: 30 * 86_400)
+        #expect(plan.topics.count == 13 && plan.topics.allSatisfy { $0.configuration["min.insync.replicas"] == "2" })
         #expect(plan.topics.last?.partitions == 1)
     }
 }

@@ -1,3 +1,4 @@
+import HalcyonBudget
 import HalcyonCluster
 import HalcyonModel
 
@@ -8,12 +9,12 @@ struct BooksByModel {
         var pixels: Int
     }
 
-    let budget: ResultBudget
+    let budget: Budget
     private(set) var entries: [String: Entry] = [:]
     /// From the one that was not used for longest to the one used last.
     private var order: [String] = []
 
-    init(_ budget: ResultBudget) { self.budget = budget }
+    init(_ budget: Budget) { self.budget = budget }
 
     var keys: [String] { order }
     var bytes: Int { entries.values.reduce(0) { $0 + $1.bytes } }
@@ -37,7 +38,7 @@ struct BooksByModel {
         order.removeAll { $0 == key }
     }
 
-    mutating func trim(to budget: ResultBudget) {
+    mutating func trim(to budget: Budget) {
         while bytes > budget.bytes ?? .max || pixels > budget.pixels ?? .max || entries.count > budget.count ?? .max,
             let oldest = order.first
         {

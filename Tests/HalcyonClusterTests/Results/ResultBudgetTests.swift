@@ -1,3 +1,4 @@
+import HalcyonBudget
 import HalcyonCluster
 import HalcyonModel
 import Redis
@@ -34,8 +35,8 @@ import Testing
     func thousandsOfOperationsComeOutAsThePlainModelSays(seed: UInt64, on kind: RedisDeployment.Kind) async throws {
         var random = SplitMix(seed: seed)
         let budget = [
-            ResultBudget(bytes: 20_000), ResultBudget(pixels: 9_000, count: 40),
-            ResultBudget(bytes: 30_000, pixels: 12_000, count: 25),
+            Budget(bytes: 20_000), Budget(pixels: 9_000, count: 40),
+            Budget(bytes: 30_000, pixels: 12_000, count: 25),
         ][Int(seed) - 1]
         try await Tier.with(kind) { _, client, redis in
             var tier = ResultTier(client, budget: budget)
@@ -73,8 +74,8 @@ import Testing
                         model.store(key, entry)
                     }
                 case 18:
-                    let least = ResultBudget(bytes: max(0, model.bytes - .random(in: 0...3000, using: &random)))
-                    let (removed, left) = try await ResultBooks(client).trim(nil, to: least)
+                    let least = Budget(bytes: max(0, model.bytes - .random(in: 0...3000, using: &random)))
+                    let (removed, left) = try await ResultTier(client).trim(nil, to: least)
                     let before = model
                     model.trim(to: least)
                     #expect(left.bytes == model.bytes && left.pixels == model.pixels)
@@ -86,23 +87,24 @@ import Testing
                 }
                 if number % 50 == 0 {
                     #expect(try await Self.sums(client) == model.entries, "operation \(number)")
-                    let books = try await ResultBooks(client).trim(nil, to: ResultBudget()).left
-                    #expect(books == ResultSum(model), "operation \(number)")
+                    let books = try await ResultTier(client).trim(nil, to: Budget()).left
+                    #expect(books == BudgetSum(model), "operation \(number)")
                     let order = try await client.send("ZRANGE", "halcyon:{budget:}:used", 0, -1).array ?? []
                     #expect(order.map(\.string) == model.keys, "operation \(number)")
                 }
             }
             #expect(model.entries.count > 5)
-            // The books go with the last result.
-            _ = try await ResultBooks(client).trim(nil, to: ResultBudget(count: 0))
-            #expect(try await redis.keyCount() == 0)
+            // The books go with the last result; the index of the source goes when they would have expired.
+            _ = try await ResultTier(client).trim(nil, to: Budget(count: 0))
+            let names = ["used", "expiry", "cost", "sum"].map { RedisArgument.string("halcyon:{budget:}:\($0)") }
+            #expect(try await client.send(["EXISTS"] + names).integer == 0)
         }
     }
 
     @Test(arguments: RedisDeployment.Kind.allCases)
     func manyWorkersAtOnceComeOutRight(on kind: RedisDeployment.Kind) async throws {
         try await Tier.with(kind) { _, client, redis in
-            let budget = ResultBudget(bytes: 40_000)
+            let budget = Budget(bytes: 40_000)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for worker in 0..<8 as Range<UInt64> {
                     group.addTask {
@@ -119,7 +121,7 @@ import Testing
                 try await group.waitForAll()
             }
             let found = try await Self.sums(client)
-            let books = try await ResultBooks(client).trim(nil, to: ResultBudget()).left
+            let books = try await ResultTier(client).trim(nil, to: Budget()).left
             #expect(books.count == found.count && books.bytes == found.values.reduce(0) { $0 + $1.bytes })
             #expect((30_000...40_000).contains(books.bytes))
         }
@@ -132,26 +134,26 @@ import Testing
             try await Self.store(tier, Self.keys[0], bytes: 10)
             tier.used([Self.keys[0]], of: nil)
             await tier.close()
-            // EVALSHA with TIME, HMGET, HSET and PEXPIREAT, and the one that asks.
-            #expect(try await client.commandsDone() - before <= 6)
-            #expect(try await redis.keyCount() == 1)
+            // EVALSHA with TIME, HMGET, HSET and PEXPIREAT, two for fences, five for the index of the source, and the one that asks.
+            #expect(try await client.commandsDone() - before <= 13)
+            #expect(try await redis.keyCount() == 2)
         }
     }
 
     @Test func tenantsHaveBudgetsOfTheirOwn() async throws {
-        try await Tier.with(budget: ResultBudget(count: 2)) { tier, client, redis in
+        try await Tier.with(budget: Budget(count: 2)) { tier, client, redis in
             for key in Self.keys[0..<5] { try await Self.store(tier, key, bytes: 10, of: "a") }
             for key in Self.keys[5..<8] { try await Self.store(tier, key, bytes: 10, of: "b.c") }
             try await Self.store(tier, Self.keys[8], bytes: 10)
             #expect(try await Self.sums(client).keys.sorted() == [3, 4, 6, 7, 8].map { Self.keys[$0] }.sorted())
-            let (removed, left) = try await ResultBooks(client).trim("a", to: ResultBudget(bytes: 15))
+            let (removed, left) = try await ResultTier(client).trim("a", to: Budget(bytes: 15))
             #expect(removed.count == 1 && removed.bytes == 10 && left.count == 1)
             #expect(try await Self.sums(client)[Self.keys[3]] == nil)
         }
     }
 
     @Test func whatWasUsedStaysAndLookingIsNoUse() async throws {
-        try await Tier.with(budget: ResultBudget(count: 3)) { tier, client, redis in
+        try await Tier.with(budget: Budget(count: 3)) { tier, client, redis in
             for key in Self.keys[0..<3] { try await Self.store(tier, key, bytes: 10) }
             tier.used([Self.keys[0]], of: nil)
             // It is told by itself, after a while.
@@ -167,7 +169,7 @@ import Testing
     }
 
     @Test func framesCountAsPixels() async throws {
-        try await Tier.with(budget: ResultBudget(pixels: 100)) { tier, client, redis in
+        try await Tier.with(budget: Budget(pixels: 100)) { tier, client, redis in
             try await Self.store(tier, Self.keys[0], bytes: 1, width: 10, frames: 9)
             try await Self.store(tier, Self.keys[1], bytes: 1, width: 11)
             #expect(try await Self.sums(client).keys.sorted() == [Self.keys[1]])
@@ -177,7 +179,7 @@ import Testing
     }
 
     @Test func whatIsExtendedCountsForAsLongAsItLives() async throws {
-        try await Tier.with(budget: ResultBudget(count: 9)) { tier, client, redis in
+        try await Tier.with(budget: Budget(count: 9)) { tier, client, redis in
             try await Self.store(tier, Self.keys[0], bytes: 10, for: 0.2)
             let found = try #require(try await tier.find(Self.keys[0], for: ResultRule(maxAge: 600)))
             _ = try await tier.extend(found, as: Self.keys[0], by: ResultRule(maxAge: 600))
@@ -193,26 +195,26 @@ import Testing
 
     /// One that was stored anew is not what the books meant.
     @Test func whatWasStoredAnewMeanwhileStays() async throws {
-        try await Tier.with(budget: ResultBudget(count: 2)) { tier, client, redis in
+        try await Tier.with(budget: Budget(count: 2)) { tier, client, redis in
             try await Self.store(tier, Self.keys[0], bytes: 10)
             // By a worker that dies before it enters it.
             try await Self.store(ResultTier(client), Self.keys[0], bytes: 20)
-            let (removed, left) = try await ResultBooks(client).trim(nil, to: ResultBudget(count: 0))
-            #expect(removed == ResultSum() && left == ResultSum())
+            let (removed, left) = try await ResultTier(client).trim(nil, to: Budget(count: 0))
+            #expect(removed == BudgetSum() && left == BudgetSum())
             #expect(try await Self.sums(client)[Self.keys[0]]?.bytes == 20)
             // It counts again from the next time it is stored.
             try await Self.store(tier, Self.keys[0], bytes: 30)
-            #expect(try await ResultBooks(client).trim(nil, to: ResultBudget()).left.bytes == 30)
+            #expect(try await ResultTier(client).trim(nil, to: Budget()).left.bytes == 30)
         }
     }
 
     @Test func booksOfWhichAPartWasLostBeginAnew() async throws {
         for part in ["used", "expiry", "cost", "sum"] {
-            try await Tier.with(budget: ResultBudget(bytes: 100)) { tier, client, redis in
+            try await Tier.with(budget: Budget(bytes: 100)) { tier, client, redis in
                 for key in Self.keys[0..<4] { try await Self.store(tier, key, bytes: 20) }
                 _ = try await client.send("DEL", "halcyon:{budget:}:\(part)")
                 for key in Self.keys[4..<8] { try await Self.store(tier, key, bytes: 30) }
-                let left = try await ResultBooks(client).trim(nil, to: ResultBudget()).left
+                let left = try await ResultTier(client).trim(nil, to: Budget()).left
                 #expect(left.count == 3 && left.bytes == 90)
                 #expect(try await Self.sums(client).count == 4 + 3)
             }
@@ -221,33 +223,33 @@ import Testing
 
     @Test(arguments: RedisDeployment.Kind.allCases)
     func manyAreTakenOutInSmallSteps(on kind: RedisDeployment.Kind) async throws {
-        try await Tier.with(kind, budget: ResultBudget(bytes: 1 << 30)) { tier, client, redis in
+        try await Tier.with(kind, budget: Budget(bytes: 1 << 30)) { tier, client, redis in
             let keys = (0..<1500).map { "halcyon:{\($0)}:x" }
             for key in keys { try await Self.store(tier, key, bytes: 1) }
-            let (removed, left) = try await ResultBooks(client).trim(nil, to: ResultBudget(count: 100))
+            let (removed, left) = try await ResultTier(client).trim(nil, to: Budget(count: 100))
             #expect(removed.count == 1400 && left.count == 100)
             #expect(try await Self.sums(client, keys).keys.sorted() == keys[1400...].sorted())
             // One that takes the place of all others.
-            let small = ResultTier(client, budget: ResultBudget(bytes: 50))
+            let small = ResultTier(client, budget: Budget(bytes: 50))
             try await Self.store(small, "halcyon:{0}:large", bytes: 50)
             #expect(try await Self.sums(client, keys).isEmpty)
         }
     }
 
     @Test func aRedisWhoseBooksCannotBeKeptStoresAllTheSame() async throws {
-        try await Tier.with(budget: ResultBudget(count: 1)) { tier, client, redis in
+        try await Tier.with(budget: Budget(count: 1)) { tier, client, redis in
             _ = try await client.send("SET", "halcyon:{budget:}:cost", "not a hash")
             try await Self.store(tier, Self.keys[0], bytes: 10)
             try await Self.store(tier, Self.keys[1], bytes: 10)
             #expect(try await Self.sums(client).count == 2)
             await #expect(throws: RedisError.self) {
-                try await ResultBooks(client).trim(nil, to: ResultBudget(count: 0))
+                try await ResultTier(client).trim(nil, to: Budget(count: 0))
             }
         }
     }
 }
 
-extension ResultSum {
+extension BudgetSum {
     init(_ model: BooksByModel) {
         self.init(count: model.entries.count, bytes: model.bytes, pixels: model.pixels)
     }

@@ -1,3 +1,4 @@
+import HalcyonBudget
 import HalcyonCluster
 import HalcyonModel
 import Redis
@@ -14,7 +15,7 @@ enum Tier {
     }
 
     static func with(
-        _ kind: RedisDeployment.Kind = .server, budget: ResultBudget = ResultBudget(),
+        _ kind: RedisDeployment.Kind = .server, budget: Budget = Budget(),
         _ body: (ResultTier, RedisClient, RedisDeployment) async throws -> Void
     ) async throws {
         let redis = try await RedisDeployment.start(kind)

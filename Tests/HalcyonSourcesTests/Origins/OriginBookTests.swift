@@ -16,6 +16,8 @@ import Testing
         _ body: (any OriginBook, any OriginBook) async throws -> Void
     ) async throws {
         var limits = OriginLimits()
+        // Longer than any machine stalls.
+        limits.lease = .seconds(600)
         change(&limits)
         guard kind != .local else {
             let book = LocalOriginBook(limits)
@@ -58,6 +60,31 @@ import Testing
         } _: { one, two async throws in
             #expect(try await one.enter(origin, load: "a") == .go)
             try await until("its lease is over") { try await two.enter(origin, load: "b") == .go }
+            // It is late to say now that the first goes on.
+            try await two.prolong([origin: ["a"]])
+            try await two.leave(origin, load: "b", .answered)
+            #expect(try await one.enter(origin, load: "c") == .go)
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func aLoadThatGoesOnIsCountedForAsLong(_ kind: Kind) async throws {
+        let origin = origin
+        try await Self.with(kind) {
+            $0.concurrency = 1
+            $0.lease = .seconds(15)
+        } _: { one, two async throws in
+            // Where the machine stalls for too long it begins anew.
+            try await until("it was counted for longer than its lease", within: .seconds(600)) {
+                for load in ["a", "b"] { try await two.leave(origin, load: load, .answered) }
+                let start = ContinuousClock.now
+                guard try await one.enter(origin, load: "a") == .go else { return false }
+                while start.duration(to: .now) < .seconds(18) {
+                    try await Task.sleep(for: .milliseconds(200))
+                    try await one.prolong([origin: ["a"], Origin("http://img.example.org"): ["b"]])
+                    if try await two.enter(origin, load: "b") == .go { return false }
+                }
+                return true
+            }
         }
     }
 

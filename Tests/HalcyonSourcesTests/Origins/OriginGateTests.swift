@@ -40,6 +40,7 @@ import Threads
         let clients = (0..<3).map { _ in RedisClient(RedisEndpoint(loopbackPort: server.port)) }
         var limits = OriginLimits()
         limits.concurrency = 4
+        limits.lease = .seconds(600)
         let gates = clients.map { OriginGate($0, limits) }
         #expect(try await most(120, through: gates, expecting: 4) == 4)
         for client in clients { await client.close() }
@@ -73,11 +74,14 @@ import Threads
     @Test func whileAnOriginRestsItsLoadsFailAtOnceAndOthersDoNot() async throws {
         var limits = OriginLimits()
         limits.failures = 2
+        limits.rest = .seconds(600)
+        limits.longestRest = .seconds(600)
         let gate = OriginGate(nil, limits)
         for _ in 0..<2 { await gate.leave(try await gate.enter(origin), .failed) }
         let failure = await #expect(throws: Failure.self) { try await gate.enter(origin) }
         #expect(failure?.code == .connectError && failure?.isRetryable == true)
         #expect(failure?.message.contains("https://img.example.org") == true)
+        #expect((1...600).contains(failure?.retryAfter ?? 0))
         await gate.leave(try await gate.enter(Origin("https://other.example.org")), .answered)
     }
 }

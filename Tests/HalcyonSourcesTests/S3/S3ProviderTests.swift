@@ -1,6 +1,7 @@
 import HalcyonModel
 import TestSupport
 import Testing
+import Threads
 
 @testable import HalcyonSources
 
@@ -9,6 +10,7 @@ import Testing
     private static let objects: [String: [UInt8]] = [
         "pictures/a.jpg": Array("first".utf8), "pictures/a b/ü+%'(~).jpg": Array("tricky".utf8),
         "pictures/v.1": Array("old".utf8), "pictures/v.2": Array("new".utf8),
+        "pictures/photo": (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) },
         "public/a.jpg": Array("for all".utf8), "pictures/large": [UInt8](repeating: 7, count: 1001),
     ]
 
@@ -139,6 +141,70 @@ import Testing
             #expect(Self.text(loaded) == "first")
             #expect(server.requests.map { $0.hasSuffix(" -") } == [true, false, false])
         }
+    }
+
+    // MARK: What breaks off
+
+    /// A proxy before the store, which ends each connection after so many bytes; the whole answer of the store to a request is read first.
+    private static func cutting(_ server: S3Server, after count: Int) -> RawOrigin {
+        RawOrigin { request in
+            let answer = (try? Exchange.bytes("\(request.head)\r\n\r\n", port: server.port)) ?? []
+            return answer.count <= count
+                ? [.bytes(answer), .close]
+                : [.bytes(Array(answer.prefix(count))), .pause(.milliseconds(50)), .close]
+        }
+    }
+
+    /// The signature of each request is checked by the store: ranges and conditions do not break it.
+    @Test func anObjectThatBreaksOffIsTakenUpWhereItWas() async throws {
+        let server = try await S3Server.start(Self.objects)
+        let proxy = Self.cutting(server, after: 40_000)
+        try await withLoader { options in
+            options.s3.endpoint = try? WebURL(proxy.url("/"))
+            options.s3.region = S3Server.region
+            options.s3.credentials = .init(accessKey: S3Server.accessKey, secretKey: S3Server.secretKey)
+        } _: { loader in
+            let loaded = try await loader.load(try Source("s3://pictures/photo"))
+            #expect(loaded.body == Self.objects["pictures/photo"] && loaded.status == 200)
+            let etag = try #require(loaded.validators.etag)
+            let rests = proxy.requests.dropFirst().map { $0.head.lowercased() }
+            #expect(proxy.requests.count == 3 && !proxy.requests[0].head.lowercased().contains("range:"))
+            for rest in rests {
+                #expect(rest.contains("if-match: \(etag.lowercased())") && rest.contains("range: bytes="))
+                #expect(rest.contains("authorization: aws4-hmac-sha256"))
+            }
+        }
+        try await proxy.stop()
+        await server.stop()
+    }
+
+    @Test func anObjectThatChangesMeanwhileIsNeverMixed() async throws {
+        let (old, new) = ([UInt8](repeating: 1, count: 1000), [UInt8](repeating: 2, count: 900))
+        let number = Lock(0)
+        let store = RawOrigin { request in
+            let count = number.withLock { number in
+                number += 1
+                return number
+            }
+            if count == 1 {
+                return [
+                    .text("HTTP/1.1 200 OK\r\nETag: \"old\"\r\nContent-Length: 1000\r\n\r\n"),
+                    .bytes(Array(old.prefix(400))), .pause(.milliseconds(50)), .close,
+                ]
+            }
+            if request.head.lowercased().contains("if-match:") {
+                return RawOrigin.answer("412 Precondition Failed", [], "<Error><Code>PreconditionFailed</Code></Error>")
+            }
+            return [.text("HTTP/1.1 200 OK\r\nETag: \"new\"\r\nContent-Length: 900\r\n\r\n"), .bytes(new)]
+        }
+        try await withLoader { options in
+            options.s3.endpoint = try? WebURL(store.url("/"))
+        } _: { loader in
+            let loaded = try await loader.load(try Source("s3://pictures/photo"))
+            #expect(loaded.body == new && loaded.validators.etag == "\"new\"")
+        }
+        #expect(store.requests.count == 3)
+        try await store.stop()
     }
 
     @Test func onlyTheStoreIsTrusted() async throws {

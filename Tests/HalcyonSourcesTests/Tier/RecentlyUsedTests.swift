@@ -58,7 +58,7 @@ import Testing
 }
 
 /// Vigna's SplitMix64.
-private struct SplitMix: RandomNumberGenerator {
+struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 
     mutating func next() -> UInt64 {

@@ -70,26 +70,30 @@ import Threads
         try await Self.with(kind) { store async throws in
             var entry = Self.entry([])
             entry.failure = Failure(.notFound, "the origin answered 404 \"\u{1F600}\"")
-            try await store.keep(entry, as: "k", for: 60)
-            #expect(try await store.find("k")?.entry == entry)
+            try await store.keep(entry, as: "halcyon:{k}:source", for: 60)
+            #expect(try await store.find("halcyon:{k}:source")?.entry == entry)
+            entry.failure = Failure(.httpError, "the origin answered 503", retryAfter: 2.5)
+            try await store.keep(entry, as: "halcyon:{k}:source", for: 60)
+            #expect(try await store.find("halcyon:{k}:source")?.entry == entry)
         }
     }
 
     @Test(arguments: Kind.allCases) func forgetsInTimeAndTellsHowOldThingsAre(_ kind: Kind) async throws {
         try await Self.with(kind) { store async throws in
-            try await store.keep(Self.entry([1]), as: "short", for: 0.2)
-            try await store.keep(Self.entry([2]), as: "long", for: 1000)
-            try await until("it is gone") { try await store.find("short") == nil }
-            let found = try #require(try await store.find("long"))
+            try await store.keep(Self.entry([2]), as: "halcyon:{long}:source", for: 1000)
+            try await store.keep(Self.entry([1]), as: "halcyon:{short}:source", for: 0.2)
+            try await until("it is gone") { try await store.find("halcyon:{short}:source") == nil }
+            let found = try #require(try await store.find("halcyon:{long}:source"))
             #expect(found.residentTime > 0.1 && found.residentTime < 900)
         }
     }
 
     @Test(arguments: Kind.allCases) func whatIsTooLargeIsNotKeptNorIsWhatItReplaced(_ kind: Kind) async throws {
         try await Self.with(kind) { store async throws in
-            try await store.keep(Self.entry([1]), as: "k", for: 60)
-            try await store.keep(Self.entry([UInt8](repeating: 7, count: 1 << 20 + 1)), as: "k", for: 60)
-            #expect(try await store.find("k") == nil)
+            try await store.keep(Self.entry([1]), as: "halcyon:{k}:source", for: 60)
+            try await store.keep(
+                Self.entry([UInt8](repeating: 7, count: 1 << 20 + 1)), as: "halcyon:{k}:source", for: 60)
+            #expect(try await store.find("halcyon:{k}:source") == nil)
         }
     }
 
@@ -99,7 +103,7 @@ import Threads
                 for task in 0..<8 {
                     group.addTask {
                         for round in 0..<40 {
-                            let key = "k\((task + round) % 5)"
+                            let key = "halcyon:{\((task + round) % 5)}:source"
                             try await store.keep(
                                 Self.entry([UInt8](repeating: UInt8(round), count: 20_000)), as: key, for: 60)
                             if let body = try await store.find(key)?.entry.body { #expect(Set(body).count == 1) }
@@ -117,9 +121,11 @@ import Threads
         let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
         let store = RedisSourceStore(client, maximumBytes: 1 << 20)
         for about in ["", "{", "[]", #"{"version":2}"#, #"{"version":1,"status":"200"}"#] {
-            _ = try await client.send(["HSET", "k", "about", .string(about), "lifetime", "60000", "body", "x"])
-            _ = try await client.send(["PEXPIRE", "k", "60000"])
-            #expect(try await store.find("k") == nil)
+            _ = try await client.send([
+                "HSET", "halcyon:{k}:source", "about", .string(about), "lifetime", "60000", "body", "x",
+            ])
+            _ = try await client.send(["PEXPIRE", "halcyon:{k}:source", "60000"])
+            #expect(try await store.find("halcyon:{k}:source") == nil)
         }
         // Without an end it is not of this tier.
         _ = try await client.send([

@@ -52,6 +52,35 @@ import Testing
         }
     }
 
+    @Test func objectsOfStoresAreContinuedByTheirTagAlone() throws {
+        let resumption = try #require(Resumption(Self.first, .ifMatch))
+        #expect(resumption.fields.map(\.name) == ["Range", "If-Match"])
+        #expect(resumption.fields.map(\.value) == ["bytes=5-", "\"a\""])
+        let dated = [("Last-Modified", "Sun, 06 Nov 1994 08:49:36 GMT"), ("Date", "Sun, 06 Nov 1994 08:49:37 GMT")]
+        #expect(Resumption(Self.response(200, dated, "01234"), .ifMatch) == nil)
+        guard case .changed = resumption.joined(with: Self.response(412, [], ""), isWhole: true) else {
+            Issue.record("a store that has another one is not believed")
+            return
+        }
+        // Who asked with If-Range has not asked for that answer.
+        guard
+            case .useless = try #require(Resumption(Self.first)).joined(with: Self.response(412, [], ""), isWhole: true)
+        else {
+            Issue.record("an answer to another question is taken")
+            return
+        }
+    }
+
+    @Test(arguments: Resumption.Condition.allCases)
+    func aPartOfAnotherVersionIsNeverTaken(_ condition: Resumption.Condition) throws {
+        let resumption = try #require(Resumption(Self.first, condition))
+        for (tag, isTaken) in [("\"a\"", true), ("\"b\"", false), ("W/\"a\"", false)] {
+            let fields = [("Content-Range", "bytes 5-9/10"), ("ETag", tag)]
+            let outcome = resumption.joined(with: Self.response(206, fields, "56789"), isWhole: true)
+            if case .whole = outcome { #expect(isTaken) } else { #expect(!isTaken, "\(tag)") }
+        }
+    }
+
     @Test func aRestThatBreaksOffIsContinuedAgain() throws {
         let resumption = try #require(Resumption(Self.first))
         guard

@@ -53,8 +53,14 @@ extension RandomJobs {
         ("keepProfile", [true, false, nil]),
         ("upscale", [true, false, nil]), ("frames", [1, 65_535, 12.0, nil]),
         ("blurhash", [true, false, nil]), ("dominantColor", [true, false, nil]),
-        ("tags", [[], nil]),
-        ("headers", [[:], nil]),
+        (
+            "headers",
+            [
+                [:], nil, ["Accept": "image/webp", "x-b": "", "X-A": "a=b: c\"\u{e9}"], ["TraceParent": "00-1-2-01"],
+                ["a!#$%&'*+-.^_`|~9": "1", "Referer": "http://h/"],
+            ]
+        ),
+        ("tags", [[], nil, ["a"], ["a", "b c", "a", "é/}"], .array(Array(repeating: "x", count: 32))]),
         (
             "cache",
             [
@@ -62,7 +68,14 @@ extension RandomJobs {
                 ["reload": true, "source": true],
             ]
         ),
-        ("slot", [nil]), ("generation", [nil]), ("webhook", [nil]),
+        ("slot", [nil, "cell-12", "\u{0}{}"]), ("generation", [nil, 0, 7, 9_007_199_254_740_992]),
+        (
+            "webhook",
+            [
+                nil, "shop", "a.B-7_", .string(String(repeating: "w", count: 64)), "https://hooks.example.org/a?b#c",
+                "HTTP://h:080", "http://[2001:DB8::1]:8080/x/@y",
+            ]
+        ),
         ("tenant", [nil, "a", "A-b_c.9", .string(String(repeating: "t", count: 64))]),
     ]
 
@@ -169,8 +182,32 @@ extension RandomJobs {
         ("stripMetadata", [1]),
         ("keepProfile", [0]),
         ("processors", RandomProcessors.faults.map { [$0] } + [[:], "blur", [["flip": [:]], "blackWhite", nil]]),
-        ("tags", [["a"], [[]], ""]),
-        ("headers", [["Accept": "image/webp"], []]),
+        (
+            "headers",
+            [
+                [], "a: b", ["": "a"], ["a b": "c"], ["a:": "c"], ["\u{e9}": "a"], ["a\n": "c"], ["a": nil], ["a": 1],
+                ["a": ["b"]], ["a": "\n"], ["a": "b\u{0}"], ["a": "b\tc"], ["a": "\u{7f}"], ["a": " b"], ["a": "b "],
+                ["a": " "], ["a": "b c"], ["a": "\u{80}\u{1f600}"], ["Host": "h"], ["hOST": "h"], ["Hosts": "h"],
+                ["content-length": "1"], ["Transfer-Encoding": "chunked"], ["TE": "trailers"], ["Tea": "green"],
+                ["If-None-Match": "a"], ["if-": "a"], ["Iffy": "a"], ["range": "bytes=0-"], ["Accept-Ranges": "a"],
+                ["Accept-Encoding": "br"], ["Proxy-Authorization": "a"], ["Proxy": "a"], ["Connection": "close"],
+                ["Keep-Alive": "a"], ["Upgrade": "h2c"], ["HTTP2-Settings": "a"], ["Expect": "100-continue"],
+                ["Trailer": "a"], ["Content-Encoding": "gzip"], ["Content-Type": "a/b"], ["a": "b", "A": "c"],
+                .object((0..<32).map { .init(name: "a\($0)", value: "b") }),
+                .object((0..<33).map { .init(name: "a\($0)", value: "b") }),
+                ["a": .string(String(repeating: "b", count: 8191))],
+                ["a": .string(String(repeating: "b", count: 8192))],
+            ]
+        ),
+        (
+            "tags",
+            [
+                [[]], "", [""], ["a", nil], ["a\n"], ["\u{7f}"], ["\u{80}"], [7], [:],
+                .array([.string(String(repeating: "t", count: 128))]),
+                .array([.string(String(repeating: "t", count: 129))]),
+                .array(Array(repeating: "x", count: 33)),
+            ]
+        ),
         (
             "cache",
             [
@@ -178,7 +215,11 @@ extension RandomJobs {
                 ["onlyIfCached": "yes"], ["reload": true, "onlyIfCached": false],
             ]
         ),
-        ("upscale", ["true", 1]), ("frames", [0, 1.5, 65_536, "1"]), ("slot", ["a"]),
+        ("upscale", ["true", 1]), ("frames", [0, 1.5, 65_536, "1"]),
+        (
+            "slot",
+            ["", 7, .string(String(repeating: "s", count: 256)), .string(String(repeating: "s", count: 257)), ["a"]]
+        ),
         ("blurhash", ["4x3", 1]), ("dominantColor", [0, "#fff"]),
         (
             "variants",
@@ -190,7 +231,18 @@ extension RandomJobs {
                 .array(Array(repeating: [:], count: 17)),
             ]
         ),
-        ("generation", [0]), ("webhook", ["https://example.org/"]),
+        ("generation", [0, -1, 0.5, 3.0, "1", 9_007_199_254_740_993]),
+        (
+            "webhook",
+            [
+                "", "a b", "a/b", "é", "shop\n", .string(String(repeating: "w", count: 65)), 7, ["shop"],
+                ["url": "http://h/"],
+                "ftp://h/", "http:", "http:h", "https://", "https:///a", "https://u@h/", "https://u:p@h/a",
+                "http://@h/",
+                "http://h:65536/", "http://h /", "http://h\\a", "//h/a", "mailto:a@b",
+                .string("http://h/" + String(repeating: "a", count: WebURL.longest - 8)),
+            ]
+        ),
         (
             "tenant",
             ["", "a b", "a/b", "é", "a\n", "{a}", ":", .string(String(repeating: "t", count: 65)), 7, ["a"]]

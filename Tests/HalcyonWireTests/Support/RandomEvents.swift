@@ -9,24 +9,34 @@ struct RandomEvents {
     }
 
     mutating func next() -> Event {
-        Event(
-            id: text(), time: Double.random(in: 0...4e9, using: &generator), subject: maybe(text()), jobID: text(),
+        let time = Double.random(in: 0...4e9, using: &generator)
+        if Int.random(in: 0..<8, using: &generator) == 0 {
+            return Event(id: text(), time: time, subject: maybe(text()), jobID: nil, body: .purged(purged()))
+        }
+        return Event(
+            id: text(), time: time, subject: maybe(text()), jobID: text(),
             echo: Job.Echo(metadata: maybe(json()), placeholder: maybe(json()), altText: maybe(json())),
             traceparent: maybe("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), body: body())
     }
 
+    private mutating func purged() -> Purged {
+        Purged(pick([.source(text()), .tag(text()), .key(SampleEvents.key)]), of: maybe("shop-7"), count: count() - 1)
+    }
+
     private mutating func body() -> Event.Body {
-        switch Int.random(in: 0..<3, using: &generator) {
+        switch Int.random(in: 0..<5, using: &generator) {
         case 0: return .started
+        case 2: return .cancelled
+        case 3: return .superseded(by: Int64.random(in: 0...Job.Slot.highestGeneration, using: &generator))
         case 1:
             let failure = Failure(pick(FailureCode.allCases), text(), isRetryable: maybe(.random(using: &generator)))
-            return .failed(failure, attempts: Int.random(in: 0...9, using: &generator), timings: timings())
+            return .failed(failure, attempts: Int.random(in: 1...9, using: &generator), timings: timings())
         default:
             let origin = pick([ResultOrigin.memory, .sourceCache, .network, .coalesced])
             return .ready(
                 Ready(
                     results: (0..<Int.random(in: 1...3, using: &generator)).map { _ in result() }, origin: origin,
-                    timings: timings()))
+                    timings: timings(), attempts: Int.random(in: 1...4, using: &generator)))
         }
     }
 

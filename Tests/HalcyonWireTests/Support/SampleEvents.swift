@@ -17,7 +17,7 @@ enum SampleEvents {
         status: 200, etag: #""5f3c-61e""#, bytes: 1_482_113, format: .jpeg, width: 4000, height: 3000)
 
     static let ready = event(
-        "halcyon.jobs-3-1042-ready", at: 1_795_257_067.395,
+        "halcyon.jobs-3-1042-ended", at: 1_795_257_067.395,
         .ready(
             Ready(
                 results: [
@@ -36,10 +36,21 @@ enum SampleEvents {
                 ]))))
 
     static let failed = event(
-        "halcyon.jobs-3-1042-failed", at: 1_795_257_067.312,
+        "halcyon.jobs-3-1042-ended", at: 1_795_257_067.312,
         .failed(
             Failure(.notFound, "https://example.org/cat.jpg answered 404"), attempts: 1,
             timings: timings([.queued: 4.1, .fetch: 58.4, .total: 62.75])))
+
+    static let cancelled = event("halcyon.jobs-3-1042-ended", at: 1_795_257_067.312, .cancelled)
+    static let superseded = event(
+        "halcyon.jobs-3-1042-ended", at: 1_795_257_067.312, .superseded(by: 1_795_257_067_290))
+
+    static let purged = Event(
+        id: "purge-3f0c9a51d2b84e67", time: 1_795_257_067.5, subject: "https://example.org/cat.jpg", jobID: nil,
+        body: .purged(Purged(.source("https://example.org/cat.jpg"), of: "shop-7", count: 5)))
+
+    /// In the order of the page.
+    static let all = [started, ready, failed, cancelled, superseded, purged]
 
     static func timings(_ stages: [Timings.Stage: Double]) -> Timings {
         var timings = Timings()

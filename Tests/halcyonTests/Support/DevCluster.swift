@@ -13,22 +13,26 @@ struct DevCluster: Sendable {
     let folder: TemporaryFolder
     let kafka: String
     let redisPort: UInt16
+    /// The URL of its gateway.
+    let gateway: String
     /// An origin that serves the sample photographs.
     let origin: Nginx
 
     static func start() async throws -> DevCluster {
         let origin = try await Nginx.start(serving: Samples.path)
         let folder = TemporaryFolder("dev")
-        // With a budget that nothing here comes near: what is trimmed must be known.
-        let process = try await Executable.start(["dev", "--json", "--set", "cache.maximumBytes=1GiB"], in: folder)
-        try await until("halcyon dev is ready", within: .seconds(60)) {
+        // With a budget that nothing here comes near: what is trimmed must be known. What fails is seen at once.
+        let process = try await Executable.start(
+            ["dev", "--json", "--set", "cache.maximumBytes=1GiB", "--set", "retry.attempts=1"], in: folder)
+        try await until("halcyon dev is ready") {
             !process.isRunning || folder.read("output").contains(UInt8(ascii: "\n"))
         }
         let addresses = try JSON.parse(folder.read("output"), maximumSize: 1 << 16)
         let redis = try #require(addresses.at("redis"))
         return DevCluster(
             process: process, folder: folder, kafka: try #require(addresses.at("kafka")),
-            redisPort: try #require(UInt16(redis.drop { $0 != ":" }.dropFirst())), origin: origin)
+            redisPort: try #require(UInt16(redis.drop { $0 != ":" }.dropFirst())),
+            gateway: try #require(addresses.at("gateway")), origin: origin)
     }
 
     /// Stops it as Ctrl-C does.
@@ -74,9 +78,6 @@ extension Trait where Self == DevClusterTrait {
 
 /// The photographs that come with the project.
 enum Samples {
-    static let path: String = {
-        // Tests/halcyonTests/Support/DevCluster.swift
-        #filePath.split(separator: "/").dropLast(4).reduce("") { "\($0)/\($1)" } + "/Samples"
-    }()
+    static let path = Photograph.folder
     static let chelsea = "\(path)/chelsea.jpg"
 }

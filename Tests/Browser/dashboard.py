@@ -1,0 +1,489 @@
+"""Drives the dashboard in a real Chromium: `dashboard.py GATEWAY ORIGIN [--screenshots FOLDER]`, with a running `halcyon dev`.
+
+ORIGIN serves the sample photographs. HALCYON_KAFKA_BROKERS and HALCYON_REDIS_URL name that cluster, HALCYON_EXECUTABLE the program: gateways of its own stand for those that need
+a key or end. Each check prints a line; the first that fails ends it with status 1.
+"""
+
+import argparse
+import contextlib
+import http.server
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+PATIENCE = 120_000
+KEY = "a-key-of-sixteen-or-more"
+HOSTILE = '"><img src=x onerror="window.stolen=1"><script>window.stolen=1</script>'
+
+# Pictures that are held, counted from outside the page.
+COUNTING = """
+window.held = 0;
+const [make, give] = [URL.createObjectURL, URL.revokeObjectURL];
+URL.createObjectURL = (blob) => { window.held += 1; return make.call(URL, blob); };
+URL.revokeObjectURL = (url) => { window.held -= 1; give.call(URL, url); };
+addEventListener("securitypolicyviolation", (event) => console.error("policy: " + event.violatedDirective));
+"""
+
+
+class Dashboard:
+    """A page that shows a gateway. What the page or the browser complains of is collected in `complaints`."""
+
+    def __init__(self, browser: Browser, gateway: str, **options):
+        self.context = browser.new_context(**options)
+        self.context.add_init_script(COUNTING)
+        self.page: Page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.complaints: list[str] = []
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", self._hear)
+        self.page.on("dialog", lambda dialog: (self.complaints.append("a dialog"), dialog.dismiss()))
+        self.page.goto(gateway + "/", wait_until="load")
+
+    def _hear(self, message):
+        # A refused or lost connection is what some of these checks are about.
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self.complaints.append(message.text)
+
+    def live(self):
+        expect(self.page.locator("#connection")).to_have_text("Live", timeout=PATIENCE)
+        return self
+
+    def submit(self, source: str, more: dict | None = None):
+        page = self.page
+        page.get_by_label("Source").fill(source)
+        if more is not None:
+            page.locator("details").evaluate("(details) => { details.open = true; }")
+            page.locator("#more").fill(json.dumps(more))
+        page.get_by_role("button", name="Submit").click()
+
+    def status(self, text: str):
+        expect(page_part(self, "#trial-status")).to_contain_text(text, timeout=PATIENCE)
+
+    def close(self):
+        assert not self.complaints, self.complaints
+        self.context.close()
+
+
+def page_part(dashboard: Dashboard, selector: str):
+    return dashboard.page.locator(selector)
+
+
+def passed(text: str):
+    print(f"ok  {text}", flush=True)
+
+
+def post(gateway: str, jobs: list[dict]):
+    """Submits jobs past the page."""
+    body = "\n".join(map(json.dumps, jobs)).encode()
+    request = urllib.request.Request(f"{gateway}/v1/jobs", body, {"Content-Type": "application/x-ndjson"})
+    with urllib.request.urlopen(request) as answer:
+        answer.read()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def gateway_of_its_own(port: int, **settings: str):
+    """`halcyon gateway` on the same cluster, until it is left."""
+    arguments = [os.environ["HALCYON_EXECUTABLE"], "gateway", "--set", f"gateway.listen=127.0.0.1:{port}"]
+    for name, value in settings.items():
+        arguments += ["--set", f"gateway.{name.replace('_', '.')}={value}"]
+    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def await_ready(gateway: str):
+    """Returns when a gateway answers that it is ready."""
+    for _ in range(1200):
+        with contextlib.suppress(OSError):
+            with urllib.request.urlopen(f"{gateway}/readyz"):
+                return
+        time.sleep(0.1)
+    raise TimeoutError(f"{gateway} is not ready")
+
+
+# The checks.
+
+
+def the_page_is_whole(gateway: str):
+    with urllib.request.urlopen(f"{gateway}/") as answer:
+        policy, tag = answer.headers["Content-Security-Policy"], answer.headers["ETag"]
+        text = answer.read().decode()
+    assert "default-src 'none'" in policy and "unsafe" not in policy, policy
+    assert "http://" not in text and 'src="//' not in text, "it loads from nowhere else"
+    request = urllib.request.Request(f"{gateway}/", headers={"If-None-Match": tag})
+    try:
+        urllib.request.urlopen(request)
+        raise AssertionError("expected 304")
+    except urllib.error.HTTPError as error:
+        assert error.code == 304, error
+    passed("the page has a policy of its own, a tag, and nothing from elsewhere")
+
+
+def numbers_are_true(dashboard: Dashboard):
+    """Percentiles and shares of known numbers, and a stream that comes in any pieces."""
+    found = dashboard.page.evaluate("""async () => {
+        const { Measures } = await import("/dashboard/measures.js");
+        const { EventParser } = await import("/dashboard/stream.js");
+        const measures = new Measures();
+        const add = (total, age, type = "ready") => measures.add({
+            type: `halcyon.image.${type}`, time: new Date(Date.now() - age).toISOString(),
+            data: { origin: total % 2 ? "memory" : "network", timings: { total } } });
+        for (let total = 1; total <= 1000; total += 1) add(total, 1000);
+        add(1, 301_000);
+        add(1, -60_000);
+        add(1, 0, "failed");
+        const { ready, failed, origins, percentile } = measures.summary();
+        const text = ":\\r\\n\\r\\nid: 7\\r\\ndata: a\\r\\ndata:b\\r\\n\\r\\nid: 8\\n\\nevent: gap\\rdata: {}\\r\\r";
+        const heard = [];
+        for (let cut = 0; cut <= text.length; cut += 1) {
+            const parser = new EventParser();
+            heard.push(JSON.stringify([
+                [...parser.push(text.slice(0, cut)), ...parser.push(text.slice(cut)), ...parser.push("")], parser.lastId]));
+        }
+        return { ready, failed, origins, parts: [0.5, 0.95, 0.99].map(percentile), heard: [...new Set(heard)] };
+    }""")
+    assert (found["ready"], found["failed"]) == (1001, 1), found
+    assert found["origins"] == {"memory": 501, "network": 500, "coalesced": 0, "source-cache": 0}, found
+    for part, true in zip(found["parts"], [500, 950, 990]):
+        assert abs(part - true) <= 0.026 * true, found
+    assert found["heard"] == ['[[{"type":"message","data":"a\\nb"},{"type":"gap","data":"{}"}],"8"]'], found["heard"]
+    passed("percentiles and shares are true, and a stream is read in any pieces")
+
+
+def a_job_is_tried(dashboard: Dashboard, origin: str):
+    dashboard.submit(f"{origin}/chelsea.jpg", {"altText": "A cat"})
+    dashboard.status("Ready, from network.")
+    picture = page_part(dashboard, "#trial-result img")
+    expect(picture).to_have_attribute("alt", "A cat")
+    size = picture.evaluate("async (image) => { await image.decode(); return [image.naturalWidth, image.naturalHeight]; }")
+    assert size == [400, 300], size
+    stages = page_part(dashboard, ".waterfall th").all_text_contents()
+    assert {"fetch", "decode", "encode", "store"} <= set(stages), stages
+    expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", "A cat", timeout=PATIENCE)
+    dashboard.submit(f"{origin}/chelsea.jpg", {"altText": "A cat"})
+    dashboard.status("Ready, from cache.")
+    expect(page_part(dashboard, "#hits")).to_have_text("50 %", timeout=PATIENCE)
+    expect(page_part(dashboard, ".gallery li")).to_have_count(1)
+    passed("a job of the form brings its picture, its timings and a card; a second one is a cache hit")
+
+
+def a_failure_tells_its_reason(dashboard: Dashboard, gateway: str, origin: str):
+    dashboard.submit(f"{origin}/none.jpg", {})
+    dashboard.status("Failed, not_found: ")
+    rows = page_part(dashboard, "#failures li")
+    expect(rows).to_have_count(1, timeout=PATIENCE)
+    expect(rows.first).to_contain_text("not_found")
+    expect(rows.first).to_contain_text("404")
+    rows.first.get_by_role("button", name="Try again").click()
+    expect(rows).to_have_count(2, timeout=PATIENCE)
+    post(gateway, [{"source": f"{origin}/others.jpg", "width": 40}])
+    expect(rows).to_have_count(3, timeout=PATIENCE)
+    rows.first.get_by_role("button", name="Put into the form").click()
+    expect(dashboard.page.get_by_label("Source")).to_have_value(f"{origin}/others.jpg")
+    passed("a failure tells its code and message; one's own is tried again, another's source goes into the form")
+
+
+def what_is_no_job_is_refused(dashboard: Dashboard):
+    dashboard.page.locator("#more").fill("[1]")
+    dashboard.page.get_by_role("button", name="Submit").click()
+    dashboard.status("Not submitted: More fields: expected an object")
+    dashboard.submit("initials:HB", {"width": -1})
+    dashboard.status("Not submitted: ")
+    passed("what is no job is refused with the reason")
+
+
+def strangers_text_stays_text(dashboard: Dashboard, gateway: str, origin: str):
+    post(gateway, [
+        {"source": "initials:XS", "width": 90, "altText": HOSTILE},
+        {"source": f"{origin}/{HOSTILE.replace(' ', '%20')}", "width": 90},
+    ])
+    expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", HOSTILE, timeout=PATIENCE)
+    expect(page_part(dashboard, "#failures li").first).to_contain_text("<script>window.stolen=1</script>", timeout=PATIENCE)
+    assert dashboard.page.evaluate("window.stolen") is None
+    assert dashboard.page.locator("main script, main [onerror]").count() == 0
+    passed("hostile alternative texts and sources stay text")
+
+
+def the_page_is_accessible(dashboard: Dashboard, name: str):
+    results = Axe().run(dashboard.page)
+    found = [f"{item['impact']} {item['id']}: {item['help']} {[node['target'] for node in item['nodes']][:3]}"
+             for item in results.response["violations"]]
+    assert not found, "\n".join(found)
+    passed(f"axe finds nothing ({name}), having passed {len(results.response['passes'])} of its rules")
+
+
+def keys_reach_everything(dashboard: Dashboard):
+    page = dashboard.page
+    page.evaluate("document.activeElement.blur()")
+    reached = []
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
+    for name in ["Skip to the form", "pause", "source", "width", "height", "contentMode", "format", "Submit"]:
+        assert name in reached, (name, reached)
+    page.get_by_label("Source").fill("initials:KB")
+    page.locator("#more").fill("")
+    page.get_by_label("Source").press("Enter")
+    dashboard.status("Ready")
+    expect(page.locator(".gallery li").first).to_contain_text("initials:KB", timeout=PATIENCE)
+    passed("the keyboard reaches everything, and Enter submits")
+
+
+def it_stops_when_told(dashboard: Dashboard, gateway: str):
+    page = dashboard.page
+    before = page.locator(".gallery li").count()
+    page.get_by_role("button", name="Pause").click()
+    post(gateway, [{"source": "initials:PA", "width": 61}])
+    dashboard.submit("initials:PB", {"width": 62})
+    dashboard.status("Ready")
+    assert page.locator(".gallery li").count() == before
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator(".gallery li")).to_have_count(before + 2, timeout=PATIENCE)
+    passed("it stands still while it is paused")
+
+
+@contextlib.contextmanager
+def another_worker():
+    """`halcyon worker` on the same cluster, until it is left."""
+    process = subprocess.Popen([os.environ["HALCYON_EXECUTABLE"], "worker"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextlib.contextmanager
+def late_origin(port: int, picture: str):
+    """An origin that was not there before; it has one picture."""
+    with urllib.request.urlopen(picture) as answer:
+        body = answer.read()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "image/jpeg")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+
+
+def the_cluster_is_shown(dashboard: Dashboard, gateway: str):
+    """A worker comes and goes."""
+    rows = page_part(dashboard, "#workers tbody tr")
+    expect(rows).to_have_count(1, timeout=PATIENCE)
+    for lane in ["high", "normal", "low", "retries"]:
+        expect(page_part(dashboard, f"#lag-{lane}")).to_have_text("0", timeout=PATIENCE)
+    with another_worker() as pid:
+        expect(rows).to_have_count(2, timeout=PATIENCE)
+        expect(rows.filter(has_text=str(pid))).to_have_count(1)
+    expect(rows).to_have_count(1, timeout=PATIENCE)
+    expect(rows.filter(has_text=str(pid))).to_have_count(0)
+    # The broker takes its time to give the other's partitions back; until then no job is done.
+    post(gateway, [{"id": "after-the-worker", "source": "initials:W", "width": 16}])
+    end, state = time.monotonic() + 300, ""
+    while state != "ready" and time.monotonic() < end:
+        with urllib.request.urlopen(f"{gateway}/v1/jobs/after-the-worker?wait=10") as answer:
+            state = json.load(answer)["state"]
+    assert state == "ready", f"a job is done by the worker that is left, not {state}"
+    passed("lanes tell what waits in them; a worker appears, and goes when it has ended")
+
+
+def a_dead_letter_is_retried(dashboard: Dashboard, gateway: str, origin: str):
+    port = free_port()
+    post(gateway, [{"id": "dead-letter", "source": f"http://127.0.0.1:{port}/late.jpg", "width": 40, "altText": "late",
+                    "cache": {"reload": True}}])
+    letters = page_part(dashboard, "#dead li")
+    expect(letters).to_have_count(1, timeout=PATIENCE)
+    expect(letters.first).to_contain_text("connect_error")
+    expect(page_part(dashboard, "#dead-count")).to_have_text("1", timeout=PATIENCE)
+    with late_origin(port, f"{origin}/coffee.jpg"):
+        letters.first.get_by_role("button", name="Retry").click()
+        expect(page_part(dashboard, "#dead-status")).to_have_text("dead-letter: replayed", timeout=PATIENCE)
+        expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", "late", timeout=PATIENCE)
+    expect(letters).to_have_count(0, timeout=PATIENCE)
+    expect(page_part(dashboard, "#dead-count")).to_have_text("0", timeout=PATIENCE)
+    passed("a dead letter is listed, retried, and gone; its job becomes ready")
+
+
+def pictures_of_it(browser: Browser, gateway: str, origin: str, folder: Path | None):
+    """Looks at it in both themes at two widths. Where a folder is given, it keeps what it sees, after a minute with something to show."""
+    looks = {}
+    for theme in ["light", "dark"]:
+        for name, width in [("wide", 1280), ("narrow", 360)]:
+            looks[f"{theme}-{name}"] = Dashboard(
+                browser, gateway, color_scheme=theme, reduced_motion="reduce", viewport={"width": width, "height": 900})
+    for dashboard in looks.values():
+        dashboard.live()
+    ended = 0
+    for round in range(15 if folder else 2):
+        jobs = [{"source": f"{origin}/{name}.jpg", "width": 320 + 16 * (round % 2), "height": 240, "altText": name}
+                for name in ["astronaut", "chelsea", "coffee", "hubble", "rocket"][:2 + round % 4]]
+        jobs += jobs[:2] + [{"source": "initials:HB", "width": 200}]
+        if round % 8 == 1:
+            jobs += [{"source": f"{origin}/none.jpg", "width": 100}, {"source": f"{origin}/README.md", "width": 100}]
+        ended += len(jobs)
+        post(gateway, jobs)
+        if folder:
+            time.sleep(2)
+    for name, dashboard in looks.items():
+        # One at a time, in a window of its own: what is behind another stands still.
+        dashboard.page.bring_to_front()
+        more = {"altText": "A cup of coffee"} if "light" in name else {"processors": [{"roundCorner": {"radius": 40}}]}
+        dashboard.submit(f"{origin}/coffee.jpg", more)
+        ended += 1
+        dashboard.status("Ready")
+        expect(page_part(dashboard, "#heard")).to_have_text(f"{ended}", timeout=PATIENCE)
+        expect(page_part(dashboard, "#failures li").first).to_be_visible(timeout=PATIENCE)
+        expect(page_part(dashboard, ".gallery .picture:empty")).to_have_count(0, timeout=PATIENCE)
+        dashboard.page.evaluate("Promise.all([...document.images].map((image) => image.decode()))")
+        the_page_is_accessible(dashboard, name)
+        over = dashboard.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert over <= 0, f"{name}: {over} px too wide"
+        if folder:
+            picture = folder / f"dashboard-{name}.png"
+            height = min(2000, dashboard.page.evaluate("document.documentElement.scrollHeight"))
+            width = dashboard.page.viewport_size["width"]
+            dashboard.page.screenshot(path=str(picture), full_page=True, clip={"x": 0, "y": 0, "width": width, "height": height})
+        dashboard.close()
+
+
+def hours_cost_nothing(browser: Browser, gateway: str, origin: str):
+    """10,000 events: the page holds as much after them as before."""
+    dashboard = Dashboard(browser, gateway).live()
+    page = dashboard.page
+    session = dashboard.context.new_cdp_session(page)
+
+    def heap() -> int:
+        session.send("HeapProfiler.collectGarbage")
+        return session.send("Runtime.getHeapUsage")["usedSize"]
+
+    def burst(jobs: int, before: int):
+        # Some sixty results and every tenth a failure; parts, so that nobody is held up by all at once.
+        for start in range(0, jobs, 500):
+            post(gateway, [
+                {"source": f"{origin}/gone-{index % 7}.jpg" if index % 10 == 9 else f"initials:{chr(65 + index % 20)}",
+                 "width": 64 + index % 3} for index in range(start, start + 500)])
+        expect(page.locator("#heard")).to_have_text(f"{before + jobs:,}", timeout=PATIENCE)
+        expect(page.locator(".gallery img")).to_have_count(24, timeout=PATIENCE)
+
+    burst(1000, 0)
+    before = heap()
+    burst(9000, 1000)
+    after = heap()
+    elements = page.evaluate("document.querySelectorAll('*').length")
+    rows, held = page.locator("#failures li").count(), page.evaluate("window.held")
+    assert page.locator(".gallery li").count() == 24 and rows == 50, rows
+    assert elements < 1200, elements
+    assert held <= 26, held
+    assert after < before + 2_000_000, (before, after)
+    dashboard.close()
+    passed(f"after 10,000 events there are {elements} elements, {held} pictures and {after / 1e6:.1f} MB of heap "
+           f"({before / 1e6:.1f} MB after the first 1,000)")
+
+
+def a_key_is_asked_for(browser: Browser):
+    with gateway_of_its_own(free_port(), keys_page=KEY) as gateway:
+        await_ready(gateway)
+        dashboard = Dashboard(browser, gateway)
+        page = dashboard.page
+        expect(page.locator("#connection")).to_have_text("A key is needed", timeout=PATIENCE)
+        expect(page.get_by_label("API key")).to_be_focused()
+        the_page_is_accessible(dashboard, "asking for a key")
+        for key in ["wrong-key-of-this-length", KEY]:
+            page.get_by_label("API key").fill(key)
+            page.get_by_label("API key").press("Enter")
+            if key != KEY:
+                expect(page.locator("#connection")).to_have_text("A key is needed", timeout=PATIENCE)
+        dashboard.live()
+        expect(page.get_by_label("API key")).to_be_hidden()
+        # To work dead letters this key is not enough.
+        expect(page.locator("#dead-note")).to_contain_text("use a key with the scope admin", timeout=PATIENCE)
+        dashboard.submit("initials:KE", {})
+        dashboard.status("Ready")
+        expect(page.locator("#trial-result img")).to_have_count(1)
+        page.reload()
+        dashboard.live()
+        assert page.evaluate("localStorage.length") == 0 and KEY not in page.url
+        dashboard.close()
+    passed("a key is asked for, sent as a header, and kept for the tab alone")
+
+
+def it_comes_back(browser: Browser, gateway: str):
+    """A gateway ends and another takes its place: what happened meanwhile is not missed."""
+    port = free_port()
+    with gateway_of_its_own(port) as own:
+        await_ready(own)
+        dashboard = Dashboard(browser, own).live()
+        post(own, [{"source": "initials:A", "width": 51}])
+        expect(page_part(dashboard, "#heard")).to_have_text("1", timeout=PATIENCE)
+    expect(page_part(dashboard, "#connection")).to_contain_text("Not connected", timeout=PATIENCE)
+    post(gateway, [{"source": f"initials:{letter}", "width": 52} for letter in "BCD"])
+    with gateway_of_its_own(port):
+        dashboard.live()
+        expect(page_part(dashboard, "#heard")).to_have_text("4", timeout=PATIENCE)
+        dashboard.close()
+    passed("it says that it is not connected, comes back, and misses nothing")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("gateway")
+    parser.add_argument("origin", help="serves the sample photographs")
+    parser.add_argument("--screenshots", type=Path)
+    arguments = parser.parse_args()
+    gateway, origin = arguments.gateway, arguments.origin
+    with sync_playwright() as playwright:
+        # Containers have no user namespaces for the sandbox; the pages are our own.
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        the_page_is_whole(gateway)
+        dashboard = Dashboard(browser, gateway).live()
+        numbers_are_true(dashboard)
+        a_job_is_tried(dashboard, origin)
+        a_failure_tells_its_reason(dashboard, gateway, origin)
+        what_is_no_job_is_refused(dashboard)
+        strangers_text_stays_text(dashboard, gateway, origin)
+        keys_reach_everything(dashboard)
+        it_stops_when_told(dashboard, gateway)
+        the_cluster_is_shown(dashboard, gateway)
+        a_dead_letter_is_retried(dashboard, gateway, origin)
+        dashboard.close()
+        pictures_of_it(browser, gateway, origin, arguments.screenshots)
+        it_comes_back(browser, gateway)
+        a_key_is_asked_for(browser)
+        hours_cost_nothing(browser, gateway, origin)
+        browser.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+import ChaosHarness
+import Testing
+
+/// The checker must find what it is there for: each of these books has one thing wrong.
+@Suite struct AuditTests {
+    private func job(_ number: Int, allowed: Set<String> = ["ready"], source: String? = nil, at: Double = 1) -> SentJob
+    {
+        SentJob(
+            id: "job\(number)", place: "jobs-0-\(number)", kind: "ordinary", allowed: allowed, source: source, at: at)
+    }
+
+    private func event(_ number: Int, _ end: String = "ready", id: String = "ready", at: Double = 2) -> TerminalEvent {
+        TerminalEvent(id: "jobs-0-\(number)-\(id)", end: end, at: at)
+    }
+
+    private func audit(
+        promising mode: Audit.Mode = .exactlyOnce, _ sent: [SentJob], _ ends: [TerminalEvent],
+        _ faults: [FaultRecord] = [], requests: [String: Int] = [:]
+    ) -> Audit {
+        Audit(mode: mode, sent: sent, ends: ends, faults: faults, requests: requests)
+    }
+
+    @Test func isContentWhenEachJobEndsOnceAsItMay() {
+        let sent = [job(1), job(2, allowed: ["failed/not_found"])]
+        let audit = self.audit(sent, [event(1), event(2, "failed/not_found", id: "failed")])
+        #expect(audit.broken.isEmpty)
+        #expect(audit.toldAgain.isEmpty && audit.unknown.isEmpty)
+    }
+
+    @Test func findsWhatWasLost() {
+        let audit = self.audit([job(1), job(2)], [event(2)])
+        #expect(audit.lost.map(\.id) == ["job1"])
+        #expect(audit.broken.count == 1)
+    }
+
+    @Test func findsWhatWasToldTwiceAndMindsItOnlyWhereOnceWasPromised() {
+        let (sent, ends) = ([job(1)], [event(1), event(1)])
+        #expect(audit(promising: .exactlyOnce, sent, ends).broken.count == 1)
+        let lenient = audit(promising: .atLeastOnce, sent, ends)
+        #expect(lenient.broken.isEmpty)
+        #expect(lenient.toldAgain.count == 1 && lenient.severalEnds.isEmpty)
+    }
+
+    @Test func findsWhatEndedInTwoWays() {
+        let audit = self.audit(
+            promising: .atLeastOnce, [job(1, allowed: ["ready", "cancelled"])], [event(1), event(1, "cancelled")])
+        #expect(audit.severalEnds.map(\.job.id) == ["job1"])
+        #expect(audit.broken.isEmpty)
+    }
+
+    @Test func findsWhatCannotBeKnownForTheSameAgain() {
+        let audit = self.audit(promising: .atLeastOnce, [job(1)], [event(1), event(1, id: "other")])
+        #expect(audit.unrecognised.map(\.job.id) == ["job1"])
+        #expect(audit.broken.count == 1)
+    }
+
+    @Test func recordsOfOneIdAreJobsOfTheirOwn() {
+        var again = job(2)
+        again.id = "job1"
+        #expect(audit([job(1), again], [event(1), event(2)]).broken.isEmpty)
+        #expect(audit([job(1), again], [event(1)]).lost.count == 1)
+    }
+
+    @Test func findsWhatEndedAsItMustNot() {
+        let audit = self.audit(promising: .atLeastOnce, [job(1)], [event(1, "failed/internal", id: "failed")])
+        #expect(audit.otherwise.map(\.job.id) == ["job1"])
+        #expect(audit.broken.count == 1)
+    }
+
+    @Test func theLastOfASlotIsNotSuperseded() {
+        let jobs = (1...2).map { number in
+            var job = job(number, allowed: ["ready", "superseded"])
+            (job.slot, job.generation) = ("cell", number)
+            return job
+        }
+        let superseded = [event(1, "superseded", id: "ended"), event(2, "superseded", id: "ended")]
+        #expect(audit(jobs, superseded).otherwise.map(\.job.id) == ["job2"])
+        #expect(audit(jobs, [superseded[0], event(2)]).broken.isEmpty)
+    }
+
+    @Test func findsEventsOfNobodysJobs() {
+        let audit = audit(promising: .atLeastOnce, [job(1)], [event(1), event(7)])
+        #expect(audit.unknown.map(\.id) == ["jobs-0-7-ready"] && audit.broken.count == 1)
+    }
+
+    @Test func mindsNoEventsOfAsManyRecordsAsWereSentUnheard() {
+        func broken(unsure: Int) -> Int {
+            let ends = [event(1), event(7, "started"), event(7), event(8)]
+            return Audit(mode: .atLeastOnce, sent: [job(1)], unsure: unsure, ends: ends, faults: [], requests: [:])
+                .broken
+                .count
+        }
+        #expect(broken(unsure: 1) == 1 && broken(unsure: 2) == 0)
+    }
+
+    @Test func aSourceIsFetchedOnce() {
+        let (sent, ends) = ([job(1, source: "/a"), job(2, source: "/a")], [event(1), event(2)])
+        #expect(audit(sent, ends, requests: ["/a": 1]).broken.isEmpty)
+        let twice = audit(sent, ends, requests: ["/a": 2])
+        #expect(twice.fetches.extra == 1 && twice.fetches.bound == 0)
+        #expect(twice.fetches.beyond.map(\.source) == ["/a"])
+        #expect(twice.broken.count == 1)
+    }
+
+    @Test func aFaultExplainsTheFetchesOfItsTimeAndNoOthers() {
+        let (sent, ends) = ([job(1, source: "/a")], [event(1)])
+        let near = FaultRecord(kind: .kill, begin: 1.5, end: 1.6, disturbances: 2)
+        #expect(audit(sent, ends, [near], requests: ["/a": 3]).broken.isEmpty)
+        #expect(!audit(sent, ends, [near], requests: ["/a": 4]).broken.isEmpty)
+        let later = FaultRecord(kind: .kill, begin: 100, end: 101, disturbances: 2)
+        #expect(!audit(sent, ends, [later], requests: ["/a": 2]).broken.isEmpty)
+        // Without Redis each of the two jobs may have had it fetched.
+        let redis = FaultRecord(kind: .redisKill, begin: 1.5, end: 1.6, disturbances: 1, hitsRedis: true)
+        #expect(audit(sent, ends, [redis], requests: ["/a": 3]).broken.isEmpty)
+    }
+
+    @Test func recoveryIsTheLastEndOfWhatWasThereBefore() {
+        let sent = [job(1, at: 1), job(2, at: 4), job(3, at: 20)]
+        let ends = [event(1, at: 9), event(2, at: 8), event(3, at: 21)]
+        let recoveries = audit(sent, ends, [FaultRecord(kind: .kill, begin: 3, end: 5)]).recoveries
+        #expect(recoveries.map(\.seconds) == [4])
+    }
+}

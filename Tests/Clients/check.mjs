@@ -1,0 +1,56 @@
+// Holds the JavaScript client to what it promises: check.mjs CLIENT GATEWAY LOCKED_GATEWAY PHOTOGRAPH HANGING_SOURCE.
+import assert from "node:assert/strict";
+
+const [client, gateway, locked, photograph, hanging] = process.argv.slice(2);
+const { Halcyon, JobEnded, Problem, TooLarge } = await import(client);
+const halcyon = new Halcyon(gateway);
+
+const failure = async (body) => {
+  try {
+    await body();
+  } catch (error) {
+    return error;
+  }
+  assert.fail("no error");
+};
+const bytes = async (blob) => new Uint8Array(await blob.arrayBuffer());
+
+const jpeg = await halcyon.image({ source: photograph, width: 100 });
+assert.equal(jpeg.type, "image/jpeg");
+assert.deepEqual([...(await bytes(jpeg)).slice(0, 2)], [0xff, 0xd8]);
+assert.equal((await halcyon.image({ source: photograph, variants: [{ width: 40, format: "png" }] })).type, "image/png");
+const invalid = await failure(() => halcyon.submit({ source: photograph, width: -1 }));
+assert.ok(invalid instanceof Problem && invalid.detail.includes("width"));
+assert.deepEqual([invalid.status, invalid.kind, invalid.code], [400, "invalid-job", "invalid_job"]);
+assert.equal((await failure(() => halcyon.state("nobody/s"))).kind, "not-found");
+assert.equal((await failure(() => new Halcyon(locked, { patience: 0 }).submit({ source: "initials:A" }))).kind, "unauthorized");
+assert.equal((await failure(() => halcyon.events({ after: "nonsense" }).next())).kind, "bad-request");
+assert.ok((await new Halcyon(locked, { key: "0123456789abcdef0123456789abcdef" }).image({ source: "initials:A", width: 9 })).size);
+const none = await failure(() => halcyon.image({ source: `${photograph}.none`, width: 9 }));
+assert.ok(none instanceof JobEnded && none.code === "not_found", none);
+const small = new Halcyon(gateway, { maximumBytes: 2000 });
+assert.ok((await failure(() => small.image({ source: photograph, width: 300 }))) instanceof TooLarge);
+
+let after = await halcyon.cursor();
+const { id } = await halcyon.submit({ source: hanging, width: 9 });
+for await (const { event } of halcyon.events({ jobs: [id], after })) {
+  if (event.type.endsWith(".started")) assert.equal(await halcyon.cancel(id), true);
+  else {
+    assert.ok(event.type.endsWith(".cancelled"), event.type);
+    break;
+  }
+}
+
+after = await halcyon.cursor();
+const abort = new AbortController();
+const image = failure(() => halcyon.image({ source: hanging, width: 10, id: "aborted" }, { signal: abort.signal }));
+await halcyon.events({ types: ["started"], jobs: ["aborted"], after }).next();
+abort.abort();
+assert.equal((await image).name, "AbortError");
+assert.ok((await halcyon.events({ types: ["cancelled"], jobs: ["aborted"], after }).next()).value.event);
+const ended = new AbortController();
+const stream = failure(() => halcyon.events({ jobs: ["nobody"], signal: ended.signal }).next());
+setTimeout(() => ended.abort(), 100);
+assert.equal((await stream).name, "AbortError");
+console.log("ok");
+process.exit(0);

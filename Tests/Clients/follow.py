@@ -1,0 +1,11 @@
+"""Prints the id of each job that is ready, for as long as it runs: follow.py GATEWAY."""
+
+import sys
+
+from halcyon_client import Halcyon
+
+halcyon = Halcyon(sys.argv[1])
+after = halcyon.cursor()
+print("begun", flush=True)
+for message in halcyon.events(types=["ready"], after=after):
+    print(message.event["data"]["job"]["id"] if message.event else f"gap: {message.gap}", flush=True)

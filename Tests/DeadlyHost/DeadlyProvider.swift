@@ -1,0 +1,18 @@
+import HalcyonModel
+import HalcyonSources
+
+/// A picture of its own, if it comes to that; `"number"` tells sources apart.
+struct DeadlyProvider: CustomSourceProvider {
+    let name = "deadly"
+
+    func cacheKey(for reference: String) throws(Failure) -> String {
+        _ = try Death(reference)
+        return reference
+    }
+
+    func load(_ reference: String) async throws -> LoadedSource {
+        try Death(reference).happen()
+        let svg = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><circle r='9'/></svg>"
+        return LoadedSource(body: Array(svg.utf8), lifetime: .seconds(600))
+    }
+}

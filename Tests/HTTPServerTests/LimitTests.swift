@@ -1,0 +1,152 @@
+import HTTPServer
+import TestSupport
+import Testing
+import Threads
+
+/// What a client may take: each limit, just inside and just outside.
+@Suite(.takesTurns) struct LimitTests {
+    @Test func limitsConnectionsInAllAndPerAddress() async throws {
+        let notes = Noted<String>()
+        try await withServer {
+            $0.limits.connections = 5
+            $0.limits.connectionsPerAddress = 3
+            $0.note = { notes.note("\($0)") }
+        } handler: { _ in
+            text("in")
+        } _: { server in
+            func enters(_ address: String) async throws -> RawClient? {
+                let client = try RawClient(server.port, from: address)
+                return (try? await client.get("/")) == nil ? nil : client
+            }
+            var first: [RawClient] = []
+            for _ in 0..<3 { first.append(try #require(await enters("127.0.0.1"))) }
+            #expect(try await enters("127.0.0.1") == nil)
+            try await until("it is closed") { server.connections == 3 }
+            let others = [try #require(await enters("127.0.0.2")), try #require(await enters("127.0.0.2"))]
+            #expect(try await enters("127.0.0.3") == nil)
+            try await until("it is closed") { server.connections == 5 }
+            #expect(notes.all.count { $0.contains("it has 3 connections") } == 1)
+            #expect(notes.all.count { $0.contains("there are 5 connections") } == 1)
+            // Whoever is in is served on, and a place that is given up is free again.
+            let still = try await others[0].get("/")
+            #expect(still.text == "in")
+            first = []
+            try await until("they are closed") { server.connections == 2 }
+            #expect(try await enters("127.0.0.1") != nil)
+        }
+    }
+
+    @Test func limitsTheHead() async throws {
+        try await withServer {
+            $0.limits.headBytes = 8 << 10
+        } handler: { request in
+            text("\(request.headers.fields.count)")
+        } _: { server in
+            let fitting = try await RawClient(server.port).get("/", "X: \(String(repeating: "x", count: 5000))\r\n")
+            #expect(fitting.text == "2")
+            let headers = try await RawClient(server.port).get("/", "X: \(String(repeating: "x", count: 9000))\r\n")
+            #expect(headers.status == 431)
+            let many = String(repeating: "X: y\r\n", count: 2000)
+            let fields = try await RawClient(server.port).get("/", many)
+            #expect(fields.status == 431)
+            let target = try await RawClient(server.port).get("/" + String(repeating: "x", count: 9000))
+            #expect(target.status == 414)
+        }
+    }
+
+    /// Bytes that drip in do not keep a connection alive.
+    @Test(arguments: ["", "GET /", "GET / HTTP/1.1\r\nHost: a\r\n"])
+    func limitsTheTimeOfAHead(begun: String) async throws {
+        try await withServer {
+            $0.limits.headTime = .milliseconds(400)
+        } handler: { _ in
+            text("")
+        } _: { server in
+            let client = try RawClient(server.port)
+            try await client.send(begun)
+            let drip = Task {
+                while !Task.isCancelled, client.offer(Array("x".utf8)[...]) >= 0 {
+                    try await Task.sleep(for: .milliseconds(50))
+                }
+            }
+            let answer = try await client.answer()
+            drip.cancel()
+            #expect(answer.status == 408)
+            try await until("it is closed") { server.connections == 0 }
+        }
+    }
+
+    @Test func limitsTheTimeWithoutARequest() async throws {
+        try await withServer {
+            $0.limits.idleTime = .milliseconds(300)
+        } handler: { _ in
+            text("once")
+        } _: { server in
+            let client = try RawClient(server.port)
+            let answer = try await client.get("/")
+            #expect(answer.text == "once")
+            let rest = try await client.rest()
+            #expect(rest.isEmpty)
+            try await until("it is closed") { server.connections == 0 }
+        }
+    }
+
+    @Test func answersInPlaceOfALateHandler() async throws {
+        let noted = Noted<String>()
+        try await withServer {
+            $0.limits.requestTime = .milliseconds(300)
+        } handler: { request in
+            // One that is cancelled, one that does not listen, and one that does not read its body.
+            if request.path == ["deaf"] { while noted.count < 2 { try? await Task.sleep(for: .milliseconds(5)) } }
+            if request.path == ["half"] { _ = try await request.body.next() }
+            try await untilCancelled(noted)
+            return text("late")
+        } _: { server in
+            for target in ["/", "/body", "/deaf"] {
+                let client = try RawClient(server.port)
+                try await client.send("POST \(target) HTTP/1.1\r\nHost: a\r\n")
+                try await client.send(target == "/body" ? "Content-Length: 100\r\n\r\nxyz" : "\r\n")
+                let answer = try await client.answer()
+                #expect(answer.status == 503 && answer.text == "The answer takes too long.\n")
+            }
+            try await until("both are cancelled") { noted.count >= 2 }
+            let half = try RawClient(server.port)
+            try await half.send("POST /half HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nxyz")
+            let answer = try await half.answer()
+            #expect(answer.status == 503)
+            try await until("all are closed") { server.connections == 0 }
+        }
+    }
+
+    /// The whole of a body, not the time between two bytes, is limited.
+    @Test func limitsTheTimeOfABody() async throws {
+        let failures = Noted<String>()
+        try await withServer {
+            $0.limits.requestTime = .milliseconds(500)
+        } handler: { request in
+            do {
+                return text("\(try await request.body.collect(atMost: 1000).count)")
+            } catch {
+                failures.note("\(error)")
+                throw error
+            }
+        } _: { server in
+            let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n"
+            let (silent, client) = (try RawClient(server.port), try RawClient(server.port))
+            try await silent.send(head)
+            #expect(try await silent.answer().status == 408)
+            try await client.send(head)
+            let drip = Task {
+                while !Task.isCancelled, client.offer(Array("x".utf8)[...]) >= 0 {
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+            }
+            let answer = try await client.answer()
+            drip.cancel()
+            // A handler that waits for its turn on a processor with a byte in its hand is late itself.
+            #expect(answer.status == 408 || answer.status == 503)
+            try await until("the handlers hear of it") { failures.all == ["connectionLost", "connectionLost"] }
+            try await until("it is closed") { server.connections == 0 }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+import Foundation
+import Processes
+import TestSupport
+import Testing
+
+@testable import HalcyonClient
+
+extension ClusterTests {
+    /// A client against a whole cluster.
+    @Suite struct ClientTests {
+        private var cluster: ClientCluster { ClientCluster.current }
+
+        /// What libvips makes of a file: its width and height; nil where its pixels cannot be read.
+        private func size(of data: Data) async throws -> String? {
+            let folder = TemporaryFolder("picture")
+            let file = folder.write(data, to: "image")
+            let line =
+                #"vips avg "$0/image" >/dev/null && vipsheader -f width "$0/image" >"$0/size" && vipsheader -f height "$0/image" >>"$0/size""#
+            let exit = try await ChildProcess.start("/bin/sh", ["-c", line, folder.path]).exit()
+            let size = String(decoding: folder.read("size"), as: UTF8.self).split(separator: "\n").joined(
+                separator: "x")
+            await folder.remove()
+            #expect(file.hasSuffix("image"))
+            return exit == .code(0) ? size : nil
+        }
+
+        @Test func aJobIsSubmittedWaitedForAndItsImageIsRead() async throws {
+            let client = cluster.client
+            var job = ImageJob(cluster.url("chelsea.jpg"), width: 200, height: 100)
+            job.metadata = ["article": 17]
+            let accepted = try await client.submit(job)
+            #expect(accepted.lane == .normal && accepted.keys.count == 1)
+            var state = try await client.state(ofJob: accepted.id)
+            #expect(state.id == accepted.id)
+            while !state.state.isEnd { state = try await client.state(ofJob: accepted.id, wait: .seconds(10)) }
+            guard case .ready(let ready)? = state.event?.kind else {
+                Issue.record("\(state)")
+                return
+            }
+            #expect(ready.job.metadata == ["article": 17] && ready.variants.map(\.key) == accepted.keys)
+            let data = try await client.image(key: accepted.keys[0])
+            #expect(data.count == ready.variants[0].bytes)
+            #expect(try await size(of: data) == "200x100")
+        }
+
+        @Test func anImageIsAwaitedInOneCall() async throws {
+            let image = try await cluster.client.image(
+                for: ImageJob(cluster.url("coffee.jpg"), width: 120, format: .png))
+            #expect(
+                image.variant.format == .png && image.variant.width == 120 && image.data.count == image.variant.bytes)
+            #expect(try await size(of: image.data) == "120x80")
+        }
+
+        @Test func allVariantsAreAwaited() async throws {
+            let variants = [ImageOutput(width: 60, height: 60), ImageOutput(width: 30, height: 20, format: .webp)]
+            let images = try await cluster.client.images(
+                for: ImageJob(cluster.url("rocket.jpg"), ImageOutput(), variants: variants))
+            #expect(images.map { "\($0.variant.width)x\($0.variant.height)" } == ["60x60", "30x20"])
+            #expect(images.map(\.variant.format) == [.jpeg, .webp])
+            #expect(images.allSatisfy { $0.data.count == $0.variant.bytes })
+        }
+
+        @Test func whatIsNotStoredIsHandedOver() async throws {
+            var job = ImageJob(cluster.url("astronaut.jpg"), width: 50)
+            (job.maxAge, job.delivery) = (-1, .inline)
+            let image = try await cluster.client.image(for: job)
+            #expect(image.data.count == image.variant.bytes)
+        }
+
+        @Test func manyAreSubmittedAtOnce() async throws {
+            let client = cluster.client
+            var jobs = (1...20).map { ImageJob(.initials("A"), width: Double($0)) }
+            jobs[3].output.quality = 1000
+            let answers = try await client.submit(jobs)
+            #expect(answers.count == 20)
+            for (index, answer) in answers.enumerated() {
+                switch answer {
+                case .success(let accepted): #expect(index != 3 && accepted.keys.count == 1)
+                case .failure(.problem(let problem)):
+                    #expect(
+                        index == 3 && problem.kind == .invalidJob && problem.status == 400
+                            && problem.code == .invalidJob)
+                case .failure(let error): Issue.record("\(error)")
+                }
+            }
+            #expect(try await client.submit([]).isEmpty)
+        }
+
+        @Test func whatIsRefusedIsAProblem() async throws {
+            let client = cluster.client
+            let invalid = try await problemOf { try await client.submit(ImageJob("initials:A", width: -1)) }
+            #expect(invalid.kind == .invalidJob && invalid.status == 400 && invalid.code == .invalidJob)
+            #expect(invalid.detail.contains("width"), "\(invalid.detail)")
+            let job = try await problemOf { try await client.state(ofJob: "nobody's/job") }
+            #expect(job.kind == .notFound && job.status == 404)
+            let image = try await problemOf {
+                try await client.image(
+                    key: "halcyon:{\(String(repeating: "0", count: 32))}:\(String(repeating: "0", count: 32))")
+            }
+            #expect(image.kind == .notFound)
+            let cursor = try await problemOf {
+                for try await _ in try await client.events(after: "nonsense") {}
+            }
+            #expect(cursor.kind == .badRequest)
+        }
+
+        @Test func aJobThatFailsSaysWhy() async throws {
+            let error = try await errorOf {
+                try await cluster.client.image(for: ImageJob(cluster.url("none.jpg"), width: 10))
+            }
+            guard case .jobFailed(let failure) = error else {
+                Issue.record("\(error)")
+                return
+            }
+            #expect(failure.code == .notFound && failure.attempts == 1 && !failure.message.isEmpty)
+        }
+
+        @Test func keysAndLimitsOfAGateway() async throws {
+            let port = LoopbackPort.free()
+            let gateway = try await cluster.startGateway(
+                on: port,
+                [
+                    "HALCYON_GATEWAY_KEYS_app": "0123456789abcdef0123456789abcdef",
+                    "HALCYON_GATEWAY_KEYS_reader": "fedcba9876543210fedcba9876543210",
+                    "HALCYON_GATEWAY_SCOPES_reader": "read",
+                    "HALCYON_GATEWAY_RATE": "1", "HALCYON_GATEWAY_BURST": "5",
+                ])
+            let url = URL(string: "http://127.0.0.1:\(port)")!
+            var options = ClientOptions()
+            options.patience = .zero
+            let job = ImageJob("initials:K", width: 16)
+            let nobody = try await problemOf { try await HalcyonClient(url, options: options).submit(job) }
+            #expect(nobody.kind == .unauthorized && nobody.status == 401)
+            let reader = HalcyonClient(url, key: "fedcba9876543210fedcba9876543210", options: options)
+            #expect(try await problemOf { try await reader.submit(job) }.kind == .forbidden)
+
+            let client = HalcyonClient(url, key: "0123456789abcdef0123456789abcdef", options: options)
+            let image = try await HalcyonClient(url, key: "0123456789abcdef0123456789abcdef").image(for: job)
+            #expect(image.data.count == image.variant.bytes)
+            var problem: Problem?
+            for _ in 0..<20 where problem == nil {
+                do { try await client.submit(job) } catch HalcyonError.problem(let told) { problem = told }
+            }
+            #expect(problem?.kind == .tooManyRequests && problem?.retryAfter != nil && problem?.isTransient == true)
+            await gateway.stop()
+        }
+
+        @Test func aJobIsCancelled() async throws {
+            let (client, origin) = (cluster.client, RawOrigin { _ in [.awaitEnd] })
+            let events = try await client.events(EventFilter(types: [.started, .cancelled]))
+            let accepted = try await client.submit(ImageJob(ImageSource(origin.url("/a.jpg")), width: 10))
+            for try await message in events where message.event?.job?.id == accepted.id {
+                switch message.event?.kind {
+                case .started: try await client.cancel(job: accepted.id)
+                default:
+                    #expect(message.event?.kind == .cancelled(ImageEvent.Job(id: accepted.id)))
+                    let again = try await problemOf {
+                        // The gateway that knows it may still be about to note that.
+                        while true { try await client.cancel(job: accepted.id) }
+                    }
+                    #expect(again.kind == .conflict)
+                    try await origin.stop()
+                    return
+                }
+            }
+        }
+
+        @Test func aTaskThatIsCancelledCancelsItsJob() async throws {
+            let (client, origin) = (cluster.client, RawOrigin { _ in [.awaitEnd] })
+            var job = ImageJob(ImageSource(origin.url("/b.jpg")), width: 10)
+            job.id = UUID().uuidString
+            let events = try await client.events(EventFilter(types: [.cancelled], jobs: [job.id!]))
+            let task = Task { [job] in try await client.image(for: job) }
+            try await until("the job has begun") { !origin.requests.isEmpty }
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+            for try await message in events {
+                #expect(message.event?.job?.id == job.id)
+                break
+            }
+            try await origin.stop()
+        }
+
+        @Test func aJobThatIsLateIsCancelled() async throws {
+            let origin = RawOrigin { _ in [.awaitEnd] }
+            var options = ClientOptions()
+            options.jobTime = .seconds(1)
+            let client = HalcyonClient(cluster.gateway, options: options)
+            var job = ImageJob(ImageSource(origin.url("/c.jpg")), width: 10)
+            job.id = UUID().uuidString
+            let events = try await client.events(EventFilter(types: [.cancelled], jobs: [job.id!]))
+            let late = job
+            let error = try await errorOf { try await client.image(for: late) }
+            #expect(error == .jobLate(id: job.id!))
+            for try await _ in events { break }
+            try await origin.stop()
+        }
+    }
+}
+
+extension ImageEvent.Job {
+    /// One that wanted nothing given back.
+    init(id: String) { self = try! JSONDecoder().decode(Self.self, from: JSONEncoder().encode(["id": id])) }
+}

@@ -1,0 +1,52 @@
+import Testing
+
+@testable import HalcyonClient
+
+/// The event stream's grammar (HTML Living Standard, 9.2.6).
+@Suite struct ServerSentEventsTests {
+    private func messages(_ text: String, in parts: Int = .max, limit: Int = 1000) throws -> [ServerSentEvents.Message]
+    {
+        var parser = ServerSentEvents(limit: limit)
+        var rest = Array(text.utf8)[...]
+        var found: [ServerSentEvents.Message] = []
+        while !rest.isEmpty {
+            found += try parser.take(rest.prefix(parts))
+            rest = rest.dropFirst(parts)
+        }
+        return found
+    }
+
+    @Test(arguments: [1, 2, 3, 5, 7, .max]) func isReadWhereverItIsCut(parts: Int) throws {
+        let text =
+            ": hello\n\nid: 1\ndata: a\ndata:b\n\nevent: gap\r\ndata:  é\r\nid: 2\r\n\r\ndata\rid\r\rdata: never ended\n"
+        #expect(
+            try messages(text, in: parts) == [
+                .init(data: "a\nb", id: "1"), .init(name: "gap", data: " é", id: "2"), .init(data: "", id: ""),
+            ])
+    }
+
+    @Test func whereToGoOnIsSaidByWholeEventsAlone() throws {
+        var parser = ServerSentEvents(lastEventID: "0", limit: 1000)
+        #expect(try parser.take("id: 1\ndata: a\n".utf8).isEmpty && parser.lastEventID == "0")
+        #expect(try parser.take("\nid: 2\n".utf8) == [.init(data: "a", id: "1")])
+        #expect(parser.lastEventID == "1")
+        #expect(try parser.take("\n".utf8).isEmpty && parser.lastEventID == "2", "an id without an event counts")
+        #expect(try parser.take("id: a\0b\ndata: x\n\n".utf8) == [.init(data: "x", id: "2")])
+    }
+
+    @Test func thePauseIsANumber() throws {
+        var parser = ServerSentEvents(limit: 1000)
+        _ = try parser.take("retry: 1500\nretry: soon\nretry: -1\nretry: 99999999999999999999\n".utf8)
+        #expect(parser.retry == 1500)
+    }
+
+    @Test func anEventIsBounded() throws {
+        #expect(try messages("data: \(String(repeating: "x", count: 90))\n\n", limit: 100).count == 1)
+        #expect(throws: ServerSentEvents.TooLarge.self) {
+            try messages("data: \(String(repeating: "x", count: 100))", limit: 100)
+        }
+        #expect(throws: ServerSentEvents.TooLarge.self) {
+            try messages(String(repeating: "data: 1234567890\n", count: 20), limit: 100)
+        }
+    }
+}

@@ -1,0 +1,167 @@
+import Foundation
+import Glibc
+import HalcyonClient
+import Processes
+import TestSupport
+import Testing
+
+extension ClusterTests {
+    /// The clients and examples of other languages, run as they stand in the repository.
+    @Suite struct ExampleTests {
+        private var cluster: ClientCluster { ClientCluster.current }
+        private static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
+            .standardized
+            .path
+
+        /// What runs a language's programs.
+        enum Language: String, CaseIterable, Sendable, CustomTestStringConvertible {
+            case python, javascript
+
+            var testDescription: String { rawValue }
+
+            /// The command of a program of `Tests/Clients`, which is told where the client is.
+            func checking(_ name: String) -> [String] {
+                switch self {
+                case .python: ["python3", "\(root)/Tests/Clients/\(name).py"]
+                case .javascript:
+                    ["node", "\(root)/Tests/Clients/\(name).mjs", "\(root)/Examples/javascript/halcyon.mjs"]
+                }
+            }
+
+        }
+
+        /// Starts a command, with `output` and `errors` in the folder.
+        private func start(_ command: [String], in folder: TemporaryFolder) async throws -> ChildProcess {
+            var options = ChildProcess.Options()
+            options.environment = [
+                "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.path, "TMPDIR": folder.path,
+                "PYTHONPATH": "\(Self.root)/Examples/python", "PYTHONDONTWRITEBYTECODE": "1",
+            ]
+            let line = #"cd "$0" && exec "$@" >output 2>errors"#
+            return try await ChildProcess.start("/bin/sh", ["-c", line, folder.path] + command, options: options)
+        }
+
+        private func text(_ name: String, in folder: TemporaryFolder) -> String {
+            String(decoding: folder.read(name), as: UTF8.self)
+        }
+
+        /// The commands of the examples.
+        static let examples = [
+            [BuiltExecutable.path("client-example")], ["python3", "\(root)/Examples/python/example.py"],
+            ["node", "\(root)/Examples/javascript/example.mjs"],
+        ]
+
+        @Test(arguments: examples) func anExampleWritesTheImageOrSaysWhyNot(example: [String]) async throws {
+            let folder = TemporaryFolder("example")
+            let gateway = cluster.gateway.absoluteString
+            let good = try await start(
+                example + [gateway, "\(cluster.origin.url)/coffee.jpg", "cup.jpg"], in: folder)
+            #expect(await good.exit() == .code(0), "\(text("errors", in: folder))")
+            #expect(text("output", in: folder).hasSuffix("ready\n"))
+            #expect(folder.read("cup.jpg").starts(with: [0xff, 0xd8]))
+            let bad = try await start(
+                example + [gateway, "\(cluster.origin.url)/none.jpg", "none.jpg"], in: folder)
+            #expect(await bad.exit() == .code(1))
+            #expect(text("errors", in: folder).hasPrefix("failed: not_found: "), "\(text("errors", in: folder))")
+            #expect(text("output", in: folder).hasSuffix("failed\n"))
+            await folder.remove()
+        }
+
+        @Test(
+            .enabled(if: access("/usr/bin/chromium", X_OK) == 0, "there is no /usr/bin/chromium; make deps installs it")
+        )
+        func aPageShowsTheImageAsSoonAsItIsReady() async throws {
+            let folder = TemporaryFolder("browser")
+            let pages = try await Nginx.start(serving: "\(Self.root)/Examples/javascript")
+            let port = LoopbackPort.free()
+            let gateway = try await cluster.startGateway(on: port, ["HALCYON_GATEWAY_ORIGINS": pages.url])
+            let check = try await start(
+                [
+                    try await PythonTools.interpreter(), "\(Self.root)/Tests/Clients/browser.py",
+                    "\(pages.url)/browser.html", "http://127.0.0.1:\(port)", "\(cluster.origin.url)/chelsea.jpg",
+                    "\(cluster.origin.url)/none.jpg",
+                ], in: folder)
+            #expect(await check.exit() == .code(0), "\(text("errors", in: folder))")
+            #expect(text("output", in: folder) == "ok\n")
+            await gateway.stop()
+            await pages.stop()
+            await folder.remove()
+        }
+
+        @Test func theShellSubmitsByHTTPAndByKafka() async throws {
+            let folder = TemporaryFolder("shell")
+            let (http, kafka) = ("\(Self.root)/Examples/shell/http.sh", "\(Self.root)/Examples/shell/kafka.sh")
+            let gateway = cluster.gateway.absoluteString
+            let good = try await start([http, gateway, "\(cluster.origin.url)/rocket.jpg", "rocket.jpg"], in: folder)
+            #expect(await good.exit() == .code(0), "\(text("errors", in: folder))")
+            #expect(text("output", in: folder) == "ready\n" && folder.read("rocket.jpg").starts(with: [0xff, 0xd8]))
+            let bad = try await start([http, gateway, "\(cluster.origin.url)/none.jpg", "none.jpg"], in: folder)
+            #expect(await bad.exit() == .code(1))
+            #expect(text("errors", in: folder).contains("not_found"))
+            let refused = try await start([http, gateway, "nothing://x", "none.jpg"], in: folder)
+            #expect(await refused.exit() != .code(0))
+
+            let record = try await start([kafka, cluster.kafka, "initials:KC"], in: folder)
+            #expect(await record.exit() == .code(0), "\(text("errors", in: folder))")
+            let events = text("output", in: folder).split(separator: "\n").map(String.init)
+            #expect(events.last?.contains(#""type":"halcyon.image.ready""#) == true, "\(events)")
+            #expect(events.count <= 2)
+            await folder.remove()
+        }
+
+        @Test(arguments: Language.allCases) func aClientKeepsWhatItPromises(language: Language) async throws {
+            let (folder, origin) = (TemporaryFolder("check"), RawOrigin { _ in [.awaitEnd] })
+            let port = LoopbackPort.free()
+            let locked = try await cluster.startGateway(
+                on: port, ["HALCYON_GATEWAY_KEYS_app": "0123456789abcdef0123456789abcdef"])
+            let check = try await start(
+                language.checking("check") + [
+                    cluster.gateway.absoluteString, "http://127.0.0.1:\(port)", "\(cluster.origin.url)/chelsea.jpg",
+                    origin.url("/a.jpg"),
+                ], in: folder)
+            #expect(await check.exit() == .code(0), "\(text("errors", in: folder))")
+            #expect(text("output", in: folder) == "ok\n")
+            await locked.stop()
+            try await origin.stop()
+            await folder.remove()
+        }
+
+        @Test(arguments: Language.allCases) func aStreamGoesOnWhenItsGatewayDies(language: Language) async throws {
+            let folder = TemporaryFolder("follow")
+            let port = LoopbackPort.free()
+            var gateway = try await cluster.startGateway(on: port)
+            let follower = try await start(language.checking("follow") + ["http://127.0.0.1:\(port)"], in: folder)
+            try await until("the stream has begun") { text("output", in: folder).hasPrefix("begun\n") }
+            @Sendable func seen(of jobs: [String]) -> [String] {
+                let mine = Set(jobs)
+                return text("output", in: folder).split(separator: "\n").map(String.init).filter(mine.contains)
+            }
+
+            var expected: [String] = []
+            for _ in 0..<3 {
+                expected += try await submit(20)
+                try await until("some are seen") { [expected] in seen(of: expected).count > expected.count - 15 }
+                kill(gateway.pid, SIGKILL)
+                await gateway.exit()
+                expected += try await submit(20)
+                gateway = try await cluster.startGateway(on: port)
+            }
+            try await until("all are seen") { [expected] in seen(of: expected).count >= expected.count }
+            // What came twice would come before what comes now.
+            let last = try await submit(1)
+            try await until("the last is seen") { !seen(of: last).isEmpty }
+            // Other tests of this suite have jobs of their own at the same time.
+            #expect(seen(of: expected + last).sorted() == (expected + last).sorted())
+            #expect(!text("output", in: folder).contains("gap"))
+            follower.send(SIGKILL)
+            await follower.exit()
+            await gateway.stop()
+            await folder.remove()
+        }
+
+        private func submit(_ count: Int) async throws -> [String] {
+            let jobs = (0..<count).map { _ in ImageJob(.initials("R"), width: 8) }
+            return try await cluster.client.submit(jobs).map { try $0.get().id }
+        }
+    }
+}

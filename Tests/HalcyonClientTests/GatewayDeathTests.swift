@@ -1,0 +1,41 @@
+import Foundation
+import FoundationNetworking
+import Glibc
+import Processes
+import TestSupport
+import Testing
+import Threads
+
+extension ClusterTests {
+    /// A gateway that dies while somebody waits for an image.
+    @Suite struct GatewayDeathTests {
+        private var cluster: ClientCluster { ClientCluster.current }
+
+        @Test func whoAsksAgainElsewhereHasTheImageOfTheSameWork() async throws {
+            let photograph = try Photograph.bytes()
+            let gate = Gate()
+            let origin = RawOrigin { _ in
+                while !gate.isOpen { usleep(5000) }
+                return RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"])
+            }
+            let port = LoopbackPort.free()
+            let gateway = try await cluster.startGateway(on: port)
+            let path = "/v1/render?source=\(origin.url("/a"))&width=64&height=48"
+            let first = Task { try await URLSession.shared.data(from: URL(string: "http://127.0.0.1:\(port)\(path)")!) }
+            try await until("the source is being loaded") { origin.requests.count == 1 }
+            kill(gateway.pid, SIGKILL)
+            await gateway.exit()
+            await #expect(throws: URLError.self) { try await first.value }
+
+            let again = URL(string: cluster.gateway.absoluteString + path)!
+            let second = Task { try await URLSession.shared.data(from: again) }
+            // It waits for what is under way: nobody has cancelled that.
+            gate.open()
+            let (body, response) = try await second.value
+            #expect((response as? HTTPURLResponse)?.statusCode == 200)
+            #expect((response as? HTTPURLResponse)?.mimeType?.hasPrefix("image/") == true && !body.isEmpty)
+            #expect(origin.requests.count == 1 && origin.cuts == 0)
+            try await origin.stop()
+        }
+    }
+}

@@ -1,0 +1,199 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import HalcyonClient
+
+/// What a client makes of answers, good and bad, by an origin that plays them.
+@Suite struct TransferTests {
+    private static func client(_ origin: RawOrigin, _ set: (inout ClientOptions) -> Void = { _ in }) -> HalcyonClient {
+        var options = ClientOptions()
+        options.patience = .zero
+        set(&options)
+        return HalcyonClient(URL(string: origin.url("/"))!, key: "secret", options: options)
+    }
+
+    /// The cursor that a request brings.
+    private static func cursor(_ request: RawOrigin.Request) -> String? {
+        request.head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("last-event-id: ") }
+            .map { String($0.dropFirst(15)) }
+    }
+
+    private static let event =
+        #"{"id": "ID", "type": "halcyon.image.started", "time": "2026-11-21T10:31:07.250Z", "data": {"job": {"id": "ID"}}}"#
+
+    private static func message(_ id: String) -> String {
+        "id: \(id)\ndata: \(event.replacingOccurrences(of: "ID", with: id))\n\n"
+    }
+
+    private static func stream(_ text: String, _ then: [RawOrigin.Step]) -> [RawOrigin.Step] {
+        [.text("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + text)] + then
+    }
+
+    @Test func theKeyAndTheEncodedPathAreSent() async throws {
+        let origin = RawOrigin { _ in RawOrigin.answer("200 OK", [], "x") }
+        #expect(try await Self.client(origin).image(key: "halcyon:{é}:/?") == Data("x".utf8))
+        let head = try #require(origin.requests.first?.head)
+        #expect(head.hasPrefix("GET /v1/images/halcyon%3A%7B%C3%A9%7D%3A%2F%3F HTTP/1.1\r\n"))
+        #expect(head.contains("Authorization: Bearer secret\r\n"))
+        try await origin.stop()
+    }
+
+    @Test(arguments: [false, true]) func anImageIsBounded(lengthIsTold: Bool) async throws {
+        // Without an end, and no faster than a network: Foundation on Linux drops a connection when it has a moment, and a flood leaves it none.
+        let parts = Array(repeating: [.zeros(1 << 16), .pause(.milliseconds(5))] as [RawOrigin.Step], count: 100_000)
+        let length = lengthIsTold ? "Content-Length: \(parts.count << 16)\r\n" : ""
+        let origin = RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\n\(length)\r\n")] + parts.joined() }
+        let client = Self.client(origin) { $0.maximumImageBytes = 100_000 }
+        #expect(try await errorOf { try await client.image(key: "k") } == .tooLarge(limit: 100_000))
+        try await until("the connection was dropped") { origin.cuts == 1 }
+        try await origin.stop()
+    }
+
+    @Test func nobodyIsFollowedElsewhereWithTheKey() async throws {
+        let other = RawOrigin { _ in RawOrigin.answer("200 OK", [], "x") }
+        let url = other.url("/")
+        let origin = RawOrigin { _ in RawOrigin.answer("302 Found", ["Location: \(url)"]) }
+        #expect(try await problemOf { try await Self.client(origin).image(key: "k") }.status == 302)
+        #expect(other.requests.isEmpty)
+        try await origin.stop()
+        try await other.stop()
+    }
+
+    @Test func aConnectionWithoutAByteIsDead() async throws {
+        let origin = RawOrigin { _ in [.awaitEnd] }
+        let client = Self.client(origin) { $0.silence = .seconds(1) }
+        guard case .unreachable = try await errorOf({ try await client.image(key: "k") }) else {
+            Issue.record("it is another error")
+            return
+        }
+        try await origin.stop()
+    }
+
+    @Test func aProblemIsReadWithItsPause() async throws {
+        let origin = RawOrigin { _ in
+            RawOrigin.answer(
+                "429 Too Many Requests", ["Content-Type: application/problem+json", "Retry-After: 7"],
+                #"{"type": "/problems/too-many-requests", "title": "T", "status": 429, "detail": "D"}"#)
+        }
+        let problem = try await problemOf { try await Self.client(origin).submit(ImageJob("initials:A", width: 8)) }
+        #expect(problem.kind == .tooManyRequests && problem.status == 429 && problem.retryAfter == .seconds(7))
+        #expect(problem.title == "T" && problem.detail == "D" && problem.isTransient && problem.code == nil)
+        #expect(origin.requests.count == 1, "without patience it is not tried again")
+        try await origin.stop()
+    }
+
+    @Test func whatPassesIsTriedAgainUnderTheSameID() async throws {
+        let turns = Guarded(0)
+        let origin = RawOrigin { _ in
+            switch turns.withLock({ turn in
+                turn += 1
+                return turn
+            }) {
+            case 1: [.reset]
+            case 2: RawOrigin.answer("503 Service Unavailable", ["Retry-After: 1"])
+            default:
+                RawOrigin.answer(
+                    "202 Accepted", [],
+                    #"{"id": "x", "lane": "normal", "status": "/v1/jobs/x", "images": ["/v1/images/halcyon:%7Ba%7D:b"]}"#
+                )
+            }
+        }
+        let client = Self.client(origin) { $0.patience = .seconds(600) }
+        let accepted = try await client.submit(ImageJob("initials:A", width: 8))
+        #expect(accepted.keys == ["halcyon:{a}:b"] && accepted.lane == .normal && accepted.unknownFields.isEmpty)
+        let bodies = origin.requests.map(\.body)
+        #expect(
+            bodies.count == 3 && Set(bodies).count == 1
+                && String(decoding: bodies[0], as: UTF8.self).contains(#""id":"#))
+        try await origin.stop()
+    }
+
+    @Test func patienceEnds() async throws {
+        let origin = RawOrigin { _ in RawOrigin.answer("503 Service Unavailable", ["Retry-After: 3600"]) }
+        let client = Self.client(origin) { $0.patience = .seconds(10) }
+        #expect(try await problemOf { try await client.image(key: "k") }.retryAfter == .seconds(3600))
+        try await origin.stop()
+    }
+
+    @Test func anEventIsThereWhenItCameAndNotWhenTheStreamEnds() async throws {
+        let origin = RawOrigin { _ in Self.stream(Self.message("1"), [.awaitEnd]) }
+        var events = try await Self.client(origin).events(after: "0").makeAsyncIterator()
+        let message = try #require(try await events.next())
+        #expect(message.cursor == "1" && message.event?.job?.id == "1")
+        #expect(origin.cuts == 0, "the stream is still open")
+        #expect(Self.cursor(origin.requests[0]) == "0")
+        try await origin.stop()
+    }
+
+    @Test func aStreamGoesOnWhereItWasHoweverItEnds() async throws {
+        let turns = Guarded(0)
+        let origin = RawOrigin { request in
+            switch turns.withLock({ turn in
+                turn += 1
+                return turn
+            }) {
+            case 1: Self.stream("retry: 1\n\nid: 0\n\n", [.awaitEnd])
+            case 2: Self.stream("retry: 1\n\n" + Self.message("1") + "id: 2\ndata: {\"id\"", [.close])
+            case 3: Self.stream(Self.message("2") + "id: 2b\n\n", [.close])
+            case 4: RawOrigin.answer("503 Service Unavailable") + [.close]
+            default:
+                Self.stream("event: gap\nid: 3\ndata: {\"reason\": \"deleted\"}\n\n" + Self.message("4"), [.awaitEnd])
+            }
+        }
+        var seen: [StreamMessage] = []
+        for try await message in try await Self.client(origin).events(EventFilter(types: [.started], jobs: ["a b"])) {
+            seen.append(message)
+            if seen.count == 4 { break }
+        }
+        #expect(seen.map(\.cursor) == ["1", "2", "3", "4"])
+        #expect(seen.map { $0.event?.job?.id } == ["1", "2", nil, "4"])
+        #expect(seen[2].content == .gap("deleted"))
+        #expect(origin.requests.allSatisfy { $0.path == "/v1/events?type=started&job=a%20b" })
+        // The first asks where the stream stands.
+        #expect(origin.requests.map(Self.cursor) == [nil, "0", "1", "2b", "2b"])
+        try await until("the stream is closed with its reader") { origin.cuts >= 1 }
+        try await origin.stop()
+    }
+
+    @Test func aReaderThatIsSlowHasEverythingInBoundedMemory() async throws {
+        // 500 events of 10 kB at once, from wherever the client is; kept for it are at most 512 KiB and an event.
+        let count = 500
+        let padding = String(repeating: " ", count: 10_000)
+        let origin = RawOrigin { request in
+            let cursor = Self.cursor(request).flatMap { Int($0) } ?? 0
+            let rest = (cursor..<count).map {
+                Self.message("\($0 + 1)").replacingOccurrences(of: "}}\n", with: "}\(padding)}\n")
+            }
+            return Self.stream("retry: 1\n\n" + rest.joined(), [.awaitEnd])
+        }
+        let client = Self.client(origin) { $0.maximumEventBytes = 256 << 10 }
+        var seen: [String] = []
+        for try await message in try await client.events(after: "0") {
+            seen.append(message.cursor)
+            // It falls behind now and then.
+            if seen.count % 100 == 1 { try await Task.sleep(for: .milliseconds(300)) }
+            if seen.count == count { break }
+        }
+        #expect(seen == (1...count).map(String.init))
+        #expect(origin.connections > 1, "the connection was dropped when too much waited")
+        try await origin.stop()
+    }
+
+    @Test func anEventThatIsTooLargeEndsTheStream() async throws {
+        let origin = RawOrigin { _ in Self.stream("data: " + String(repeating: "x", count: 5000), [.awaitEnd]) }
+        let client = Self.client(origin) { $0.maximumEventBytes = 1000 }
+        var events = try await client.events(after: "0").makeAsyncIterator()
+        #expect(try await errorOf { try await events.next() } == .tooLarge(limit: 1000))
+        try await origin.stop()
+    }
+
+    @Test func whatIsNoStreamIsAnError() async throws {
+        let origin = RawOrigin { _ in RawOrigin.answer("200 OK", ["Content-Type: text/html"], "<p>") }
+        guard case .notUnderstood = try await errorOf({ try await Self.client(origin).events() }) else {
+            Issue.record("it is another error")
+            return
+        }
+        try await origin.stop()
+    }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import Glibc
+import HalcyonClient
+import Processes
+import TestSupport
+import Testing
+import Threads
+
+extension ClusterTests {
+    /// Completions: always called, and once.
+    @Suite struct ImageLoaderTests {
+        private var cluster: ClientCluster { ClientCluster.current }
+
+        /// Counts the calls of one completion.
+        private final class Calls: Sendable {
+            private let results = Lock<[Result<DeliveredImage, any Error>]>([])
+            private let queue = DispatchQueue(label: "completions")
+
+            func loader(_ client: HalcyonClient) -> ImageLoader { ImageLoader(client, completionQueue: queue) }
+            func add(_ result: Result<DeliveredImage, any Error>) { results.withLock { $0.append(result) } }
+            var count: Int { results.withLock { $0.count } }
+
+            /// The only call there is, also after a moment more in which another could come.
+            func only() async throws -> Result<DeliveredImage, any Error> {
+                try await until("the completion is called") { self.count > 0 }
+                try await Task.sleep(for: .milliseconds(300))
+                #expect(count == 1)
+                return results.withLock { $0[0] }
+            }
+        }
+
+        @Test func onceWithTheImage() async throws {
+            let calls = Calls()
+            let load = calls.loader(cluster.client).load(ImageJob(cluster.url("coffee.jpg"), width: 90)) {
+                calls.add($0)
+            }
+            let image = try await calls.only().get()
+            #expect(image.variant.width == 90)
+            load.cancel()
+            #expect(try await calls.only().get() == image, "what has ended is not cancelled")
+        }
+
+        @Test func onceWithWhatFailed() async throws {
+            let calls = Calls()
+            calls.loader(cluster.client).load(ImageJob(cluster.url("none.jpg"), width: 90)) { calls.add($0) }
+            let error = try await #require(throws: HalcyonError.self) { try await calls.only().get() }
+            guard case .jobFailed(let failure) = error else {
+                Issue.record("\(error)")
+                return
+            }
+            #expect(failure.code == .notFound)
+        }
+
+        @Test func onceWhenItIsCancelledAndTheJobIsToo() async throws {
+            let (calls, origin) = (Calls(), RawOrigin { _ in [.awaitEnd] })
+            var job = ImageJob(ImageSource(origin.url("/a.jpg")), width: 90)
+            job.id = UUID().uuidString
+            let events = try await cluster.client.events(EventFilter(types: [.cancelled], jobs: [job.id!]))
+            let load = calls.loader(cluster.client).load(job) { calls.add($0) }
+            try await until("the job has begun") { !origin.requests.isEmpty }
+            load.cancel()
+            load.cancel()
+            await #expect(throws: CancellationError.self) { try await calls.only().get() }
+            for try await _ in events { break }
+            try await origin.stop()
+        }
+
+        @Test func onceWhenItIsCancelledAtOnce() async throws {
+            for _ in 0..<50 {
+                let calls = Calls()
+                calls.loader(cluster.client).load(ImageJob("initials:C", width: 9)) { calls.add($0) }.cancel()
+                try await until("the completion is called") { calls.count > 0 }
+                #expect(calls.count == 1)
+            }
+        }
+
+        @Test func onceWhenNobodyListens() async throws {
+            let calls = Calls()
+            var options = ClientOptions()
+            options.patience = .seconds(1)
+            let nowhere = HalcyonClient(URL(string: "http://127.0.0.1:\(LoopbackPort.free())")!, options: options)
+            calls.loader(nowhere).load(ImageJob("initials:N", width: 9)) { calls.add($0) }
+            let error = try await #require(throws: HalcyonError.self) { try await calls.only().get() }
+            #expect(error.isTransient)
+        }
+
+        @Test func onceWhenTheGatewayDiesInTheMiddleForGood() async throws {
+            let (calls, origin) = (Calls(), RawOrigin { _ in [.awaitEnd] })
+            let port = LoopbackPort.free()
+            let gateway = try await cluster.startGateway(on: port)
+            var options = ClientOptions()
+            options.patience = .seconds(2)
+            let client = HalcyonClient(URL(string: "http://127.0.0.1:\(port)")!, options: options)
+            calls.loader(client).load(ImageJob(ImageSource(origin.url("/g.jpg")), width: 90)) { calls.add($0) }
+            try await until("the job has begun") { !origin.requests.isEmpty }
+            kill(gateway.pid, SIGKILL)
+            let error = try await #require(throws: HalcyonError.self) { try await calls.only().get() }
+            guard case .unreachable = error else {
+                Issue.record("\(error)")
+                return
+            }
+            await gateway.exit()
+            try await origin.stop()
+        }
+
+        @Test func onceWithTheImageWhenTheGatewayDiesAndComesBack() async throws {
+            let photograph = try Photograph.bytes()
+            let (calls, opened) = (Calls(), Lock(false))
+            // The origin answers when the gateway is back.
+            let origin = RawOrigin { _ in
+                while !opened.withLock({ $0 }) { usleep(10_000) }
+                return RawOrigin.Step.response(photograph)
+            }
+            let port = LoopbackPort.free()
+            var gateway = try await cluster.startGateway(on: port)
+            var options = ClientOptions()
+            options.patience = .seconds(120)
+            let client = HalcyonClient(URL(string: "http://127.0.0.1:\(port)")!, options: options)
+            calls.loader(client).load(ImageJob(ImageSource(origin.url("/back.jpg")), width: 90)) { calls.add($0) }
+            try await until("the job has begun") { !origin.requests.isEmpty || origin.connections > 0 }
+            kill(gateway.pid, SIGKILL)
+            await gateway.exit()
+            gateway = try await cluster.startGateway(on: port)
+            opened.withLock { $0 = true }
+            #expect(try await calls.only().get().variant.width == 90)
+            await gateway.stop()
+            try await origin.stop()
+        }
+    }
+}

@@ -1,0 +1,95 @@
+import Foundation
+import Testing
+
+import struct HalcyonWire.JobReader
+
+@testable import HalcyonClient
+
+/// What a client writes is what workers read, in strict mode.
+@Suite struct ImageJobTests {
+    private func read(_ job: ImageJob) throws -> String {
+        let json = try JSONEncoder().encode(job)
+        var reader = JobReader()
+        reader.isStrict = true
+        let reading = try reader.read([UInt8](json), defaultID: "none")
+        #expect(reading.unknownFields.isEmpty)
+        return reading.job.id
+    }
+
+    @Test func everyFieldIsOneOfTheSchema() throws {
+        var output = ImageOutput(
+            width: 400, height: 300, screenScale: 2, contentMode: .scaleAspectFill, processors: [.blackWhite],
+            format: .webp)
+        output.scaleOptions = .fitCropsExcess
+        output.cropRect = CropRect(x: 0.1, y: 0, width: 0.5, height: 1)
+        output.gravity = .point(x: 0.3, y: 0.7)
+        output.sizeForDisplay = true
+        output.upscale = false
+        output.interpolationQuality = .medium
+        output.background = "#fff"
+        (output.quality, output.effort, output.frames) = (80, 4, 1)
+        (output.lossless, output.progressive, output.stripMetadata, output.keepProfile) = (false, false, true, false)
+        (output.blurhash, output.dominantColor) = (true, true)
+        var variant = ImageOutput()
+        variant.sizer = .aspectScaleDownByWidth(60)
+        var natural = ImageOutput()
+        (natural.sizer, natural.gravity) = (.natural, .attention)
+
+        var job = ImageJob("https://example.org/cat.jpg", output, variants: [variant, natural])
+        job.id = "one"
+        job.maxAge = 60
+        job.cache = ImageJob.Cache(memory: true, source: false, reload: true)
+        (job.delivery, job.priority, job.deadline) = (.inline, .low, .after(30))
+        (job.slot, job.generation) = ("cell-12", 7)
+        (job.placeholder, job.altText, job.metadata) = ("L", "a cat", ["article": 17, "tags": [nil, true, 0.5]])
+        (job.tags, job.webhook, job.headers, job.tenant) = (["a"], "shop", ["Accept": "image/webp"], "shop-7")
+        #expect(try read(job) == "one")
+        job.deadline = .at(Date(timeIntervalSince1970: 1_790_000_000))
+        #expect(try read(job) == "one")
+    }
+
+    @Test(
+        arguments: [
+            "initials:JD", .initials("JD", background: "#369", foreground: "white"), .bytes(Data("GIF89a".utf8)),
+            .bytes(Data("GIF89a".utf8), cacheKey: "dot"), .video("https://example.org/cat.mp4", seconds: 15),
+            ImageSource(URL(string: "s3://pictures/2026/cat.jpg")!),
+        ] as [ImageSource]) func everySourceIsRead(source: ImageSource) throws
+    {
+        #expect(try read(ImageJob(source, width: 8)) == "none")
+    }
+
+    @Test(
+        arguments: [
+            .roundCorner(.points(8)), .roundCorner(.widthFraction(0.5), background: "red"),
+            .resize(width: 8, height: 9), .crop(width: 8, height: 9, x: 0, y: 1), .blur(radius: 2), .tint("red"),
+            .overlay(color: "blue"), .overlay("initials:A", opacity: 0.5), .blend("multiply", background: "red"),
+            .colorControls(brightness: 0.5, contrast: 2, saturation: 0, exposure: 1), .blackWhite,
+            .border(width: 2), .border(width: 2, color: "red", .heightFraction(0.1)), .downsample(width: 9, height: 8),
+            .sharpen(), .pixelate(size: 4), .watermark("initials:B", position: .topLeft, margin: 2, widthFraction: 0.2),
+            .watermark("initials:B", tiled: true), .rotate(degrees: 30), .flip(), .flip(.both),
+        ] as [Processor]) func everyProcessorIsRead(processor: Processor) throws
+    {
+        #expect(try read(ImageJob("initials:A", width: 8, processors: [processor])) == "none")
+    }
+
+    @Test(arguments: ContentMode.allCases) func everyContentModeIsRead(mode: ContentMode) throws {
+        #expect(try read(ImageJob("initials:A", width: 8, height: 9, contentMode: mode)) == "none")
+    }
+
+    @Test func otherWordsAreThoseOfTheSchema() throws {
+        for options in ScaleOptions.allCases {
+            for quality in InterpolationQuality.allCases {
+                for format in ImageFormat.allCases {
+                    var output = ImageOutput(width: 8, height: 9, format: format)
+                    (output.scaleOptions, output.interpolationQuality) = (options, quality)
+                    #expect(try read(ImageJob("initials:A", output)) == "none")
+                }
+            }
+        }
+    }
+
+    @Test func jsonStaysWhatItIs() throws {
+        let value: JSONValue = ["a": [1, 2.5, "x", nil, true], "b": ["c": false]]
+        #expect(try JSONDecoder().decode(JSONValue.self, from: try JSONEncoder().encode(value)) == value)
+    }
+}

@@ -1,0 +1,61 @@
+import Testing
+
+@testable import HalcyonCluster
+
+@Suite struct CancelledJobsTests {
+    @Test func aCancelCountsForWhatWasSubmittedNoLaterThanIt() {
+        var jobs = CancelledJobs(capacity: 10, lifetime: 1000)
+        jobs.cancel("a", at: 500, now: 600)
+        #expect(jobs.contains("a", submitted: 499) && jobs.contains("a", submitted: 500))
+        // The id is free again.
+        #expect(!jobs.contains("a", submitted: 501) && !jobs.contains("b", submitted: 1))
+        jobs.cancel("a", at: 700, now: 700)
+        #expect(jobs.contains("a", submitted: 600))
+        // One that comes late takes nothing back.
+        jobs.cancel("a", at: 650, now: 710)
+        #expect(jobs.contains("a", submitted: 700) && jobs.count == 1)
+    }
+
+    @Test func idsThatLookAlikeAreNotTheSame() {
+        var jobs = CancelledJobs(capacity: 10, lifetime: 1000)
+        jobs.cancel("\u{e9}", at: 5, now: 5)
+        #expect(!jobs.contains("e\u{301}", submitted: 1))
+    }
+
+    @Test func whatIsTooOldOrTooMuchIsForgotten() {
+        var jobs = CancelledJobs(capacity: 3, lifetime: 1000)
+        for number in 0..<5 { jobs.cancel("\(number)", at: Int64(number), now: 10) }
+        #expect(jobs.count == 3 && !jobs.contains("1", submitted: 0) && jobs.contains("2", submitted: 0))
+        jobs.cancel("late", at: 1500, now: 1500)
+        #expect(jobs.count == 1 && jobs.contains("late", submitted: 0))
+        jobs.cancel("long ago", at: 400, now: 1500)
+        #expect(jobs.count == 1)
+    }
+
+    /// As a list would have it that forgets nothing but by age and number.
+    @Test func isWhatAListWouldBe() {
+        var generator = SystemRandomNumberGenerator()
+        for _ in 0..<200 {
+            let capacity = Int.random(in: 1...6, using: &generator)
+            var jobs = CancelledJobs(capacity: capacity, lifetime: 50)
+            var list: [(id: String, moment: Int64)] = []
+            var now: Int64 = 1000
+            for _ in 0..<120 {
+                now += Int64.random(in: 0...10, using: &generator)
+                let id = "\(Int.random(in: 0..<9, using: &generator))"
+                if list.first(where: { $0.id == id })?.moment ?? 0 < now {
+                    list.removeAll { $0.id == id }
+                    list.append((id, now))
+                }
+                list.removeAll { $0.moment < now - 50 }
+                if list.count > capacity { list.removeFirst() }
+                jobs.cancel(id, at: now, now: now)
+                #expect(jobs.count == list.count)
+                let asked = "\(Int.random(in: 0..<9, using: &generator))"
+                let submitted = now - Int64.random(in: -5...60, using: &generator)
+                let expected = list.contains { $0.id == asked && submitted <= $0.moment }
+                #expect(jobs.contains(asked, submitted: submitted) == expected)
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import HalcyonModel
+import Kafka
+import Testing
+
+@testable import HalcyonCluster
+
+@Suite struct DeadLetterTests {
+    private let record = RetryMessageTests.record
+    private let topics = RetryMessageTests.topics
+
+    private func letter(_ history: AttemptHistory?, of record: ConsumedRecord? = nil) throws -> DeadLetter {
+        let record = record ?? self.record
+        let produced = DeadLetter.record(
+            of: record, from: Provenance(self.record), for: Failure(.httpError, "the origin answered 503"),
+            after: history,
+            history == nil ? nil : .attempts, topics)
+        #expect(produced.topic == "halcyon.dead" && produced.key == record.key && produced.value == record.value)
+        return try #require(DeadLetter(RetryMessageTests.moved(produced)))
+    }
+
+    @Test func itTellsWhatHappenedAndKeepsWhatCame() throws {
+        let letter = try letter(RetryMessageTests.history)
+        #expect(
+            letter.code == "http_error" && letter.message == "the origin answered 503" && letter.reason == .attempts)
+        #expect(letter.provenance == Provenance(record) && letter.history == RetryMessageTests.history)
+        #expect(letter.headers == record.headers && letter.replays == 0 && letter.id == LetterID("0-5"))
+        let refused = try self.letter(nil)
+        #expect(refused.history == nil && refused.reason == nil)
+    }
+
+    @Test func theWayThroughTopicsLeavesNoTrace() throws {
+        let moved = RetryMessageTests.moved(RetryMessageTests.message.record(of: record, to: topics.retries[0]))
+        let letter = try letter(RetryMessageTests.history, of: moved)
+        #expect(letter.headers == record.headers && letter.record.headers.text("halcyon-due") == nil)
+        #expect(letter.provenance?.coordinates == "halcyon.jobs.high-3-1042")
+    }
+
+    @Test func itGoesBackAsItCame() throws {
+        let letter = try letter(RetryMessageTests.history)
+        let replayed = try Replay.record(of: letter, topics)
+        #expect(replayed.topic == "halcyon.jobs.high" && replayed.key == record.key && replayed.value == record.value)
+        #expect(replayed.headers == record.headers + [RecordHeader("halcyon-replays", "1")])
+        // And the next time it is counted on.
+        var again = record
+        again.headers = replayed.headers
+        let second = try self.letter(nil, of: again)
+        #expect(second.replays == 1)
+        #expect(try Replay.record(of: second, topics).headers.last == RecordHeader("halcyon-replays", "2"))
+        #expect(try Replay.record(of: second, topics).headers.count == record.headers.count + 1)
+    }
+
+    @Test func aMarkIsNoLetter() throws {
+        let mark = Replay.mark(LetterID("3-17")!, topics)
+        #expect(mark.partition == 3 && mark.value == nil)
+        let moved = RetryMessageTests.moved(mark)
+        #expect(Replay.mark(in: moved) == LetterID("3-17") && DeadLetter(moved) == nil)
+        // A message without a value that was put aside is a letter, whatever its producer put there.
+        var empty = record
+        (empty.value, empty.headers) = (nil, mark.headers)
+        #expect(try letter(nil, of: empty).record.value == nil)
+    }
+
+    @Test func whatHalcyonDidNotWriteIsALetterTooAndStays() throws {
+        let foreign = ConsumedRecord(topic: topics.dead, partition: 0, offset: 1, value: [1])
+        let letter = try #require(DeadLetter(foreign))
+        #expect(letter.code == "unknown" && letter.provenance == nil)
+        #expect(throws: Failure.self) { try Replay.record(of: letter, topics) }
+        // Nor does what came from no lane of this cluster go anywhere.
+        let other = try self.letter(nil)
+        #expect(throws: Failure.self) { try Replay.record(of: other, Topics(prefix: "other.")) }
+    }
+
+    @Test(arguments: ["", "1", "-1-2", "1--2", "a-b", "1-2-3", "99999999999-1"])
+    func onlyPlacesNameLetters(text: String) { #expect(LetterID(text) == nil) }
+}

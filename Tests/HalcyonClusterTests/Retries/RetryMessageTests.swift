@@ -1,0 +1,91 @@
+import HalcyonModel
+import Kafka
+import Testing
+
+@testable import HalcyonCluster
+
+@Suite struct RetryMessageTests {
+    static let topics = Topics()
+    static let record = ConsumedRecord(
+        topic: "halcyon.jobs.high", partition: 3, offset: 1042, timestamp: 1_795_257_067_000, key: [1, 0, 255],
+        value: Array(#"{"id":"a"}"#.utf8),
+        headers: [RecordHeader("traceparent", "00-1-2-3"), RecordHeader("empty", nil), RecordHeader("halcyon-x", "y")])
+
+    static var history: AttemptHistory {
+        var history = AttemptHistory(began: 1_795_257_067_100)
+        history.add(Failure(.httpError, "the origin answered \"503\"\n"), at: 1_795_257_067_200)
+        history.add(Failure(.timeout, "too slow \u{1F600}"), at: 1_795_257_068_300)
+        return history
+    }
+
+    static var message: RetryMessage {
+        RetryMessage(
+            provenance: Provenance(record), history: history, due: 1_795_257_078_000, hasStarted: true)
+    }
+
+    /// As the topic would give it back.
+    static func moved(_ record: ProducerRecord) -> ConsumedRecord {
+        ConsumedRecord(
+            topic: record.topic, partition: 0, offset: 5, timestamp: 1_795_257_068_400, key: record.key,
+            value: record.value, headers: record.headers)
+    }
+
+    @Test func theMessageGoesOnAsItCameWithAllThatIsKnown() throws {
+        let produced = Self.message.record(of: Self.record, to: Self.topics.retries[0])
+        #expect(produced.topic == "halcyon.retry.10s" && produced.partition == nil)
+        #expect(produced.key == Self.record.key && produced.value == Self.record.value)
+        #expect(produced.headers.prefix(3) == Self.record.headers[...])
+        let found = try RetryMessage(Self.moved(produced))
+        #expect(found == Self.message)
+        #expect(found.provenance.coordinates == "halcyon.jobs.high-3-1042")
+        #expect(found.provenance.submitted == 1_795_257_067_000)
+    }
+
+    @Test func whatIsMovedOnIsNotedOnce() throws {
+        let once = Self.moved(Self.message.record(of: Self.record, to: Self.topics.retries[0]))
+        var message = try RetryMessage(once)
+        message.history.add(Failure(.internal, "again"), at: 1_795_257_079_000)
+        let twice = message.record(of: once, to: Self.topics.retries[1])
+        #expect(
+            twice.headers.count == once.headers.count && Set(twice.headers.map(\.name)).count == twice.headers.count)
+        #expect(try RetryMessage(Self.moved(twice)).history.count == 3)
+        #expect(twice.headers.unmoved == Self.record.headers)
+    }
+
+    @Test func whatAProducerPutsThereIsLost() {
+        var record = Self.record
+        record.headers.append(RecordHeader("halcyon-due", "0"))
+        #expect(Self.message.record(of: record, to: "t").headers.count { $0.name == "halcyon-due" } == 1)
+    }
+
+    @Test(
+        arguments: MovedHeader.allCases.filter { ![.started, .code, .message, .reason].contains($0) },
+        [nil, "", "-1", "x"]
+    ) func rubbishIsRefused(header: MovedHeader, text: String?) {
+        var record = Self.moved(Self.message.record(of: Self.record, to: Self.topics.retries[0]))
+        record.headers.removeAll { $0.name == header.name }
+        if let text { record.headers.append(header.with(text)) }
+        // Any text names a topic; that it is no lane is the worker's to say.
+        if header == .topic, text?.isEmpty == false { return }
+        let failure = #expect(throws: Failure.self) { try RetryMessage(record) }
+        #expect(failure?.code == .invalidJob && failure?.message.contains("no retry") == true)
+    }
+
+    @Test(arguments: [#"[{"code":"timeout"}]"#, "{}", "[1]", #"[{"time":"x","code":"timeout","message":""}]"#, "["])
+    func aHistoryThatIsNoneIsRefused(json: String) {
+        var record = Self.moved(Self.message.record(of: Self.record, to: Self.topics.retries[0]))
+        record.headers.append(MovedHeader.history.with(json))
+        #expect(throws: Failure.self) { try RetryMessage(record) }
+    }
+
+    @Test func topicsAreNamedByWhatIsWaitedThere() {
+        let delays: [Duration] = [.milliseconds(250), .milliseconds(1500), .seconds(10), .seconds(90), .seconds(3600)]
+        let topics = Topics(prefix: "p.", retryDelays: delays, webhookDelays: [.seconds(10), .seconds(3600)])
+        #expect(topics.retries == ["p.retry.250ms", "p.retry.1500ms", "p.retry.10s", "p.retry.90s", "p.retry.60m"])
+        #expect(
+            topics.taken == topics.lanes + topics.retries
+                && topics.all == topics.taken
+                    + ["p.events", "p.webhooks.10s", "p.webhooks.60m", "p.dead", "p.control"]
+        )
+    }
+}

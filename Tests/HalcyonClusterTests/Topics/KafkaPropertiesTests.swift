@@ -1,0 +1,48 @@
+import Testing
+
+@testable import HalcyonCluster
+
+@Suite struct KafkaPropertiesTests {
+    private func limit(_ own: [String: String] = [:], patience: Duration) -> String? {
+        KafkaProperties(brokers: "b:1", properties: own).worker(group: "g", patience: patience)["max.poll.interval.ms"]
+    }
+
+    @Test func theGroupWaitsAMinuteForWhoDoesNotJoinAnewUnlessMoreIsNeeded() {
+        #expect(limit(patience: .seconds(10)) == "60000")
+        #expect(limit(patience: .seconds(90)) == "120000")
+        #expect(limit(["session.timeout.ms": "100000"], patience: .seconds(10)) == "100000")
+        #expect(limit(["max.poll.interval.ms": "300000"], patience: .seconds(10)) == "300000")
+    }
+
+    @Test(arguments: [("2000", "2000"), ("6000", "3000"), ("30000", "10000")])
+    func transactionsAreOverWhenTheSessionIs(session: String, timeout: String) {
+        let properties = KafkaProperties(brokers: "b:1", properties: ["session.timeout.ms": session])
+        #expect(properties.transactions(group: "g", instance: "a")["transaction.timeout.ms"] == timeout)
+        #expect(properties.transactions(group: "g", instance: "a")["transactional.id"] == "g-a")
+    }
+
+    @Test(arguments: [
+        ([:], "20000"), (["message.timeout.ms": "5000"], "5000"), (["message.timeout.ms": "300000"], "20000"),
+        (["message.timeout.ms": "0"], "20000"), (["delivery.timeout.ms": "4000", "acks": "1"], "4000"),
+    ])
+    func whatSomebodyWaitsForIsGivenUpInTime(own: [String: String], timeout: String) {
+        let properties = KafkaProperties(brokers: "b:1", properties: own).producer(within: .seconds(20))
+        #expect(properties["message.timeout.ms"] == timeout && properties["delivery.timeout.ms"] == nil)
+        #expect(properties["acks"] == own["acks"] ?? "all")
+    }
+
+    @Test func whoTellsOthersIsReplacedSoonerThanAWorkerUnlessTheOperatorSaysOtherwise() {
+        func session(_ own: [String: String]) -> [String?] {
+            let properties = KafkaProperties(brokers: "b:1", properties: own)
+            return [properties.notifier(group: "g"), properties.worker(group: "g")].map { $0["session.timeout.ms"] }
+        }
+        #expect(session([:]) == ["10000", nil])
+        #expect(session(["session.timeout.ms": "30000"]) == ["30000", "30000"])
+    }
+
+    @Test func offsetsAreReadCommittedWhereTransactionsCommitThemWhateverTheOperatorSet() {
+        let properties = KafkaProperties(brokers: "b:1", properties: ["isolation.level": "read_uncommitted"])
+        #expect(properties.worker(group: "g", exactlyOnce: true)["isolation.level"] == "read_committed")
+        #expect(properties.worker(group: "g")["isolation.level"] == "read_uncommitted")
+    }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import HTTPFields
+import HalcyonModel
+import Processes
+import TestSupport
+import Testing
+
+@testable import HalcyonGateway
+
+/// The documents that the gateway serves say what it is.
+@Suite(.takesTurns) struct DocumentTests {
+    @Test func theyHoldWhatSchemasSays() async throws {
+        let run = try await Self.run(Self.path("scripts/documents"), ["--check"])
+        #expect(run.exit == .code(0), "\(run.errors)")
+    }
+
+    @Test func theyAreServedWithoutAKey() async throws {
+        try await GatewayGround.with { ground in
+            try await ground.withGateway({
+                $0.access.keys = [APIKey(name: "k", secret: "k", scopes: [.read])]
+            }) { (ask: Asking) async throws in
+                for name in ["openapi", "asyncapi"] {
+                    let answer = try await ask(.get, "/\(name).yaml")
+                    #expect(answer.status == 200 && answer.headers["Content-Type"] == "application/yaml")
+                    #expect(answer.headers["Cache-Control"] == "no-cache")
+                    #expect(answer.text.contains("\n\(name): 3."))
+                    let tag = try #require(answer.headers["ETag"])
+                    let again = try await ask(.get, "/\(name).yaml", headers: ["If-None-Match": tag])
+                    #expect(again.status == 304 && again.body.isEmpty && again.headers["ETag"] == tag)
+                }
+            }
+        }
+    }
+
+    @Test func openAPINamesTheRoutesThatThereAreAndNoOthers() async throws {
+        let document = try await Self.document("openapi", PackageResources.openapi_yaml)
+        try await GatewayGround.with { ground in
+            try await ground.withGateway { (ask: Asking) async throws in
+                let paths = try #require(document["paths"] as? [String: [String: Any]])
+                var named = Set(
+                    paths.flatMap { path, item in
+                        item.keys.filter { $0 != "parameters" }.map { "\($0.uppercased()) \(path)" }
+                    })
+                // GET has it beside it: the document says so once for all.
+                named = named.filter { !$0.hasPrefix("HEAD ") || !named.contains("GET" + $0.dropFirst(4)) }
+                let probes: Set = ["GET /healthz", "GET /readyz", "GET /metrics"]
+                // The page is for people, and its parts are its own.
+                let page: Set = ["GET /", "GET /dashboard/{name}"]
+                #expect(named == Set(ask.routes).subtracting(page).union(probes))
+                for probe in probes {
+                    #expect([200, 503].contains(try await ask(.get, String(probe.dropFirst(4))).status))
+                }
+            }
+        }
+    }
+
+    @Test func openAPINamesEveryKindOfProblem() async throws {
+        let document = try await Self.document("openapi", PackageResources.openapi_yaml)
+        let problem = try #require(Self.value(document, "components", "schemas", "Problem", "properties", "type"))
+        #expect(problem["enum"] as? [String] == Problem.Kind.allCases.map { "/problems/\($0.rawValue)" })
+        let codes = try #require(Self.value(document, "components", "schemas", "Event", "$defs", "code"))
+        #expect(Set(codes["enum"] as? [String] ?? []) == Set(FailureCode.allCases.map(\.rawValue)))
+        let state = try #require(Self.value(document, "components", "schemas", "JobState", "properties", "state"))
+        let kinds = Event.Kind.allCases.filter { $0 != .purged }.map(\.rawValue)
+        #expect(state["enum"] as? [String] == ["accepted"] + kinds)
+    }
+
+    @Test func openAPINamesTheParametersOfRender() async throws {
+        let document = try await Self.document("openapi", PackageResources.openapi_yaml)
+        let render = try #require(Self.value(document, "paths", "/v1/render", "get"))
+        let shared = try #require(Self.value(document, "components", "parameters"))
+        let parameters = try #require(render["parameters"] as? [[String: Any]]).map { parameter in
+            guard let reference = parameter["$ref"] as? String, let name = reference.split(separator: "/").last else {
+                return parameter
+            }
+            return shared[String(name)] as? [String: Any] ?? [:]
+        }
+        let inQuery = parameters.filter { $0["in"] as? String == "query" }.compactMap { $0["name"] as? String }
+        // The signature is no parameter but what lets in.
+        let known = RenderQuery.texts.union(RenderQuery.values).union(RenderQuery.others).union(["wait"])
+        #expect(Set(inQuery).union(["signature"]) == known && inQuery.count == Set(inQuery).count)
+    }
+
+    @Test func asyncAPINamesTheTopics() async throws {
+        let document = try await Self.document("asyncapi", PackageResources.asyncapi_yaml)
+        let channels = try #require(document["channels"] as? [String: [String: Any]])
+        var topics: Set<String> = []
+        for channel in channels.values where Self.servers(of: channel) == ["#/servers/kafka"] {
+            let address = try #require(channel["address"] as? String)
+            let delays = Self.value(channel, "parameters", "delay")?["enum"] as? [String] ?? [""]
+            for delay in delays { topics.insert(address.replacingOccurrences(of: "{delay}", with: delay)) }
+        }
+        #expect(topics == Set(GatewayOptions(kafka: .init(brokers: ""), redis: .init(loopbackPort: 1)).topics.all))
+    }
+
+    // MARK: Support
+
+    /// Whether it is whole and valid is looked at on the way.
+    private static func document(_ kind: String, _ bytes: [UInt8]) async throws -> [String: Any] {
+        let tools = try await run(path("scripts/python-tools"), [])
+        try #require(tools.exit == .code(0), "\(tools.errors)")
+        let python = tools.output.split(separator: "\n").last.map(String.init) ?? ""
+        let run = try await run(python, [path("Tests/Support/documents.py"), kind, path("schemas")], input: bytes)
+        try #require(run.exit == .code(0), "\(run.errors)")
+        return try #require(try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: Any])
+    }
+
+    private static func value(_ root: [String: Any], _ names: String...) -> [String: Any]? {
+        names.reduce(root) { $0?[$1] as? [String: Any] }
+    }
+
+    private static func servers(of channel: [String: Any]) -> [String] {
+        (channel["servers"] as? [[String: Any]] ?? []).compactMap { $0["$ref"] as? String }
+    }
+
+    private static func path(_ name: String) -> String {
+        URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../\(name)").standardized.path
+    }
+
+    private static func run(
+        _ program: String, _ arguments: [String], input: [UInt8] = []
+    ) async throws -> (exit: ChildProcess.Exit, output: String, errors: String) {
+        let folder = TemporaryFolder("documents")
+        let file = folder.write(input, to: "input")
+        // The shell, for the streams.
+        let script = #"input=$1 folder=$2 && shift 2 && exec "$@" <"$input" >"$folder/output" 2>"$folder/errors""#
+        let exit = try await ChildProcess.start(
+            "/bin/sh", ["-c", script, "sh", file, folder.path, program] + arguments
+        ).exit()
+        let (output, errors) = (folder.read("output"), folder.read("errors"))
+        await folder.remove()
+        return (exit, String(decoding: output, as: UTF8.self), String(decoding: errors, as: UTF8.self))
+    }
+}

@@ -1,0 +1,135 @@
+import Kafka
+import Processes
+import TestSupport
+import Testing
+
+@testable import HalcyonGateway
+
+/// The feed on a Kafka that has transactions, and that crashes.
+@Suite(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"), .sharedApacheKafka, .serialized)
+struct EventKafkaTests {
+    @Test func whatATransactionTookBackIsNeverSeen() async throws {
+        let apache = try #require(SharedApacheKafka.current)
+        try await EventGround.with(apache: apache, partitions: 2) { ground in
+            // What a gateway remembers, what it sends as it comes, and what it reads from Kafka for one who comes back.
+            let producer = try TransactionalProducer(properties: [
+                "bootstrap.servers": ground.brokers, "transactional.id": ground.topics.prefix,
+            ])
+            try await ground.begin(producer)
+            try await ground.tell("before-1", by: producer, commits: true)
+            try await ground.tell("aborted-1", by: producer, commits: false)
+            try await ground.withStream {
+                $0.ringBytes = 20_000
+            } _: { feed, server in
+                let client = try await EventClient(server.port)
+                try await client.begun()
+                let waiter = feed.wait(for: "aborted-2")
+                try await ground.tell("aborted-2", by: producer, commits: false)
+                try await ground.tell("now-1", by: producer, commits: true)
+                #expect(try await client.jobs(2) == ["now-1", "now-1"])
+                waiter.leave()
+                await #expect(throws: CancellationError.self) { try await waiter.end() }
+                let start = TopicCursor([0, 0]).text
+                let memory = try await EventClient(server.port, from: start)
+                #expect(try await memory.jobs(4).sorted() == ["before-1", "before-1", "now-1", "now-1"])
+                #expect(ground.metric("halcyon_gateway_event_replays_total") == 0)
+                for number in 0..<100 { try await ground.tell("\(number)", by: producer, commits: number % 2 == 0) }
+                let even = stride(from: 0, to: 100, by: 2).flatMap { ["\($0)", "\($0)"] }.sorted()
+                #expect(try await client.jobs(100).sorted() == even)
+                let replayed = try await EventClient(server.port, from: start)
+                let all = (["before-1", "before-1", "now-1", "now-1"] + even).sorted()
+                #expect(try await replayed.jobs(104).sorted() == all)
+                #expect(ground.metric("halcyon_gateway_event_replays_total") == 1)
+                #expect(ground.metric("halcyon_gateway_event_gaps_total") == 0)
+            }
+            await producer.close()
+        }
+    }
+
+    @Test func partitionsThatAreAddedAreSeen() async throws {
+        let apache = try #require(SharedApacheKafka.current)
+        let script = try #require(ApacheKafka.home) + "/bin/kafka-topics.sh"
+        try await EventGround.with(apache: apache, partitions: 1) { ground in
+            try await ground.withStream {
+                $0.partitionInterval = .milliseconds(100)
+            } _: { feed, server in
+                let client = try await EventClient(server.port)
+                try await client.begun()
+                let start = client.lastEventID
+                try await ground.tell("a", partition: 0)
+                #expect(try await client.jobs(1) == ["a"])
+                let exit = try await ChildProcess.start(
+                    script,
+                    [
+                        "--bootstrap-server", ground.brokers, "--alter", "--topic", ground.topics.events,
+                        "--partitions",
+                        "3",
+                    ]
+                ).exit()
+                #expect(exit == .code(0))
+                let waiter = feed.wait(for: "b")
+                // One that was there before would learn of it in minutes.
+                let producer = try Producer(properties: ["bootstrap.servers": ground.brokers])
+                try await producer.send(
+                    ProducerRecord(
+                        topic: ground.topics.events, partition: 2, key: Array("b".utf8),
+                        value: Array(EventGround.event("b").utf8)))
+                await producer.close()
+                #expect(try await waiter.end().event.type == "ready")
+                #expect(try await client.jobs(1) == ["b"])
+                // Who was there before it was.
+                let resumed = try await EventClient(server.port, from: start)
+                #expect(try await resumed.jobs(2).sorted() == ["a", "b"])
+            }
+        }
+    }
+
+    @Test func aBrokerThatCrashesIsWaitedForAndNothingIsMissed() async throws {
+        let apache = try #require(SharedApacheKafka.current)
+        try await EventGround.with(apache: apache, partitions: 2) { ground in
+            try await ground.withStream { feed, server in
+                let client = try await EventClient(server.port)
+                try await client.begun()
+                for number in 0..<20 { try await ground.tell("\(number)") }
+                #expect(try await client.jobs(20).count == 20)
+                await apache.kill()
+                try await until("the feed has noticed") { !feed.isFollowing }
+                // Without a broker, streams begin all the same.
+                let other = try await EventClient(server.port, from: client.lastEventID)
+                try await apache.start()
+                for number in 20..<40 { try await ground.tell("\(number)") }
+                let expected = (20..<40).map(String.init)
+                #expect(try await client.jobs(20).sorted() == expected)
+                #expect(try await other.jobs(20).sorted() == expected)
+                try await until("the feed follows") { feed.isFollowing }
+            }
+        }
+    }
+}
+
+extension EventGround {
+    fileprivate func begin(_ producer: TransactionalProducer) async throws {
+        try await until("there can be transactions") {
+            try await producer.initialize(within: .seconds(10))
+            return true
+        }
+    }
+
+    /// Tells of a job in both partitions, and commits that or takes it back.
+    fileprivate func tell(_ job: String, by producer: TransactionalProducer, commits: Bool) async throws {
+        try await producer.begin()
+        let sends = await producer.send(
+            (0..<2).map { partition in
+                ProducerRecord(
+                    topic: topics.events, partition: partition, key: Array(job.utf8), value: Array(Self.event(job).utf8)
+                )
+            })
+        // An abort that overtakes its records is refused.
+        #expect(await sends.failures().isEmpty)
+        if commits {
+            try await producer.commit(within: .seconds(30))
+        } else {
+            try await producer.abort(within: .seconds(30))
+        }
+    }
+}

@@ -1,0 +1,97 @@
+import HTTPServer
+import TestSupport
+import Testing
+
+@testable import HalcyonGateway
+
+/// How many streams there may be, and what becomes of clients that do not read.
+@Suite struct EventLimitTests {
+    @Test func thereAreNoMoreStreamsThanTheLimit() async throws {
+        try await EventGround.with { ground in
+            try await ground.withStream {
+                $0.streams = 2
+            } _: { _, server in
+                let one = try await EventClient(server.port)
+                var two: EventClient? = try await EventClient(server.port)
+                try await one.begun()
+                try await two?.begun()
+                let refused = try await RawClient(server.port).get("/v1/events")
+                #expect(refused.status == 503)
+                #expect(refused.headers["retry-after"] == "5")
+                two = nil
+                try await until("the place is free") {
+                    try await EventClient(server.port).begun(); return true
+                }
+                // A HEAD takes none.
+                for _ in 0..<5 {
+                    try await until("there is a place for a HEAD") {
+                        let client = try RawClient(server.port)
+                        try await client.send("HEAD /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                        return try await client.answer(toHead: true).headers["content-type"] == "text/event-stream"
+                    }
+                }
+            }
+            #expect(ground.metric("halcyon_gateway_event_streams") == 0)
+        }
+    }
+
+    private static let padding = String(repeating: "x", count: 10_000)
+
+    /// Runs `body` beside a client that follows and does not read, with another one that does; what it is given says whether the first has
+    /// been dropped for `reason`.
+    private static func withStalled(
+        droppedAs reason: String, _ change: @escaping (inout EventOptions) -> Void,
+        _ body: (_ ground: EventGround, _ client: EventClient, _ isDropped: () -> Bool) async throws -> Void
+    ) async throws {
+        try await EventGround.with(partitions: 1) { ground in
+            try await ground.withStream {
+                $0.keepAlive = .milliseconds(200)
+                change(&$0)
+            } _: { _, server in
+                let stalled = try RawClient(server.port, receiveBuffer: 4096)
+                try await stalled.send("GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                let client = try await EventClient(server.port)
+                try await client.begun()
+                try await body(ground, client) {
+                    ground.metric(#"halcyon_gateway_event_streams_dropped_total{reason="\#(reason)"}"#) > 0
+                }
+            }
+        }
+    }
+
+    @Test func aClientThatDoesNotReadIsDroppedAndHarmsNobody() async throws {
+        // Longer than a machine stalls that is busy with other tests: who reads is not dropped.
+        try await Self.withStalled(droppedAs: "stalled", { $0.patience = .seconds(15) }) { ground, client, isDropped in
+            var sent = 0
+            while !isDropped() {
+                // What lies between here and the client is soon full; then it is late, and not behind what is kept.
+                let count = sent < 300 ? 100 : 1
+                for _ in 0..<count {
+                    try await ground.tell("\(sent)", source: Self.padding)
+                    sent += 1
+                }
+                let data = try await client.data(count)
+                #expect(data.last == EventGround.event("\(sent - 1)", source: Self.padding))
+                try await Task.sleep(for: .milliseconds(200))
+            }
+            try await until("one stream is left") { ground.metric("halcyon_gateway_event_streams") == 1 }
+            try await ground.tell("last")
+            #expect(try await client.data(1) == [EventGround.event("last")])
+        }
+    }
+
+    @Test func whoFallsBehindTheRingIsDropped() async throws {
+        let change = { (options: inout EventOptions) in
+            options.patience = .seconds(600)
+            options.ringBytes = 100_000
+        }
+        try await Self.withStalled(droppedAs: "behind", change) { ground, client, isDropped in
+            var sent = 0
+            while !isDropped() {
+                try await ground.tell("\(sent)", source: Self.padding)
+                #expect(try await client.data(1) == [EventGround.event("\(sent)", source: Self.padding)])
+                sent += 1
+            }
+        }
+    }
+}

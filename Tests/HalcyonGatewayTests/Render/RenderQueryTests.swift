@@ -1,0 +1,59 @@
+import HTTPServer
+import HalcyonWire
+import Testing
+
+@testable import HalcyonGateway
+
+/// Jobs out of queries.
+@Suite struct RenderQueryTests {
+    private static func json(_ items: [(String, String)]) throws -> String {
+        let query = try RenderQuery(items.map { HTTPServer.QueryItem($0.0, $0.1) })
+        return String(decoding: query.draft.json, as: UTF8.self)
+    }
+
+    @Test(arguments: [
+        ("width", "400", "400"), ("screenScale", "1.5", "1.5"), ("upscale", "false", "false"),
+        ("format", "webp", #""webp""#),
+        ("background", "#fff", ##""#fff""##), ("background", "true", #""true""#), ("tenant", "7", #""7""#),
+        ("cropRect", "0.5,0,0.5,1", #"{"x":0.5,"y":0.0,"width":0.5,"height":1.0}"#), ("cropRect", "0.5,0", #""0.5,0""#),
+        ("gravity", "0.25,0.75", #"{"x":0.25,"y":0.75}"#), ("gravity", "attention", #""attention""#),
+        ("sizer", "natural", #""natural""#),
+        ("sizer", #"{"aspectScaleDownByWidth":6}"#, #"{"aspectScaleDownByWidth":6}"#),
+        ("processors", #"["flip"]"#, #"["flip"]"#), ("tags", "a,b", #"["a","b"]"#), ("tags", #"["a,b"]"#, #"["a,b"]"#),
+        ("width", #"4"x"#, #""4\"x""#), ("width", "", #""""#), ("width", "{", #""{""#),
+    ])
+    func parametersAreFields(_ name: String, _ value: String, _ json: String) throws {
+        #expect(
+            try Self.json([("source", "initials:J"), (name, value)]) == #"{"source":"initials:J","\#(name)":\#(json)}"#)
+    }
+
+    @Test(arguments: [
+        ("https://a.example/x?y=1&z=2", #""https://a.example/x?y=1&z=2""#), ("7", #""7""#),
+        (#"{"initials":"J"}"#, #"{"initials":"J"}"#),
+    ])
+    func aSourceIsATextUnlessItIsAnObject(_ value: String, _ json: String) throws {
+        #expect(try Self.json([("source", value)]) == #"{"source":\#(json)}"#)
+    }
+
+    @Test func whatIsAboutTheURLIsNoField() throws {
+        #expect(
+            try Self.json([("source", "a:b"), ("expires", "1"), ("keyId", "k"), ("signature", "s"), ("wait", "3")])
+                == #"{"source":"a:b"}"#)
+    }
+
+    @Test(arguments: [
+        ([("width", "1")], "source is missing: say what to load"),
+        ([("source", "a"), ("source", "b")], "source is given twice"),
+        ([("source", "a"), ("id", "x")], "id is no parameter of an image; they have the names of a job's fields"),
+        (
+            [("source", "a"), ("webhook", "x")],
+            "webhook is no parameter of an image; they have the names of a job's fields"
+        ),
+        ([("source", "a"), ("wait", "-1")], "wait: a number of seconds, such as 10"),
+        ([("source", "a"), ("wait", "inf")], "wait: a number of seconds, such as 10"),
+    ])
+    func whatMakesNoSenseIsNamed(_ items: [(String, String)], _ detail: String) {
+        let problem = #expect(throws: Problem.self) { try Self.json(items) }
+        #expect(problem?.kind == .badRequest && problem?.detail == detail)
+    }
+}

@@ -1,0 +1,253 @@
+/// The leases and products of one source as a pure value: what the scripts do to them, step for step (`LeaseScripts`, `Fencing`).
+///
+/// That it does the same as they on a real Redis is a test of its own (`LeaseTableTests`). Items are numbers from 0 on.
+struct LeaseTable: Hashable {
+    struct Owner: Hashable {
+        var process: Int
+        var attempt: Int
+    }
+
+    struct Holder: Hashable {
+        var owner: Owner
+        var fence: Int
+        var level: Int
+        /// In milliseconds of the server's clock.
+        var until: Int
+    }
+
+    struct Waiter: Hashable {
+        var owner: Owner
+        /// When it last asked, in milliseconds.
+        var asked: Int
+    }
+
+    /// The last attempt that was given a lease.
+    struct Attempt: Hashable {
+        /// Attempts before it that never ended.
+        var deaths: Int
+        var fence: Int
+        var isOpen = true
+    }
+
+    struct Item: Hashable {
+        var holder: Holder?
+        var attempt: Attempt?
+        /// In the order of their first asking since they last waited for nothing.
+        var waiters: [Waiter] = []
+        /// The fence of the product that is there.
+        var product: Int?
+        var floor = 0
+    }
+
+    enum Seen: Hashable { case nothing, version(Int), anything }
+
+    enum Answer: Hashable { case there, mine(fence: Int, deaths: Int), held(Holder) }
+
+    enum Outcome: Hashable { case stored, failed, givenUp }
+
+    struct Message: Hashable {
+        enum Text: Hashable { case ended(fence: Int, Outcome), raise(level: Int) }
+        var process: Int
+        var item: Int
+        var text: Text
+    }
+
+    var items: [Item]
+    /// The highest fence given; 0 where that is not known.
+    var last = 0
+    /// Of all items.
+    var floor = 0
+    /// The server's clock in milliseconds, and microseconds beyond them.
+    var (now, tick) = (0, 0)
+    var mutation: Mutation?
+
+    /// Milliseconds after which an attempt that has not asked again waits no more.
+    static let attention = 600_000
+
+    private var micros: Int { now * 1000 + tick }
+
+    init(items: Int, mutation: Mutation? = nil) {
+        self.items = Array(repeating: Item(), count: items)
+        self.mutation = mutation
+    }
+
+    // MARK: What the scripts do
+
+    mutating func enter(
+        _ owner: Owner, _ wanted: [(item: Int, seen: Seen)], level: Int = 1, duration: Int = 0
+    ) -> (answers: [Answer], messages: [Message]) {
+        var answers: [Answer] = []
+        var messages: [Message] = []
+        for (item, seen) in wanted {
+            if isThere(item, seen), mutation != .looksNotAgain {
+                leave(item, owner)
+                answers.append(.there)
+                continue
+            }
+            var holder = items[item].holder
+            if let there = holder, there.fence < max(floor, items[item].floor), mutation != .waitsForThePurged {
+                holder = nil
+            }
+            if holder?.owner == owner {
+                holder!.until = now + duration
+                items[item].holder = holder
+                answers.append(.mine(fence: holder!.fence, deaths: known(item)?.deaths ?? 0))
+            } else if var holder {
+                ask(item, owner)
+                if level < holder.level {
+                    holder.level = level
+                    items[item].holder = holder
+                    messages.append(Message(process: holder.owner.process, item: item, text: .raise(level: level)))
+                }
+                answers.append(.held(holder))
+            } else {
+                let above = mutation == .fenceBelowTheProduct ? 0 : (items[item].product ?? 0) + 1
+                last = max(last + 1, micros, above)
+                let deaths = deaths(before: item)
+                items[item].attempt = Attempt(deaths: deaths, fence: last)
+                items[item].holder = Holder(owner: owner, fence: last, level: level, until: now + duration)
+                items[item].waiters.removeAll { $0.owner == owner }
+                answers.append(.mine(fence: last, deaths: deaths))
+            }
+        }
+        return (answers, messages)
+    }
+
+    /// What is known of attempts since the last purge.
+    private func known(_ item: Int) -> Attempt? {
+        items[item].attempt.flatMap {
+            $0.fence >= max(floor, items[item].floor) || mutation == .countsThePurged ? $0 : nil
+        }
+    }
+
+    private func deaths(before item: Int) -> Int {
+        guard let attempt = known(item) else { return 0 }
+        if mutation == .takeoversForget { return attempt.isOpen ? 1 : 0 }
+        return attempt.deaths + (attempt.isOpen ? 1 : 0)
+    }
+
+    /// An attempt has ended by its owner's word.
+    /// - Parameter deaths: that are remembered; nil for as many as before it.
+    private mutating func settle(_ item: Int, _ fence: Int, _ deaths: Int?) {
+        guard let attempt = items[item].attempt, attempt.isOpen, attempt.fence == fence, mutation != .countsEnds
+        else { return }
+        let left = mutation == .forgivesWhatIsGivenUp ? 0 : deaths ?? attempt.deaths
+        items[item].attempt = left == 0 ? nil : Attempt(deaths: left, fence: fence, isOpen: false)
+    }
+
+    func isThere(_ item: Int, _ seen: Seen) -> Bool {
+        guard let product = items[item].product else { return false }
+        switch seen {
+        case .nothing: return true
+        case .version(let fence): return product > fence
+        case .anything: return false
+        }
+    }
+
+    private mutating func ask(_ item: Int, _ owner: Owner) {
+        if let place = items[item].waiters.firstIndex(where: { $0.owner == owner }) {
+            items[item].waiters[place].asked = now
+        } else {
+            items[item].waiters.append(Waiter(owner: owner, asked: now))
+        }
+    }
+
+    mutating func renew(_ item: Int, _ owner: Owner, fence: Int, level: Int = 1, duration: Int = 0) -> Bool {
+        if let holder = items[item].holder {
+            guard holder.owner == owner else { return false }
+            items[item].holder!.until = now + duration
+            return true
+        }
+        if max(last, floor, items[item].floor) > fence, mutation != .renewsWhatIsGone { return false }
+        last = max(last, fence)
+        items[item].holder = Holder(owner: owner, fence: fence, level: level, until: now + duration)
+        return true
+    }
+
+    /// - Parameter deaths: that are remembered; nil for what follows from the outcome.
+    mutating func release(
+        _ item: Int, _ owner: Owner, fence: Int, _ outcome: Outcome, deaths: Int? = nil
+    ) -> [Message]? {
+        let holder = items[item].holder
+        if let holder, holder.owner != owner, mutation != .releasesWhatIsOthers { return nil }
+        items[item].holder = nil
+        let ended = holder?.fence ?? fence
+        settle(item, ended, deaths ?? (outcome == .givenUp ? nil : 0))
+        close(ended)
+        var messages: [Message] = []
+        for waiter in items[item].waiters where !messages.contains(where: { $0.process == waiter.owner.process }) {
+            messages.append(
+                Message(process: waiter.owner.process, item: item, text: .ended(fence: ended, outcome)))
+        }
+        items[item].waiters = []
+        return messages
+    }
+
+    /// - Returns: whether somebody waits.
+    mutating func abandon(_ owner: Owner, _ leases: [(item: Int, fence: Int)]) -> Bool {
+        for (item, _) in leases {
+            items[item].waiters.removeAll { $0.asked <= now - Self.attention }
+            if mutation == .abandonsWithoutLooking { continue }
+            if !items[item].waiters.isEmpty { return true }
+            if mutation == .abandonsOneByOne { end(item, owner, fence: items[item].holder?.fence ?? 0) }
+        }
+        for (item, fence) in leases { end(item, owner, fence: fence) }
+        return false
+    }
+
+    private mutating func end(_ item: Int, _ owner: Owner, fence: Int) {
+        if items[item].holder?.owner == owner { items[item].holder = nil }
+        settle(item, fence, nil)
+        close(fence)
+    }
+
+    private mutating func close(_ fence: Int) {
+        if last <= fence, mutation != .endsWithoutClosing { last = fence + 1 }
+    }
+
+    mutating func leave(_ item: Int, _ owner: Owner) {
+        let byProcess = mutation == .waitsByProcess
+        items[item].waiters.removeAll { byProcess ? $0.owner.process == owner.process : $0.owner == owner }
+    }
+
+    /// - Returns: whether it was stored; else it was fenced out.
+    mutating func store(_ item: Int, fence: Int) -> Bool {
+        let above = mutation == .forgetsFloors ? 0 : max(floor, items[item].floor)
+        let isOld = max(items[item].product ?? 0, above) > fence
+        if isOld, mutation != .storesWithoutFence { return false }
+        items[item].product = fence
+        return true
+    }
+
+    /// - Parameter item: nil for all of the source.
+    mutating func purge(_ item: Int?) {
+        last = max(mutation == .purgesTheLastFenceNot ? last : last + 1, micros)
+        if let item { items[item].floor = last } else { floor = last }
+        for item in item.map({ $0...$0 }) ?? 0...items.count - 1 { items[item].product = nil }
+    }
+
+    // MARK: What happens by itself
+
+    /// The lease runs out.
+    mutating func lapse(_ item: Int) { items[item].holder = nil }
+
+    /// Moves the clock; what has run out by then goes.
+    mutating func advance(_ milliseconds: Int) {
+        now += milliseconds
+        for item in items.indices {
+            if let holder = items[item].holder, holder.until <= now { lapse(item) }
+        }
+    }
+
+    /// The fences are forgotten, as they are ten minutes after the last lease.
+    mutating func forgetFences() {
+        (last, floor) = (0, 0)
+        for item in items.indices { (items[item].floor, items[item].attempt) = (0, nil) }
+    }
+
+    /// `FLUSHALL`: everything is lost, but not the clock.
+    mutating func flush() {
+        forgetFences()
+        items = Array(repeating: Item(), count: items.count)
+    }
+}

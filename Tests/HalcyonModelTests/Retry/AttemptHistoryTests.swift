@@ -1,0 +1,26 @@
+import HalcyonModel
+import Testing
+
+@Suite struct AttemptHistoryTests {
+    @Test func itCountsAllAndTellsTheLast() {
+        var history = AttemptHistory(began: 1000)
+        #expect(history.count == 0 && history.attempts.isEmpty)
+        for number in 1...25 { history.add(Failure(.timeout, "number \(number)"), at: Int64(1000 + number)) }
+        #expect(history.count == 25 && history.began == 1000)
+        #expect(history.attempts.map(\.message) == (16...25).map { "number \($0)" })
+        #expect(history.attempts.last == .init(moment: 1025, code: .timeout, message: "number 25"))
+    }
+
+    @Test func aLongMessageIsCutBetweenCharacters() {
+        let message = String(repeating: "é", count: 400)
+        let attempt = AttemptHistory.Attempt(moment: 0, code: .internal, message: message)
+        #expect(attempt.message == String(repeating: "é", count: 150) + "…")
+        #expect(AttemptHistory.Attempt(moment: 0, code: .internal, message: "short").message == "short")
+    }
+
+    @Test func moreThanItHoldsIsCutWhenItIsRead() {
+        let attempts = (0..<12).map { AttemptHistory.Attempt(moment: $0, code: .timeout, message: "") }
+        let history = AttemptHistory(began: 0, count: 3, attempts: attempts)
+        #expect(history.count == 12 && history.attempts.first?.moment == 2)
+    }
+}

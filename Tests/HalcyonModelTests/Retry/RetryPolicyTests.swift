@@ -1,0 +1,96 @@
+import HalcyonModel
+import Testing
+
+@Suite struct RetryPolicyTests {
+    static let delays = [10.0, 60, 600]
+    static let broken = Failure(.httpError, "the origin answered 503")
+
+    private func decide(
+        _ failure: Failure = broken, attempts: Int, elapsed: Double = 0, left: Double? = nil, topic: Int? = nil,
+        delays: [Double] = delays, dice: Double = 0.5, _ change: (inout RetryPolicy) -> Void = { _ in }
+    ) -> RetryPolicy.Decision {
+        var policy = RetryPolicy()
+        policy.attempts = 6
+        change(&policy)
+        return policy.decide(
+            failure, RetryPolicy.Trial(attempts: attempts, elapsed: elapsed, left: left, topic: topic), delays: delays,
+            dice: dice)
+    }
+
+    @Test func shortWaitsDoubleAndAreDrawnFromZero() {
+        for (attempts, ceiling) in [(1, 0.5), (2, 1.0), (3, 2.0)] {
+            #expect(decide(attempts: attempts, dice: 0) == .now(after: 0))
+            #expect(decide(attempts: attempts, dice: 1) == .now(after: ceiling))
+        }
+    }
+
+    @Test func whatIsLongerGoesThroughTheTopicsOneAfterTheOther() {
+        #expect(decide(attempts: 4, dice: 1) == .later(topic: 0, after: 10))
+        #expect(decide(attempts: 4, dice: 0) == .later(topic: 0, after: 2))
+        #expect(decide(attempts: 5, topic: 0, dice: 0) == .later(topic: 1, after: 10))
+        #expect(decide(attempts: 5, topic: 0, dice: 1) == .later(topic: 1, after: 60))
+        #expect(decide(attempts: 5, topic: 1, dice: 0.5) == .later(topic: 2, after: 330))
+        // The last one again, for as long as there are attempts.
+        #expect(decide(attempts: 5, topic: 2, dice: 1) == .later(topic: 2, after: 600))
+        // Who came through a topic is not tried in haste.
+        #expect(decide(attempts: 1, topic: 0, dice: 0) == .later(topic: 1, after: 10))
+    }
+
+    @Test func jobsThatFailedTogetherComeBackApart() {
+        var waits: Set<Int> = []
+        for _ in 0..<1000 {
+            guard
+                case .later(_, let wait) = RetryPolicy().decide(
+                    Self.broken, RetryPolicy.Trial(attempts: 4), delays: Self.delays)
+            else { return #expect(Bool(false)) }
+            #expect((2...10).contains(wait))
+            waits.insert(Int(wait))
+        }
+        #expect(waits.count == 8)
+    }
+
+    @Test func nothingIsTriedBeforeItIsWorthIt() {
+        #expect(decide(Self.broken.notBefore(1), attempts: 1, dice: 0) == .now(after: 1))
+        #expect(decide(Self.broken.notBefore(1), attempts: 1, dice: 1) == .now(after: 1.5))
+        // With what may come on top it would be longer than the worker waits.
+        #expect(decide(Self.broken.notBefore(1.8), attempts: 1, dice: 0) == .later(topic: 0, after: 2))
+        #expect(decide(Self.broken.notBefore(7), attempts: 1, dice: 0) == .later(topic: 0, after: 7))
+        // A topic that is no longer than that would bring all of them back at once.
+        #expect(decide(Self.broken.notBefore(10), attempts: 1, dice: 0) == .later(topic: 1, after: 10))
+        #expect(decide(Self.broken.notBefore(120), attempts: 1, dice: 0) == .later(topic: 2, after: 120))
+        // Longer than anything there is: as long as there is.
+        #expect(decide(Self.broken.notBefore(86_400), attempts: 1, dice: 0.5) == .later(topic: 2, after: 600))
+    }
+
+    @Test func whatWouldFailAgainIsNotTriedAgain() {
+        #expect(decide(Failure(.notFound, "the origin answered 404"), attempts: 1) == .giveUp(.final))
+        #expect(decide(Failure(.httpError, "405", isRetryable: false), attempts: 1) == .giveUp(.final))
+        for code in FailureCode.allCases {
+            let isGivenUp = decide(Failure(code, ""), attempts: 1) == .giveUp(.final)
+            #expect(isGivenUp == !code.isRetryable)
+        }
+    }
+
+    @Test func thereIsAnEndToIt() {
+        #expect(decide(attempts: 6, topic: 2) == .giveUp(.attempts))
+        #expect(decide(attempts: 1) { $0.attempts = 1 } == .giveUp(.attempts))
+        #expect(RetryPolicy.once.attempts == 1)
+        #expect(decide(attempts: 5, elapsed: 1201, topic: 1, dice: 1) == .giveUp(.budget))
+        #expect(decide(attempts: 5, elapsed: 1200, topic: 1, dice: 1) == .later(topic: 2, after: 600))
+        #expect(decide(attempts: 4, delays: []) == .giveUp(.attempts))
+        #expect(decide(attempts: 100, topic: 0) { $0.attempts = .max } == .later(topic: 1, after: 35))
+        #expect(decide(attempts: 100, delays: []) { $0.attempts = .max } == .giveUp(.attempts))
+    }
+
+    @Test func nothingIsTriedAfterNobodyWantsItAnyMore() {
+        #expect(decide(attempts: 1, left: 0.25, dice: 0.5) == .giveUp(.deadline))
+        #expect(decide(attempts: 1, left: 0.26, dice: 0.5) == .now(after: 0.25))
+        #expect(decide(attempts: 4, left: 5, dice: 0.5) == .giveUp(.deadline))
+        #expect(GivingUp.allCases.filter(\.isForLater) == [.attempts, .budget])
+    }
+
+    @Test func aWorkerThatWaitsForNothingSendsAllThroughTopics() {
+        #expect(decide(attempts: 1, dice: 0) { $0.inProcess = 0 } == .later(topic: 0, after: 0))
+        #expect(decide(attempts: 1, dice: 1) { $0.inProcess = 0 } == .later(topic: 0, after: 10))
+    }
+}

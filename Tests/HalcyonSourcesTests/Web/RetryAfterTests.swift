@@ -1,0 +1,50 @@
+import Glibc
+import HalcyonModel
+import TestSupport
+import Testing
+import Threads
+
+@testable import HalcyonSources
+
+/// What origins say of when it is worth trying again.
+@Suite(.takesTurns) struct RetryAfterTests {
+    private func failure(_ status: String, _ headers: [String]) async throws -> Failure {
+        let origin = RawOrigin { _ in RawOrigin.answer(status, headers) }
+        var options = SourceOptions()
+        options.policy = AddressPolicy(allow: ["127.0.0.1"])
+        let pool = ThreadPool(name: "unused", threads: 1)
+        let loader = SourceLoader(options, drawingOn: pool)
+        let failure = await #expect(throws: Failure.self) {
+            _ = try await loader.load(Source(origin.url("/a.jpg")))
+        }
+        await loader.close()
+        await blocking { pool.shutdown() }
+        try await origin.stop()
+        return try #require(failure)
+    }
+
+    @Test(
+        arguments: [
+            ("503 Service Unavailable", ["Retry-After: 30"], 30.0), ("429 Too Many Requests", ["Retry-After: 0"], 0),
+            ("500 Internal Server Error", ["Retry-After: 7"], 7), ("503 Service Unavailable", [], nil),
+            ("503 Service Unavailable", ["Retry-After: soon"], nil),
+            ("503 Service Unavailable", ["Retry-After: -5"], nil),
+            // Counted from the origin's own clock, wherever that stands.
+            (
+                "503 Service Unavailable",
+                ["Date: Sat, 01 Jan 2000 00:00:00 GMT", "Retry-After: Sat, 01 Jan 2000 00:01:30 GMT"], 90
+            ),
+            ("503 Service Unavailable", ["Retry-After: Sat, 01 Jan 2000 00:01:30 GMT"], 0),
+            ("404 Not Found", ["Retry-After: 30"], nil),
+        ] as [(String, [String], Double?)])
+    func isHeardOfWhatMayPass(status: String, headers: [String], seconds: Double?) async throws {
+        #expect(try await failure(status, headers).retryAfter == seconds)
+    }
+
+    @Test func aDateInTheFutureIsSoLongAfterNow() async throws {
+        let found = try await failure(
+            "503 Service Unavailable", ["Retry-After: Fri, 01 Jan 2100 00:00:00 GMT"])
+        let expected = 4_102_444_800 - Double(time(nil))
+        #expect(abs((found.retryAfter ?? 0) - expected) < 60)
+    }
+}

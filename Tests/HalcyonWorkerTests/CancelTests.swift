@@ -1,0 +1,169 @@
+import Foundation
+import HalcyonModel
+import TestSupport
+import Testing
+
+/// Jobs that nobody wants any more, through whole workers.
+@Suite(.takesTurns) struct CancelTests {
+    /// An origin that begins to answer and never goes on.
+    static func stalling() -> RawOrigin {
+        RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .awaitEnd] }
+    }
+
+    static func job(_ id: String, _ origin: RawOrigin, _ members: String = "") -> String {
+        #"{"id":"\#(id)","source":"\#(origin.url("/a"))","width":64,"height":64\#(members)}"#
+    }
+
+    /// That there is nothing but the one end of each of these jobs.
+    static func expectOneEnd(_ stage: Stage, of ids: String...) async throws {
+        // What is told of a later job is told after all that might have been told of these.
+        let marker = #"{"id":"marker","source":"initials:M","width":8,"height":8}"#
+        for _ in 0..<2 { try await stage.submit(marker) }
+        try await until("the markers end") { stage.events.terminal.count { $0.jobID == "marker" } == 2 }
+        for id in ids { #expect(stage.events.terminal.count { $0.jobID == id } == 1) }
+    }
+
+    @Test func aJobThatIsCancelledBeforeItIsTakenIsNotBegun() async throws {
+        let origin = Self.stalling()
+        try await Stage.with { stage in
+            try await stage.submit(Self.job("a", origin, #","metadata":7"#))
+            try await stage.tell(.cancel("a"))
+            try await stage.withWorker {
+                let end = try await stage.events.terminal(of: "a")
+                #expect(end.kind == "cancelled" && (end.data["job"] as? [String: Any])?["metadata"] as? Int == 7)
+                #expect(end.json["id"] as? String == "halcyon.jobs-\(partition(of: end))-ended")
+                #expect(origin.requests.isEmpty && stage.events.all.allSatisfy { $0.kind != "started" })
+                // The id may be used again.
+                try await Task.sleep(for: .milliseconds(5))
+                try await stage.submit(#"{"id":"b","source":"initials:B","width":8,"height":8}"#)
+                try await stage.tell(.cancel("b"))
+                try await Task.sleep(for: .milliseconds(5))
+                try await stage.submit(#"{"id":"a","source":"initials:A","width":8,"height":8}"#)
+                try await until("it is done") { stage.events.terminal.filter { $0.jobID == "a" }.count == 2 }
+                #expect(stage.events.terminal.last { $0.jobID == "a" }?.kind == "ready")
+            }
+        }
+        try await origin.stop()
+    }
+
+    private func partition(of end: EventLog.Entry) -> String {
+        let parts = (end.json["id"] as? String ?? "").split(separator: "-")
+        return parts.count == 4 ? "\(parts[1])-\(parts[2])" : "?"
+    }
+
+    @Test func theLastOneCancelledCutsTheTransfer() async throws {
+        let origin = Self.stalling()
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                let ids = ["a", "b", "c"]
+                for id in ids { try await stage.submit(Self.job(id, origin)) }
+                try await until("the transfer has begun") { origin.requests.count == 1 }
+                try await stage.tell(.cancel("a"))
+                #expect(try await stage.events.terminal(of: "a").kind == "cancelled")
+                // Others wait for it.
+                try await Task.sleep(for: .milliseconds(300))
+                #expect(origin.cuts == 0)
+                for id in ids.dropFirst() { try await stage.tell(.cancel(id)) }
+                for id in ids.dropFirst() {
+                    #expect(try await stage.events.terminal(of: id).kind == "cancelled")
+                }
+                try await until("the transfer is cut") { origin.cuts == 1 }
+                #expect(origin.requests.count == 1)
+                try await Self.expectOneEnd(stage, of: "a", "b", "c")
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func aJobThatWaitsForAnotherWorkerIsCancelledAlone() async throws {
+        let photograph = try Photograph.bytes()
+        let gate = Gate()
+        let origin = RawOrigin { _ in
+            gate.pass()
+            return RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"])
+        }
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                try await stage.withWorker {
+                    // Sixteen jobs are on both partitions, and so on both workers.
+                    let ids = (0..<16).map { "\($0)" }
+                    for id in ids { try await stage.submit(Self.job(id, origin)) }
+                    try await until("the transfer has begun") { origin.requests.count == 1 }
+                    for id in ids.dropFirst(8) { try await stage.tell(.cancel(id)) }
+                    for id in ids.dropFirst(8) {
+                        #expect(try await stage.events.terminal(of: id).kind == "cancelled")
+                    }
+                    gate.open()
+                    for id in ids.prefix(8) {
+                        #expect(try await stage.events.terminal(of: id).kind == "ready")
+                    }
+                    #expect(origin.requests.count == 1 && origin.cuts == 0)
+                    try await Self.expectOneEnd(stage, of: "0", "7", "8", "15")
+                }
+            }
+        }
+        try await origin.stop()
+    }
+
+    /// Also one that is told of while the older job has claimed its slot and does not wait for anything yet.
+    @Test func aNewerGenerationIsHeardOfWheneverItComes() async throws {
+        let origin = Self.stalling()
+        try await Stage.with { stage in
+            try await stage.withWorkers(2) { _ in
+                let slots = 0..<400
+                await withThrowingTaskGroup(of: Void.self) { group in
+                    for slot in slots {
+                        let place = #","slot":"\#(slot)","generation"#
+                        group.addTask { try await stage.submit(Self.job("old \(slot)", origin, place + #"":1"#)) }
+                        group.addTask {
+                            try await stage.submit(
+                                #"{"id":"new \#(slot)","source":"initials:N","width":8,"height":8\#(place)":2}"#)
+                        }
+                    }
+                }
+                try await until("all have ended") { stage.events.terminal.count == 2 * slots.count }
+                for slot in slots {
+                    #expect(try await stage.events.terminal(of: "old \(slot)").kind == "superseded")
+                    #expect(try await stage.events.terminal(of: "new \(slot)").kind == "ready")
+                }
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func aNewerGenerationSupersedesOlderOnesOnAllWorkers() async throws {
+        let origin = Self.stalling()
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                try await stage.withWorker {
+                    func slot(_ generation: Int, _ more: String = "") -> String {
+                        #","slot":"cell","generation":\#(generation)\#(more)"#
+                    }
+                    for number in 0..<8 { try await stage.submit(Self.job("old \(number)", origin, slot(1))) }
+                    try await stage.submit(Self.job("tenant", origin, slot(1, #","tenant":"t""#)))
+                    try await until("all are under way") { origin.requests.count == 2 }
+                    try await stage.submit(
+                        #"{"id":"new","source":"initials:N","width":8,"height":8,"slot":"cell","generation":2}"#)
+                    #expect(try await stage.events.terminal(of: "new").kind == "ready")
+                    for number in 0..<8 {
+                        let end = try await stage.events.terminal(of: "old \(number)")
+                        #expect(end.kind == "superseded" && end.data["supersededBy"] as? Int == 2)
+                    }
+                    try await until("nobody is left") { origin.cuts == 1 }
+                    // One that comes late.
+                    try await stage.submit(Self.job("late", origin, slot(1)))
+                    #expect(try await stage.events.terminal(of: "late").kind == "superseded")
+                    // Equals do not supersede each other, and a result that is there is nobody's to wait for.
+                    try await stage.submit(
+                        #"{"id":"equal","source":"initials:N","width":8,"height":8,"slot":"cell","generation":2}"#)
+                    #expect(try await stage.events.terminal(of: "equal").kind == "ready")
+                    #expect(!stage.events.terminal.contains { $0.jobID == "tenant" })
+                    try await stage.tell(.cancel("tenant"))
+                    #expect(try await stage.events.terminal(of: "tenant").kind == "cancelled")
+                    try await Self.expectOneEnd(stage, of: "old 0", "old 7", "new", "late", "tenant")
+                }
+            }
+        }
+        try await origin.stop()
+    }
+}

@@ -1,0 +1,202 @@
+import Foundation
+import HalcyonWorker
+import Redis
+import TestSupport
+import Testing
+import Threads
+
+/// Many jobs for the same, on several workers at the same time.
+@Suite(.takesTurns) struct CoalescingTests {
+    /// A slow origin that gives a photograph, and which of its requests were for whole sources.
+    static func origin(
+        _ headers: [String] = ["Cache-Control: max-age=600"], after pause: Duration = .milliseconds(300)
+    ) throws -> RawOrigin {
+        let photograph = try Photograph.bytes()
+        return RawOrigin { _ in [.pause(pause)] + RawOrigin.Step.response(photograph, headers) }
+    }
+
+    static func job(_ id: String, _ origin: RawOrigin, _ path: String, width: Int = 40, _ more: String = "") -> String {
+        #"{"id":"\#(id)","source":"\#(origin.url(path))","width":\#(width),"height":40,"metadata":{"n":"\#(id)"}\#(more)}"#
+    }
+
+    /// Submits all at once.
+    static func submit(_ jobs: [String], _ stage: Stage) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for job in jobs { group.addTask { try await stage.submit(job) } }
+            try await group.waitForAll()
+        }
+    }
+
+    static func ends(_ count: Int, of stage: Stage) async throws -> [EventLog.Entry] {
+        try await until("\(count) jobs have ended") { stage.events.terminal.count >= count }
+        // A moment for what would come twice.
+        try await Task.sleep(for: .milliseconds(500))
+        #expect(stage.events.terminal.count == count)
+        return stage.events.terminal
+    }
+
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func oneFetchPerSourceAndOneRenderingPerResult(on kind: RedisDeployment.Kind) async throws {
+        let origin = try Self.origin()
+        try await Stage.with(redis: kind, partitions: 6) { stage in
+            try await stage.withWorkers(3) { _ in
+                try await Self.submit(
+                    (0..<400).map { Self.job("\($0)", origin, "/\($0 % 4)", width: 20 + $0 / 4 % 5) }, stage)
+                let ends = try await Self.ends(400, of: stage)
+                #expect(ends.allSatisfy { $0.kind == "ready" })
+                #expect(Set(ends.map(\.jobID)).count == 400)
+                for end in ends {
+                    #expect(
+                        ((end.data["job"] as? [String: Any])?["metadata"] as? [String: Any])?["n"] as? String
+                            == end.jobID)
+                }
+                #expect(Set(ends.map(\.key)).count == 20)
+                #expect(ends.count { $0.origin == "network" || $0.origin == "source-cache" } == 20)
+                #expect(origin.requests.count == 4)
+            }
+        }
+        try await origin.stop()
+    }
+
+    /// Sources that nothing is said of, that are larger than what is kept, and that go stale at once.
+    @Test(arguments: [
+        ([], 1 << 20), (["Cache-Control: max-age=600"], 1000), (["Cache-Control: max-age=0", "ETag: \"a\""], 1 << 20),
+    ])
+    func whatIsKeptForNobodyIsStillSharedWithThoseWhoWait(headers: [String], kept: Int) async throws {
+        let origin = try Self.origin(headers, after: .seconds(2))
+        try await Stage.with(partitions: 6) { stage in
+            try await stage.withWorkers(3, { $0.sourceTier.redisBytes = kept }) { _ in
+                // As many sizes, so that each worker wants the source.
+                try await Self.submit(
+                    (0..<30).map { Self.job("\($0)", origin, "/a", width: 20 + $0, #","maxAge":60"#) }, stage)
+                let ends = try await Self.ends(30, of: stage)
+                #expect(ends.allSatisfy { $0.kind == "ready" })
+                #expect(origin.requests.count == 1)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func whatMustNotBeStoredIsSharedWithinAWorkerAlone() async throws {
+        let origin = try Self.origin(["Cache-Control: no-store"], after: .seconds(2))
+        try await Stage.with(partitions: 6) { stage in
+            try await stage.withWorkers(2) { _ in
+                try await Self.submit((0..<40).map { Self.job("\($0)", origin, "/a") }, stage)
+                let ends = try await Self.ends(40, of: stage)
+                #expect(ends.allSatisfy { $0.kind == "ready" && $0.variant["data"] != nil })
+                #expect((1...2).contains(origin.requests.count))
+                #expect(try await stage.storedKeys().isEmpty)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func resultsForNobodyElseAreMadeFromOneFetchAndHandedOverEachByItself() async throws {
+        let origin = try Self.origin()
+        try await Stage.with { stage in
+            try await stage.withWorker({ $0.results.inlineLimit = 100 }) {
+                try await Self.submit((0..<10).map { Self.job("\($0)", origin, "/a", #","maxAge":-1"#) }, stage)
+                let ends = try await Self.ends(10, of: stage)
+                #expect(Set(ends.map(\.key)).count == 10 && ends.allSatisfy { $0.key.contains(":handoff:") })
+                #expect(origin.requests.count == 1)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func aFailureOfTheSourceIsEverybodysWhoWaits() async throws {
+        let origin = RawOrigin { request in
+            [.pause(.milliseconds(500))]
+                + (request.path == "/gone"
+                    ? RawOrigin.answer("404 Not Found") : RawOrigin.Step.response(Array("\u{89}PNG\r\n".utf8)))
+        }
+        try await Stage.with(partitions: 6) { stage in
+            try await stage.withWorkers(3) { _ in
+                try await Self.submit(
+                    (0..<60).map { Self.job("\($0)", origin, $0 % 2 == 0 ? "/gone" : "/broken") }, stage)
+                let ends = try await Self.ends(60, of: stage)
+                #expect(Set(ends.map { $0.code ?? "" }) == ["not_found", "unsupported_format"])
+                #expect(origin.requests.count == 2)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func variantsThatOthersMakeAreWaitedForAndTheRestIsMade() async throws {
+        let origin = try Self.origin()
+        try await Stage.with(partitions: 6) { stage in
+            try await stage.withWorkers(2) { _ in
+                let pairs = (0..<12).map { number in
+                    let widths = [number % 4, (number + 1) % 4, (number + 2) % 4].map { #"{"width":\#(20 + $0)}"# }
+                    return
+                        #"{"id":"\#(number)","source":"\#(origin.url("/a"))","variants":[\#(widths.joined(separator: ","))]}"#
+                }
+                try await Self.submit(pairs, stage)
+                let ends = try await Self.ends(12, of: stage)
+                #expect(ends.allSatisfy { $0.kind == "ready" && $0.variants.count == 3 })
+                #expect(Set(ends.flatMap(\.variants).compactMap { $0["key"] as? String }).count == 4)
+                #expect(origin.requests.count == 1)
+            }
+        }
+        try await origin.stop()
+    }
+
+    /// Of two variants that are made together one cannot be: whoever wants the other alone gets it.
+    @Test func oneVariantThatCannotBeMadeDoesNotFailWhoWantsTheOther() async throws {
+        let origin = try Self.origin(after: .seconds(1))
+        try await Stage.with { stage in
+            try await stage.withWorker({ $0.images.outputPixels = 100_000 }) {
+                try await stage.submit(
+                    #"{"id":"both","source":"\#(origin.url("/a"))","variants":[{"width":40},{"width":3000,"height":3000}]}"#
+                )
+                try await until("the source is asked for") { origin.requests.count == 1 }
+                try await stage.submit(#"{"id":"one","source":"\#(origin.url("/a"))","width":40}"#)
+                let both = try await stage.events.terminal(of: "both")
+                #expect(both.code == "too_many_pixels" && both.message.contains("variants[1]"))
+                #expect(try await stage.events.terminal(of: "one").kind == "ready")
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func aDeadlineTakesOneJobOffTheWorkAndTheLastOneEndsIt() async throws {
+        let photograph = try Photograph.bytes()
+        let origin = RawOrigin { request in
+            request.path == "/slow"
+                ? [.pause(.seconds(3))] + RawOrigin.Step.response(photograph)
+                : [.text("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"), .awaitEnd]
+        }
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                try await stage.submit(Self.job("short", origin, "/slow", #","deadline":1"#))
+                try await stage.submit(Self.job("long", origin, "/slow"))
+                try await stage.submit(Self.job("never", origin, "/hangs", #","deadline":1"#))
+                #expect(try await stage.events.terminal(of: "short").code == "expired")
+                #expect(try await stage.events.terminal(of: "never").code == "expired")
+                try await until("the transfer that nobody waits for is cut") { origin.cuts == 1 }
+                #expect(try await stage.events.terminal(of: "long").kind == "ready")
+                #expect(origin.requests.count == 2)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func aJobOfAMoreUrgentLaneRaisesTheWorkThatItJoins() async throws {
+        let origin = try Self.origin(after: .milliseconds(200))
+        try await Stage.with { stage in
+            try await stage.withWorker({
+                $0.fetches = 1
+                $0.shares = [.high: 1000, .normal: 4, .low: 1]
+            }) {
+                for number in 0..<20 { try await stage.submit(Self.job("low\(number)", origin, "/\(number)"), .low) }
+                try await until("work has begun") { !origin.requests.isEmpty }
+                try await stage.submit(Self.job("high", origin, "/19"), .high)
+                _ = try await stage.events.terminal(of: "high")
+                // Its source came among the first, and not as the last of twenty.
+                #expect(stage.events.terminal.count < 15)
+                _ = try await stage.events.terminal(of: "low0")
+            }
+        }
+        try await origin.stop()
+    }
+}

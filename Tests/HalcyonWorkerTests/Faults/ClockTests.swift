@@ -1,0 +1,151 @@
+import CivilTime
+import Glibc
+import HalcyonCluster
+import Kafka
+import Redis
+import TestSupport
+import Testing
+import Threads
+
+/// Three workers, of which one is an hour ahead and one an hour behind.
+@Suite(.takesTurns) struct ClockTests {
+    private static let partitions = 3
+
+    /// Runs `body` beside the workers when each has a partition.
+    private func withWorkers(_ body: (Stage, LeaseWatch) async throws -> Void) async throws {
+        let clock = try await ShiftedClock()
+        try await Stage.with(partitions: Self.partitions) { stage in
+            let watch = LeaseWatch(stage.client)
+            let team = WorkerTeam(
+                brokers: stage.broker.bootstrapServers, stage.redis, stage.client,
+                environment: ["HALCYON_KAFKA_PROPERTY_fetch.wait.max.ms": "10"])
+            let result: Result<Void, any Error>
+            do {
+                for shift in [0, 3600, -3600] { try await team.add(clock.environment(ahead: shift)) }
+                try await everybodyWorks(team, stage, watch)
+                result = .success(try await body(stage, watch))
+            } catch {
+                result = .failure(error)
+            }
+            await team.close()
+            try await watch.close()
+            try result.get()
+        }
+        await clock.remove()
+    }
+
+    private func everybodyWorks(_ team: WorkerTeam, _ stage: Stage, _ watch: LeaseWatch) async throws {
+        let origin = try CoalescingTests.origin(after: .milliseconds(500))
+        let names = Set(team.members.map(\.name))
+        var round = 0
+        var working: Set<String> = []
+        while working != names {
+            round += 1
+            guard round < 100 else { throw NotInTime(description: "some workers have no partition") }
+            working = []
+            for partition in 0..<Self.partitions {
+                let id = "warm-\(round)-\(partition)"
+                try await submit(CoalescingTests.job(id, origin, "/\(id)"), to: partition, stage)
+            }
+            let ends = (0..<Self.partitions).map { "warm-\(round)-\($0)" }
+            while !Set(stage.events.terminal.map(\.jobID)).isSuperset(of: ends) {
+                working.formUnion(watch.view.held.values.map(\.process))
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+        try await origin.stop()
+    }
+
+    private func submit(_ job: String, to partition: Int, _ stage: Stage) async throws {
+        try await stage.producer.send(
+            ProducerRecord(
+                topic: stage.topics.jobs(.normal), partition: Int32(partition), value: Array(job.utf8)))
+    }
+
+    /// One job of each partition, each with a size of its own.
+    private func submitAll(
+        _ name: String, _ origin: RawOrigin, _ path: String, width: Int, _ more: String, _ stage: Stage
+    ) async throws -> [EventLog.Entry] {
+        for partition in 0..<Self.partitions {
+            let job = CoalescingTests.job("\(name)-\(partition)", origin, path, width: width + partition, more)
+            try await submit(job, to: partition, stage)
+        }
+        var ends: [EventLog.Entry] = []
+        for partition in 0..<Self.partitions {
+            ends.append(try await stage.events.terminal(of: "\(name)-\(partition)"))
+        }
+        return ends
+    }
+
+    /// What origins say of the time.
+    enum Dates: CaseIterable {
+        case age, expires
+        var headers: [String] {
+            let now = Timestamp.now.seconds
+            return switch self {
+            case .age: ["Cache-Control: max-age=600", "Date: \(Self.text(now))"]
+            case .expires: ["Expires: \(Self.text(now + 600))"]
+            }
+        }
+
+        private static func text(_ seconds: Double) -> String {
+            var time = time_t(seconds)
+            var parts = tm()
+            gmtime_r(&time, &parts)
+            var text = [CChar](repeating: 0, count: 64)
+            let count = strftime(&text, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
+            return String(decoding: text.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        }
+    }
+
+    @Test(arguments: Dates.allCases) func sourcesAndResultsLiveAsLongAsTheirOriginSays(dates: Dates) async throws {
+        let origin = try CoalescingTests.origin(dates.headers)
+        try await withWorkers { stage, _ in
+            for round in 0..<4 {
+                let ends = try await submitAll("\(round)", origin, "/\(round % 2)", width: 40 + 10 * round, "", stage)
+                for end in ends {
+                    #expect(end.kind == "ready", "\(end.message)")
+                    let left = try await stage.client.send("PTTL", .string(end.key)).integer ?? -1
+                    #expect((400_000...600_000).contains(left), "\(left) ms of \(end.jobID)")
+                }
+            }
+            #expect(origin.requests.count == 2)
+        }
+        try await origin.stop()
+    }
+
+    @Test func whatIsStaleIsFetchedAnewByEachOfThem() async throws {
+        let photograph = try Photograph.bytes()
+        let origin = RawOrigin { _ in
+            RawOrigin.Step.response(photograph, ["Cache-Control: max-age=2"])
+        }
+        try await withWorkers { stage, _ in
+            for partition in 0..<Self.partitions {
+                let ids = [0, 1].map { "\(partition)-\($0)" }
+                let job = { CoalescingTests.job(ids[$0], origin, "/\(partition)", width: 40 + $0) }
+                try await submit(job(0), to: (partition + 1) % Self.partitions, stage)
+                _ = try await stage.events.terminal(of: ids[0])
+                try await Task.sleep(for: .milliseconds(2500))
+                try await submit(job(1), to: partition, stage)
+                _ = try await stage.events.terminal(of: ids[1])
+                #expect(origin.requests.count { $0.path == "/\(partition)" } == 2)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func deadlinesAreTheSameForAll() async throws {
+        let origin = RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"), .awaitEnd] }
+        let good = try CoalescingTests.origin()
+        try await withWorkers { stage, _ in
+            let ends = try await submitAll("in-time", good, "/a", width: 40, #","deadline":300"#, stage)
+            #expect(ends.allSatisfy { $0.kind == "ready" }, "\(ends.map(\.message))")
+            let late = try await submitAll("late", origin, "/b", width: 40, #","deadline":2"#, stage)
+            #expect(late.allSatisfy { $0.code == "expired" })
+            // One fetch, and not a second one once the first jobs had gone.
+            #expect(good.requests.count == 1)
+        }
+        try await origin.stop()
+        try await good.stop()
+    }
+}

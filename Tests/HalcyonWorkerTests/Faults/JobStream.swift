@@ -1,0 +1,110 @@
+import Foundation
+import HalcyonCluster
+import Kafka
+import TestSupport
+import Threads
+
+/// A steady stream of jobs: of each source several sizes, each of them wanted by jobs of three partitions that stand apart.
+final class JobStream: Sendable {
+    /// What is wanted of each source. The last takes its time.
+    private static let sizes = [
+        #""width":200,"height":150"#, #""width":240,"height":180"#,
+        #""width":700,"height":500,"format":"avif","effort":3"#,
+    ]
+    static let partitions = 9
+    /// Jobs that have not ended, at most.
+    private static let most = 72
+
+    private struct State {
+        var submitted = 0
+        var sources = 0
+        /// The ids of the events that ended a job.
+        var ends: [String: [String]] = [:]
+        var failed: [String] = []
+        /// How many events have been read.
+        var read = 0
+    }
+
+    private let producer: Producer
+    private let events: EventLog
+    private let origin: RawOrigin
+    private let state = Lock(State())
+
+    init(_ producer: Producer, _ events: EventLog, _ origin: RawOrigin) {
+        self.producer = producer
+        self.events = events
+        self.origin = origin
+    }
+
+    /// An origin that takes 300 ms, and gives another picture each time that it is asked for a source.
+    static func origin() throws -> RawOrigin {
+        let pictures = try ["rocket.jpg", "chelsea.jpg", "coffee.jpg", "astronaut.jpg"].map { try Photograph.bytes($0) }
+        let counts = Lock<[String: Int]>([:])
+        return RawOrigin { request in
+            let count = counts.withLock { counts in
+                counts[request.path, default: 0] += 1
+                return counts[request.path]!
+            }
+            return [.pause(.milliseconds(300))]
+                + RawOrigin.Step.response(pictures[count % pictures.count], ["Cache-Control: max-age=3600"])
+        }
+    }
+
+    /// Submits until it is cancelled.
+    func run() async throws {
+        while !Task.isCancelled {
+            readEvents()
+            let (source, isFull) = state.withLock { state in
+                let isFull = state.submitted - state.ends.count >= Self.most
+                if !isFull { state.sources += 1 }
+                return (state.sources, isFull)
+            }
+            if isFull {
+                try? await Task.sleep(for: .milliseconds(50))
+            } else {
+                try await submit(source)
+            }
+        }
+    }
+
+    private func submit(_ source: Int) async throws {
+        for copy in 0..<3 {
+            for (number, size) in Self.sizes.enumerated() {
+                let id = "\(source)-\(number)-\(copy)"
+                let job = #"{"id":"\#(id)","source":"\#(origin.url("/\(source).jpg"))",\#(size)}"#
+                try await producer.send(
+                    ProducerRecord(
+                        topic: Topics().jobs(.normal), partition: Int32(copy * 3 + (source + number) % 3),
+                        value: Array(job.utf8)))
+                state.withLock { $0.submitted += 1 }
+            }
+        }
+    }
+
+    private func readEvents() {
+        let all = events.all
+        state.withLock { state in
+            for event in all.dropFirst(state.read) where event.isTerminal {
+                state.ends[event.jobID, default: []].append(event.json["id"] as? String ?? "")
+                if event.kind != "ready" { state.failed.append("\(event.jobID): \(event.message)") }
+            }
+            state.read = all.count
+        }
+    }
+
+    /// Waits until all that was submitted has ended, and a moment for what would come twice.
+    func settled() async throws {
+        try await until("all jobs have ended", within: .seconds(180)) {
+            self.readEvents()
+            return self.state.withLock { $0.ends.count >= $0.submitted }
+        }
+        try await Task.sleep(for: .seconds(1))
+        readEvents()
+    }
+
+    var submitted: Int { state.withLock { $0.submitted } }
+    var sources: Int { state.withLock { $0.sources } }
+    /// The ids of the events that ended each job.
+    var ends: [String: [String]] { state.withLock { $0.ends } }
+    var failed: [String] { state.withLock { $0.failed } }
+}

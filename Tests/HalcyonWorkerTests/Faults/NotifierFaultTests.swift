@@ -1,0 +1,65 @@
+import Glibc
+import HalcyonCluster
+import Kafka
+import Processes
+import TestSupport
+import Testing
+import Threads
+
+/// Workers whose notifiers are killed in the middle of telling a webhook.
+@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable)) struct NotifierFaultTests {
+    @Test func whoIsKilledBetweenTheRequestAndTheCommitIsFollowedByOneWhoSendsItAgain() async throws {
+        let kafka = try await ApacheKafka()
+        let redis = try await RedisServer.start()
+        let isSlow = Lock(true)
+        let origin = RawOrigin { _ in isSlow.withLock { $0 } ? [.awaitEnd] : RawOrigin.answer() }
+        let result: Result<Void, any Error>
+        do {
+            try await kafka.start()
+            result = .success(try await run(kafka, redis, origin, isSlow))
+        } catch {
+            result = .failure(error)
+        }
+        try await origin.stop()
+        await redis.stop()
+        await kafka.remove()
+        try result.get()
+    }
+
+    private func run(
+        _ kafka: ApacheKafka, _ redis: RedisServer, _ origin: RawOrigin, _ isSlow: Lock<Bool>
+    ) async throws {
+        let (topics, properties) = (Topics(), ["bootstrap.servers": kafka.bootstrapServers])
+        let admin = try Admin(properties: properties)
+        _ = try await admin.create(topics.all.map { NewTopic($0, partitions: 2, replication: 1) })
+        await admin.close()
+        let settings = [
+            "HALCYON_LOG_LEVEL": "error", "HALCYON_DELIVERY": "exactly-once",
+            "HALCYON_WEBHOOKS_URL_shop": origin.url("/hook"),
+            "HALCYON_WEBHOOKS_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        ]
+        func worker() async throws -> ChildProcess {
+            try await WorkerProcess.start(brokers: kafka.bootstrapServers, redisPort: redis.port, settings)
+        }
+        let first = try await worker()
+        let producer = try Producer(properties: properties)
+        try await producer.send(
+            ProducerRecord(
+                topic: topics.jobs(.normal),
+                value: Array(#"{"id":"a","source":"initials:JD","width":8,"webhook":"shop"}"#.utf8)))
+        await producer.close()
+        try await until("the webhook is asked") { origin.requests.count == 1 || !first.isRunning }
+        first.send(SIGKILL)
+        await first.exit()
+        isSlow.withLock { $0 = false }
+        let second = try await worker()
+        try await until("it is told by another") { origin.requests.count >= 2 || !second.isRunning }
+        await second.stop(grace: .seconds(60))
+        #expect(origin.requests.count == 2)
+        let heads = origin.requests.map { request in
+            request.head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("webhook-id:") }
+        }
+        #expect(heads[0] != nil && Set(heads).count == 1)
+        #expect(Set(origin.requests.map(\.body)).count == 1)
+    }
+}

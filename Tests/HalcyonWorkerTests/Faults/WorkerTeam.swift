@@ -1,0 +1,75 @@
+import Glibc
+import Kafka
+import Processes
+import Redis
+import TestSupport
+import Threads
+
+/// Workers as processes of their own, each known by the name under which it holds leases.
+final class WorkerTeam: Sendable {
+    /// One of them.
+    struct Member: Sendable {
+        let child: ChildProcess
+        /// The process part of its leases' holders.
+        let name: String
+    }
+
+    private let brokers: String
+    private let redis: RedisServer
+    private let client: RedisClient
+    private let environment: [String: String]
+    private let list = Lock<[Member]>([])
+
+    /// - Parameter environment: more of it, for all of them.
+    init(brokers: String, _ redis: RedisServer, _ client: RedisClient, environment: [String: String]) {
+        self.brokers = brokers
+        self.redis = redis
+        self.client = client
+        self.environment = environment
+    }
+
+    /// Those that live.
+    var members: [Member] { list.withLock { $0 } }
+
+    /// Starts another one, and waits until it listens to its channel.
+    /// - Parameter environment: more of it, for this one.
+    @discardableResult
+    func add(_ environment: [String: String] = [:]) async throws -> Member {
+        let before = try await channels()
+        let child = try await WorkerProcess.start(
+            brokers: brokers, redisPort: redis.port,
+            ["HALCYON_LOG_LEVEL": "error"].merging(self.environment) { $1 }.merging(environment) { $1 })
+        let name = Lock("")
+        try await until("a worker listens") {
+            let new = try await self.channels().subtracting(before).first
+            name.withLock { $0 = new ?? "" }
+            return new != nil || !child.isRunning
+        }
+        guard child.isRunning else { throw NotInTime(description: "a worker ended: \(await child.exit())") }
+        let member = Member(child: child, name: name.withLock { $0 })
+        list.withLock { $0.append(member) }
+        return member
+    }
+
+    private func channels() async throws -> Set<String> {
+        let all = try await client.send("PUBSUB", "CHANNELS", "halcyon:process:*").array ?? []
+        return Set(all.compactMap { $0.string.map { String($0.dropFirst("halcyon:process:".count)) } })
+    }
+
+    /// Kills one.
+    func kill(_ member: Member) async {
+        list.withLock { $0.removeAll { $0.name == member.name } }
+        member.child.send(SIGKILL)
+        await member.child.exit()
+    }
+
+    /// Ends all of them.
+    func close() async {
+        await withTaskGroup(of: Void.self) { group in
+            for member in members {
+                member.child.send(SIGCONT)
+                group.addTask { await member.child.stop(grace: .seconds(60)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Glibc
+import HalcyonImaging
+import HalcyonModel
+import Telemetry
+import TestSupport
+import Testing
+import Threads
+import Vips
+
+@testable import HalcyonWorker
+
+/// Workers that do not get on, and workers that only wait.
+@Suite(.takesTurns) struct HealthWatchTests {
+    /// Holds its thread until the gate is open, and hears nothing.
+    private struct Held: ImageProcessor {
+        let name = "held"
+        let gate: Gate
+
+        func process(_ image: Image, parameters: String) throws -> Image {
+            gate.pass()
+            return image
+        }
+    }
+
+    private func isStuck(_ metrics: Metrics) -> Bool {
+        String(decoding: metrics.prometheusText, as: UTF8.self).contains("\nhalcyon_stuck 1\n")
+    }
+
+    @Test func aRenderingThatDoesNotStopIsSaidOnceAndItsEndToo() async throws {
+        let (gate, notes, metrics, hopeless) = (Gate(), Notes(), Metrics(), Lock(0))
+        let photograph = try Photograph.bytes()
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        try await Stage.with { stage in
+            var options = stage.options
+            options.extensions = try Extensions(processors: [Held(gate: gate)])
+            options.images.renderTime = .milliseconds(500)
+            (options.health.patience, options.health.stuckLimit) = (.milliseconds(400), .milliseconds(200))
+            let worker = try await Worker.start(options, log: Log(level: .info, sink: notes), metrics: metrics) {
+                hopeless.withLock { $0 += 1 }
+            }
+            await worker.ready()
+            try await stage.submit(
+                #"{"id":"a","source":"\#(origin.url("/a"))","width":9,"height":9,"processors":["held"]}"#)
+            try await until("it is hopeless") { hopeless.withLock { $0 } > 0 }
+            #expect(isStuck(metrics) && worker.liveness.liveness.isStuck && worker.liveness.progress.jobs == 1)
+            // Other jobs go on meanwhile, on the other thread.
+            try await stage.submit(#"{"id":"b","source":"\#(origin.url("/b"))","width":9,"height":9}"#)
+            #expect(try await stage.events.terminal(of: "b").kind == "ready")
+            gate.open()
+            #expect(try await stage.events.terminal(of: "a").code == "timeout")
+            try await until("it moves again") { !isStuck(metrics) && !worker.liveness.liveness.isStuck }
+            #expect(notes.count("the worker is stuck") == 1 && notes.count("the worker moves again") == 1)
+            #expect(await worker.drain(grace: .seconds(60)) == 0)
+            #expect(worker.liveness.progress.jobs == 0)
+        }
+        try await origin.stop()
+    }
+
+    @Test func whoWaitsForServersOrOriginsIsNotStuck() async throws {
+        let (notes, metrics) = (Notes(), Metrics())
+        let origin = RawOrigin { _ in [.awaitEnd] }
+        try await Stage.with { stage in
+            var options = stage.options
+            (options.health.patience, options.health.stuckLimit) = (.seconds(2), .milliseconds(100))
+            let worker = try await Worker.start(options, log: Log(level: .info, sink: notes), metrics: metrics)
+            await worker.ready()
+            try await stage.submit(#"{"id":"a","source":"\#(origin.url("/a"))","width":9,"height":9}"#)
+            try await until("its fetch begins") { origin.requests.count == 1 }
+            stage.redis.process.send(SIGKILL)
+            await stage.redis.process.exit()
+            await stage.broker.stop()
+            let before = worker.liveness.progress
+            try await until("it has been looked at for longer than its patience") {
+                let now = worker.liveness.progress
+                return before.lastPoll.duration(to: now.lastPoll) > .seconds(6)
+                    && before.lastTurn.duration(to: now.lastTurn) > .seconds(6)
+            }
+            #expect(worker.liveness.progress.jobs == 1)
+            #expect(notes.count("the worker is stuck") == 0)
+            _ = await worker.drain(grace: .zero)
+        }
+        try await origin.stop()
+    }
+}

@@ -1,0 +1,66 @@
+import HalcyonCluster
+import HalcyonSources
+import HalcyonWorker
+import Kafka
+import Telemetry
+import TestSupport
+import Testing
+
+/// Workers that join and leave while most jobs wait, on Apache Kafka.
+@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable)) struct RebalanceTests {
+    static let jobs = 1500
+
+    @Test func aWorkerThatJoinsTakesOverWhatWaitsAndNothingIsDoneTwice() async throws {
+        let kafka = try await ApacheKafka()
+        do {
+            try await kafka.start()
+            try await Stage.with { stage in
+                try await kafka.create(stage.topics.all, partitions: 6)
+                try await joinAndLeave(KafkaProperties(brokers: kafka.bootstrapServers), stage)
+            }
+        } catch {
+            await kafka.remove()
+            throw error
+        }
+        await kafka.remove()
+    }
+
+    private func joinAndLeave(_ kafka: KafkaProperties, _ stage: Stage) async throws {
+        let provider = SlowProvider(try Photograph.bytes(), takes: .milliseconds(60))
+        var options = stage.options
+        options.kafka = kafka
+        options.providers = try CustomProviders([provider])
+        options.fetches = 8
+        // Whoever waited for jobs that have not begun would not come to an end.
+        options.consumer.revocationPatience = .seconds(600)
+        let events = try await EventLog(stage.topics, kafka.reader)
+        let producer = try Producer(properties: kafka.producer)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<Self.jobs {
+                let record = ProducerRecord(topic: stage.topics.jobs(.normal), value: Array(provider.job(number).utf8))
+                group.addTask { try await producer.send(record) }
+            }
+            try await group.waitForAll()
+        }
+
+        let first = try await Worker.start(options, log: .silent, metrics: Metrics())
+        try await until("some jobs have ended") { events.terminal.count >= 100 }
+        let metrics = Metrics()
+        let second = try await Worker.start(options, log: .silent, metrics: metrics)
+        await second.ready()
+        try await until("more have ended") { events.terminal.count >= 500 }
+        // Most of them still wait, at either worker.
+        #expect(await first.drain(grace: .seconds(600)) == 0)
+        #expect(events.terminal.count < Self.jobs)
+        try await until("all jobs have ended") { Set(events.terminal.map(\.jobID)).count == Self.jobs }
+        #expect(await second.drain(grace: .seconds(600)) == 0)
+
+        #expect(events.terminal.count == Self.jobs)
+        #expect(events.terminal.allSatisfy { $0.kind == "ready" })
+        #expect(provider.loads.count == Self.jobs && provider.loads.values.allSatisfy { $0 == 1 })
+        let text = String(decoding: metrics.prometheusText, as: UTF8.self)
+        #expect(text.contains("halcyon_jobs_skipped_total") && !text.contains("halcyon_jobs_skipped_total 0"))
+        await producer.close()
+        await events.close()
+    }
+}

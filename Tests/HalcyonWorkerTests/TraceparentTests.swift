@@ -1,0 +1,27 @@
+import HalcyonCluster
+import Kafka
+import Testing
+
+@testable import HalcyonWorker
+
+/// Which trace context of a message its events carry on: what the schema of events lets stand there.
+struct TraceparentTests {
+    private static let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+    private static func read(_ value: String?) -> String? {
+        ConsumedRecord(
+            topic: "halcyon.jobs", partition: 0, offset: 0, value: [],
+            headers: [RecordHeader("traceparent", value.map { Array($0.utf8) })]
+        ).traceparent
+    }
+
+    @Test func oneIsCarriedOn() { #expect(Self.read(Self.text) == Self.text) }
+
+    @Test func ofAVersionToComeThatMuchAsIsKnown() {
+        let later = "01" + Self.text.dropFirst(2)
+        #expect(Self.read(later + "-more") == later)
+    }
+
+    @Test(arguments: [nil, "", "rubbish", text + "-more", text.uppercased(), String(text.dropLast()), "\u{1}\(text)"])
+    func whatIsNoneIsNot(_ value: String?) { #expect(Self.read(value) == nil) }
+}

@@ -1,0 +1,56 @@
+import HalcyonModel
+import Kafka
+import TestSupport
+import Testing
+
+/// Events say for which webhook they are: beside the JSON, in a header.
+@Suite(.takesTurns) struct WebhookHeaderTests {
+    /// The headers `halcyon-webhook` of events, by kind and job, as soon as there are so many events.
+    private func webhooks(_ stage: Stage, _ count: Int) async throws -> [String: String] {
+        let reader = try await TopicReader.open(
+            stage.topics.events, from: .beginning,
+            properties: ["bootstrap.servers": stage.broker.bootstrapServers, "fetch.wait.max.ms": "10"])
+        var found: [String: String] = [:]
+        var left = count
+        for try await record in reader {
+            let text = String(decoding: record.value ?? [], as: UTF8.self)
+            let kind = Event.Kind.allCases.first { text.contains(#""type":"halcyon.image.\#($0.rawValue)""#) }
+            let name = "\(kind?.rawValue ?? "") \(String(decoding: record.key ?? [], as: UTF8.self))"
+            found[name] =
+                record.headers.first { $0.name == "halcyon-webhook" }?.value.map {
+                    String(decoding: $0, as: UTF8.self)
+                } ?? "none"
+            #expect(!text.contains("hooks.example.org") && !text.contains("webhook\":"))
+            left -= 1
+            if left == 0 { break }
+        }
+        await reader.close()
+        return found
+    }
+
+    @Test func aJobsWebhookGoesWithAllItsEventsAndNoOther() async throws {
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                $0.reader.checkWebhook = { webhook throws(Failure) in
+                    if webhook == .name("nobody") { throw Failure(.invalidJob, "who is that?") }
+                }
+            } _: {
+                for (id, members) in [
+                    ("named", #","webhook":"shop""#), ("url", #","webhook":"https://hooks.example.org/a""#),
+                    ("plain", ""),
+                    ("wrong", #","webhook":"shop","quality":-1"#), ("refused", #","webhook":"nobody""#),
+                ] {
+                    try await stage.submit(#"{"id":"\#(id)","source":"initials:JD","width":8\#(members)}"#)
+                }
+                try await until("all end") { stage.events.terminal.count == 5 }
+                let webhooks = try await webhooks(stage, stage.events.all.count)
+                #expect(webhooks["ready named"] == "shop" && webhooks["ready url"] == "https://hooks.example.org/a")
+                #expect(webhooks["ready plain"] == "none" && webhooks["failed wrong"] == "shop")
+                #expect(webhooks["failed refused"] == "none")
+                #expect(webhooks["started named"] ?? "shop" == "shop")
+                let refused = try await stage.events.terminal(of: "refused")
+                #expect(refused.code == "invalid_job" && refused.message == "webhook: who is that?")
+            }
+        }
+    }
+}

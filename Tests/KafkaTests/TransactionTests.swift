@@ -1,0 +1,267 @@
+import Kafka
+import TestSupport
+import Testing
+
+extension KafkaTests {
+    /// Transactions on Apache Kafka, and what is told of those of the mock cluster.
+    @Suite(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set")) struct TransactionTests {
+        /// A producer that has its id.
+        private func producer(
+            _ id: String, _ cluster: TestCluster, _ more: [String: String] = [:]
+        ) async throws -> TransactionalProducer {
+            let producer = try TransactionalProducer(
+                properties: cluster.properties.merging(["transactional.id": id]) { $1 }.merging(more) { $1 })
+            try await producer.initialize(within: .seconds(120))
+            return producer
+        }
+
+        private func records(_ topic: String, _ numbers: Range<Int>) -> [ProducerRecord] {
+            numbers.map { ProducerRecord(topic: topic, partition: 0, value: Array("\($0)".utf8)) }
+        }
+
+        /// The values of all committed records, once the last of them is this one.
+        private func committed(_ topic: String, upTo last: String, _ cluster: TestCluster) async throws -> [String] {
+            let reader = try await TopicReader.open(topic, from: .beginning, properties: cluster.properties)
+            var values: [String] = []
+            for try await record in reader {
+                values.append(String(decoding: record.value ?? [], as: UTF8.self))
+                if values.last == last { break }
+            }
+            await reader.close()
+            return values
+        }
+
+        @Test func whatIsCommittedIsSeenAndWhatIsAbortedIsNot() async throws {
+            try await TestCluster.with(.apache) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let producer = try await producer(topic, cluster)
+                try await producer.begin()
+                var sends = await producer.send(records(topic, 0..<100))
+                try await producer.commit(within: .seconds(120))
+                #expect(await sends.failures() == [:])
+                try await producer.begin()
+                sends = await producer.send(records(topic, 100..<200))
+                // An abort that overtakes its records is refused.
+                #expect(await sends.failures() == [:])
+                try await producer.abort(within: .seconds(120))
+                try await producer.begin()
+                sends = await producer.send(records(topic, 200..<300))
+                try await producer.commit(within: .seconds(120))
+                #expect(await sends.failures() == [:])
+                await producer.close()
+                #expect(
+                    try await committed(topic, upTo: "299", cluster)
+                        == (Array(0..<100) + Array(200..<300)).map(String.init))
+            }
+        }
+
+        @Test func aNewerProducerOfTheSameNameFencesTheOlderAndEndsItsTransaction() async throws {
+            try await TestCluster.with(.apache) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let older = try await producer(topic, cluster)
+                try await older.begin()
+                #expect(await older.send(records(topic, 0..<10)).failures() == [:])
+                let newer = try await producer(topic, cluster)
+                let error = await #expect(throws: TransactionError.self) {
+                    try await older.commit(within: .seconds(120))
+                }
+                #expect(error?.kind == .fenced)
+                let after = await #expect(throws: TransactionError.self) { try await older.begin() }
+                #expect(after?.kind == .fenced || after?.kind == .fatal)
+                await older.close()
+                try await newer.begin()
+                _ = await newer.send(records(topic, 10..<20))
+                try await newer.commit(within: .seconds(120))
+                await newer.close()
+                #expect(try await committed(topic, upTo: "19", cluster) == (10..<20).map(String.init))
+            }
+        }
+
+        @Test func aTransactionThatTookTooLongIsFencedAndTheNextProducerGoesOn() async throws {
+            try await TestCluster.with(.apache) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let first = try await producer(topic, cluster, ["transaction.timeout.ms": "1000"])
+                try await first.begin()
+                _ = await first.send(records(topic, 0..<10))
+                // Kafka looks for such transactions every ten seconds.
+                try await Task.sleep(for: .seconds(13))
+                let error = await #expect(throws: TransactionError.self) {
+                    try await first.commit(within: .seconds(120))
+                }
+                #expect(error?.kind == .fenced || error?.kind == .abortable)
+                await first.close()
+                let second = try await producer(topic, cluster)
+                try await second.begin()
+                _ = await second.send(records(topic, 10..<11))
+                try await second.commit(within: .seconds(120))
+                await second.close()
+                #expect(try await committed(topic, upTo: "10", cluster) == ["10"])
+            }
+        }
+
+        @Test func offsetsAndTheirNotesAreCommittedWithTheRecordsOrNotAtAll() async throws {
+            try await TestCluster.with(.apache) { cluster in
+                let (jobs, events) = (
+                    try await cluster.newTopic(partitions: 1), try await cluster.newTopic(partitions: 1)
+                )
+                let partition = TopicPartition(jobs, 0)
+                try await cluster.fill(jobs, 0..<10)
+                let handler = RecordingHandler()
+                let consumer = try await Consumer.start(
+                    topics: [jobs], properties: cluster.properties(group: jobs), handler: handler)
+                try await until("records are there") { handler.records.count == 10 }
+                let producer = try await producer(jobs, cluster)
+                try await producer.begin()
+                _ = await producer.send(records(events, 0..<4))
+                try await producer.sendOffsets(
+                    [partition: GroupOffset(4, metadata: "a note")], of: consumer.membership())
+                try await producer.commit(within: .seconds(120))
+                #expect(try await consumer.committed([partition]) == [partition: GroupOffset(4, metadata: "a note")])
+                try await producer.begin()
+                _ = await producer.send(records(events, 4..<8))
+                try await producer.sendOffsets([partition: GroupOffset(8)], of: consumer.membership())
+                try await producer.abort(within: .seconds(120))
+                #expect(try await consumer.committed([partition]) == [partition: GroupOffset(4, metadata: "a note")])
+                try await producer.begin()
+                let refused = await #expect(throws: TransactionError.self) {
+                    try await producer.sendOffsets(
+                        [partition: GroupOffset(9, metadata: "é")], of: consumer.membership())
+                }
+                #expect(refused?.kind == .abortable)
+                try await producer.abort(within: .seconds(120))
+                await producer.close()
+                await consumer.close()
+                await #expect(throws: KafkaError.self) { try await consumer.membership() }
+            }
+        }
+
+        @Test func offsetsUnderAGenerationThatIsPastAreRefused() async throws {
+            try await TestCluster.with(.apache) { cluster in
+                let jobs = try await cluster.newTopic(partitions: 2)
+                let events = try await cluster.newTopic(partitions: 1)
+                let first = RecordingHandler("first")
+                let consumer = try await Consumer.start(
+                    topics: [jobs], properties: cluster.properties(group: jobs), handler: first)
+                try await until("it has both") { first.owned.count == 2 }
+                let producer = try await producer(jobs, cluster)
+                let past = try await consumer.membership()
+                let second = RecordingHandler("second")
+                let other = try await Consumer.start(
+                    topics: [jobs], properties: cluster.properties(group: jobs), handler: second)
+                try await until("each has one") { first.owned.count == 1 && second.owned.count == 1 }
+                try await producer.begin()
+                _ = await producer.send(records(events, 0..<4))
+                let offsets = [TopicPartition(jobs, 0): GroupOffset(1)]
+                let error = await #expect(throws: TransactionError.self) {
+                    try await producer.sendOffsets(offsets, of: past)
+                }
+                #expect(error?.kind == .abortable && error?.cause.code == .illegalGeneration)
+                try await producer.abort(within: .seconds(120))
+                // The same is taken under the generation of now.
+                try await producer.begin()
+                try await producer.sendOffsets(offsets, of: consumer.membership())
+                try await producer.commit(within: .seconds(120))
+                #expect(try await consumer.committed([TopicPartition(jobs, 0)]) == offsets)
+                await producer.close()
+                await other.close()
+                await consumer.close()
+            }
+        }
+
+        @Test func aMemberThatHasLeftIsRefused() async throws {
+            try await TestCluster.with(.apache) { cluster in
+                let jobs = try await cluster.newTopic(partitions: 1)
+                let handler = RecordingHandler()
+                let consumer = try await Consumer.start(
+                    topics: [jobs], properties: cluster.properties(group: jobs), handler: handler)
+                try await until("it has its partition") { handler.owned.count == 1 }
+                let past = try await consumer.membership()
+                await consumer.close()
+                let successor = RecordingHandler()
+                let other = try await Consumer.start(
+                    topics: [jobs], properties: cluster.properties(group: jobs), handler: successor)
+                try await until("the other has it") { successor.owned.count == 1 }
+                let producer = try await producer(jobs, cluster)
+                try await producer.begin()
+                let error = await #expect(throws: TransactionError.self) {
+                    try await producer.sendOffsets([TopicPartition(jobs, 0): GroupOffset(1)], of: past)
+                }
+                #expect(error?.kind == .abortable && error?.cause.code == .unknownMember)
+                try await producer.abort(within: .seconds(120))
+                await producer.close()
+                await other.close()
+            }
+        }
+
+        @Test func aRecordThatIsTooLargeIsNamed() async throws {
+            try await TestCluster.with(.apache) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let producer = try await producer(topic, cluster)
+                try await producer.begin()
+                var batch = records(topic, 0..<3)
+                batch[1].value = Array(repeating: 65, count: 2_000_000)
+                let sends = await producer.send(batch)
+                #expect(sends.hasFailures)
+                try await producer.abort(within: .seconds(120))
+                #expect(await sends.failures()[1]?.code == .messageTooLarge)
+                await producer.close()
+            }
+        }
+
+        @Test func theEndBehindAMarkerIsTold() async throws {
+            try await TestCluster.with(.apache) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let producer = try await producer(topic, cluster)
+                try await producer.begin()
+                _ = await producer.send(records(topic, 0..<3))
+                try await producer.commit(within: .seconds(120))
+                let handler = RecordingHandler()
+                let consumer = try await Consumer.start(
+                    topics: [topic], properties: cluster.properties(group: topic), handler: handler)
+                // Three records and the marker.
+                try await until("the end is told") { handler.ends[TopicPartition(topic, 0)] == 4 }
+                #expect(handler.records.count == 3)
+                try await producer.begin()
+                #expect(await producer.send(records(topic, 3..<5)).failures() == [:])
+                try await producer.abort(within: .seconds(120))
+                try await until("what is aborted is passed") { handler.ends[TopicPartition(topic, 0)] == 7 }
+                #expect(handler.records.count == 3)
+                await producer.close()
+                await consumer.close()
+            }
+        }
+    }
+
+    @Suite struct TransactionRefusalTests {
+        @Test func theMockClusterCountsAsOneWithoutTransactions() async throws {
+            try await TestCluster.with(.mock) { cluster in
+                let producer = try TransactionalProducer(
+                    properties: cluster.properties.merging(["transactional.id": "one"]) { $1 })
+                let error = await #expect(throws: TransactionError.self) {
+                    try await producer.initialize(within: .seconds(120))
+                }
+                #expect(error?.kind == .fatal && error?.cause.code == .unsupported)
+                await producer.close()
+            }
+        }
+
+        @Test func aProducerWithoutAnIdIsRefused() {
+            let error = #expect(throws: KafkaError.self) {
+                try TransactionalProducer(properties: ["bootstrap.servers": "127.0.0.1:1"])
+            }
+            #expect(error?.code == .invalidArgument && error?.message.contains("transactional.id") == true)
+        }
+
+        @Test func brokersThatAreAwayAreARetriableError() async throws {
+            let producer = try TransactionalProducer(
+                properties: ["bootstrap.servers": "127.0.0.1:1", "transactional.id": "one"])
+            let error = await #expect(throws: TransactionError.self) {
+                try await producer.initialize(within: .milliseconds(300))
+            }
+            #expect(error?.kind == .retriable)
+            await producer.close()
+            let late = await #expect(throws: TransactionError.self) { try await producer.begin() }
+            #expect(late?.cause.code == .closed)
+        }
+    }
+}

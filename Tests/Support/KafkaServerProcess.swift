@@ -1,0 +1,69 @@
+import Glibc
+import Processes
+import Threads
+
+/// One process of Apache Kafka: a broker, a controller, or both.
+actor KafkaServerProcess {
+    private let name: String
+    private let folder: TemporaryFolder
+    private let onLine: @Sendable (String) -> Void
+    private var child: ChildProcess?
+
+    /// Formats its folder.
+    /// - Parameters:
+    ///   - name: of its files in `folder`.
+    ///   - lines: of server.properties.
+    ///   - onLine: told of each line that it logs, on a thread of its own.
+    /// - Throws: ``ApacheKafkaError`` when KAFKA_HOME is not set or its tools fail.
+    init(
+        _ name: String, in folder: TemporaryFolder, _ lines: [String], onLine: @escaping @Sendable (String) -> Void
+    ) async throws {
+        (self.name, self.folder, self.onLine) = (name, folder, onLine)
+        let properties = lines + ["log.dirs=\(folder.path)/\(name)"]
+        let file = folder.write(properties.joined(separator: "\n").utf8, to: "\(name).properties")
+        let format = try Self.tool("kafka-storage.sh")
+        let exit = try await ChildProcess.start(format, ["format", "-t", "aGFsY3lvbi10ZXN0cy0wMQ", "-c", file]).exit()
+        guard exit == .code(0) else { throw ApacheKafkaError("kafka-storage.sh cannot format a log folder: \(exit)") }
+    }
+
+    /// Starts it, and waits until it does what it is there for.
+    func start(until serves: @escaping @Sendable () async -> Bool) async throws {
+        var options = ChildProcess.Options()
+        options.environment = [
+            "PATH": getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin",
+            "KAFKA_HEAP_OPTS": "-Xms128m -Xmx256m",
+        ]
+        for name in ["JAVA_HOME", "KAFKA_OPTS"] {
+            if let value = getenv(name) { options.environment?[name] = String(cString: value) }
+        }
+        let said = Lock<[String]>([])
+        let listen = ChildProcess.Output.lines { [onLine] line in
+            said.withLock { $0 = $0.suffix(59) + [line] }
+            onLine(line)
+        }
+        (options.output, options.errors) = (listen, listen)
+        let child = try await ChildProcess.start(
+            Self.tool("kafka-server-start.sh"), ["\(folder.path)/\(name).properties"], options: options)
+        self.child = child
+        try? await until("Apache Kafka serves") { await serves() || !child.isRunning }
+        guard child.isRunning, await serves() else {
+            let end = child.isRunning ? "serves nobody after two minutes" : "ended: \(await child.exit())"
+            throw ApacheKafkaError("Apache Kafka's \(name) \(end)\n" + said.withLock { $0.joined(separator: "\n") })
+        }
+    }
+
+    /// Ends it at once, as a crash does.
+    func kill() async {
+        child?.send(SIGKILL)
+        await child?.exit()
+    }
+
+    func send(_ signal: Int32) { child?.send(signal) }
+
+    func stop() async { await child?.stop(grace: .seconds(10)) }
+
+    private static func tool(_ name: String) throws -> String {
+        guard let home = ApacheKafka.home else { throw ApacheKafkaError("KAFKA_HOME is not set") }
+        return "\(home)/bin/\(name)"
+    }
+}

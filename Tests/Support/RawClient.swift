@@ -1,0 +1,186 @@
+import Glibc
+import Threads
+
+/// A client that sends any bytes over a connection of its own. It never blocks: handlers run on the same few threads as tests.
+public final class RawClient: Sendable {
+    /// An answer as it came.
+    public struct Answer: Sendable {
+        /// The status; 0 where it is none.
+        public let status: Int
+        /// Names in lower case.
+        public let headers: [String: String]
+        /// Without its framing.
+        public let body: [UInt8]
+        /// The body as text.
+        public var text: String { String(decoding: body, as: UTF8.self) }
+    }
+
+    /// The connection has ended.
+    public struct Closed: Error {
+        /// Says so.
+        public init() {}
+    }
+
+    /// The connection.
+    public let socket: Int32
+    private let unread = Lock<[UInt8]>([])
+
+    /// - Parameters:
+    ///   - address: where it comes from, one of 127.0.0.0/8.
+    ///   - receiveBuffer: bytes that the kernel keeps for it, for a client that does not read.
+    public init(_ port: UInt16, from address: String = "127.0.0.1", receiveBuffer: Int32? = nil) throws {
+        let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        socket = Glibc.socket(AF_INET, kind, 0)
+        if var receiveBuffer {
+            setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, socklen_t(MemoryLayout<Int32>.size))
+        }
+        let bound = Self.with(address, 0) { bind(socket, $0, $1) }
+        // The backlog takes it: this does not wait for the server.
+        guard bound == 0, Self.with("127.0.0.1", port, { connect(socket, $0, $1) }) == 0 else {
+            close(socket)
+            throw Closed()
+        }
+    }
+
+    deinit { close(socket) }
+
+    private static func with(
+        _ host: String, _ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) -> Int32 {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        inet_pton(AF_INET, host, &address.sin_addr)
+        return withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+        }
+    }
+
+    // MARK: Sending
+
+    /// Sends all of a text. What the server does not take any more is let go.
+    public func send(_ text: String) async throws { try await send(Array(text.utf8)) }
+
+    /// Sends all of some bytes.
+    public func send(_ bytes: [UInt8]) async throws {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = offer(rest)
+            if count < 0 { return }
+            rest = rest.dropFirst(count)
+            if !rest.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
+        }
+    }
+
+    /// Sends as much as the kernel takes at once: how much; -1 when the connection is gone.
+    public func offer(_ bytes: ArraySlice<UInt8>) -> Int {
+        let count = bytes.withUnsafeBytes {
+            Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+        }
+        if count >= 0 { return count }
+        return errno == EAGAIN ? 0 : -1
+    }
+
+    /// Says that nothing more comes.
+    public func closeWriting() { shutdown(socket, Int32(SHUT_WR)) }
+
+    // MARK: Receiving
+
+    /// What came so far, without waiting. Nil at the end of the connection.
+    public func receive() -> [UInt8]? {
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        let count = recv(socket, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+        if count > 0 { return Array(buffer.prefix(count)) }
+        return count == 0 || errno != EAGAIN ? nil : []
+    }
+
+    /// More bytes, appended to what is unread. False at the end of the connection.
+    private func more() async throws -> Bool {
+        let patience = ContinuousClock.now + .seconds(120)
+        while ContinuousClock.now < patience {
+            guard let bytes = receive() else { return false }
+            if !bytes.isEmpty {
+                unread.withLock { $0 += bytes }
+                return true
+            }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+        throw NotInTime(description: "nothing comes")
+    }
+
+    private func bytes(_ count: Int) async throws -> [UInt8] {
+        while unread.withLock({ $0.count }) < count { if !(try await more()) { throw Closed() } }
+        return unread.withLock { unread in
+            defer { unread.removeFirst(count) }
+            return Array(unread.prefix(count))
+        }
+    }
+
+    /// The next line, without its end.
+    public func line() async throws -> String {
+        while true {
+            let end = unread.withLock { $0.firstIndex(of: 10) }
+            if let end {
+                return String(decoding: try await bytes(end + 1).dropLast(2), as: UTF8.self)
+            }
+            if !(try await more()) { throw Closed() }
+        }
+    }
+
+    /// The head of the next answer.
+    public func head() async throws -> Answer {
+        let status = try await line().split(separator: " ")
+        var headers: [String: String] = [:]
+        while case let line = try await line(), !line.isEmpty {
+            let parts = line.split(separator: ":", maxSplits: 1)
+            headers[parts[0].lowercased()] = parts.count == 2 ? String(parts[1].drop { $0 == " " }) : ""
+        }
+        return Answer(status: Int(status.dropFirst().first ?? "") ?? 0, headers: headers, body: [])
+    }
+
+    /// The next answer as a whole, `100 Continue` passed over.
+    /// - Throws: ``Closed`` when the connection ends before the answer does.
+    public func answer(toHead: Bool = false) async throws -> Answer {
+        var head = try await head()
+        while head.status == 100 { head = try await self.head() }
+        if toHead || head.status == 204 || head.status == 304 { return head }
+        var body: [UInt8] = []
+        if head.headers["transfer-encoding"] == "chunked" {
+            while let part = try await chunk() { body += part }
+        } else if let length = head.headers["content-length"].flatMap({ Int($0) }) {
+            body = try await bytes(length)
+        } else {
+            body = try await rest()
+        }
+        return Answer(status: head.status, headers: head.headers, body: body)
+    }
+
+    /// The next chunk; nil for the last one.
+    public func chunk() async throws -> [UInt8]? {
+        let size = Int(try await line(), radix: 16) ?? 0
+        let part = try await bytes(size)
+        _ = try await line()
+        return size == 0 ? nil : part
+    }
+
+    /// All that comes until the connection ends.
+    public func rest() async throws -> [UInt8] {
+        while try await more() {}
+        return unread.withLock { unread in
+            defer { unread = [] }
+            return unread
+        }
+    }
+
+    /// Sends a request without a body and reads its answer.
+    public func get(_ target: String, _ headers: String = "") async throws -> Answer {
+        try await ask("GET", target, headers)
+    }
+
+    /// Sends a request without a body and reads its answer.
+    /// - Parameter headers: lines that end with CR and LF.
+    public func ask(_ method: String, _ target: String, _ headers: String = "") async throws -> Answer {
+        try await send("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n\(headers)\r\n")
+        return try await answer(toHead: method == "HEAD")
+    }
+}
