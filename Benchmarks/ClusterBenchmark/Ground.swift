@@ -33,9 +33,7 @@ final class Ground: Sendable {
             let kafka = try await ApacheKafka()
             try await kafka.start()
             (apache, mock, servers, brokerName) = (kafka, nil, kafka.bootstrapServers, "Apache Kafka")
-            let admin = try Admin(properties: ["bootstrap.servers": servers])
-            _ = try await admin.create(topics.all.map { NewTopic($0, partitions: 8, replication: 1) })
-            await admin.close()
+            try await kafka.create(topics.all, partitions: 8)
         } else {
             let kafka = try MockCluster()
             for topic in topics.all { try kafka.createTopic(topic, partitions: 8) }

@@ -23,17 +23,6 @@ public func processorTime() -> Double {
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
-/// Bytes of memory that this process holds now, from /proc (proc_pid_statm(5), the second field).
-public func residentBytes() -> Int {
-    guard let file = fopen("/proc/self/statm", "r") else { return 0 }
-    defer { fclose(file) }
-    var line = [CChar](repeating: 0, count: 256)
-    guard fgets(&line, 256, file) != nil else { return 0 }
-    let fields = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self).split(
-        separator: " ")
-    return fields.count > 1 ? (Int(fields[1]) ?? 0) * sysconf(Int32(_SC_PAGESIZE)) : 0
-}
-
 /// Seconds of CPU that another process has used so far, from /proc (proc_pid_stat(5), fields 14 and 15).
 public func processorTime(of pid: pid_t) -> Double {
     guard let file = fopen("/proc/\(pid)/stat", "r") else { return 0 }

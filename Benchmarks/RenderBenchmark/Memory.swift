@@ -3,6 +3,7 @@ import HalcyonImaging
 import HalcyonModel
 import HalcyonRendering
 import Measuring
+import Processes
 import Threads
 import Vips
 

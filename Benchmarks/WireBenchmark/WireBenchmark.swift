@@ -23,17 +23,17 @@ import HalcyonWire
         }
         let reader = JobReader(isStrict: true)
         let read = try reader.read(job, defaultID: "0").job
-        let key = ResultKey(source: read.source, variant: read.variants[0]).description
+        let key = ResultKey(read.request, variant: read.variants[0]).description
         let event = ready(read, key)
         var (reading, keying, writing, all) = ([Double](), [Double](), [Double](), [Double]())
         for _ in 0..<rounds {
             reading.append(try cost { try reader.read(job, defaultID: "0").job.id.utf8.count })
-            keying.append(cost { ResultKey(source: read.source, variant: read.variants[0]).description.utf8.count })
+            keying.append(cost { ResultKey(read.request, variant: read.variants[0]).description.utf8.count })
             writing.append(cost { event.json.count })
             all.append(
                 try cost {
                     let job = try reader.read(job, defaultID: "0").job
-                    return ready(job, ResultKey(source: job.source, variant: job.variants[0]).description).json.count
+                    return ready(job, ResultKey(job.request, variant: job.variants[0]).description).json.count
                 })
         }
         print(

@@ -1,0 +1,93 @@
+import HalcyonModel
+import TestSupport
+
+/// Jobs of all kinds, whose ends are known: the same for the same seed.
+struct JobMix {
+    private let origin: Origin
+    private let kinds: [JobKind]
+    private var numbers: SeededNumbers
+    private var count = 0
+    private var generations = 0
+
+    /// How many sources are wanted at a time: a source goes out of use when as many jobs have been drawn for each of these.
+    private static let sourcesAtOnce = 20
+    private static let jobsPerSource = 30
+    private static let sizes = [
+        #""width":200,"height":150"#, #""width":120,"height":90"#, #""width":64,"height":64,"contentMode":"center""#,
+        #""width":300"#, #""width":90,"height":120,"format":"png""#,
+    ]
+
+    /// - Parameter kinds: those that are drawn, by their shares.
+    init(_ origin: Origin, seed: UInt64, kinds: [JobKind] = JobKind.usual) {
+        self.origin = origin
+        self.kinds = kinds
+        numbers = SeededNumbers(seed: seed)
+    }
+
+    /// The next one.
+    mutating func next() -> DraftJob {
+        var draw = Int.random(in: 0..<kinds.reduce(0) { $0 + $1.share }, using: &numbers)
+        let kind = kinds.first { kind in
+            draw -= kind.share
+            return draw < 0
+        }
+        return next(kind!)
+    }
+
+    /// The next one of a kind.
+    mutating func next(_ kind: JobKind) -> DraftJob {
+        count += 1
+        let number = count / Self.jobsPerSource + Int.random(in: 0..<Self.sourcesAtOnce, using: &numbers)
+        let size = Self.sizes.randomElement(using: &numbers)!
+        let fresh = origin.fresh + "\(number)"
+        switch kind {
+        case .ordinary: return draft(kind, fresh, size, counts: true)
+        case .slow: return draft(kind, origin.slow + "\(number / 10)", size, counts: true)
+        case .variants:
+            let all = Self.sizes.shuffled(using: &numbers).prefix(3).map { "{\($0)}" }.joined(separator: ",")
+            return draft(kind, fresh, #""variants":[\#(all)]"#, counts: true)
+        case .unstored: return draft(kind, fresh, size + #","maxAge":-1"#, counts: true)
+        case .volatile: return draft(kind, origin.volatile + "\(number / 20)", size)
+        case .slot:
+            generations += 1
+            let slot = "cell-\(count / 2_000)-\(Int.random(in: 0..<10, using: &numbers))"
+            var job = draft(
+                kind, fresh, size + #","slot":"\#(slot)","generation":\#(generations)"#, ["ready", "superseded"],
+                counts: true)
+            (job.slot, job.generation) = (slot, generations)
+            return job
+        case .cancelled:
+            var job = draft(kind, fresh, size, ["ready", "cancelled"], counts: true)
+            job.isCancelled = true
+            return job
+        case .deadline:
+            let deadline = Int.random(in: 1...5, using: &numbers)
+            return draft(kind, fresh, size + #","deadline":\#(deadline)"#, ["ready", "failed/expired"], counts: true)
+        case .late:
+            return draft(kind, fresh, size + #","deadline":"2001-01-01T00:00:00Z""#, ["failed/expired"])
+        case .missing: return draft(kind, origin.missing + "\(number / 20)", size, ["failed/not_found"])
+        case .broken:
+            // An origin that fails again and again is left alone for a while.
+            return draft(kind, origin.broken + "\(count)", size, ["failed/http_error", "failed/connect_error"])
+        case .hostile:
+            let file = origin.hostile.randomElement(using: &numbers)!
+            return draft(kind, file.url + "\(count)", #""width":40,"height":40"#, file.ends)
+        case .heavy:
+            // Jobs that wait for the same result would share it.
+            let (width, height) = (200 + count % 400, 150 + count / 400 % 400)
+            let fields = #""width":\#(width),"height":\#(height),"maxAge":-1,"format":"png","deadline":60"#
+            return draft(kind, origin.heavy + "\(number % 3)", fields, ["ready", "failed/expired"])
+        case .invalid: return draft(kind, fresh, #""width":-1"#, ["failed/invalid_job"])
+        }
+    }
+
+    private mutating func draft(
+        _ kind: JobKind, _ source: String, _ fields: String, _ allowed: Set<String> = ["ready"], counts: Bool = false
+    ) -> DraftJob {
+        let id = "\(kind.rawValue)-\(count)"
+        let lane: Lane = [.normal, .normal, .normal, .high, .low].randomElement(using: &numbers)!
+        return DraftJob(
+            id: id, kind: kind, lane: lane, json: #"{"id":"\#(id)","source":"\#(source)",\#(fields)}"#,
+            allowed: allowed, source: counts ? Origin.path(of: source) : nil)
+    }
+}

@@ -1,0 +1,129 @@
+import HalcyonCluster
+import HalcyonModel
+import HalcyonWire
+import Kafka
+import TestSupport
+import Threads
+
+/// Who sends jobs, and enters into the ledger what the brokers have acknowledged.
+final class Traffic: Sendable {
+    private struct State {
+        var mix: JobMix
+        var numbers: SeededNumbers
+        /// Ordinary jobs that were sent, for sending them again.
+        var recent: [DraftJob] = []
+        /// Handed to the producer and not acknowledged.
+        var underway = 0
+        var isEnding = false
+    }
+
+    private let producer: JobProducer
+    private let ledger: Ledger
+    private let topics = Topics()
+    private let state: Lock<State>
+
+    /// Jobs a second.
+    private let rate: Int
+    /// Jobs that have not ended, at most.
+    private let most: Int
+
+    static let partitions = 4
+
+    init(_ producer: JobProducer, _ ledger: Ledger, _ mix: JobMix, seed: UInt64, rate: Int, most: Int) {
+        self.producer = producer
+        self.ledger = ledger
+        self.rate = rate
+        self.most = most
+        state = Lock(State(mix: mix, numbers: SeededNumbers(seed: seed)))
+    }
+
+    /// Sends until ``end()`` or so many have been sent; returns when all of it is acknowledged.
+    /// - Throws: ``KafkaError`` when the brokers refused a job.
+    func run(jobs: Int = .max) async throws {
+        let start = ContinuousClock.now
+        var tick = 0
+        try await withThrowingDiscardingTaskGroup { group in
+            var sent = 0
+            while sent < jobs && !state.withLock({ $0.isEnding }) {
+                tick += 1
+                try await Task.sleep(until: start + .milliseconds(20 * tick), clock: .continuous)
+                // Whole jobs of this tick, so that they add up to the rate.
+                for _ in 0..<min(jobs - sent, rate * tick / 50 - rate * (tick - 1) / 50) {
+                    guard let job = state.withLock({ ledger.open + $0.underway < most ? Self.next(&$0) : nil }) else {
+                        break
+                    }
+                    sent += 1
+                    group.addTask { try await self.send(job.draft, job.partition) }
+                }
+            }
+        }
+    }
+
+    /// Has ``run(jobs:)`` return.
+    func end() { state.withLock { $0.isEnding = true } }
+
+    /// Sends so many of a kind at once, all to one partition.
+    func burst(_ kind: JobKind, count: Int) async throws {
+        let (drafts, partition) = state.withLock { state in
+            state.underway += count
+            let partition = Int32.random(in: 0..<Int32(Self.partitions), using: &state.numbers)
+            return ((0..<count).map { _ in state.mix.next(kind) }, partition)
+        }
+        try await sendAll(drafts) { _ in partition }
+    }
+
+    /// Sends so many jobs again that were sent lately, as records of their own: a producer that did not hear an acknowledgement.
+    func sendAgain(count: Int) async throws {
+        let drafts = state.withLock { state in
+            let drafts = Array(state.recent.suffix(count))
+            state.underway += drafts.count
+            return drafts
+        }
+        try await sendAll(drafts) { Int32($0 % Self.partitions) }
+    }
+
+    private func sendAll(_ drafts: [DraftJob], to partition: @Sendable @escaping (Int) -> Int32) async throws {
+        try await withThrowingDiscardingTaskGroup { group in
+            for (number, draft) in drafts.enumerated() {
+                group.addTask { try await self.send(draft, partition(number)) }
+            }
+        }
+    }
+
+    private static func next(_ state: inout State) -> (draft: DraftJob, partition: Int32) {
+        let draft = state.mix.next()
+        if draft.kind == .ordinary { state.recent = state.recent.suffix(99) + [draft] }
+        state.underway += 1
+        return (draft, Int32.random(in: 0..<Int32(partitions), using: &state.numbers))
+    }
+
+    /// Sends one by itself.
+    func sendOne(_ draft: DraftJob, to partition: Int32) async throws {
+        state.withLock { $0.underway += 1 }
+        try await send(draft, partition)
+    }
+
+    /// Sends one; its place among those under way has been taken.
+    private func send(_ draft: DraftJob, _ partition: Int32) async throws {
+        let at = ledger.now
+        let topic = topics.jobs(draft.lane)
+        defer { state.withLock { $0.underway -= 1 } }
+        let delivery = try await producer.send(
+            ProducerRecord(topic: topic, partition: partition, value: Array(draft.json.utf8)))
+        ledger.add(
+            SentJob(
+                id: draft.id, place: "\(topic)-\(delivery.partition)-\(delivery.offset)", kind: draft.kind.rawValue,
+                allowed: draft.allowed, source: draft.source, slot: draft.slot, generation: draft.generation, at: at))
+        guard draft.isCancelled else { return }
+        let patience = state.withLock { Int.random(in: 0..<300, using: &$0.numbers) }
+        try await Task.sleep(for: .milliseconds(patience))
+        try await cancel(draft.id)
+    }
+
+    /// Nobody wants the jobs of this id any more.
+    func cancel(_ id: String) async throws {
+        try await producer.attempt { [topics] producer throws(KafkaError) in
+            try await ControlPublisher(producer, topics: topics).publish(.cancel(id))
+        }
+    }
+}
