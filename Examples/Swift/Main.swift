@@ -1,0 +1,39 @@
+import Foundation
+import HalcyonClient
+
+/// Has an image made, follows its events, and writes it: client-example GATEWAY SOURCE FILE (the key, if any, in HALCYON_KEY).
+@main
+struct Main {
+    static func main() async throws {
+        let arguments = CommandLine.arguments.dropFirst()
+        guard arguments.count == 3, let gateway = URL(string: arguments[1]) else {
+            print("client-example GATEWAY SOURCE FILE")
+            exit(2)
+        }
+        let halcyon = HalcyonClient(gateway, key: ProcessInfo.processInfo.environment["HALCYON_KEY"])
+        let job = ImageJob(ImageSource(arguments[2]), width: 400, height: 300, contentMode: .scaleAspectFill)
+        // From here on nothing is missed.
+        let events = try await halcyon.events()
+        let id = try await halcyon.submit(job).id
+        for try await message in events where message.event?.job?.id == id {
+            switch message.event?.kind {
+            case .started:
+                print("started")
+                continue
+            case .ready(let ready):
+                print("ready")
+                try await halcyon.image(key: ready.variants[0].key).write(to: URL(filePath: arguments[3]))
+                return
+            case .failed(let failed):
+                print("failed")
+                fail("\(HalcyonError.jobFailed(failed))")
+            default: fail("somebody cancelled it")
+            }
+        }
+    }
+
+    private static func fail(_ reason: String) -> Never {
+        FileHandle.standardError.write(Data("failed: \(reason)\n".utf8))
+        exit(1)
+    }
+}

@@ -1,0 +1,248 @@
+// A client of a Halcyon gateway for browsers and Node 18 or newer: one file, nothing to install.
+//
+//     const halcyon = new Halcyon("http://127.0.0.1:8080", { key });
+//     const picture = await halcyon.image({ source: "https://example.org/cat.jpg", width: 400 });
+
+const ENDS = ["ready", "failed", "cancelled", "superseded"];
+
+/** What the gateway refused (RFC 9457). */
+export class Problem extends Error {
+  constructor(status, said, retryAfter = 0) {
+    super(`${said.title ?? "HTTP status"} (${status}): ${said.detail ?? ""}`);
+    this.name = "Problem";
+    this.status = status;
+    this.kind = (said.type ?? "").replace("/problems/", "");
+    this.detail = said.detail;
+    this.code = said.code;
+    this.retryAfter = retryAfter;
+  }
+
+  get isTransient() {
+    return [408, 429, 502, 503, 504].includes(this.status);
+  }
+}
+
+/** The job brought no image; `event` says why. */
+export class JobEnded extends Error {
+  constructor(event) {
+    super([event.type.split(".").pop(), event.data.code, event.data.message].filter(Boolean).join(": "));
+    this.name = "JobEnded";
+    this.event = event;
+    this.code = event.data.code;
+  }
+}
+
+/** An answer is larger than the client takes. */
+export class TooLarge extends Error {}
+
+/** A connection without a byte for too long. */
+class Silence extends Error {}
+
+/** A cluster, by one of its gateways. */
+export class Halcyon {
+  /**
+   * @param {string} url of the gateway
+   * @param {object} options key; patience: seconds for which a request is tried again while no gateway answers; jobTime: seconds to wait
+   *   for the end of a job; silence: seconds without a byte after which a connection counts as dead; maximumBytes: of an image or an event
+   */
+  constructor(url, { key, patience = 30, jobTime = 300, silence = 60, maximumBytes = 64 << 20 } = {}) {
+    Object.assign(this, { url: url.replace(/\/+$/, ""), key, patience, jobTime, silence, maximumBytes });
+  }
+
+  /** The brokers have the job when this returns. It is sent again under the same id where no answer came. */
+  async submit(job) {
+    const body = JSON.stringify({ id: newID(), ...job });
+    return json(await this.#ask("/v1/jobs", { method: "POST", body, headers: { "Content-Type": "application/json" } }));
+  }
+
+  /** `{id, state, event}`; with `wait` not before the job has ended, or so many seconds are over. */
+  async state(id, { wait = 0, signal } = {}) {
+    return json(await this.#ask(`/v1/jobs/${encodeURIComponent(id)}?wait=${wait}`, { signal }, wait));
+  }
+
+  /** The event `ready` of a job. Throws JobEnded for any other end. */
+  async wait(id, { signal } = {}) {
+    const end = Date.now() + this.jobTime * 1000;
+    for (let begun = Date.now(); begun < end; begun = Date.now()) {
+      const { state, event } = await this.state(id, { wait: Math.min(25, (end - begun) / 1000), signal });
+      if (state === "ready" && event) return event;
+      if (ENDS.includes(state)) throw new JobEnded(event ?? { type: `halcyon.image.${state}`, data: {} });
+      // A gateway that lets nobody wait is not asked all the time.
+      await pause(250 - (Date.now() - begun), signal);
+    }
+    throw new DOMException(`the job ${id} has not ended in time`, "TimeoutError");
+  }
+
+  /** Submits a job, waits for its end and reads its first image, as a Blob. Who aborts meanwhile, or is late, has the job cancelled. */
+  async image(job, { signal } = {}) {
+    signal?.throwIfAborted();
+    const { id } = await this.submit({ ...job, delivery: "reference" });
+    let event;
+    try {
+      event = await this.wait(id, { signal });
+    } catch (error) {
+      if (signal?.aborted || error.name === "TimeoutError") await this.cancel(id).catch(() => {});
+      throw error;
+    }
+    return this.stored(event.data.variants[0].key, { signal });
+  }
+
+  /** The file of a result, as a Blob. Throws a Problem of the kind "not-found" where there is none (any more). */
+  async stored(key, { signal } = {}) {
+    const { bytes, type } = await this.#ask(`/v1/images/${encodeURIComponent(key)}`, { signal });
+    return new Blob([bytes], { type });
+  }
+
+  /** Cancels a job; false where it has ended already. */
+  async cancel(id) {
+    try {
+      await this.#ask(`/v1/jobs/${encodeURIComponent(id)}`, { method: "DELETE" });
+      return true;
+    } catch (error) {
+      if (error.status === 409) return false;
+      throw error;
+    }
+  }
+
+  /**
+   * Events as they happen, from now or from a `cursor` on: `{event, gap, cursor}`, where `gap` says that some are missing before the next. A
+   * stream that breaks comes back by itself and goes on where it was: nothing is missed, and nothing comes twice.
+   */
+  async *events({ types = [], jobs = [], sources = [], after = "", signal } = {}) {
+    const query = new URLSearchParams();
+    if (types.length) query.set("type", types.join(","));
+    for (const job of jobs) query.append("job", job);
+    for (const source of sources) query.append("source", source);
+    let [cursor, retry, failures] = [after, 2000, 0];
+    for (;;) {
+      let asked = 0;
+      try {
+        for await (const message of this.#stream(`/v1/events?${query}`, cursor, signal)) {
+          [cursor, failures] = [message.cursor, 0];
+          if (message.name === "retry") retry = Number(message.data);
+          else if (message.name === "gap") yield { gap: JSON.parse(message.data).reason, cursor };
+          else if (message.name !== "id") yield { event: JSON.parse(message.data), cursor };
+        }
+      } catch (error) {
+        if (signal?.aborted || !passes(error)) throw error;
+        asked = (error.retryAfter ?? 0) * 1000;
+      }
+      await pause(Math.max(asked, jittered(retry, failures++, Math.max(30_000, retry))), signal);
+    }
+  }
+
+  /** Where the event stream stands: `events({after})` has all that happens from now on. */
+  async cursor({ signal } = {}) {
+    for await (const { cursor } of this.#stream("/v1/events", "", signal)) if (cursor) return cursor;
+    throw new TypeError("the stream ended before it said where it stands");
+  }
+
+  /** What comes whole of one connection's stream. What is not read yet waits in the connection, not in memory. */
+  async *#stream(target, cursor, signal) {
+    const headers = { Accept: "text/event-stream", ...(cursor && { "Last-Event-ID": cursor }) };
+    for await (const { name, data, cursor: at } of this.#parts(target, { headers, signal }, 0, (parts) => lines(parts, this.maximumBytes, cursor)))
+      yield { name, data, cursor: at };
+  }
+
+  async #ask(target, init, more = 0) {
+    let end;
+    for (let failures = 0; ; failures++) {
+      try {
+        let [bytes, size, type] = [[], 0, ""];
+        for await (const part of this.#parts(target, init, more, (parts, head) => ((type = head.get("Content-Type") ?? ""), parts))) {
+          if ((size += part.length) > this.maximumBytes) throw new TooLarge(`more than ${this.maximumBytes} bytes`);
+          bytes.push(part);
+        }
+        return { bytes: await new Blob(bytes).arrayBuffer(), type };
+      } catch (error) {
+        if (init.signal?.aborted || !passes(error)) throw error;
+        end ??= Date.now() + this.patience * 1000;
+        const time = Math.max((error.retryAfter ?? 0) * 1000, jittered(200, failures, 30_000));
+        if (Date.now() + time >= end) throw error;
+        await pause(time, init.signal);
+      }
+    }
+  }
+
+  /** Opens an exchange and gives on what `read` makes of the parts of its body. It is closed when nobody reads any more. */
+  async *#parts(target, init, more, read) {
+    const exchange = new AbortController();
+    const abort = () => exchange.abort(init.signal.reason);
+    init.signal?.throwIfAborted();
+    init.signal?.addEventListener("abort", abort);
+    let timer;
+    const alive = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => exchange.abort(new Silence("no sign of life")), (this.silence + more) * 1000);
+    };
+    try {
+      alive();
+      const headers = { ...init.headers, ...(this.key && { Authorization: `Bearer ${this.key}` }) };
+      const answer = await fetch(this.url + target, { ...init, headers, signal: exchange.signal, redirect: "error", cache: "no-store" });
+      if (!answer.ok) {
+        const said = await answer.json().catch(() => ({}));
+        throw new Problem(answer.status, said, Number(answer.headers.get("Retry-After")) || 0);
+      }
+      const parts = (async function* () {
+        const reader = answer.body.getReader();
+        for (let part = await reader.read(); !part.done; part = await reader.read()) {
+          clearTimeout(timer); // A reader that takes its time is no silence.
+          yield part.value;
+          alive();
+        }
+      })();
+      yield* read(parts, answer.headers);
+    } catch (error) {
+      throw exchange.signal.aborted ? exchange.signal.reason : error; // Not every fetch gives the reason back.
+    } finally {
+      clearTimeout(timer);
+      init.signal?.removeEventListener("abort", abort);
+      exchange.abort();
+    }
+  }
+}
+
+/** Events of a stream (HTML Living Standard, 9.2.6) that came whole: name "id" where only the cursor moved, "retry" for a pause. */
+async function* lines(parts, limit, cursor) {
+  const decoder = new TextDecoder();
+  let [text, name, data, size, id] = ["", "message", [], 0, cursor];
+  for await (const part of parts) {
+    text += decoder.decode(part, { stream: true });
+    let start = 0;
+    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", start)) {
+      const line = text.slice(start, end).replace(/\r$/, "");
+      start = end + 1;
+      const [, field, value] = /^([^:]*):? ?(.*)$/s.exec(line);
+      if (line === "") {
+        cursor = id;
+        yield { name: data.length ? name : "id", data: data.join("\n"), cursor };
+        [name, data, size] = ["message", [], 0];
+      } else if (field === "data") {
+        data.push(value);
+        size += value.length;
+      } else if (field === "event") name = value;
+      else if (field === "id") id = value;
+      else if (field === "retry" && /^\d{1,9}$/.test(value)) yield { name: "retry", data: value, cursor };
+    }
+    text = text.slice(start);
+    if (size + text.length > limit) throw new TooLarge(`an event of more than ${limit} bytes`);
+  }
+}
+
+/** A name nobody else has; pages of plain HTTP and Node 18 have no crypto.randomUUID. */
+const newID = () => [1, 2, 3].map(() => Math.random().toString(36).slice(2)).join("");
+
+/** Whether the same may succeed in a while: fetch says with a TypeError that there was no connection. */
+const passes = (error) => error instanceof Problem ? error.isTransient : error instanceof TypeError || error instanceof Silence;
+const jittered = (base, failures, longest) => Math.min(base * 2 ** Math.min(failures, 16), longest) * (1 + Math.random() / 2);
+const json = ({ bytes }) => JSON.parse(new TextDecoder().decode(bytes));
+
+/** Milliseconds; ends at once, by throwing, when it is aborted. */
+function pause(time, signal) {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const abort = () => (clearTimeout(timer), reject(signal.reason));
+    const timer = setTimeout(() => (signal?.removeEventListener("abort", abort), resolve()), Math.max(0, time));
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}
