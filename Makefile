@@ -5,9 +5,9 @@ SHELL := /bin/bash
 SWIFT ?= swift
 KAFKA_VERSION := 4.1.1
 SECONDS ?= 300
-FORMATTED := Package.swift Sources Tests Benchmarks Examples Fuzzing
+FORMATTED := Package.swift Sources Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps build release test demo format lint bench contact-sheet sanitize fuzz kafka clean
+.PHONY: help deps build release test demo format lint bench contact-sheet sanitize fuzz chaos conformance kafka clean
 
 help: ## explain the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,8 +42,14 @@ contact-sheet: deps ## draw what every processor does into docs/images/processor
 sanitize: deps ## run the tests under the address and the thread sanitizer
 	@scripts/sanitize
 
-fuzz: deps ## fuzz the way from a job and a file to its images for SECONDS (300)
+fuzz: deps ## fuzz jobs with files, and the metadata of committed offsets, for SECONDS (300)
 	@scripts/fuzz $(SECONDS)
+
+chaos: deps ## do workers harm and look whether they keep their promises (docs/chaos.md); ARGS="run --seed 1 --seconds 300"
+	@Chaos/run $(ARGS)
+
+conformance: release ## hold the gateway to its OpenAPI document; ARGS="EXAMPLES SEED"
+	@scripts/conformance $(ARGS)
 
 kafka: ## fetch Apache Kafka's official release for the tests into .build/kafka, checksum verified
 	@scripts/fetch-kafka $(KAFKA_VERSION)

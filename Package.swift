@@ -11,9 +11,12 @@ func systemLibrary(_ name: String, _ pkgConfig: String, apt: String) -> Target {
 }
 
 func module(
-    _ name: String, _ path: String, _ dependencies: [Target.Dependency] = [], linker: [LinkerSetting] = []
+    _ name: String, _ path: String, _ dependencies: [Target.Dependency] = [], resources: [Resource]? = nil,
+    linker: [LinkerSetting] = []
 ) -> Target {
-    .target(name: name, dependencies: dependencies, path: "Sources/\(path)/\(name)", linkerSettings: linker)
+    .target(
+        name: name, dependencies: dependencies, path: "Sources/\(path)/\(name)", resources: resources,
+        linkerSettings: linker)
 }
 
 /// TLS of hiredis is a library of its own, from 1.0 on; the shim looks for the same header.
@@ -37,14 +40,19 @@ let fuzzing: [Target] =
             dependencies: [
                 "HostileFiles", "HalcyonImaging", "HalcyonModel", "HalcyonWire", "Digests", "Vips",
             ],
-            path: "Fuzzing/JobFuzzer")
+            path: "Fuzzing/JobFuzzer"),
+        .executableTarget(name: "OffsetFuzzer", dependencies: ["HalcyonCluster"], path: "Fuzzing/OffsetFuzzer"),
     ]
 
 let package = Package(
     name: "halcyon",
+    // What the client needs of Apple's systems; the rest is for Linux, and knows no versions.
+    platforms: [.macOS(.v15), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
     products: [
         .executable(name: "halcyon", targets: ["halcyon"]),
         .library(name: "HalcyonModel", targets: ["HalcyonModel"]),
+        // For applications, also on Apple's platforms: docs/clients.md.
+        .library(name: "HalcyonClient", targets: ["HalcyonClient"]),
         // For programs that add processors, sizers and providers of their own: docs/extending.md.
         .library(
             name: "HalcyonCommand",
@@ -56,6 +64,7 @@ let package = Package(
         systemLibrary("CCurl", "libcurl", apt: "libcurl4-openssl-dev"),
         systemLibrary("CRdKafka", "rdkafka", apt: "librdkafka-dev"),
         systemLibrary("CHiredis", "hiredis", apt: "libhiredis-dev"),
+        systemLibrary("CMicroHTTP", "libmicrohttpd", apt: "libmicrohttpd-dev"),
         systemLibrary("CYaml", "yaml-0.1", apt: "libyaml-dev"),
         systemLibrary("CCrypto", "libcrypto", apt: "libssl-dev"),
         .target(name: "CLinux", path: "Sources/C/CLinux"),
@@ -67,6 +76,7 @@ let package = Package(
         module("Threads", "Foundations", ["CLinux"]),
         module("Processes", "Foundations", ["CLinux", "Threads"]),
         module("JSON", "Foundations", ["CSimdJSON", "Threads"]),
+        module("HTTPFields", "Foundations"),
         module("Digests", "Foundations", ["CCrypto", "Threads"]),
         module("Spelling", "Foundations"),
         module("Settings", "Foundations", ["CYaml", "Spelling"]),
@@ -75,9 +85,10 @@ let package = Package(
 
         // Doors: one per library, handles owned, errors typed, async; know nothing of Halcyon.
         module("Vips", "Doors", ["CVips", "Threads"]),
-        module("Curl", "Doors", ["CCurl", "Threads"]),
+        module("Curl", "Doors", ["CCurl", "HTTPFields", "Threads"]),
         module("Kafka", "Doors", ["CRdKafka", "Threads"]),
         module("Redis", "Doors", ["CHiredis", "Threads"], linker: hiredisTLS),
+        module("HTTPServer", "Doors", ["CMicroHTTP", "CLinux", "HTTPFields", "Threads"]),
 
         // Halcyon: pure values first, I/O at the edges.
         module("HalcyonModel", "Halcyon", ["CivilTime"]),
@@ -86,30 +97,59 @@ let package = Package(
         module(
             "HalcyonRendering", "Halcyon",
             ["HalcyonModel", "HalcyonImaging", "Vips", "Processes", "Threads", "CLinux"]),
+        module("HalcyonBudget", "Halcyon", ["Redis", "Threads"]),
+        module("HalcyonLeases", "Halcyon", ["Redis", "Telemetry", "Threads"]),
         module(
             "HalcyonSources", "Halcyon",
             [
-                "HalcyonModel", "CLinux", "CivilTime", "Curl", "Digests", "JSON", "Processes", "Redis", "Telemetry",
-                "Threads",
-                "Vips",
+                "HalcyonModel", "HalcyonBudget", "HalcyonLeases", "CLinux", "CivilTime", "Curl", "Digests", "JSON",
+                "Processes", "Redis",
+                "Telemetry", "Threads", "Vips",
             ]),
         module(
             "HalcyonCluster", "Halcyon",
-            ["HalcyonModel", "HalcyonWire", "JSON", "Kafka", "Redis", "Telemetry", "Threads"]),
+            [
+                "HalcyonModel", "HalcyonWire", "HalcyonBudget", "HalcyonLeases", "CivilTime", "Digests", "JSON",
+                "Kafka",
+                "Redis",
+                "Settings", "Telemetry", "Threads",
+            ]),
+        module(
+            "HalcyonNotify", "Halcyon",
+            [
+                "HalcyonModel", "HalcyonWire", "HalcyonSources", "HalcyonCluster", "CivilTime", "Curl", "Digests",
+                "JSON", "Kafka", "Redis", "Telemetry", "Threads",
+            ]),
         module(
             "HalcyonWorker", "Halcyon",
             [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonRendering", "HalcyonSources", "HalcyonCluster",
-                "CivilTime", "Kafka", "Redis", "Telemetry", "Threads",
+                "HalcyonModel", "HalcyonWire", "HalcyonBudget", "HalcyonImaging", "HalcyonRendering", "HalcyonLeases",
+                "HalcyonSources",
+                "HalcyonCluster", "CivilTime", "Kafka", "Redis", "Telemetry", "Threads",
             ]),
+        module("HalcyonProbes", "Halcyon", ["HTTPServer", "Telemetry"]),
+        module(
+            "HalcyonGateway", "Halcyon",
+            [
+                "HalcyonModel", "HalcyonWire", "HalcyonBudget", "HalcyonCluster", "HalcyonProbes", "HTTPServer",
+                "CivilTime", "Digests", "JSON", "Kafka", "Redis", "Telemetry", "Threads",
+            ],
+            // Parts of the program: there is no folder to install beside it.
+            resources: [
+                .embedInCode("Documents/openapi.yaml"), .embedInCode("Documents/asyncapi.yaml"),
+                .embedInCode("Dashboard/Page"),
+            ]),
+        // What applications import: nothing but Foundation, and no module of the server's.
+        module("HalcyonClient", "Halcyon"),
         .target(
             name: "HalcyonCommand",
             dependencies: [
-                "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HalcyonRendering", "HalcyonSources", "HalcyonCluster",
-                "HalcyonWorker", "CivilTime", "Kafka", "Redis", "Curl", "Vips", "Telemetry", "Settings", "Arguments",
-                "Processes",
-                "Threads",
-                "JSON", "Digests",
+                "HalcyonModel", "HalcyonWire", "HalcyonBudget", "HalcyonImaging", "HalcyonRendering", "HalcyonLeases",
+                "HalcyonSources", "HalcyonCluster", "HalcyonNotify", "HalcyonWorker", "HalcyonProbes", "HalcyonGateway",
+                "HTTPServer",
+                "CivilTime", "Kafka", "Redis",
+                "Curl", "Vips",
+                "Telemetry", "Settings", "Arguments", "Processes", "Threads", "JSON", "Digests",
             ],
             path: "Sources/Halcyon/HalcyonCommand"),
         .executableTarget(name: "halcyon", dependencies: ["HalcyonCommand"], path: "Sources/Halcyon/halcyon"),
@@ -120,12 +160,17 @@ let package = Package(
             dependencies: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "HalcyonSources", "Vips"],
             path: "Examples/Extended"),
 
+        // A program on the client, as docs/clients.md has it.
+        .executableTarget(name: "client-example", dependencies: ["HalcyonClient"], path: "Examples/Swift"),
+
         // Benchmarks: what the product costs beside the plainest C.
         .target(name: "PlainLoop", dependencies: ["CVips"], path: "Benchmarks/PlainLoop"),
         .target(name: "Measuring", dependencies: ["PlainLoop"], path: "Benchmarks/Measuring"),
         .executableTarget(
             name: "RenderBenchmark",
-            dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "Vips", "Threads"],
+            dependencies: [
+                "Measuring", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "Processes", "Vips", "Threads",
+            ],
             path: "Benchmarks/RenderBenchmark"),
         .executableTarget(
             name: "ChildBenchmark",
@@ -144,15 +189,41 @@ let package = Package(
             ],
             path: "Benchmarks/OriginBenchmark"),
         .executableTarget(
+            name: "DeliveryBenchmark",
+            dependencies: ["Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads"],
+            path: "Benchmarks/DeliveryBenchmark"),
+        .executableTarget(
+            name: "EventsBenchmark",
+            dependencies: ["CLinux", "Measuring", "HalcyonCluster", "Kafka", "Processes", "TestSupport", "Threads"],
+            path: "Benchmarks/EventsBenchmark"),
+        .executableTarget(
+            name: "GatewayBenchmark",
+            dependencies: [
+                "Curl", "HalcyonCluster", "HalcyonWire", "JSON", "Kafka", "Measuring", "Processes", "TestSupport",
+                "Threads",
+            ],
+            path: "Benchmarks/GatewayBenchmark"),
+        .executableTarget(
             name: "WireBenchmark", dependencies: ["HalcyonModel", "HalcyonWire"], path: "Benchmarks/WireBenchmark"),
+
+        // Chaos: what workers are done, and whether they keep their promises.
+        .target(
+            name: "ChaosHarness",
+            dependencies: [
+                "HalcyonCluster", "HalcyonModel", "HostileFiles", "JSON", "Kafka", "Processes", "TestSupport",
+                "Threads", "Vips",
+            ],
+            path: "Chaos/Harness"),
+        .executableTarget(
+            name: "Chaos", dependencies: ["Arguments", "ChaosHarness", "TestSupport"], path: "Chaos/Program"),
 
         // What tests share: real servers, started and stopped by process id.
         .executableTarget(
-            name: "AddressRunner", dependencies: ["HalcyonModel", "HalcyonSources", "Threads"],
+            name: "AddressRunner", dependencies: ["HalcyonModel", "HalcyonSources", "Processes", "Threads"],
             path: "Tests/AddressRunner"),
         .target(
-            name: "TestSupport", dependencies: ["Processes", "Threads"], path: "Tests/Support",
-            exclude: ["requirements.txt", "s3_server.py"]),
+            name: "TestSupport", dependencies: ["HTTPServer", "Kafka", "Processes", "Threads"], path: "Tests/Support",
+            exclude: ["conformance", "documents.py", "requirements.txt", "s3_server.py"]),
         .executableTarget(
             name: "ContactSheet", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/ContactSheet"),
         // Files that somebody may send, and a program that renders one of them under watch.
@@ -163,8 +234,13 @@ let package = Package(
                 "HostileFiles", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "HalcyonWire", "CVips", "Vips",
             ],
             path: "Tests/HostileRunner"),
+        // A program whose extensions end it, or hold it up for ever.
+        .executableTarget(
+            name: "DeadlyHost",
+            dependencies: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "HalcyonSources", "Vips"],
+            path: "Tests/DeadlyHost"),
         tests(of: "CivilTime"),
-        tests(of: "Threads"),
+        tests(of: "Threads", ["TestSupport"]),
         tests(of: "Processes"),
         tests(of: "JSON"),
         tests(of: "Digests"),
@@ -174,8 +250,9 @@ let package = Package(
         tests(of: "Telemetry", ["CivilTime"]),
         tests(of: "Vips", ["TestSupport"]),
         tests(of: "Curl", ["TestSupport"]),
-        tests(of: "Kafka", ["TestSupport"]),
+        tests(of: "Kafka", ["Processes", "TestSupport"]),
         tests(of: "Redis", ["TestSupport"]),
+        tests(of: "HTTPServer", ["Processes", "TestSupport", "Threads"]),
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
         tests(
@@ -184,17 +261,45 @@ let package = Package(
         tests(
             of: "HalcyonRendering",
             ["CLinux", "HalcyonImaging", "HalcyonModel", "Processes", "TestSupport", "Threads", "Vips"]),
+        tests(of: "HalcyonBudget", ["Redis", "TestSupport"]),
+        tests(of: "HalcyonLeases", ["Redis", "Telemetry", "TestSupport", "Threads"]),
         tests(
             of: "HalcyonSources",
             ["AddressRunner", "HalcyonModel", "Processes", "Redis", "TestSupport", "Threads", "Vips"]),
-        tests(of: "HalcyonCluster", ["HalcyonModel", "Kafka", "Redis", "TestSupport"]),
+        tests(
+            of: "HalcyonCluster",
+            ["CivilTime", "HalcyonBudget", "HalcyonModel", "Kafka", "Redis", "Telemetry", "TestSupport", "Threads"]),
+        tests(
+            of: "HalcyonNotify",
+            [
+                "HalcyonCluster", "HalcyonModel", "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry",
+                "TestSupport", "Threads",
+            ]),
         tests(
             of: "HalcyonWorker",
             [
-                "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "HalcyonSources", "Kafka",
-                "Processes", "Redis", "Telemetry", "TestSupport", "Threads", "Vips",
+                "CivilTime", "DeadlyHost", "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonRendering",
+                "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads", "Vips",
             ]),
-        tests(of: "halcyon", ["HalcyonCommand", "HalcyonModel", "JSON", "Processes", "Redis", "TestSupport"]),
+        tests(of: "HalcyonProbes", ["Curl", "HTTPServer", "Telemetry", "TestSupport", "Threads"]),
+        tests(
+            of: "HalcyonGateway",
+            [
+                "CivilTime", "Curl", "Digests", "HTTPFields", "HTTPServer", "HalcyonCluster", "HalcyonModel",
+                "HalcyonProbes", "HalcyonSources", "HalcyonWire", "HalcyonWorker", "JSON", "Kafka", "Processes",
+                "Redis", "Telemetry",
+                "TestSupport", "Threads",
+            ]),
+        tests(
+            of: "HalcyonClient",
+            ["client-example", "HalcyonModel", "HalcyonWire", "Processes", "TestSupport", "Threads"]),
+        tests(of: "ChaosHarness", ["Chaos", "Processes", "TestSupport", "Threads"]),
+        tests(
+            of: "halcyon",
+            [
+                "Curl", "HalcyonCommand", "HalcyonModel", "JSON", "Kafka", "Processes", "Redis", "TestSupport",
+                "Threads",
+            ]),
     ] + fuzzing,
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17

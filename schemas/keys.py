@@ -17,12 +17,19 @@ from keys_sources import parameters_text, source
 
 MODES = {"fill": "scaleToFill", "contain": "scaleAspectFit", "cover": "scaleAspectFill", "redraw": "scaleToFill"}
 SIZERS = {"aspectScaleDownByWidth": "width", "aspectScaleDownByHeight": "height"}
+TRACING = ("traceparent", "tracestate", "baggage", "x-request-id", "x-correlation-id")
 SIZE = ("width", "height", "sizer", "sizeForDisplay")
 
 
 def source_text(job):
     tenant = "" if job.get("tenant") is None else f"tenant:{job['tenant']}\n"
-    return f"halcyon-source/1\n{tenant}{source(job['source'])}\n"
+    return f"halcyon-source/1\n{tenant}{headers(job.get('headers') or {})}{source(job['source'])}\n"
+
+
+def headers(fields):
+    """A line for each header that may change what an origin answers."""
+    deciding = {name.lower(): value for name, value in fields.items() if name.lower() not in TRACING}
+    return "".join(f"header: {name}={deciding[name]}\n" for name in sorted(deciding))
 
 
 def variants(job):
