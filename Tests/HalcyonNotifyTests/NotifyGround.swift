@@ -92,10 +92,7 @@ struct NotifyGround: Sendable {
 
     /// How often a metric with an outcome was counted.
     func count(_ name: String, _ outcome: String) -> Int {
-        let line = String(decoding: metrics.prometheusText, as: UTF8.self).split(separator: "\n").first {
-            $0.hasPrefix("halcyon_\(name)_total{outcome=\"\(outcome)\"} ")
-        }
-        return line.flatMap { Int($0.split(separator: " ")[1]) } ?? 0
+        Int(metrics.value(of: "halcyon_\(name)_total{outcome=\"\(outcome)\"}"))
     }
 
     /// Dead letters, as soon as there are so many.

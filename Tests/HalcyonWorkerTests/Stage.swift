@@ -12,6 +12,7 @@ import TestSupport
 final class Stage: Sendable {
     let topics: Topics
     let broker: StageBroker
+    private let partitions: Int
     let deployment: RedisDeployment
     /// The redis-server; of a cluster the first.
     var redis: RedisServer { deployment.servers[0] }
@@ -41,6 +42,7 @@ final class Stage: Sendable {
     ) async throws {
         self.topics = topics
         self.broker = broker
+        self.partitions = partitions
         try await broker.create(topics.all, partitions: partitions)
         deployment = try await RedisDeployment.start(kind, redisArguments)
         endpoint = try RedisEndpoint(deployment.url)
@@ -95,11 +97,12 @@ final class Stage: Sendable {
     ) async throws {
         var options = options
         change(&options)
+        let metrics = (0..<count).map { _ in Metrics() }
         var workers: [Worker] = []
-        for _ in 0..<count { workers.append(try await Worker.start(options, log: .silent, metrics: Metrics())) }
+        for metrics in metrics { workers.append(try await Worker.start(options, log: .silent, metrics: metrics)) }
         let result: Result<Void, any Error>
         do {
-            for worker in workers { await worker.ready() }
+            try await eachHasItsShare(metrics)
             result = .success(try await body(workers))
         } catch {
             result = .failure(error)
@@ -108,6 +111,19 @@ final class Stage: Sendable {
             for worker in workers { group.addTask { _ = await worker.drain(grace: .seconds(5)) } }
         }
         try result.get()
+    }
+
+    /// Waits until each worker has partitions, and each partition a worker.
+    ///
+    /// That all have been given some once is not enough: on a busy machine the mock broker ends a rebalance without a member that is late,
+    /// gives its share to the others, and takes it from them half a minute later, refusing their commits. What they did meanwhile is done twice,
+    /// as it may be at least once, and a test that counts would count that.
+    private func eachHasItsShare(_ metrics: [Metrics]) async throws {
+        let all = Double(partitions * topics.taken.count)
+        try await until("the group has come to rest", within: .seconds(300)) {
+            let shares = metrics.map { $0.value(of: "halcyon_partitions") }
+            return shares.allSatisfy { $0 > 0 } && shares.reduce(0, +) == all
+        }
     }
 
     /// Puts a message on the topic of a lane.

@@ -90,14 +90,6 @@ struct EventGround: Sendable {
         return try HTTPServer.start(on: "127.0.0.1", .patient, replying: { router.reply(to: $0) })
     }
 
-    /// A metric, by its name and labels.
-    func metric(_ name: String) -> Int {
-        let line = String(decoding: metrics.prometheusText, as: UTF8.self).split(separator: "\n").first {
-            $0.hasPrefix("\(name) ")
-        }
-        return line.flatMap { Int($0.split(separator: " ")[1]) } ?? 0
-    }
-
     /// An event of a job.
     static func event(_ job: String, _ kind: String = "ready", source: String? = nil) -> String {
         let body =

@@ -32,15 +32,15 @@ struct EventKafkaTests {
                 let start = TopicCursor([0, 0]).text
                 let memory = try await EventClient(server.port, from: start)
                 #expect(try await memory.jobs(4).sorted() == ["before-1", "before-1", "now-1", "now-1"])
-                #expect(ground.metric("halcyon_gateway_event_replays_total") == 0)
+                #expect(ground.metrics.value(of: "halcyon_gateway_event_replays_total") == 0)
                 for number in 0..<100 { try await ground.tell("\(number)", by: producer, commits: number % 2 == 0) }
                 let even = stride(from: 0, to: 100, by: 2).flatMap { ["\($0)", "\($0)"] }.sorted()
                 #expect(try await client.jobs(100).sorted() == even)
                 let replayed = try await EventClient(server.port, from: start)
                 let all = (["before-1", "before-1", "now-1", "now-1"] + even).sorted()
                 #expect(try await replayed.jobs(104).sorted() == all)
-                #expect(ground.metric("halcyon_gateway_event_replays_total") == 1)
-                #expect(ground.metric("halcyon_gateway_event_gaps_total") == 0)
+                #expect(ground.metrics.value(of: "halcyon_gateway_event_replays_total") == 1)
+                #expect(ground.metrics.value(of: "halcyon_gateway_event_gaps_total") == 0)
             }
             await producer.close()
         }

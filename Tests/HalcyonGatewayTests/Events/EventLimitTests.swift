@@ -31,7 +31,7 @@ import Testing
                     }
                 }
             }
-            #expect(ground.metric("halcyon_gateway_event_streams") == 0)
+            #expect(ground.metrics.value(of: "halcyon_gateway_event_streams") == 0)
         }
     }
 
@@ -53,7 +53,7 @@ import Testing
                 let client = try await EventClient(server.port)
                 try await client.begun()
                 try await body(ground, client) {
-                    ground.metric(#"halcyon_gateway_event_streams_dropped_total{reason="\#(reason)"}"#) > 0
+                    ground.metrics.value(of: #"halcyon_gateway_event_streams_dropped_total{reason="\#(reason)"}"#) > 0
                 }
             }
         }
@@ -74,7 +74,7 @@ import Testing
                 #expect(data.last == EventGround.event("\(sent - 1)", source: Self.padding))
                 try await Task.sleep(for: .milliseconds(200))
             }
-            try await until("one stream is left") { ground.metric("halcyon_gateway_event_streams") == 1 }
+            try await until("one stream is left") { ground.metrics.value(of: "halcyon_gateway_event_streams") == 1 }
             try await ground.tell("last")
             #expect(try await client.data(1) == [EventGround.event("last")])
         }

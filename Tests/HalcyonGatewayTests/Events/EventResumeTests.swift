@@ -27,7 +27,7 @@ import Testing
                         : try await EventClient(server.port, "?lastEventId=\(id)")
                     #expect(try await resumed.jobs(29 - index) == Array(all[(index + 1)...]))
                 }
-                #expect(ground.metric(Self.replays) == 0)
+                #expect(ground.metrics.value(of: Self.replays) == 0)
             }
         }
     }
@@ -65,7 +65,7 @@ import Testing
                 #expect(again.count == Set(again).count)
                 #expect(Set(again) == Self.numbers(600))
                 #expect(Set(again).isSuperset(of: all))
-                #expect(ground.metric(Self.replays) == 1)
+                #expect(ground.metrics.value(of: Self.replays) == 1)
                 // With a filter, too.
                 let filtered = try await EventClient(server.port, "?job=17&job=599", from: start)
                 #expect(try await filtered.jobs(2) == ["17", "599"])
@@ -128,7 +128,7 @@ import Testing
             try await ground.withStream { _, server in
                 let client = try await EventClient(server.port, from: TopicCursor([0, 0, 0]).text)
                 #expect(Set(try await client.jobs(50)) == Self.numbers(50))
-                #expect(ground.metric(Self.replays) == 0)
+                #expect(ground.metrics.value(of: Self.replays) == 0)
                 // To who begins it is past.
                 let other = try await EventClient(server.port)
                 try await other.begun()
@@ -168,7 +168,7 @@ import Testing
                 #expect(try await client.jobs(Int(120 - start[0])).count == Int(120 - start[0]))
                 try await ground.tell("new", partition: 1)
                 #expect(try await client.jobs(1) == ["new"])
-                #expect(ground.metric("halcyon_gateway_event_gaps_total") == 1)
+                #expect(ground.metrics.value(of: "halcyon_gateway_event_gaps_total") == 1)
             }
         }
     }

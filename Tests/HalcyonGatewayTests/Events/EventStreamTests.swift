@@ -24,10 +24,10 @@ import Testing
                     let own = Set(expected)
                     #expect(data.filter(own.contains) == expected)
                 }
-                #expect(ground.metric("halcyon_gateway_events_sent_total") == 300)
-                #expect(ground.metric("halcyon_gateway_event_streams") == 1)
+                #expect(ground.metrics.value(of: "halcyon_gateway_events_sent_total") == 300)
+                #expect(ground.metrics.value(of: "halcyon_gateway_event_streams") == 1)
             }
-            #expect(ground.metric("halcyon_gateway_event_streams") == 0)
+            #expect(ground.metrics.value(of: "halcyon_gateway_event_streams") == 0)
         }
     }
 

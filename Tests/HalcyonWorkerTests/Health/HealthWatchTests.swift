@@ -23,7 +23,7 @@ import Vips
     }
 
     private func isStuck(_ metrics: Metrics) -> Bool {
-        String(decoding: metrics.prometheusText, as: UTF8.self).contains("\nhalcyon_stuck 1\n")
+        metrics.value(of: "halcyon_stuck") == 1
     }
 
     @Test func aRenderingThatDoesNotStopIsSaidOnceAndItsEndToo() async throws {

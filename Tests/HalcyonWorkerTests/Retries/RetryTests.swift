@@ -23,15 +23,8 @@ import Testing
 
     static let later = ["Retry-After: 600"]
 
-    /// What a counter says.
-    static func count(_ metrics: Metrics, _ series: String) -> Int {
-        let text = String(decoding: metrics.prometheusText, as: UTF8.self)
-        let line = text.split(separator: "\n").first { $0.hasPrefix("\(series) ") }
-        return line.flatMap { Int($0.dropFirst(series.count + 1)) } ?? 0
-    }
-
-    static func retries(_ metrics: Metrics, _ way: String = "process") -> Int {
-        count(metrics, #"halcyon_retries_total{reason="http_error",way="\#(way)"}"#)
+    static func retries(_ metrics: Metrics, _ way: String = "process") -> Double {
+        metrics.value(of: #"halcyon_retries_total{reason="http_error",way="\#(way)"}"#)
     }
 
     @Test func anOriginThatFailsTwiceIsAskedUntilItServes() async throws {
@@ -109,7 +102,7 @@ import Testing
                     letter.history?.count == 3
                         && letter.history?.attempts.map(\.code) == [.httpError, .httpError, .httpError])
                 #expect(letter.provenance.map { "\($0.coordinates)-ended" } == failed.json["id"] as? String)
-                #expect(Self.count(metrics, #"halcyon_dead_total{code="http_error"}"#) == 1)
+                #expect(metrics.value(of: #"halcyon_dead_total{code="http_error"}"#) == 1)
                 try await CancelTests.expectOneEnd(stage, of: "a")
             }
         }

@@ -8,6 +8,8 @@ struct DeliveryMetrics: Sendable {
     let skipped: Counter
     /// Offsets that had ended when their partition went, and that its commit had no room to tell of.
     let untold: Counter
+    /// Partitions that the group has given to this consumer.
+    let partitions: Gauge
     /// How long the last drain took.
     let drainSeconds: Gauge
     private let drainedJobs: (ended: Counter, handedBack: Counter, cutShort: Counter)
@@ -24,6 +26,8 @@ struct DeliveryMetrics: Sendable {
             "\(prefix)_offsets_untold_total",
             help:
                 "Offsets of what may be done twice: it had ended, and a partition's last commit had no room to say so.")
+        partitions = metrics.gauge(
+            "\(prefix)_partitions", help: "Partitions that the group has given to this consumer.")
         drainSeconds = metrics.gauge(
             "\(prefix)_drain_seconds", help: "How long the last drain took; 0 before there was one.")
         func drained(_ fate: String) -> Counter {

@@ -11,6 +11,7 @@ extension JobConsumer: ConsumerHandler {
             return state.isDraining ? [] : partitions.map { state.ledger.assign($0) }
         }
         guard !assignments.isEmpty else { return }
+        tellPartitions()
         log.info("partitions assigned", ["partitions": "\(partitions.sorted())"])
         Task { await open(assignments, of: consumer) }
     }
@@ -41,6 +42,7 @@ extension JobConsumer: ConsumerHandler {
             await close(partitions, within: options.revocationPatience)
         }
         state.withLock { state in for partition in partitions { state.ledger.revoke(partition) } }
+        tellPartitions()
         if !partitions.isEmpty {
             log.info("partitions revoked", ["partitions": "\(partitions.sorted())", "lost": lost])
         }

@@ -112,6 +112,7 @@ public final class JobConsumer: Sendable {
         drained.tell(things, log, metrics)
         // What is left must not hold up leaving.
         state.withLock { $0.ledger.revokeAll() }
+        tellPartitions()
         await consumer.withLock { $0 }?.close()
         consumer.withLock { $0 = nil }
         return left
@@ -119,6 +120,8 @@ public final class JobConsumer: Sendable {
 
     /// Whether the group has assigned this consumer its share, be it empty, and it takes records.
     public var isServing: Bool { state.withLock { $0.wasAssigned && !$0.isDraining } }
+
+    func tellPartitions() { metrics.partitions.set(Double(state.withLock { $0.ledger.partitionCount })) }
 
     /// Waits until the group has assigned this consumer its share, be it empty, for the first time.
     public func assignedOnce() async {

@@ -43,6 +43,9 @@ struct OffsetLedger {
 
     // MARK: Partitions
 
+    /// How many this consumer has.
+    var partitionCount: Int { partitions.count }
+
     /// The partition is this consumer's. What was committed is still to be asked for; until ``open(_:committed:map:)`` no record comes.
     mutating func assign(_ partition: TopicPartition) -> Assignment {
         generations += 1
