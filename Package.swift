@@ -222,7 +222,8 @@ let package = Package(
             name: "AddressRunner", dependencies: ["HalcyonModel", "HalcyonSources", "Processes", "Threads"],
             path: "Tests/AddressRunner"),
         .target(
-            name: "TestSupport", dependencies: ["HTTPServer", "Kafka", "Processes", "Telemetry", "Threads"], path: "Tests/Support",
+            name: "TestSupport", dependencies: ["HTTPServer", "Kafka", "Processes", "Telemetry", "Threads"],
+            path: "Tests/Support",
             exclude: ["conformance", "documents.py", "requirements.txt", "s3_server.py"]),
         .executableTarget(
             name: "ContactSheet", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/ContactSheet"),
