@@ -48,29 +48,29 @@ struct Target: Hashable {
         if isForAll { return }
         var start = 0
         if let host = Self.authorityStart(of: raw) {
-            start = Self.end(of: host, in: raw) { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }
+            start = Self.end(of: host..<raw.count, in: raw) { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }
             guard start > host else { throw HTTPServer.Refusal(400, "The target has no host.") }
             authority = String(decoding: raw[host..<start], as: UTF8.self)
         } else if raw.first != UInt8(ascii: "/") {
             throw HTTPServer.Refusal(400, "The target is not a path.")
         }
-        let pathEnd = Self.end(of: start, in: raw) { $0 == UInt8(ascii: "?") }
+        let pathEnd = Self.end(of: start..<raw.count, in: raw) { $0 == UInt8(ascii: "?") }
         // A URL may end with its host.
         if pathEnd - start > 1 {
             path.reserveCapacity(4)
             var from = start + 1
             while from <= pathEnd {
-                let end = min(pathEnd, Self.end(of: from, in: raw) { $0 == UInt8(ascii: "/") })
+                let end = Self.end(of: from..<pathEnd, in: raw) { $0 == UInt8(ascii: "/") }
                 path.append(try Self.decode(raw, from..<end))
                 from = end + 1
             }
         }
         var from = pathEnd + 1
         while from < raw.count {
-            let end = Self.end(of: from, in: raw) { $0 == UInt8(ascii: "&") }
+            let end = Self.end(of: from..<raw.count, in: raw) { $0 == UInt8(ascii: "&") }
             defer { from = end + 1 }
             if end == from { continue }
-            let nameEnd = min(end, Self.end(of: from, in: raw) { $0 == UInt8(ascii: "=") })
+            let nameEnd = Self.end(of: from..<end, in: raw) { $0 == UInt8(ascii: "=") }
             query.append(
                 HTTPServer.QueryItem(
                     try Self.decode(raw, from..<nameEnd, plusIsBlank: true),
@@ -78,11 +78,9 @@ struct Target: Hashable {
         }
     }
 
-    /// Where what begins at `start` is ended by such a byte, or by the target's own end.
-    private static func end(of start: Int, in raw: Bytes, by isEnd: (UInt8) -> Bool) -> Int {
-        var end = start
-        while end < raw.count, !isEnd(raw[end]) { end += 1 }
-        return end
+    /// Where the first such byte of `part` stands, or where the part ends.
+    private static func end(of part: Range<Int>, in raw: Bytes, by isEnd: (UInt8) -> Bool) -> Int {
+        raw[part].firstIndex(where: isEnd) ?? part.upperBound
     }
 
     /// Where the host of `http://host/path` begins; nil for targets of another form.
