@@ -42,11 +42,7 @@ final class Exchange: Sendable {
         switch context.replier(HTTPServer.Request(head, remoteAddress: remoteAddress, body: body)) {
         case .shared(let shared): _ = state.withLock { $0.give(shared.response, shared) }
         case .now(let response):
-            let response = sendable(response, context)
-            guard state.withLock({ $0.give(response) }) else { return }
-            if case .stream(_, let produce) = response.body, sendsBody(response) {
-                begin { await self.produce(produce, context) }
-            }
+            if let produce = give(sendable(response, context)) { begin { await self.produce(produce, context) } }
         case .later(let work): begin { await self.run(work, context) }
         }
     }
@@ -123,14 +119,19 @@ final class Exchange: Sendable {
 
     private func run(_ work: @Sendable () async throws -> HTTPServer.Response, _ context: ServerContext) async {
         let response = await response(work, context)
-        guard state.withLock({ $0.give(response) }) else { return }
-        guard case .stream(_, let produce) = response.body, sendsBody(response) else { return }
-        await self.produce(produce, context)
+        if let produce = give(response) { await self.produce(produce, context) }
     }
 
-    private func produce(
-        _ produce: @Sendable (HTTPServer.BodyWriter) async throws -> Void, _ context: ServerContext
-    ) async {
+    /// The client is to have this, if it is still there. Gives back what then makes the body, where there is one to be made.
+    private func give(_ response: HTTPServer.Response) -> Producing? {
+        guard state.withLock({ $0.give(response) }) else { return nil }
+        guard case .stream(_, let produce) = response.body, sendsBody(response) else { return nil }
+        return produce
+    }
+
+    private typealias Producing = @Sendable (HTTPServer.BodyWriter) async throws -> Void
+
+    private func produce(_ produce: Producing, _ context: ServerContext) async {
         do {
             try await produce(HTTPServer.BodyWriter(self))
             state.withLock { $0.finishBody(.done) }
