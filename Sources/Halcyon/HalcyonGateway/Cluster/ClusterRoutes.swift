@@ -54,14 +54,6 @@ struct ClusterRoutes: Sendable {
 
     /// A client that takes nothing for too long is let go.
     private func write(_ bytes: [UInt8], to writer: HTTPServer.BodyWriter) async throws {
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await writer.write(bytes) }
-            group.addTask {
-                try await Task.sleep(for: events.patience)
-                throw CancellationError()
-            }
-            defer { group.cancelAll() }
-            try await group.next()
-        }
+        try await by(.now + events.patience, orThrow: CancellationError()) { try await writer.write(bytes) }
     }
 }

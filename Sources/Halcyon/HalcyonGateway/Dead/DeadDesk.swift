@@ -26,7 +26,7 @@ final class DeadDesk: Sendable {
         let deadline = ContinuousClock.now + options.time
         let place = Threads.Place(of: turn)
         defer { place.release() }
-        try await wait(for: place, until: deadline)
+        try await by(deadline, orThrow: Self.tooMany) { try await place.acquire() }
         do {
             return try await body(try await current(until: deadline), deadline)
         } catch let error as KafkaError {
@@ -53,18 +53,6 @@ final class DeadDesk: Sendable {
         defer { book.withLock { [current] in $0 = current } }
         guard try await topic.update(&current, until: deadline) else { throw Self.tooMany }
         return current
-    }
-
-    private func wait(for place: Threads.Place, until deadline: ContinuousClock.Instant) async throws {
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await place.acquire() }
-            group.addTask {
-                try await Task.sleep(until: deadline, clock: .continuous)
-                throw Self.tooMany
-            }
-            defer { group.cancelAll() }
-            try await group.next()
-        }
     }
 
     private static let tooMany = Problem(

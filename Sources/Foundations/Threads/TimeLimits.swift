@@ -20,3 +20,19 @@ public func atMost(_ limit: Duration, _ work: @escaping @Sendable () async -> Vo
         }
     }
 }
+
+/// Waits for `work`, which is cancelled when it has not ended by `deadline`, and must heed that.
+/// - Throws: what `work` throws; `error` when it was too late.
+public func by(
+    _ deadline: ContinuousClock.Instant, orThrow error: any Error, _ work: @escaping @Sendable () async throws -> Void
+) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { try await work() }
+        group.addTask {
+            try await Task.sleep(until: deadline, clock: .continuous)
+            throw error
+        }
+        defer { group.cancelAll() }
+        try await group.next()
+    }
+}

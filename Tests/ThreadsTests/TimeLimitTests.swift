@@ -1,0 +1,28 @@
+import Testing
+import Threads
+
+@Suite struct TimeLimitTests {
+    private struct TooLate: Error {}
+
+    @Test func whatEndsInTimeIsWaitedFor() async throws {
+        let isDone = Lock(false)
+        try await by(.now + .seconds(600), orThrow: TooLate()) { isDone.withLock { $0 = true } }
+        #expect(isDone.withLock { $0 })
+    }
+
+    @Test func whatTakesLongerIsCancelled() async throws {
+        let wasCancelled = Lock(false)
+        await #expect(throws: TooLate.self) {
+            try await by(.now + .milliseconds(10), orThrow: TooLate()) {
+                while !Task.isCancelled { try? await Task.sleep(for: .milliseconds(5)) }
+                wasCancelled.withLock { $0 = true }
+            }
+        }
+        #expect(wasCancelled.withLock { $0 })
+    }
+
+    @Test func whatFailsSaysSoItself() async throws {
+        struct Own: Error {}
+        await #expect(throws: Own.self) { try await by(.now + .seconds(600), orThrow: TooLate()) { throw Own() } }
+    }
+}
