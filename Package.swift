@@ -165,7 +165,7 @@ let package = Package(
 
         // Benchmarks: what the product costs beside the plainest C.
         .target(name: "PlainLoop", dependencies: ["CVips"], path: "Benchmarks/PlainLoop"),
-        .target(name: "Measuring", dependencies: ["PlainLoop"], path: "Benchmarks/Measuring"),
+        .target(name: "Measuring", dependencies: ["Kafka", "PlainLoop", "TestSupport"], path: "Benchmarks/Measuring"),
         .executableTarget(
             name: "RenderBenchmark",
             dependencies: [

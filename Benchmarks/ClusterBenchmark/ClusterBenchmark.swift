@@ -50,7 +50,7 @@ import Vips
         _ = try await ground.cost(of: (0..<4_000).map { ground.job($0 % count, "warm", id: "heat\($0)") })
         let hit = try await ground.cost(of: hot)
 
-        print("\(count) photographs, \(rounds) rounds, libvips \(VipsLibrary.version), on \(ground.brokerName)")
+        print("\(count) photographs, \(rounds) rounds, libvips \(VipsLibrary.version), on \(ground.broker.name)")
         print("vips_thumbnail  \(decimal(median(thumbnail) * 1e3, 2)) ms CPU a picture")
         print("fast loop       \(decimal(median(fast) * 1e3, 2)) ms CPU a picture")
         print("worker, miss    \(decimal(median(miss) * 1e3, 2)) ms CPU a job")

@@ -8,37 +8,21 @@ import Threads
 
 /// The servers of a run, one worker, and somebody who sends jobs and counts their events.
 final class Ground: Sendable {
-    let brokerName: String
-    private let apache: ApacheKafka?
-    private let mock: MockCluster?
+    let broker: RunBroker
     private let redis: RedisServer
-    private let origin: Nginx
-    private let folder: TemporaryFolder
+    private let photographs: PhotographServer
     private let worker: ChildProcess
     private let producer: Producer
     private let reader: TopicReader
     private let counting: Task<Void, any Error>
     private let ended = Lock((ready: 0, failed: 0))
-    private let photographs: Int
 
     init(executable: String, photographs: [[UInt8]]) async throws {
-        self.photographs = photographs.count
         let topics = Topics()
-        folder = TemporaryFolder("photographs")
-        for (number, bytes) in photographs.enumerated() { _ = folder.write(bytes, to: "\(number).jpg") }
-        origin = try await Nginx.start(serving: folder.path, "expires 1h;")
+        self.photographs = try await PhotographServer(photographs)
         redis = try await RedisServer.start()
-        let servers: String
-        if ApacheKafka.isAvailable {
-            let kafka = try await ApacheKafka()
-            try await kafka.start()
-            (apache, mock, servers, brokerName) = (kafka, nil, kafka.bootstrapServers, "Apache Kafka")
-            try await kafka.create(topics.all, partitions: 8)
-        } else {
-            let kafka = try MockCluster()
-            for topic in topics.all { try kafka.createTopic(topic, partitions: 8) }
-            (apache, mock, servers, brokerName) = (nil, kafka, kafka.bootstrapServers, "librdkafka's mock cluster")
-        }
+        broker = try await RunBroker.start(topics.all)
+        let servers = broker.bootstrapServers
         producer = try Producer(
             properties: ["bootstrap.servers": servers, "queue.buffering.max.messages": "1000000"])
         reader = try await TopicReader.open(
@@ -65,10 +49,9 @@ final class Ground: Sendable {
 
     /// A job for one of the photographs under a name of its own, so that nothing of it is stored yet.
     func job(_ number: Int, _ tag: String, id: String? = nil) -> [UInt8] {
-        let source = "\(origin.url)/\(number % photographs).jpg?\(tag)\(number / photographs)"
-        return Array(
+        Array(
             """
-            {"id":"\(id ?? "\(tag)\(number)")","source":"\(source)","width":\(PlainLoops.usual.width),\
+            {"id":"\(id ?? "\(tag)\(number)")","source":"\(photographs.url(number, tag))","width":\(PlainLoops.usual.width),\
             "height":\(PlainLoops.usual.height),"format":"jpeg","quality":80}
             """.utf8)
     }
@@ -99,10 +82,8 @@ final class Ground: Sendable {
         counting.cancel()
         await reader.close()
         await producer.close()
-        await origin.stop()
+        await photographs.remove()
         await redis.stop()
-        await mock?.stop()
-        await apache?.remove()
-        await folder.remove()
+        await broker.remove()
     }
 }

@@ -37,7 +37,8 @@ import Measuring
         var misses = hits
         var latencies = hits
         for track in tracks {
-            _ = try await track.throughput(of: (0..<servers.photographs).map { track.job($0, "warm", id: "warm\($0)") })
+            _ = try await track.throughput(
+                of: (0..<servers.photographs.count).map { track.job($0, "warm", id: "warm\($0)") })
             _ = try await track.throughput(of: (0..<2000).map { track.job($0, "warm", id: "heat\($0)") })
         }
         for round in 0..<rounds {

@@ -49,7 +49,7 @@ final class Track: Sendable {
 
     /// A job for one of the photographs; what differs in its tag is another source.
     func job(_ number: Int, _ tag: String, id: String) -> [UInt8] {
-        let source = "\(servers.origin.url)/\(number % servers.photographs).jpg?\(topics.prefix)\(tag)"
+        let source = servers.photographs.url(number % servers.photographs.count, "\(topics.prefix)\(tag)")
         return Array(
             #"{"id":"\#(id)","source":"\#(source)","width":400,"height":300,"format":"jpeg","quality":80}"#.utf8)
     }

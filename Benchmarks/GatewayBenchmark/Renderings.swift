@@ -23,13 +23,13 @@ struct Renderings {
     }
 
     func measure(rounds: Int) async throws {
-        let events = try await Events(ground.brokers)
+        let events = try await Events(ground.broker.bootstrapServers)
         var (kafka, http) = (Figures(), Figures())
         // The connections, the caches, the threads.
-        try await byHTTP((0..<Self.count).map { ground.source($0, "warm") })
+        try await byHTTP((0..<Self.count).map { ground.photographs.url($0, "warm") })
         for round in 0..<rounds {
             for isHTTP in round % 2 == 0 ? [false, true] : [true, false] {
-                let sources = (0..<Self.count).map { ground.source($0, "\(isHTTP)-\(round)-") }
+                let sources = (0..<Self.count).map { ground.photographs.url($0, "\(isHTTP)-\(round)-") }
                 let (worker, gateway) = (processorTime(of: ground.worker.pid), processorTime(of: ground.gateway.pid))
                 let time = try await ContinuousClock().measure {
                     if isHTTP { try await byHTTP(sources) } else { try await events.end(of: sources) }
@@ -45,7 +45,7 @@ struct Renderings {
         }
         await events.close()
         say(
-            "renderings of \(ground.photographs) photographs that miss, \(rounds) rounds of \(Self.count), on \(ground.brokerName)"
+            "renderings of \(ground.photographs.count) photographs that miss, \(rounds) rounds of \(Self.count), on \(ground.broker.name)"
         )
         for (name, figures) in [("by Kafka", kafka), ("by HTTP ", http)] {
             say(

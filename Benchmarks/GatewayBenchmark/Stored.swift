@@ -46,8 +46,8 @@ struct Stored {
     /// Has images made, and puts their bytes into files: the paths of both.
     private func fill(_ folder: TemporaryFolder) async throws -> (files: [String], images: [String], bytes: Int) {
         var (files, images, bytes): ([String], [String], Int) = ([], [], 0)
-        for number in 0..<min(ground.photographs, 16) {
-            let source = ground.source(number, "stored")
+        for number in 0..<min(ground.photographs.count, 16) {
+            let source = ground.photographs.url(number, "stored")
             let body = try await ground.render(source).body
             _ = folder.write(body, to: "\(number).jpg")
             files.append("/\(number).jpg")
