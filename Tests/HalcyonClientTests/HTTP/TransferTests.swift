@@ -13,6 +13,18 @@ import Testing
         return HalcyonClient(URL(string: origin.url("/"))!, key: "secret", options: options)
     }
 
+    /// An origin whose answer depends on how many times it was asked, from 1.
+    private static func origin(_ answer: @escaping @Sendable (_ turn: Int) -> [RawOrigin.Step]) -> RawOrigin {
+        let turns = Guarded(0)
+        return RawOrigin { _ in
+            answer(
+                turns.withLock { turn in
+                    turn += 1
+                    return turn
+                })
+        }
+    }
+
     /// The cursor that a request brings.
     private static func cursor(_ request: RawOrigin.Request) -> String? {
         request.head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("last-event-id: ") }
@@ -84,12 +96,8 @@ import Testing
     }
 
     @Test func whatPassesIsTriedAgainUnderTheSameID() async throws {
-        let turns = Guarded(0)
-        let origin = RawOrigin { _ in
-            switch turns.withLock({ turn in
-                turn += 1
-                return turn
-            }) {
+        let origin = Self.origin { turn in
+            switch turn {
             case 1: [.reset]
             case 2: RawOrigin.answer("503 Service Unavailable", ["Retry-After: 1"])
             default:
@@ -127,12 +135,8 @@ import Testing
     }
 
     @Test func aStreamGoesOnWhereItWasHoweverItEnds() async throws {
-        let turns = Guarded(0)
-        let origin = RawOrigin { request in
-            switch turns.withLock({ turn in
-                turn += 1
-                return turn
-            }) {
+        let origin = Self.origin { turn in
+            switch turn {
             case 1: Self.stream("retry: 1\n\nid: 0\n\n", [.awaitEnd])
             case 2: Self.stream("retry: 1\n\n" + Self.message("1") + "id: 2\ndata: {\"id\"", [.close])
             case 3: Self.stream(Self.message("2") + "id: 2b\n\n", [.close])
