@@ -7,6 +7,7 @@ public final class PhotographServer: Sendable {
     private let nginx: Nginx
     private let folder: TemporaryFolder
 
+    /// Starts it.
     public init(_ photographs: [[UInt8]]) async throws {
         count = photographs.count
         folder = TemporaryFolder("photographs")
@@ -19,6 +20,7 @@ public final class PhotographServer: Sendable {
         "\(nginx.url)/\(number % count).jpg?\(tag)\(number / count)"
     }
 
+    /// Ends it, and removes the photographs.
     public func remove() async {
         await nginx.stop()
         await folder.remove()

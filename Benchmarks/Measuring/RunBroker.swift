@@ -3,7 +3,9 @@ import TestSupport
 
 /// The broker of a run: Apache Kafka where it is there, else librdkafka's mock cluster.
 public enum RunBroker: Sendable {
+    /// Apache Kafka, of this run alone.
     case apache(ApacheKafka)
+    /// The mock cluster.
     case mock(MockCluster)
 
     /// Starts it, with these topics of 8 partitions each.
@@ -27,6 +29,7 @@ public enum RunBroker: Sendable {
         }
     }
 
+    /// For Kafka clients.
     public var bootstrapServers: String {
         switch self {
         case .apache(let kafka): kafka.bootstrapServers
