@@ -87,6 +87,22 @@ import Testing
         ("sources.handOverBytes=-1", "sources.handOverBytes: expected a byte size"),
         ("sources.redisBudget=-1", "sources.redisBudget: expected a byte size"),
         ("sources.resumptions=x", "sources.resumptions: expected a whole number"),
+        ("worker.rollInterval=0", "worker.rollInterval: expected a duration"),
+        ("gateway.sendTime=1m", "gateway.sendTime: expected a duration"),
+        ("gateway.renderWait=1m", "gateway.renderWait: expected a duration"),
+        ("gateway.rate=0", "gateway.rate: expected a whole number"),
+        ("gateway.mostCallers=0", "gateway.mostCallers: expected a whole number"),
+        ("gateway.streams=0", "gateway.streams: expected a whole number"),
+        ("gateway.callerStreams=0", "gateway.callerStreams: expected a whole number"),
+        ("gateway.partitionInterval=0", "gateway.partitionInterval: expected a duration"),
+        ("gateway.patience=0", "gateway.patience: expected a duration"),
+        ("gateway.bodyBytes=1", "gateway.bodyBytes: expected a byte size"),
+        ("gateway.deadLetters=0", "gateway.deadLetters: expected a whole number"),
+        ("gateway.deadBytes=1", "gateway.deadBytes: expected a byte size"),
+        ("gateway.deadTime=1m", "gateway.deadTime: expected a duration"),
+        ("gateway.overviewInterval=0", "gateway.overviewInterval: expected a duration"),
+        ("gateway.overviewPatience=1m", "gateway.overviewPatience: expected a duration"),
+        ("gateway.formats=bmp", "gateway.formats: expected a list, each one of"),
     ])
     func whatMakesNoSenseStopsTheStart(setting: String, message: String) async throws {
         let run = try await Executable.run(["config", "--set", setting]).expect(2)
