@@ -31,11 +31,11 @@ struct Gatekeeper: Sendable {
 
     /// A place for a request that has been let in, which is its own until nobody holds it any more.
     /// - Throws: ``Problem``: 429 when there are too many.
-    func enter(_ account: Caller.Account, _ kind: CallerBooks.Kind) throws(Problem) -> Place {
+    func enter(_ account: Caller.Account, _ kind: CallerBooks.Kind) throws(Problem) -> TakenPlace {
         guard books.withLock({ $0.enter(account, kind) }) else {
             throw Problem(.tooManyRequests, "too many of your requests are under way at once", retryAfter: 1)
         }
-        return Place { [books] in books.withLock { $0.leave(account, kind) } }
+        return TakenPlace { [books] in books.withLock { $0.leave(account, kind) } }
     }
 
     private func count(_ account: Caller.Account, at now: ContinuousClock.Instant) throws(Problem) -> Caller.Account {

@@ -12,13 +12,7 @@ struct ClusterRoutes: Sendable {
             Route("GET", "/v1/cluster", for: .read) { _ in
                 HTTPServer.Response(status: 200, json: await overview.json())
             },
-            Route("GET", "/v1/cluster/events", for: .read, kind: .stream) { _ in
-                guard let place = places.take() else { throw StreamPlaces.none }
-                return ServerSentEvents.response { writer in
-                    defer { place.giveBack() }
-                    try await follow(writer)
-                }
-            },
+            Route("GET", "/v1/cluster/events", for: .read, kind: .stream) { _ in try places.stream(follow) },
         ]
     }
 

@@ -24,7 +24,7 @@ final class DeadDesk: Sendable {
         _ body: (DeadBook, ContinuousClock.Instant) async throws -> Value
     ) async throws -> Value {
         let deadline = ContinuousClock.now + options.time
-        let place = Threads.Place(of: turn)
+        let place = Place(of: turn)
         defer { place.release() }
         try await by(deadline, orThrow: Self.tooMany) { try await place.acquire() }
         do {

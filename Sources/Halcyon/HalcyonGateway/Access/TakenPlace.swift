@@ -2,7 +2,7 @@ import HTTPServer
 import Threads
 
 /// A place among others that are bounded in number. Whoever lets go of it last gives it back, however the request ends.
-final class Place: Sendable {
+final class TakenPlace: Sendable {
     private let back: Lock<(@Sendable () -> Void)?>
 
     /// A place that has been taken.
