@@ -54,6 +54,9 @@ public struct KafkaProperties: Sendable {
             // Sound in every version; cooperative-sticky hangs now and then in librdkafka before 2.10.
             "partition.assignment.strategy": "range",
             "max.poll.interval.ms": "\(rebalanceLimit(patience))",
+            // A member learns by its next heartbeat that another one has come or gone, and the group waits for it: a worker that is
+            // added takes jobs after one second rather than librdkafka's three.
+            "heartbeat.interval.ms": "1000",
         ]
         if let instance { role["group.instance.id"] = instance }
         return merged(role).merging(exactlyOnce ? ["isolation.level": "read_committed"] : [:]) { $1 }

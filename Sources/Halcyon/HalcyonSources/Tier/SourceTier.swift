@@ -48,21 +48,21 @@ public struct SourceTier: Sendable {
     ///   - urgency: of whoever waits.
     ///   - onBegin: called once, when the source is there or its origin is about to be asked; it says whether the source is still wanted.
     /// - Throws: ``Failure``, also one that is remembered, and `not_found` for what is not kept where nothing else will do;
-    ///   `CancellationError` when the task is cancelled, which ends the transfer unless others wait for it.
+    ///   `CancellationError` when the task is cancelled, which ends the transfer unless others wait for it, and when `onBegin` says no.
     public func load(
         _ request: SourceRequest, _ use: SourceCacheUse = .standard, urgency: Urgency = Urgency(level: 0),
         onBegin: @escaping @Sendable () -> Bool = { true }
     ) async throws -> TieredSource {
         guard request.source.isWorthKeeping else {
             let source = try await loading.near(request, urgency)
-            _ = onBegin()
+            guard onBegin() else { throw CancellationError() }
             return source
         }
         if use == .standard || use == .onlyKept {
             let (found, place) = try await loading.find(request, urgency)
             if use == .onlyKept { return try loading.kept(found, place) }
             if let (hit, isOld) = try loading.hit(found, place) {
-                _ = onBegin()
+                guard onBegin() else { throw CancellationError() }
                 if isOld { await revalidations.run(request.tierKey) { _ = try? await share(request, found) } }
                 return hit
             }

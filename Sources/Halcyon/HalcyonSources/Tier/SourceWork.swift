@@ -46,7 +46,7 @@ struct SourceWork: Sendable {
             let place: Place
             (found, place) = try await loading.find(request, urgency)
             if let (hit, _) = try loading.hit(found, place, newerThan: first.version ?? -1) {
-                _ = onBegin()
+                guard onBegin() else { throw CancellationError() }
                 return hit
             }
         }
