@@ -474,10 +474,12 @@ def main():
         strangers_text_stays_text(dashboard, gateway, origin)
         keys_reach_everything(dashboard)
         it_stops_when_told(dashboard, gateway)
+        # Before a worker goes: the embedded broker is slow to give its share to another, and jobs wait meanwhile.
+        pictures_of_it(browser, gateway, origin, arguments.screenshots)
+        dashboard.page.bring_to_front()
         the_cluster_is_shown(dashboard, gateway)
         a_dead_letter_is_retried(dashboard, gateway, origin)
         dashboard.close()
-        pictures_of_it(browser, gateway, origin, arguments.screenshots)
         it_comes_back(browser, gateway)
         a_key_is_asked_for(browser)
         hours_cost_nothing(browser, gateway, origin)
