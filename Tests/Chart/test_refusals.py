@@ -50,6 +50,8 @@ REFUSALS = {
         {"autoscaling": {"keda": {"enabled": True, "authenticationRef": {"name": "a"}}},
          "settings": {"kafka": {"properties": {"security.protocol": "SASL_SSL"}}}}, "sasl.mechanism"),
     "a Redis nobody sees": ({"existingSecret": "a", "networkPolicy": {"enabled": True}}, "give networkPolicy.redis.ports"),
+    "a Redis of a variable": (
+        {"extraEnv": [{"name": "HALCYON_REDIS_URL", "valueFrom": {}}], "networkPolicy": {"enabled": True}}, "give networkPolicy.redis.ports"),
     "a folder on the read-only root": ({"settings": {"sources": {"folder": "/cache"}}}, "lies on no volume"),
     "two folders": (
         {"settings": {"sources": {"folder": "/cache"}}, "worker": {"sourcesFolder": {"enabled": True}}},
@@ -74,6 +76,7 @@ class Refusals(unittest.TestCase):
     def test_what_is_nearly_refused(self):
         Manifests(values={"gateway": {"enabled": True}, "settings": {"gateway": {"open": True}}})
         Manifests(values={"gateway": {"enabled": True}, "existingSecret": "yours"})
+        Manifests(values={"gateway": {"enabled": True, "extraEnv": [{"name": "HALCYON_GATEWAY_KEYS_shop", "valueFrom": {}}]}})
         Manifests(values={"settings": {"kafka": {"properties": {"sasl.username": "a"}}, "redis": {"url": "redis://user@redis:6379"}}})
         Manifests(
             values={

@@ -86,8 +86,12 @@
 {{- define "halcyon.checkGateway" -}}
 {{- if .Values.gateway.enabled -}}
 {{- $keys := or .Values.existingSecret .Values.gateway.existingSecret (dig "gateway" "open" false .Values.settings) -}}
-{{- range $name, $_ := merge (dict) .Values.secrets .Values.gateway.secrets -}}
-{{- if hasPrefix "HALCYON_GATEWAY_KEYS_" $name -}}
+{{- $variables := concat (keys .Values.secrets) (keys .Values.gateway.secrets) -}}
+{{- range concat .Values.extraEnv .Values.gateway.extraEnv -}}
+{{- $variables = append $variables .name -}}
+{{- end -}}
+{{- range $variables -}}
+{{- if hasPrefix "HALCYON_GATEWAY_KEYS_" . -}}
 {{- $keys = true -}}
 {{- end -}}
 {{- end -}}

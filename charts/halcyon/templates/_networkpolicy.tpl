@@ -22,6 +22,11 @@
 {{- if .Values.existingSecret -}}
 {{- fail "existingSecret may hold another redis.url: give networkPolicy.redis.ports" -}}
 {{- end -}}
+{{- range concat .Values.extraEnv .Values.worker.extraEnv .Values.gateway.extraEnv -}}
+{{- if eq .name "HALCYON_REDIS_URL" -}}
+{{- fail "extraEnv has another redis.url: give networkPolicy.redis.ports" -}}
+{{- end -}}
+{{- end -}}
 {{- $url := get .Values.secrets "HALCYON_REDIS_URL" | default (dig "redis" "url" "" .Values.settings) -}}
 {{- $isSentinel := contains "+sentinel:" $url -}}
 {{- $servers := $url | regexFind "://[^/]*" | trimPrefix "://" | splitList "@" | last -}}
