@@ -1,4 +1,6 @@
 """Workers and the topics that they wait for."""
+import os
+import subprocess
 import unittest
 
 from chart import SETS, Manifests, seconds
@@ -106,6 +108,14 @@ class Topics(unittest.TestCase):
         # The release's own is not there yet.
         self.assertEqual(pod["serviceAccountName"], "default")
         self.assertEqual(pod["containers"][0]["args"], ["topics", "create", "--partitions=48", "--replication=3"])
+
+    def test_a_mistake_in_the_settings_is_not_retried(self):
+        failure = Manifests().one("Job")["spec"]["podFailurePolicy"]["rules"][0]
+        self.assertEqual((failure["action"], failure["onExitCodes"]["operator"]), ("FailJob", "In"))
+        done = subprocess.run(
+            [os.environ["HALCYON_EXECUTABLE"], *Manifests().pods()["topics"]["containers"][0]["args"]],
+            env={"HALCYON_KAFKA_BROKRES": "kafka:9092"}, capture_output=True)
+        self.assertEqual(failure["onExitCodes"]["values"], [done.returncode])
 
     def test_it_reads_what_workers_read(self):
         for name in SETS:
