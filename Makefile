@@ -7,7 +7,7 @@ KAFKA_VERSION := 4.1.1
 SECONDS ?= 300
 FORMATTED := Package.swift Sources Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps build release test demo format lint bench contact-sheet sanitize fuzz chaos conformance kafka clean
+.PHONY: help deps build release test demo format lint bench contact-sheet sanitize fuzz chaos conformance chart kafka clean
 
 help: ## explain the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ chaos: deps ## do workers harm and look whether they keep their promises (docs/c
 
 conformance: release ## hold the gateway to its OpenAPI document; ARGS="EXAMPLES SEED"
 	@scripts/conformance $(ARGS)
+
+chart: release ## check the Helm chart: lint, render, hold to Kubernetes' schemas (docs/deployment.md); ARGS="test_workers"
+	@scripts/chart $(ARGS)
 
 kafka: ## fetch Apache Kafka's official release for the tests into .build/kafka, checksum verified
 	@scripts/fetch-kafka $(KAFKA_VERSION)

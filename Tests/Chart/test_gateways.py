@@ -1,0 +1,59 @@
+"""Gateways, their Service and Ingress."""
+import unittest
+
+from chart import Manifests
+
+KEYS = {"HALCYON_GATEWAY_KEYS_shop", "HALCYON_GATEWAY_SCOPES_shop", "HALCYON_GATEWAY_URL_KEYS_1"}
+
+
+class Gateways(unittest.TestCase):
+    manifests = Manifests("gateway-values.yaml")
+
+    def test_none_unless_wanted(self):
+        self.assertEqual(Manifests().of("Deployment").keys(), {"shop-halcyon-worker"})
+        self.assertEqual(Manifests().of("Service"), {})
+
+    def test_the_service_leads_to_them(self):
+        service = self.manifests.one("Service", "gateway")["spec"]
+        self.assertEqual(service["ports"], [{"name": "http", "port": 80, "targetPort": "http", "appProtocol": "http"}])
+        container = self.manifests.pods()["gateway"]["containers"][0]
+        self.assertEqual(container["ports"], [{"name": "http", "containerPort": 8080}])
+        self.assertEqual(self.manifests.settings("gateway")["gateway.listen"], "0.0.0.0:8080")
+        probes = {probe: container[probe]["httpGet"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")}
+        self.assertEqual({probe["port"] for probe in probes.values()}, {"http"})
+        self.assertEqual(probes["readinessProbe"]["path"], "/readyz")
+
+    def test_they_leave_without_losing_a_connection(self):
+        spec = self.manifests.one("Deployment", "gateway")["spec"]
+        self.assertEqual(spec["strategy"]["rollingUpdate"], {"maxUnavailable": 0, "maxSurge": 1})
+        pod = spec["template"]["spec"]
+        self.assertEqual(pod["containers"][0]["lifecycle"]["preStop"], {"exec": {"command": ["sleep", "10"]}})
+        self.assertEqual(pod["terminationGracePeriodSeconds"], 25 + 10 + 15)
+
+    def test_keys_are_theirs_alone(self):
+        self.assertLessEqual(KEYS, self.manifests.variables("gateway").keys())
+        for component in "worker", "topics":
+            self.assertFalse(KEYS & self.manifests.variables(component).keys())
+        self.assertEqual(self.manifests.settings("gateway")["gateway.scopes.shop"], "submit,read")
+
+    def test_ingress(self):
+        spec = self.manifests.one("Ingress")["spec"]
+        self.assertEqual(spec["ingressClassName"], "nginx")
+        paths = {rule["host"]: [(path["path"], path["pathType"]) for path in rule["http"]["paths"]] for rule in spec["rules"]}
+        # Without a word metrics are for nobody outside.
+        self.assertEqual(paths, {"images.example.org": [("/v1", "Prefix")], "dashboard.example.org": [("/", "Prefix")]})
+        services = {path["backend"]["service"]["name"] for rule in spec["rules"] for path in rule["http"]["paths"]}
+        self.assertEqual(services, {"shop-halcyon-gateway"})
+
+    def test_monitors(self):
+        monitors = self.manifests.of("PodMonitor")
+        ports = {name: monitor["spec"]["podMetricsEndpoints"][0]["port"] for name, monitor in monitors.items()}
+        self.assertEqual(ports, {"shop-halcyon-worker": "metrics", "shop-halcyon-gateway": "http"})
+
+    def test_disruption_budgets(self):
+        budgets = {name: budget["spec"]["maxUnavailable"] for name, budget in self.manifests.of("PodDisruptionBudget").items()}
+        self.assertEqual(budgets, {"shop-halcyon-worker": 1, "shop-halcyon-gateway": 1})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,83 @@
+"""What pods may reach, and who may reach them."""
+import ipaddress
+import re
+import unittest
+
+from chart import ROOT, Manifests
+
+
+def ports(rule):
+    return [port["port"] for port in rule.get("ports", [])]
+
+
+def blocks(rule):
+    return [peer["ipBlock"] for peer in rule.get("to", []) if "ipBlock" in peer]
+
+
+def lets(rule, address, port):
+    """Whether a rule of egress lets a connection to an address through."""
+    inside = any(
+        ipaddress.ip_address(address) in ipaddress.ip_network(block["cidr"])
+        and not any(ipaddress.ip_address(address) in ipaddress.ip_network(one) for one in block.get("except", []))
+        for block in blocks(rule))
+    return inside and port in (ports(rule) or [port])
+
+
+class NetworkPolicies(unittest.TestCase):
+    def egress(self, component, name="gateway-values.yaml", values=None):
+        return Manifests(name, values).one("NetworkPolicy", component)["spec"]["egress"]
+
+    def test_none_unless_wanted(self):
+        self.assertEqual(Manifests().of("NetworkPolicy"), {})
+
+    def test_ingress(self):
+        manifests = Manifests("gateway-values.yaml")
+        for component, port in ("worker", "metrics"), ("gateway", "http"):
+            spec = manifests.one("NetworkPolicy", component)["spec"]
+            self.assertEqual(spec["policyTypes"], ["Ingress", "Egress"])
+            self.assertEqual([ports(rule) for rule in spec["ingress"]], [[port]])
+        topics = manifests.one("NetworkPolicy", "topics")["spec"]
+        self.assertEqual(topics["policyTypes"], ["Ingress", "Egress"])
+        self.assertNotIn("ingress", topics)
+
+    def test_egress(self):
+        self.assertEqual([ports(rule) for rule in self.egress("worker")], [[53, 53], [9092], [6379], []])
+        self.assertEqual([ports(rule) for rule in self.egress("gateway")], [[53, 53], [9092], [6379]])
+        self.assertEqual([ports(rule) for rule in self.egress("topics")], [[53, 53], [9092]])
+
+    def test_ports_are_those_of_the_settings(self):
+        self.assertEqual(ports(self.egress("worker", "exactly-once-values.yaml")[1]), [9094])
+        for url, wanted in [
+            ("redis://redis", [6379]), ("redis://:secret@redis:7000/2", [7000]), ("rediss+cluster://a:7001,b:7002,c:7001", [7001, 7002]),
+            ("redis+sentinel://u:p@a,b:26380/images", [26379, 26380, 6379]), ("redis://[fd00::1]:6390", [6390]),
+        ]:
+            rules = self.egress("worker", values={"secrets": {"HALCYON_REDIS_URL": url}})
+            self.assertEqual(ports(rules[2]), wanted, url)
+        self.assertEqual(ports(self.egress("worker", "keda-values.yaml")[2]), [6380])
+
+    def test_the_internet_and_nothing_nearer(self):
+        rule = self.egress("worker")[3]
+        for address in "93.184.215.14", "2606:2800:21f:cb07::1":
+            self.assertTrue(lets(rule, address, 443), address)
+        for address in [
+            "10.0.0.1", "172.31.255.255", "192.168.1.1", "127.0.0.1", "169.254.169.254", "100.64.0.1", "224.0.0.1", "255.255.255.255",
+            "fd00::1", "fe80::1", "::1", "2001:db8::1", "2002:a00:1::1",
+        ]:
+            self.assertFalse(lets(rule, address, 443), address)
+
+    def test_what_is_not_the_internet_is_what_halcyon_refuses(self):
+        code = (ROOT / "Sources/Halcyon/HalcyonSources/Addresses/SpecialRanges.swift").read_text(encoding="utf-8")
+        of_program = set(re.findall(r'"([0-9.]+/[0-9]+)"', code))
+        self.assertGreater(len(of_program), 10)
+        self.assertEqual(set(blocks(self.egress("worker")[3])[0]["except"]), of_program)
+
+    def test_private_origins_that_are_allowed(self):
+        rule = self.egress("worker", values={"settings": {"sources": {"allow": ["10.20.0.0/16", "*.internal"]}}})[3]
+        self.assertTrue(lets(rule, "10.20.1.1", 8080))
+        self.assertFalse(lets(rule, "10.21.1.1", 8080))
+        self.assertTrue(lets(self.egress("worker", "full-values.yaml")[3], "93.184.215.14", 443))
+        self.assertFalse(lets(self.egress("worker", "full-values.yaml")[3], "93.184.215.14", 8443))
+
+
+if __name__ == "__main__":
+    unittest.main()

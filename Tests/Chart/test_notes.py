@@ -1,0 +1,26 @@
+"""What is said after an installation."""
+import re
+import unittest
+
+from chart import SETS, Manifests, notes
+
+
+class Notes(unittest.TestCase):
+    def test_what_is_named_is_there(self):
+        for name in SETS:
+            with self.subTest(name):
+                manifests = Manifests(name)
+                there = {f"{document['kind'].lower()}/{document['metadata']['name']}" for document in manifests.all}
+                named = set(re.findall(r"\b(?:deployment|statefulset|service)/[-a-z0-9]+", notes(name)))
+                self.assertTrue(named)
+                self.assertLessEqual(named, there)
+                self.assertIn(manifests.settings("worker")["kafka.prefix"] + "jobs.low", notes(name))
+
+    def test_what_differs(self):
+        self.assertNotIn("Gateways", notes("minimal-values.yaml"))
+        self.assertIn("https://images.example.org/v1", notes("gateway-values.yaml"))
+        self.assertIn("rollout restart deployment/shop-halcyon-worker", notes("keda-values.yaml"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,54 @@
+"""How the number of workers follows the work."""
+import unittest
+
+from chart import Manifests
+
+
+class Scaling(unittest.TestCase):
+    def test_somebody_else_counts_the_workers(self):
+        self.assertEqual(Manifests().workers["spec"]["replicas"], 2)
+        for name in "hpa-values.yaml", "keda-values.yaml", "full-values.yaml":
+            self.assertNotIn("replicas", Manifests(name).workers["spec"])
+
+    def test_by_cpu(self):
+        manifests = Manifests("hpa-values.yaml")
+        self.assertEqual(manifests.of("ScaledObject"), {})
+        spec = manifests.one("HorizontalPodAutoscaler")["spec"]
+        self.assertEqual(spec["scaleTargetRef"], {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop-halcyon-worker"})
+        self.assertEqual((spec["minReplicas"], spec["maxReplicas"]), (2, 6))
+        self.assertEqual(spec["metrics"][0]["resource"]["target"], {"type": "Utilization", "averageUtilization": 60})
+        self.assertEqual(spec["behavior"]["scaleDown"]["stabilizationWindowSeconds"], 300)
+
+    def test_by_lag(self):
+        manifests = Manifests("keda-values.yaml")
+        self.assertEqual(manifests.of("HorizontalPodAutoscaler"), {})
+        spec = manifests.one("ScaledObject")["spec"]
+        self.assertEqual(spec["scaleTargetRef"], {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop-halcyon-worker"})
+        self.assertEqual((spec["minReplicaCount"], spec["maxReplicaCount"]), (3, 48))
+        triggers = {trigger["name"]: trigger["metadata"] for trigger in spec["triggers"]}
+        # Whose lag it is, by the program's own account.
+        settings = manifests.settings("worker")
+        self.assertEqual(
+            {name: metadata["topic"] for name, metadata in triggers.items()},
+            {"high": settings["kafka.prefix"] + "jobs.high", "normal": settings["kafka.prefix"] + "jobs"})
+        for trigger in spec["triggers"]:
+            self.assertEqual(trigger["type"], "kafka")
+            metadata = trigger["metadata"]
+            self.assertEqual(metadata["consumerGroup"], settings["kafka.group"])
+            self.assertEqual(metadata["bootstrapServers"], settings["kafka.brokers"])
+            self.assertEqual(metadata["offsetResetPolicy"], "earliest")
+            self.assertEqual((metadata["tls"], metadata["sasl"]), ("enable", "scram_sha512"))
+            self.assertEqual(trigger["authenticationRef"], {"name": "halcyon-kafka"})
+        self.assertEqual((triggers["high"]["lagThreshold"], triggers["normal"]["lagThreshold"]), ("50", "200"))
+
+    def test_by_lag_with_the_group_and_the_lanes_of_the_defaults(self):
+        manifests = Manifests(values={"autoscaling": {"keda": {"enabled": True}}})
+        settings = manifests.settings("worker")
+        triggers = manifests.one("ScaledObject")["spec"]["triggers"]
+        self.assertEqual({trigger["metadata"]["topic"] for trigger in triggers}, {"halcyon.jobs.high", "halcyon.jobs", "halcyon.jobs.low"})
+        self.assertEqual({trigger["metadata"]["consumerGroup"] for trigger in triggers}, {settings["kafka.group"]})
+        self.assertTrue(all("tls" not in trigger["metadata"] for trigger in triggers))
+
+
+if __name__ == "__main__":
+    unittest.main()
