@@ -12,6 +12,8 @@ struct Renderings {
     private static let count = 300
     /// As many at once keep the worker busy, and are no more than a caller may have under way.
     private static let atOnce = 64
+    /// Before anything counts: a young broker takes more processor time than the worker, for it is still being compiled.
+    private static let warmUps = 3
 
     init(_ ground: Ground) { self.ground = ground }
 
@@ -25,11 +27,13 @@ struct Renderings {
     func measure(rounds: Int) async throws {
         let events = try await Events(ground.broker.bootstrapServers)
         var (kafka, http) = (Figures(), Figures())
-        // The connections, the caches, the threads.
-        try await byHTTP((0..<Self.count).map { ground.photographs.url($0, "warm") })
+        for round in 0..<Self.warmUps {
+            try await byHTTP(sources("warm-http-\(round)-"))
+            try await events.end(of: sources("warm-kafka-\(round)-"))
+        }
         for round in 0..<rounds {
             for isHTTP in round % 2 == 0 ? [false, true] : [true, false] {
-                let sources = (0..<Self.count).map { ground.photographs.url($0, "\(isHTTP)-\(round)-") }
+                let sources = sources("\(isHTTP)-\(round)-")
                 let (worker, gateway) = (processorTime(of: ground.worker.pid), processorTime(of: ground.gateway.pid))
                 let time = try await ContinuousClock().measure {
                     if isHTTP { try await byHTTP(sources) } else { try await events.end(of: sources) }
@@ -53,6 +57,11 @@ struct Renderings {
                     + " \(decimal(median(figures.gateway) * 1e3, 2)) ms of the gateway")
         }
         say("by HTTP it is \(quotient(http.rates, kafka.rates)) of the throughput by Kafka")
+    }
+
+    /// One round's, which nobody has asked for before.
+    private func sources(_ name: String) -> [String] {
+        (0..<Self.count).map { ground.photographs.url($0, name) }
     }
 
     private func byHTTP(_ sources: [String]) async throws {

@@ -47,7 +47,7 @@ extension GatewayOptions {
     /// What keeps the states of jobs: one of the gateways' group.
     var states: EventRelay.Options {
         EventRelay.Options(
-            topic: topics.events, properties: kafka.notifier(group: "\(group)-gateways"),
+            topic: topics.events, properties: kafka.bookkeeper(group: "\(group)-gateways"),
             consumer: JobConsumer.Options(), of: "job_states", maximumAge: jobs.memory)
     }
 }
