@@ -20,6 +20,23 @@ import Testing
         await folder.remove()
     }
 
+    /// A container with a read-only root need have none. libvips wants whole what it cuts a part out of, and has 100 MB in memory by itself.
+    @Test func needsNoPlaceForTemporaryFiles() async throws {
+        let folder = TemporaryFolder("render")
+        let large = "\(folder.path)/large.webp"
+        let dot = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs="
+        let enlarging = ["--width", "6100", "--height", "6100", "--content-mode", "scaleToFill", "-o", large]
+        try await Executable.run(["render", dot] + enlarging).expect(0)
+        let cutting = ["render", large, "--crop-rect", "0.5,0.5,0.1,0.1", "-o", "/dev/null"]
+        let nowhere = ["TMPDIR": "/nonexistent"]
+        try await Executable.run(cutting, environment: nowhere).expect(0)
+        // An operator's own threshold wins.
+        let threshold = ["VIPS_DISC_THRESHOLD": "1m"]
+        let refused = try await Executable.run(cutting, environment: nowhere.merging(threshold) { $1 }).expect(1)
+        #expect(refused.errors.contains("/nonexistent"))
+        await folder.remove()
+    }
+
     @Test func writesToAPipeAndReadsFromOne() async throws {
         let png = try await Executable.run(["render", Samples.chelsea, "--width", "50", "--format", "png"]).expect(0)
         #expect(png.bytes.starts(with: [0x89, 0x50, 0x4e, 0x47]))

@@ -41,6 +41,24 @@ static inline void cvips_give_memory_back(void) {
 /// `vips_init` behind the check that headers and library agree.
 static inline int cvips_start(const char *name) { return VIPS_INIT(name); }
 
+/// Has pictures decoded into memory, however large they are. By itself libvips puts those of more than 100 MB that must be whole (WebP,
+/// HEIF) into a file, which fails where there is no place for one, and looks like a corrupt picture; whoever bounds what may be decoded
+/// needs no file. libvips takes this from its command line or from VIPS_DISC_THRESHOLD, with which an operator wins; setenv(3) beside
+/// other threads would be a race. Returns whether libvips took it.
+static inline int cvips_keep_pictures_in_memory(void) {
+    if (getenv("VIPS_DISC_THRESHOLD") != NULL) return 1;
+    GOptionGroup *group = g_option_group_new("vips", "", "", NULL, NULL);
+    vips_add_option_entries(group);
+    GOptionContext *context = g_option_context_new(NULL);
+    g_option_context_set_main_group(context, group);
+    char *words[] = {(char *)"halcyon", (char *)"--vips-disc-threshold=1048576g", NULL};
+    char **arguments = words;
+    int count = 2;
+    int taken = g_option_context_parse(context, &count, &arguments, NULL);
+    g_option_context_free(context);
+    return taken;
+}
+
 /// Whether libvips translates vector code at run time, with Orc. Since 8.15 it has it built in, with Highway, on most
 /// systems.
 #if VIPS_MAJOR_VERSION > 8 || VIPS_MINOR_VERSION >= 15

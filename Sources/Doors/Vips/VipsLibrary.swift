@@ -7,7 +7,8 @@ public enum VipsLibrary {
     ///
     /// One thread per pipeline (jobs run side by side instead), no cache of operations (jobs do not repeat), and of all
     /// loaders only those of ``Format``: libvips marks many others as untrusted, and without the block a few bytes of
-    /// junk reach ImageMagick. See "Block untrusted loaders" in libvips' `vips_block_untrusted_set`.
+    /// junk reach ImageMagick. See "Block untrusted loaders" in libvips' `vips_block_untrusted_set`. What is decoded stays in
+    /// memory, whatever its size, unless `VIPS_DISC_THRESHOLD` is set.
     public static func start() {
         _ = started
     }
@@ -73,6 +74,7 @@ public enum VipsLibrary {
     private static let started: Void = {
         cvips_give_memory_back()
         precondition(cvips_start("halcyon") == 0, "libvips does not start: \(VipsError.last(in: "init").message)")
+        precondition(cvips_keep_pictures_in_memory() != 0, "libvips has no option for where pictures are kept")
         vips_concurrency_set(1)
         vips_cache_set_max(0)
         vips_block_untrusted_set(1)

@@ -18,25 +18,20 @@
 {{- end -}}
 
 {{- define "halcyon.workerVolumes" -}}
-- name: temporary
-  emptyDir:
-    sizeLimit: {{ .Values.worker.temporary.sizeLimit }}
-{{- with .Values.worker.sourcesFolder }}
-{{- if .enabled }}
+{{- with .Values.worker.sourcesFolder -}}
+{{- if .enabled -}}
 - name: sources
   emptyDir:
     sizeLimit: {{ .sizeLimit }}
-{{- end }}
-{{- end }}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "halcyon.workerMounts" -}}
-- name: temporary
-  mountPath: /tmp
-{{- with .Values.worker.sourcesFolder }}
-{{- if .enabled }}
+{{- with .Values.worker.sourcesFolder -}}
+{{- if .enabled -}}
 - name: sources
   mountPath: {{ .path }}
-{{- end }}
-{{- end }}
+{{- end -}}
+{{- end -}}
 {{- end -}}

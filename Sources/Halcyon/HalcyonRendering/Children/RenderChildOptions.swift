@@ -31,14 +31,14 @@ public struct RenderChildOptions: Sendable {
             // A core would hold pictures of others, and take a second to write.
             Int32(RLIMIT_CORE.rawValue): 0,
             Int32(RLIMIT_DATA.rawValue): UInt64(memory),
-            // What libvips puts aside on the disk is no larger than what may be in memory.
+            // What libvips puts on the disk, where an operator has it do so, is no larger than what may be in memory.
             Int32(RLIMIT_FSIZE.rawValue): UInt64(memory),
             Int32(RLIMIT_NOFILE.rawValue): Self.openFiles,
         ]
         return options
     }
 
-    /// Its socket, its standard error, fonts and what libvips puts aside.
+    /// Its socket, its standard error, fonts and what libvips may put on the disk.
     private static let openFiles: UInt64 = 128
 
     /// What libraries look at, and none of the secrets that settings hold.
