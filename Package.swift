@@ -128,6 +128,8 @@ let package = Package(
                 "HalcyonCluster", "CivilTime", "Kafka", "Redis", "Telemetry", "Threads",
             ]),
         module("HalcyonProbes", "Halcyon", ["HTTPServer", "Telemetry"]),
+        // What a workload needs: nothing but arithmetic.
+        module("HalcyonPlan", "Halcyon"),
         module(
             "HalcyonGateway", "Halcyon",
             [
@@ -146,7 +148,7 @@ let package = Package(
             dependencies: [
                 "HalcyonModel", "HalcyonWire", "HalcyonBudget", "HalcyonImaging", "HalcyonRendering", "HalcyonLeases",
                 "HalcyonSources", "HalcyonCluster", "HalcyonNotify", "HalcyonWorker", "HalcyonProbes", "HalcyonGateway",
-                "HTTPServer",
+                "HalcyonPlan", "HTTPServer",
                 "CivilTime", "Kafka", "Redis",
                 "Curl", "Vips",
                 "Telemetry", "Settings", "Arguments", "Processes", "Threads", "JSON", "Digests",
@@ -165,7 +167,10 @@ let package = Package(
 
         // Benchmarks: what the product costs beside the plainest C.
         .target(name: "PlainLoop", dependencies: ["CVips"], path: "Benchmarks/PlainLoop"),
-        .target(name: "Measuring", dependencies: ["Kafka", "PlainLoop", "TestSupport"], path: "Benchmarks/Measuring"),
+        .target(
+            name: "Measuring",
+            dependencies: ["HalcyonCluster", "JSON", "Kafka", "PlainLoop", "Processes", "TestSupport", "Threads"],
+            path: "Benchmarks/Measuring"),
         .executableTarget(
             name: "RenderBenchmark",
             dependencies: [
@@ -177,10 +182,7 @@ let package = Package(
             dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "Threads"],
             path: "Benchmarks/ChildBenchmark"),
         .executableTarget(
-            name: "ClusterBenchmark",
-            dependencies: [
-                "Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads", "Vips",
-            ],
+            name: "ClusterBenchmark", dependencies: ["Measuring", "TestSupport", "Vips"],
             path: "Benchmarks/ClusterBenchmark"),
         .executableTarget(
             name: "OriginBenchmark",
@@ -203,6 +205,9 @@ let package = Package(
                 "Threads",
             ],
             path: "Benchmarks/GatewayBenchmark"),
+        .executableTarget(
+            name: "PlanBenchmark", dependencies: ["JSON", "Measuring", "TestSupport"],
+            path: "Benchmarks/PlanBenchmark"),
         .executableTarget(
             name: "WireBenchmark", dependencies: ["HalcyonModel", "HalcyonWire"], path: "Benchmarks/WireBenchmark"),
 
@@ -282,6 +287,7 @@ let package = Package(
                 "CivilTime", "DeadlyHost", "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonRendering",
                 "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads", "Vips",
             ]),
+        tests(of: "HalcyonPlan"),
         tests(of: "HalcyonProbes", ["Curl", "HTTPServer", "Telemetry", "TestSupport", "Threads"]),
         tests(
             of: "HalcyonGateway",

@@ -22,7 +22,7 @@ import Vips
         }
         let photographs = try jpegs(in: arguments[2])
         VipsLibrary.start()
-        let ground = try await Ground(executable: arguments[1], photographs: photographs)
+        let ground = try await OneWorker(executable: arguments[1], photographs: photographs)
         do {
             try await measure(ground, photographs, rounds: rounds)
         } catch {
@@ -32,7 +32,7 @@ import Vips
         await ground.remove()
     }
 
-    static func measure(_ ground: Ground, _ photographs: [[UInt8]], rounds: Int) async throws {
+    static func measure(_ ground: OneWorker, _ photographs: [[UInt8]], rounds: Int) async throws {
         let count = photographs.count
         _ = try await ground.cost(of: (0..<2 * count).map { ground.job($0, "warm") })
         var (thumbnail, fast, miss): ([Double], [Double], [Double]) = ([], [], [])

@@ -2,6 +2,11 @@ import Glibc
 
 /// The contents of all files of a folder that begin like a JPEG, in the order of their names.
 public func jpegs(in folder: String) throws -> [[UInt8]] {
+    try jpegPaths(in: folder).compactMap { contents(of: $0) }
+}
+
+/// The paths of these files.
+public func jpegPaths(in folder: String) throws -> [String] {
     guard let directory = opendir(folder) else { throw NoPictures(folder: folder) }
     defer { closedir(directory) }
     var names: [String] = []
@@ -9,7 +14,9 @@ public func jpegs(in folder: String) throws -> [[UInt8]] {
         names.append(
             withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
     }
-    let files = names.sorted().compactMap { contents(of: "\(folder)/\($0)") }.filter { $0.starts(with: [0xff, 0xd8]) }
+    let files = names.sorted().map { "\(folder)/\($0)" }.filter {
+        contents(of: $0)?.starts(with: [0xff, 0xd8]) == true
+    }
     guard !files.isEmpty else { throw NoPictures(folder: folder) }
     return files
 }

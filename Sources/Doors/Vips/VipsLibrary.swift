@@ -47,6 +47,9 @@ public enum VipsLibrary {
     /// Bytes of pixels that libvips holds now, over all threads.
     public static var liveBytes: Int { vips_tracked_get_mem() }
 
+    /// The most that ``liveBytes`` ever was.
+    public static var mostBytes: Int { vips_tracked_get_mem_highwater() }
+
     /// Images, operations and other objects of libvips that are alive now, over all threads.
     public static var liveObjects: Int {
         var count = 0

@@ -132,7 +132,7 @@ struct Configuration {
         options.fetches = settings[Keys.fetches]
         setSharing(&options)
         setGuarantee(&options)
-        options.concurrency = settings[Keys.concurrency] > 0 ? settings[Keys.concurrency] : processors
+        options.concurrency = concurrency
         options.roll.interval = settings[Keys.rollInterval]
         options.roll.version = Version.number
         options.images = images
@@ -160,7 +160,11 @@ struct Configuration {
             bytes: limit(Keys.cacheBytes), pixels: limit(Keys.cachePixels), count: limit(Keys.cacheCount))
     }
 
-    private var processors: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+    /// How many pictures a worker renders at once: as many as there are processors, unless it is set.
+    var concurrency: Int {
+        settings[Keys.concurrency] > 0
+            ? settings[Keys.concurrency] : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    }
 
     /// Writes to standard error; the writer is shut down by whoever asked for it.
     func logWriter() -> LogWriter {

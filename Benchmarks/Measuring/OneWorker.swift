@@ -1,15 +1,16 @@
 import HalcyonCluster
 import JSON
 import Kafka
-import Measuring
 import Processes
 import TestSupport
 import Threads
 
 /// The servers of a run, one worker, and somebody who sends jobs and counts their events.
-final class Ground: Sendable {
-    let broker: RunBroker
-    private let redis: RedisServer
+public final class OneWorker: Sendable {
+    /// The broker of the run.
+    public let broker: RunBroker
+    /// Where the worker keeps results.
+    public let redis: RedisServer
     private let photographs: PhotographServer
     private let worker: ChildProcess
     private let producer: Producer
@@ -17,7 +18,11 @@ final class Ground: Sendable {
     private let counting: Task<Void, any Error>
     private let ended = Lock((ready: 0, failed: 0))
 
-    init(executable: String, photographs: [[UInt8]]) async throws {
+    /// Starts all of them.
+    /// - Parameters:
+    ///   - executable: `halcyon`.
+    ///   - photographs: what jobs are about.
+    public init(executable: String, photographs: [[UInt8]]) async throws {
         let topics = Topics()
         self.photographs = try await PhotographServer(photographs)
         redis = try await RedisServer.start()
@@ -48,7 +53,7 @@ final class Ground: Sendable {
     }
 
     /// A job for one of the photographs under a name of its own, so that nothing of it is stored yet.
-    func job(_ number: Int, _ tag: String, id: String? = nil) -> [UInt8] {
+    public func job(_ number: Int, _ tag: String, id: String? = nil) -> [UInt8] {
         Array(
             """
             {"id":"\(id ?? "\(tag)\(number)")","source":"\(photographs.url(number, tag))","width":\(PlainLoops.usual.width),\
@@ -57,7 +62,7 @@ final class Ground: Sendable {
     }
 
     /// Seconds of the worker's CPU, and of the clock, for each of these jobs.
-    func cost(of jobs: [[UInt8]]) async throws -> (processor: Double, wall: Double) {
+    public func cost(of jobs: [[UInt8]]) async throws -> (processor: Double, wall: Double) {
         let clock = ContinuousClock()
         let before = processorTime(of: worker.pid)
         let wanted = ended.withLock { $0.ready + $0.failed } + jobs.count
@@ -77,7 +82,8 @@ final class Ground: Sendable {
         return (spent / Double(jobs.count), wall / .seconds(1) / Double(jobs.count))
     }
 
-    func remove() async {
+    /// Ends all of them.
+    public func remove() async {
         await worker.stop()
         counting.cancel()
         await reader.close()

@@ -1,0 +1,131 @@
+import Arguments
+import HalcyonModel
+import HalcyonPlan
+import Settings
+
+/// `halcyon plan`: how many workers, and what of Kafka and Redis, a workload needs.
+enum PlanCommand: Subcommand {
+    private static let sources = Parameter<[String]>.arguments(
+        "SOURCE", .file, atLeast: 0,
+        help:
+            "Pictures as they come: files of this machine, or sources as jobs name them. Each counts as much as the others."
+    )
+    private static let rate = Parameter<Double?>.option(
+        "rate", .rate, as: "JOBS", help: "Jobs in the busiest time: 500/s, 60000/min, 1M/min.")
+    private static let hitRatio = Parameter<Double>.option(
+        "hit-ratio", .part, as: "0…1", default: 0,
+        help: "Part of the jobs whose result is stored already, or is being made for another job.")
+    private static let keptRatio = Parameter<Double>.option(
+        "kept-ratio", .part, as: "0…1", default: 0,
+        help: "Part of the others whose source is kept: another size of a picture that was loaded before.")
+    private static let originLatency = Parameter<Duration>.option(
+        "origin-latency", ArgumentKind(.duration()), as: "TIME", default: .milliseconds(200),
+        help: "How long origins take to send a source, in the mean.")
+    private static let life = Parameter<Duration?>.option(
+        "life", ArgumentKind(.duration(in: .seconds(1) ... .seconds(1 << 40))), as: "TIME",
+        help: "How long results are stored (cache.defaultTTL).")
+    private static let distinct = Parameter<Double?>.option(
+        "distinct", .amount, as: "N",
+        help: "How many different results there are at all, such as 2M; else every one made is another.")
+    private static let rendering = Parameter<Double?>.option(
+        "rendering", .milliseconds, as: "MS", help: "What a rendering takes of a processor, in place of measuring.")
+    private static let sourceBytes = Parameter<Int?>.option(
+        "source-bytes", ArgumentKind(.byteSize(in: 1...1 << 40)), as: "SIZE",
+        help: "Bytes of a source, in place of SOURCE's.")
+    private static let resultBytes = Parameter<Int?>.option(
+        "result-bytes", ArgumentKind(.byteSize(in: 1...1 << 40)), as: "SIZE",
+        help: "Bytes of a result, in place of the measured.")
+    private static let processors = Parameter<Int?>.option(
+        "processors", .integer(in: 1...1024), as: "N", help: "Processors of a worker (worker.concurrency).")
+    private static let utilization = Parameter<Double>.option(
+        "utilization", .utilization, as: "0…1", default: PlanRules().utilization,
+        help: "Part of the workers' processors that the busiest time may take.")
+    private static let spare = Parameter<Int>.option(
+        "spare", .integer(in: 0...1000), as: "N", default: PlanRules().spare,
+        help: "Workers that may be away.")
+    private static let json = Parameter.flag("json", help: "Print the plan as one JSON object.")
+
+    static let command = Command(
+        "plan", summary: "Reckon how many workers, partitions and how much memory a workload needs.",
+        discussion: """
+            Renders each SOURCE here, with the options of a job, for two seconds, and reckons from what that takes of a \
+            processor like this one. On a machine that is busy, or unlike those of the cluster, say --rendering. docs/capacity.md says how it is \
+            reckoned, and how far that was from what was measured. Needs neither Kafka nor Redis.
+            """,
+        parameters: [
+            sources, rate, hitRatio, keptRatio, originLatency, life, distinct, rendering, sourceBytes, resultBytes,
+            processors, utilization, spare,
+        ] + SizingOptions.all + [json],
+        examples: [
+            .init("halcyon plan photos/*.jpg --rate 500/s --width 400 --height 300", "From pictures of your own."),
+            .init(
+                "halcyon plan cat.jpg --rate 1M/min --hit-ratio 0.9 --width 400 --processors 8",
+                "Nine of ten are stored already."),
+            .init(
+                "halcyon plan --rate 500/s --rendering 12 --source-bytes 400kB --result-bytes 30kB",
+                "From figures; nothing is rendered."),
+        ])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        guard let rate = arguments[rate] else {
+            throw InputError(
+                "--rate is missing: how many jobs there are in the busiest time, such as 500/s", of: arguments)
+        }
+        let configuration = try Configuration(arguments)
+        var rules = configuration.planRules
+        rules.processors = arguments[processors] ?? rules.processors
+        (rules.utilization, rules.spare) = (arguments[utilization], arguments[spare])
+        let sample = try await sample(arguments, configuration)
+        var workload = Workload(rate: rate, sourceBytes: sample.sourceBytes, resultBytes: sample.resultBytes)
+        (workload.hitRatio, workload.keptRatio) = (arguments[hitRatio], arguments[keptRatio])
+        workload.originLatency = arguments[originLatency] / .seconds(1)
+        workload.life =
+            arguments[life].map { $0 / .seconds(1) } ?? configuration.settings[Keys.defaultTTL] / .seconds(1)
+        workload.distinct = arguments[distinct]
+        workload.outputs = sample.outputs
+        let costs = Costs(
+            unit: try PaceMeasurement.unit(), rendering: sample.processorTime, renderingBytes: sample.memory)
+        let report = PlanReport(
+            plan: CapacityPlan(workload, costs, rules), workload: workload, costs: costs, rules: rules,
+            pictures: sample.pictures)
+        if arguments[json] { Console.print(json: report.json) } else { Console.print(report.text) }
+        return .done
+    }
+
+    /// What a job's pictures take: measured where they are given, else as it is said.
+    private static func sample(_ arguments: ParsedCommand, _ configuration: Configuration) async throws -> PictureSample
+    {
+        let given = (
+            arguments[rendering].map { $0 / 1000 }, arguments[sourceBytes].map(Double.init),
+            arguments[resultBytes].map(Double.init)
+        )
+        var sample: PictureSample
+        if arguments[sources].isEmpty {
+            guard let processorTime = given.0, let sourceBytes = given.1, let resultBytes = given.2 else {
+                throw InputError(
+                    "give a SOURCE that is like your own, or all of --rendering, --source-bytes and --result-bytes",
+                    of: arguments)
+            }
+            sample = PictureSample(processorTime: processorTime, sourceBytes: sourceBytes, resultBytes: resultBytes)
+        } else {
+            configuration.openFormats()
+            sample = try await PictureSample.measured(arguments[sources], arguments, configuration)
+            sample.processorTime = given.0 ?? sample.processorTime
+            sample.sourceBytes = given.1 ?? sample.sourceBytes
+            sample.resultBytes = given.2 ?? sample.resultBytes
+        }
+        return sample
+    }
+}
+
+extension Configuration {
+    /// What the settings say of workers and of what is kept.
+    fileprivate var planRules: PlanRules {
+        var rules = PlanRules()
+        rules.processors = concurrency
+        (rules.fetches, rules.window) = (settings[Keys.fetches], settings[Keys.window])
+        rules.keptSourceBytes = Double(settings[Keys.redisBytes])
+        rules.sourceLife = settings[Keys.redisRetention] / .seconds(1)
+        return rules
+    }
+}
