@@ -2,12 +2,13 @@
 import collections
 import json
 import os
+import pathlib
 import signal
 import time
 import unittest
 import urllib.parse
 
-from cluster import SAMPLES, docker, figure, get, mebibytes, shared, until
+from cluster import ROOT, SAMPLES, docker, figure, get, mebibytes, shared, until
 
 TERMINAL = {f"halcyon.image.{word}" for word in ("ready", "failed", "cancelled", "superseded")}
 # Longer than the cluster's session.timeout.ms of 8 s: Kafka has taken the worker for dead and given its partitions to others.
@@ -121,6 +122,7 @@ class Running(unittest.TestCase):
                 self.assertEqual({int(container.status(f"Cap{name}"), 16) for name in ("Inh", "Prm", "Eff", "Bnd", "Amb")}, {0})
                 self.assertEqual(container.status("NoNewPrivs"), "1")
                 self.assertEqual(docker("diff", container.name).stdout, "")
+                self.assertIn("/libjemalloc.so.2\n", pathlib.Path(f"/proc/{container.process}/maps").read_text(encoding="utf-8"))
 
     def test_the_gateway_renders(self):
         begin = time.monotonic()
@@ -139,6 +141,13 @@ class Running(unittest.TestCase):
         until("all workers are scraped", lambda: up("halcyon-worker") == [wanted], 60, 1)
         until("the gateway is scraped", lambda: up("halcyon-gateway") == [1], 60, 1)
         figure("workers that Prometheus found by their name", str(wanted))
+
+    def test_prometheus_has_the_rules(self):
+        _, body = get(f"{self.cluster.prometheus}/api/v1/rules")
+        groups = json.loads(body)["data"]["groups"]
+        files = {pathlib.Path(group["file"]).name for group in groups}
+        self.assertEqual(files, {"recording-rules.yaml", "alerts.yaml"} & set(os.listdir(ROOT / "monitoring")))
+        self.assertEqual([rule for group in groups for rule in group["rules"] if rule.get("lastError")], [])
 
     def test_start_to_ready(self):
         """From the start of a container to /readyz, as it is asked each 10 ms."""

@@ -37,7 +37,8 @@ class Memory(unittest.TestCase):
                 time.sleep(2)
                 at[mark] = worker.memory
                 figure(f"memory of one worker after {mark} mixed jobs (RssAnon)", f"{mebibytes(at[mark])}; {time.monotonic() - begin:.0f} s")
-        self.assertLess(at[JOBS], at[500] * 1.3 + (16 << 20))
+        # With glibc's heaps in place of jemalloc it was four to six times as much.
+        self.assertLess(at[JOBS], at[500] * 2)
         self.assertFalse(worker.facts["State"]["OOMKilled"])
 
 
