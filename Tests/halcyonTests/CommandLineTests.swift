@@ -7,7 +7,7 @@ import Testing
     static let commands = [
         "dev", "worker", "submit", "get", "key", "events", "render", "cancel", "purge", "trim", "topics create",
         "topics list", "dead list", "dead show", "dead replay", "doctor",
-        "config",
+        "health", "config",
         "completions",
     ]
 

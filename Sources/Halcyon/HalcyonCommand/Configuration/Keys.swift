@@ -229,7 +229,7 @@ enum Keys {
         ] + guarantees + retrying + sharing + notifying + serving + streaming + [httpListen, logLevel, logFormat],
         maps: [kafkaProperties, webhookURLs, webhookSecrets, gatewayKeys, gatewayScopes, gatewayURLKeys],
         // Names the file; and what the tests and the build use.
-        ignoring: ["HALCYON_CONFIG", "HALCYON_EXECUTABLE", "HALCYON_ROOT"],
+        ignoring: ["HALCYON_CONFIG", "HALCYON_EXECUTABLE", "HALCYON_IMAGE", "HALCYON_ROOT"],
         // What Amazon's own tools read. Keys are taken whole or not at all: a token goes with its own key alone.
         fallbacks: [
             SettingFallback([

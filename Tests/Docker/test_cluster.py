@@ -1,0 +1,168 @@
+"""Jobs through the cluster of compose.yaml while its workers become more, are killed, held up and cut off."""
+import collections
+import json
+import os
+import pathlib
+import signal
+import time
+import unittest
+import urllib.parse
+
+from cluster import ROOT, SAMPLES, docker, figure, get, mebibytes, shared, until
+
+TERMINAL = {f"halcyon.image.{word}" for word in ("ready", "failed", "cancelled", "superseded")}
+# Longer than the cluster's session.timeout.ms of 8 s: Kafka has taken the worker for dead and given its partitions to others.
+AWAY = 15
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        self.cluster = shared()
+
+    def job(self, number):
+        """Two and two have a source together; each fiftieth has none."""
+        name = "nothing" if number % 50 == 0 else SAMPLES[number // 2 % len(SAMPLES)]
+        return {"id": f"job-{number}", "source": f"http://origin/{name}.jpg?n={number // 2 * 2}", "width": 60 + number % 300, "height": 200}
+
+    def submit(self, numbers):
+        self.cluster.submit([self.job(number) for number in numbers])
+
+    def busy(self, worker):
+        """Waits until the worker has jobs under way, for harm that meets nothing shows nothing."""
+        return until(f"{worker.name} has jobs under way", lambda: worker.metric("halcyon_jobs_under_way"), 60)
+
+    def test_no_job_is_lost(self):
+        cluster = self.cluster
+        begin = time.monotonic()
+        with cluster.events() as events:
+            self.submit(range(250))
+            self.busy(cluster.workers[0])
+            scaling = time.monotonic()
+            cluster.scale(4)
+            figure("`--scale worker=4` until the three more serve", f"{time.monotonic() - scaling:.1f} s")
+            workers = cluster.workers
+
+            self.submit(range(250, 500))
+            self.busy(workers[1])
+            os.kill(workers[1].process, signal.SIGKILL)
+            until("Docker starts the killed worker again", lambda: workers[1].facts["RestartCount"] == 1)
+
+            self.submit(range(500, 750))
+            self.busy(workers[2])
+            docker("pause", workers[2].name)
+            self.wait_without(events, 750)
+            docker("unpause", workers[2].name)
+
+            self.submit(range(750, 1000))
+            self.busy(workers[3])
+            network = f"{cluster.project}_cluster"
+            docker("network", "disconnect", network, workers[3].name)
+            self.wait_without(events, 1000)
+            docker("network", "connect", "--alias", "worker", network, workers[3].name)
+
+            wanted = {f"job-{number}" for number in range(1000)}
+            took = time.monotonic() - begin
+            until("all workers serve again", lambda: [worker.health for worker in workers] == ["healthy"] * 4)
+            # Whoever comes back may still tell of what it had done.
+            time.sleep(5)
+            self.audit(self.endings(events), wanted, took)
+
+        for worker in workers:
+            facts = worker.facts
+            self.assertFalse(facts["State"]["OOMKilled"])
+            self.assertEqual(facts["RestartCount"], 1 if worker is workers[1] else 0, worker.name)
+        figure("memory of the workers then (RssAnon)", ", ".join(mebibytes(worker.memory) for worker in workers))
+
+    def wait_without(self, events, count):
+        """For so long that one worker is given up, and until the others have ended its jobs, too."""
+        begin = time.monotonic()
+        wanted = {f"job-{number}" for number in range(count)}
+        until(f"{count} jobs have ended while one worker is away", lambda: wanted <= self.endings(events).keys(), 120, 0.5)
+        time.sleep(max(0, AWAY - (time.monotonic() - begin)))
+
+    @staticmethod
+    def endings(events):
+        """By job, the terminal events as they lie in the topic."""
+        found = collections.defaultdict(list)
+        for event in list(events):
+            if event["type"] in TERMINAL:
+                found[event["data"]["job"]["id"]].append(event)
+        return found
+
+    def audit(self, endings, wanted, took):
+        endings = {job: found for job, found in endings.items() if job in wanted}
+        lost = wanted - endings.keys()
+        records = sum(len(found) for found in endings.values())
+        for job, found in endings.items():
+            self.assertEqual(len({event["id"] for event in found}), 1, f"{job} ended in more than one way: {found}")
+        kinds = collections.Counter(found[0]["type"].rsplit(".", 1)[1] for found in endings.values())
+        figure("1000 jobs, 1 worker and then 4; one killed, one paused and one cut off", f"{took:.0f} s")
+        figure("  ended", f"{len(endings)}: {kinds['ready']} ready, {kinds['failed']} failed as not_found")
+        figure("  lost", f"{len(lost)}")
+        figure("  events that came again under the same id", f"{records - len(endings)}")
+        self.assertEqual(lost, set())
+        self.assertEqual(kinds, {"ready": 980, "failed": 20})
+        self.assertEqual({found[0]["data"].get("code") for found in endings.values()}, {None, "not_found"})
+
+
+class Running(unittest.TestCase):
+    def setUp(self):
+        self.cluster = shared()
+
+    def test_containers_are_kept_tight(self):
+        for service in ("worker", "gateway"):
+            for container in self.cluster.containers(service):
+                host = container.facts["HostConfig"]
+                self.assertTrue(host["ReadonlyRootfs"])
+                self.assertEqual((host["CapDrop"], host["CapAdd"]), (["ALL"], None))
+                self.assertIn("no-new-privileges:true", host["SecurityOpt"])
+                self.assertGreater(host["Memory"], 0)
+                # What the kernel says of the process itself.
+                self.assertEqual(container.status("Uid").split(), ["10001"] * 4)
+                self.assertEqual({int(container.status(f"Cap{name}"), 16) for name in ("Inh", "Prm", "Eff", "Bnd", "Amb")}, {0})
+                self.assertEqual(container.status("NoNewPrivs"), "1")
+                self.assertEqual(docker("diff", container.name).stdout, "")
+                self.assertIn("/libjemalloc.so.2\n", pathlib.Path(f"/proc/{container.process}/maps").read_text(encoding="utf-8"))
+
+    def test_the_gateway_renders(self):
+        begin = time.monotonic()
+        source = urllib.parse.quote("http://origin/fast/chelsea.jpg?rendered")
+        status, body = get(f"{self.cluster.gateway}/v1/render?source={source}&width=100&height=100", 60)
+        self.assertEqual((status, body[:3]), (200, b"\xff\xd8\xff"), body[:200])
+        figure("a first picture by the gateway", f"{(time.monotonic() - begin) * 1000:.0f} ms")
+        self.assertIn(b"<html", get(self.cluster.gateway + "/")[1])
+
+    def test_prometheus_finds_every_worker_and_the_gateway(self):
+        def up(job):
+            _, body = get(f"{self.cluster.prometheus}/api/v1/query?query=" + urllib.parse.quote(f'sum(up{{job="{job}"}})'))
+            return [int(series["value"][1]) for series in json.loads(body)["data"]["result"]] if body else None
+
+        wanted = len(self.cluster.workers)
+        until("all workers are scraped", lambda: up("halcyon-worker") == [wanted], 60, 1)
+        until("the gateway is scraped", lambda: up("halcyon-gateway") == [1], 60, 1)
+        figure("workers that Prometheus found by their name", str(wanted))
+
+    def test_prometheus_has_the_rules(self):
+        _, body = get(f"{self.cluster.prometheus}/api/v1/rules")
+        groups = json.loads(body)["data"]["groups"]
+        files = {pathlib.Path(group["file"]).name for group in groups}
+        self.assertEqual(files, {"recording-rules.yaml", "alerts.yaml"} & set(os.listdir(ROOT / "monitoring")))
+        self.assertEqual([rule for group in groups for rule in group["rules"] if rule.get("lastError")], [])
+
+    def test_start_to_ready(self):
+        """From the start of a container to /readyz, as it is asked each 10 ms."""
+        took = []
+        worker = self.cluster.workers[-1]
+        for _ in range(3):
+            docker("stop", "--time", "40", worker.name)
+            self.assertEqual(worker.facts["State"]["ExitCode"], 0)
+            begin = time.monotonic()
+            docker("start", worker.name)
+            started = time.monotonic()
+            address = f"http://{worker.address}:9464"
+            until("it answers", lambda: get(f"{address}/healthz", 1)[0] == 200, pause=0.01)
+            alive = time.monotonic()
+            until("it serves", lambda: get(f"{address}/readyz", 1)[0] == 200, pause=0.01)
+            took.append((time.monotonic() - begin, alive - started, time.monotonic() - started))
+        whole, alive, ready = (sorted(column)[1] for column in zip(*took))
+        figure("`docker start` of a worker until it serves", f"{whole:.2f} s; once Docker has started it, {alive:.2f} s to /healthz and {ready:.2f} s to /readyz")

@@ -1,0 +1,81 @@
+"""What the image is, and that it runs with nothing but itself."""
+import json
+import os
+import pathlib
+import secrets
+import signal
+import time
+import unittest
+
+from cluster import IMAGE, Container, docker, figure, halcyon, mebibytes, until
+
+
+class Image(unittest.TestCase):
+    def setUp(self):
+        self.facts = json.loads(docker("image", "inspect", IMAGE).stdout)[0]
+        self.settings = self.facts["Config"]
+
+    def test_is_nobody_in_particular_and_a_worker(self):
+        self.assertEqual(self.settings["User"], "10001:10001")
+        self.assertEqual((self.settings["Entrypoint"], self.settings["Cmd"]), (["halcyon"], ["worker"]))
+        self.assertEqual(self.settings["Healthcheck"]["Test"], ["CMD", "halcyon", "health"])
+        figure("size of the image", mebibytes(self.facts["Size"]))
+
+    def test_says_what_it_is(self):
+        labels = self.settings["Labels"]
+        for name in ("title", "description", "vendor", "licenses", "version", "revision", "created", "source", "base.name"):
+            self.assertTrue(labels.get(f"org.opencontainers.image.{name}"), name)
+        version = labels["org.opencontainers.image.version"]
+        self.assertIn(version, ("unknown", halcyon("--version").stdout.split()[-1]))
+
+    def test_has_the_libraries_and_formats(self):
+        # Without Kafka and Redis doctor ends with 1, and says that alone.
+        findings = json.loads(halcyon("doctor", "--json", "--brokers", "127.0.0.1:1", "--redis", "redis://127.0.0.1:1", check=False).stdout)["findings"]
+        said = {finding["subject"]: finding for finding in findings}
+        libraries = said["libraries"]["message"]
+        versions = dict(part.split()[:2] for part in libraries.split(", "))
+        for name, least in (("libvips", (8, 15)), ("librdkafka", (2, 8)), ("hiredis", (1, 0))):
+            self.assertGreaterEqual(tuple(int(number) for number in versions[name].split(".")[:2]), least, libraries)
+        self.assertNotIn("without TLS", libraries)
+        self.assertEqual({subject for subject, finding in said.items() if finding["level"] == "broken"}, {"Kafka", "Redis"}, findings)
+        for finding in findings:
+            print(f"{finding['level']:<8}{finding['subject']}: {finding['message']}")
+
+    def test_renders_without_a_network_and_a_disk(self):
+        for format in ("jpeg", "png", "webp", "avif", "gif", "tiff", "jxl"):
+            with self.subTest(format):
+                done = halcyon("render", "initials:JD", "--width", "64", "--format", format, "--json", "-o", "/dev/null")
+                image = json.loads(done.stdout)
+                self.assertEqual((image["format"], image["width"]), (format, 64))
+
+    def test_ffmpeg_runs(self):
+        """It finds frames in videos; dpkg.cfg leaves out what its devices would draw with."""
+        done = docker("run", "--rm", "--read-only", "--cap-drop", "ALL", "--network", "none", "--entrypoint", "ffmpeg", IMAGE,
+            "-hide_banner", "-loglevel", "error", "-f", "lavfi", "-i", "testsrc=duration=1:size=64x48:rate=5", "-frames:v", "1", "-f", "null", "-")
+        self.assertEqual(done.stderr, "")
+
+    def test_its_health_is_what_the_worker_says(self):
+        """A worker that waits for Kafka gets on; one that answers nothing does not."""
+        name = f"halcyon-test-{secrets.token_hex(4)}"
+        docker(
+            "run", "--detach", "--name", name, "--read-only", "--cap-drop", "ALL", "--network", "none", "--health-interval", "1s", "--health-retries", "1",
+            "--health-timeout", "2s", "--health-start-period", "0s", IMAGE)
+        self.addCleanup(docker, "rm", "--force", name)
+        worker = Container(name)
+        until("it is healthy", lambda: worker.health == "healthy")
+        begin = time.monotonic()
+        docker("exec", name, "halcyon", "health")
+        figure("`docker exec … halcyon health`", f"{(time.monotonic() - begin) * 1000:.0f} ms, most of it Docker's")
+        process = worker.process
+        os.kill(process, signal.SIGSTOP)
+        until("it is not healthy", lambda: worker.health == "unhealthy")
+        os.kill(process, signal.SIGCONT)
+        until("it is healthy again", lambda: worker.health == "healthy")
+
+    def test_its_processor_is_this_machine_s(self):
+        self.assertEqual(self.facts["Os"], "linux")
+        self.assertIn(self.facts["Architecture"], ("amd64", "arm64"))
+        text = (pathlib.Path(__file__).parents[2] / "docker/Dockerfile").read_text(encoding="utf-8")
+        orders = "".join(line for line in text.splitlines() if not line.startswith("#"))
+        for word in ("x86_64", "amd64", "aarch64", "arm64", "TARGETARCH"):
+            self.assertNotIn(word, orders)
