@@ -5,9 +5,11 @@ SHELL := /bin/bash
 SWIFT ?= swift
 KAFKA_VERSION := 4.1.1
 SECONDS ?= 300
+# CI makes warnings errors here.
+SWIFT_FLAGS ?=
 FORMATTED := Package.swift Sources Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps build release test demo format lint bench contact-sheet sanitize fuzz chaos conformance chart kafka clean
+.PHONY: help deps build release test demo format lint bench contact-sheet sanitize fuzz chaos conformance chart check kafka clean
 
 help: ## explain the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,7 +18,7 @@ deps: ## install what the system lacks (Debian's packages; elsewhere it says wha
 	@scripts/deps
 
 build: deps ## build everything for debugging
-	$(SWIFT) build --build-tests
+	$(SWIFT) build --build-tests $(SWIFT_FLAGS)
 
 release: deps ## build the halcyon executable as it is shipped
 	$(SWIFT) build -c release --product halcyon
@@ -53,6 +55,9 @@ conformance: release ## hold the gateway to its OpenAPI document; ARGS="EXAMPLES
 
 chart: release ## check the Helm chart: lint, render, hold to Kubernetes' schemas (docs/deployment.md); ARGS="test_workers"
 	@scripts/chart $(ARGS)
+
+check: ## check documents, scripts and workflows: what is no Swift and needs no build; ARGS="test_links"
+	@scripts/check $(ARGS)
 
 kafka: ## fetch Apache Kafka's official release for the tests into .build/kafka, checksum verified
 	@scripts/fetch-kafka $(KAFKA_VERSION)
