@@ -9,7 +9,7 @@ SECONDS ?= 300
 SWIFT_FLAGS ?=
 FORMATTED := Package.swift Sources Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps build release test demo format lint bench contact-sheet sanitize fuzz chaos conformance chart check kafka clean
+.PHONY: help deps build release test demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance chart check commands kafka clean
 
 help: ## explain the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,12 @@ test: deps ## run every test; those on Apache Kafka need KAFKA_HOME (see make ka
 
 demo: release ## size real photographs on an embedded cluster; results in demo/
 	@scripts/demo
+
+dev: release ## run a whole cluster on loopback until Ctrl-C, with a dashboard; ARGS="--log-level debug"
+	@scripts/dev $(ARGS)
+
+worker: release ## add a worker to the cluster of make dev, from another terminal
+	@scripts/worker $(ARGS)
 
 format: ## format the Swift code in place
 	$(SWIFT) format -i --configuration .swift-format -r $(FORMATTED)
@@ -58,6 +64,9 @@ chart: release ## check the Helm chart: lint, render, hold to Kubernetes' schema
 
 check: ## check documents, scripts and workflows: what is no Swift and needs no build; ARGS="test_links"
 	@scripts/check $(ARGS)
+
+commands: release ## run the commands of README.md and the book against a cluster (Tests/Commands)
+	@scripts/commands
 
 kafka: ## fetch Apache Kafka's official release for the tests into .build/kafka, checksum verified
 	@scripts/fetch-kafka $(KAFKA_VERSION)
