@@ -16,7 +16,7 @@ NEEDS = {
     "main": r"scripts/release",
 }
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
-MARK = re.compile(r"^ *<!-- (?:needs: (?P<needs>[a-z-]+)|(?P<stays>stays)) -->$")
+MARK = re.compile(r"^ *<!-- (?:needs: (?P<needs>[a-z-]+)|(?P<stays>stays)|(?P<empty>may find nothing)) -->$")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,9 @@ class Block:
     # Why it is not run, a name of NEEDS; None where it is.
     needs: str | None
     # Whether its last command goes on until it is stopped.
-    stays: bool
+    stays: bool = False
+    # Whether its last command may find nothing, and say so with 3.
+    may_find_nothing: bool = False
 
     def __str__(self):
         return f"{self.document}:{self.line}"
@@ -55,7 +57,7 @@ def blocks(path, text):
         commands = "".join(part.removeprefix(indent) for part in match["text"].splitlines(keepends=True))
         if needs is not None and not re.search(NEEDS[needs], commands):
             raise ValueError(f"{where}: nothing in it needs {needs}")
-        yield Block(str(path), line, commands, needs, bool(mark and mark["stays"]))
+        yield Block(str(path), line, commands, needs, bool(mark and mark["stays"]), bool(mark and mark["empty"]))
 
 
 def all_blocks():

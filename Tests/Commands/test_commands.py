@@ -37,7 +37,7 @@ class Commands(unittest.TestCase):
                 self.assertEqual(code, 0, f"{block}\n{stage.here(block.text)}\n{words}")
         self.assertIsNone(stage.process.poll(), "the cluster has ended")
         run = len(found) - sum(left.values())
-        self.assertGreater(run, 25)
+        self.assertGreater(run, 20)
         print(f"{len(found)} blocks of commands: {run} run; not run, for they need " + ", ".join(f"{name}: {count}" for name, count in sorted(left.items())))
 
 
