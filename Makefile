@@ -9,7 +9,7 @@ SECONDS ?= 300
 SWIFT_FLAGS ?=
 FORMATTED := Package.swift Sources Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps build release test demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance chart check commands kafka clean
+.PHONY: help deps build release test demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance chart check docc commands kafka clean
 
 help: ## explain the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ chart: release ## check the Helm chart: lint, render, hold to Kubernetes' schema
 
 check: ## check documents, scripts and workflows: what is no Swift and needs no build; ARGS="test_links"
 	@scripts/check $(ARGS)
+
+docc: deps ## build the DocC pages of HalcyonClient and HalcyonModel into .build/docc; warnings are errors
+	@scripts/docc
 
 commands: release ## run the commands of README.md and the book against a cluster (Tests/Commands)
 	@scripts/commands

@@ -7,7 +7,8 @@ import Testing
 /// The example in Java. Apache's client speaks to Apache Kafka alone: for the embedded broker its version 4 is too new.
 @Suite(
     .takesTurns, .sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable),
-    .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/javac"), "there is no javac; make deps installs it"))
+    .enabled(
+        if: FileManager.default.isExecutableFile(atPath: "/usr/bin/javac"), "there is no javac; make deps installs it"))
 struct JavaExampleTests {
     private static let example = URL(filePath: #filePath).deletingLastPathComponent()
         .appending(path: "../../Examples/java/Example.java").standardized.path
