@@ -16,6 +16,7 @@ NEEDS = {
     "main": r"scripts/release",
 }
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r" *(\$ |halcyon |curl |make |swift |docker |helm |kcat |redis-cli |scripts/)")
 MARK = re.compile(r"^ *<!-- (?:needs: (?P<needs>[a-z-]+)|(?P<stays>stays)|(?P<empty>may find nothing)) -->$")
 
 
@@ -42,10 +43,12 @@ def blocks(path, text):
 
     Raises ValueError for a mark that is none of the list, or that nothing in its block bears out."""
     for match in FENCE.finditer(text):
-        if match["language"] not in ("sh", "bash", "shell", "console"):
-            continue
         line = text.count("\n", 0, match.start()) + 1
         where = f"{path}:{line}"
+        if match["language"] == "" and COMMAND.match(match["text"]):
+            raise ValueError(f"{where}: commands stand in blocks of sh")
+        if match["language"] not in ("sh", "bash", "shell", "console"):
+            continue
         before = text[: match.start()].rstrip("\n").rpartition("\n")[2]
         mark = MARK.match(before)
         if before.lstrip().startswith("<!--") and not mark:

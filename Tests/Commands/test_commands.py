@@ -15,7 +15,7 @@ class Marks(unittest.TestCase):
         self.assertEqual([(block.line, block.text, block.needs, block.stays) for block in plain], [(3, "ls\n", None, False)])
         self.assertEqual(read("<!-- needs: docker -->\n```sh\ndocker ps\n```\n")[0].needs, "docker")
         self.assertTrue(read("<!-- stays -->\n```sh\ntail -f x\n```\n")[0].stays)
-        for text in ("<!-- needs: luck -->\n```sh\nls\n```\n", "<!-- needs: docker -->\n```sh\nls\n```\n", "<!-- stay -->\n```sh\nls\n```\n"):
+        for text in ("<!-- needs: luck -->\n```sh\nls\n```\n", "<!-- needs: docker -->\n```sh\nls\n```\n", "<!-- stay -->\n```sh\nls\n```\n", "```\nhalcyon dev\n```\n"):
             with self.assertRaises(ValueError):
                 read(text)
 
