@@ -5,9 +5,11 @@ SHELL := /bin/bash
 SWIFT ?= swift
 KAFKA_VERSION := 4.1.1
 SECONDS ?= 300
+# CI makes warnings errors here.
+SWIFT_FLAGS ?=
 FORMATTED := Package.swift Sources Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps build release test demo format lint bench contact-sheet sanitize fuzz chaos conformance chart docker-test kafka clean
+.PHONY: help deps build release test demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance chart check docc commands docker-test kafka clean
 
 help: ## explain the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,7 +18,7 @@ deps: ## install what the system lacks (Debian's packages; elsewhere it says wha
 	@scripts/deps
 
 build: deps ## build everything for debugging
-	$(SWIFT) build --build-tests
+	$(SWIFT) build --build-tests $(SWIFT_FLAGS)
 
 release: deps ## build the halcyon executable as it is shipped
 	$(SWIFT) build -c release --product halcyon
@@ -26,6 +28,12 @@ test: deps ## run every test; those on Apache Kafka need KAFKA_HOME (see make ka
 
 demo: release ## size real photographs on an embedded cluster; results in demo/
 	@scripts/demo
+
+dev: release ## run a whole cluster on loopback until Ctrl-C, with a dashboard; ARGS="--log-level debug"
+	@scripts/dev $(ARGS)
+
+worker: release ## add a worker to the cluster of make dev, from another terminal
+	@scripts/worker $(ARGS)
 
 format: ## format the Swift code in place
 	$(SWIFT) format -i --configuration .swift-format -r $(FORMATTED)
@@ -56,6 +64,15 @@ chart: release ## check the Helm chart: lint, render, hold to Kubernetes' schema
 
 docker-test: ## build the Docker image and try it and Compose with the engine here (docs/deployment.md); ARGS="test_image"
 	@scripts/docker-test $(ARGS)
+
+check: ## check documents, scripts and workflows: what is no Swift and needs no build; ARGS="test_links"
+	@scripts/check $(ARGS)
+
+docc: deps ## build the DocC pages of HalcyonClient and HalcyonModel into .build/docc; warnings are errors
+	@scripts/docc
+
+commands: release ## run the commands of README.md and the book against a cluster (Tests/Commands)
+	@scripts/commands
 
 kafka: ## fetch Apache Kafka's official release for the tests into .build/kafka, checksum verified
 	@scripts/fetch-kafka $(KAFKA_VERSION)

@@ -36,6 +36,8 @@ extension ClusterTests {
             options.environment = [
                 "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.path, "TMPDIR": folder.path,
                 "PYTHONPATH": "\(Self.root)/Examples/python", "PYTHONDONTWRITEBYTECODE": "1",
+                // What Go has compiled once it need not compile again.
+                "GOCACHE": "\(Self.root)/.build/go",
             ]
             let line = #"cd "$0" && exec "$@" >output 2>errors"#
             return try await ChildProcess.start("/bin/sh", ["-c", line, folder.path] + command, options: options)
@@ -48,7 +50,7 @@ extension ClusterTests {
         /// The commands of the examples.
         static let examples = [
             [BuiltExecutable.path("client-example")], ["python3", "\(root)/Examples/python/example.py"],
-            ["node", "\(root)/Examples/javascript/example.mjs"],
+            ["node", "\(root)/Examples/javascript/example.mjs"], ["go", "run", "\(root)/Examples/go/example.go"],
         ]
 
         @Test(arguments: examples) func anExampleWritesTheImageOrSaysWhyNot(example: [String]) async throws {

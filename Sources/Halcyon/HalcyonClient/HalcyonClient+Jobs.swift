@@ -35,7 +35,9 @@ extension HalcyonClient {
     }
 
     /// What has become of a job. A key with the scope `read` is needed.
-    /// - Parameter wait: for so long its end is waited for, or for as long as the gateway lets.
+    /// - Parameters:
+    ///   - id: the job's, as ``AcceptedJob/id`` has it.
+    ///   - wait: for so long its end is waited for, or for as long as the gateway lets.
     /// - Throws: `HalcyonError`, such as a problem of the kind `notFound`; `CancellationError`.
     public func state(ofJob id: String, wait: Duration = .zero) async throws -> JobState {
         var request = Request(path: ["jobs", id])

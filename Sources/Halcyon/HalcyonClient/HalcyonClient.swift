@@ -12,13 +12,16 @@ public struct HalcyonClient: Sendable {
     /// - Parameters:
     ///   - url: of the gateway, such as `https://images.example.org`, with or without a path before `/v1`.
     ///   - key: of the gateway's keys, where it has any. It goes to this gateway alone, as `Authorization: Bearer`.
+    ///   - options: times and limits.
     public init(_ url: URL, key: String? = nil, options: ClientOptions = ClientOptions()) {
         desk = Desk(url, key: key, options: options)
     }
 
     /// Events as they happen; a key with the scope `read` is needed. When this returns the stream has begun: nothing that happens later is missed,
     /// whenever it is read.
-    /// - Parameter cursor: a ``StreamMessage/cursor``, where to go on. Without one the stream begins now.
+    /// - Parameters:
+    ///   - filter: which of them; all unless given.
+    ///   - cursor: a ``StreamMessage/cursor``, where to go on. Without one the stream begins now.
     /// - Throws: `HalcyonError`; `CancellationError`.
     public func events(_ filter: EventFilter = EventFilter(), after cursor: String? = nil) async throws -> EventStream {
         if let cursor { return EventStream(desk: desk, filter: filter, cursor: cursor) }

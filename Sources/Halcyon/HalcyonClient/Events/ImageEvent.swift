@@ -131,7 +131,7 @@ extension ImageEvent: Decodable {
         return decoder
     }()
 
-    /// Reads an event of the schema of events, with ``decoder``'s dates.
+    /// Reads an event of the schema of events, whose dates are those of ISO 8601 with milliseconds, as this module's own decoder reads them.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         id = try container.decode(String.self, forKey: .id)

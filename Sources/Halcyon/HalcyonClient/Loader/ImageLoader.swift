@@ -8,7 +8,9 @@ public final class ImageLoader: Sendable {
     private let client: HalcyonClient
     private let queue: DispatchQueue
 
-    /// - Parameter queue: where completions are called. The main queue, which a program without a run loop must serve itself, unless given.
+    /// - Parameters:
+    ///   - client: who submits the jobs and loads the images.
+    ///   - queue: where completions are called. The main queue, which a program without a run loop must serve itself, unless given.
     public init(_ client: HalcyonClient, completionQueue queue: DispatchQueue = .main) {
         (self.client, self.queue) = (client, queue)
     }

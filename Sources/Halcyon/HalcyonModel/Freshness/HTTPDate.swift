@@ -9,7 +9,9 @@ public enum HTTPDate {
     private static let weekdays = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
     /// Seconds since 1970 of a date in GMT; nil for anything that is not one.
-    /// - Parameter now: seconds since 1970; a year of two digits is the one of that ending which lies at most 50 years ahead.
+    /// - Parameters:
+    ///   - text: the date, in any of the forms above.
+    ///   - now: seconds since 1970; a year of two digits is the one of that ending which lies at most 50 years ahead.
     public static func seconds(of text: String, now: Double) -> Double? {
         var day: Int?
         var month: Int?

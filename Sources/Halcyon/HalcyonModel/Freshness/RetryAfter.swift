@@ -2,6 +2,7 @@
 public enum RetryAfter {
     /// Seconds that the field asks for: it has them, or a date, which counts from the response's own; nil for neither.
     /// - Parameters:
+    ///   - text: the field's value.
     ///   - date: the field `Date` of the same response.
     ///   - now: seconds since 1970.
     public static func seconds(of text: String, date: String?, now: Double) -> Double? {

@@ -18,6 +18,8 @@ public struct StoredResponse: Hashable, Codable, Sendable {
     ]
 
     /// - Parameters:
+    ///   - status: the response's.
+    ///   - headers: the response's, of which ``keptFields`` are kept.
     ///   - request: the fields that were sent.
     ///   - requestedAt: when the request was sent, in seconds since 1970.
     ///   - receivedAt: when the response's head had come.

@@ -8,7 +8,9 @@ public enum Sizer: Hashable, Codable, Sendable {
     case aspectScaleDownByHeight(Double)
 
     /// The size of the output in pixels: each side rounded once, half away from zero, never below 1.
-    /// - Parameter upscale: whether an image smaller than the limit grows to it.
+    /// - Parameters:
+    ///   - image: the size of the image, or of what is left of it by a crop.
+    ///   - upscale: whether an image smaller than the limit grows to it.
     public func size(of image: PixelSize, upscale: Bool = false) -> PixelSize {
         let factor =
             switch self {

@@ -50,6 +50,7 @@ public struct Sizing: Hashable, Codable, Sendable {
     /// The pixels of an output for a source of `source` pixels, after auto-rotation.
     ///
     /// - Parameters:
+    ///   - source: its size in pixels.
     ///   - focus: where the pixels say that the eye is drawn, in fractions of the source; nil for what ``gravity`` says without
     ///     them.
     ///   - custom: what a registered sizer makes of the size of the crop; its plan counts from the crop's corner.

@@ -7,7 +7,10 @@ public struct ResultKey: Hashable, Sendable, CustomStringConvertible {
     /// The variant's hash: 32 hexadecimal digits.
     public let variantHash: String
 
-    /// - Parameter sha256: gives the lower-case hexadecimal SHA-256 of a text's UTF-8 bytes; the first 128 bits are used.
+    /// - Parameters:
+    ///   - request: what is loaded.
+    ///   - variant: what is made of it.
+    ///   - sha256: gives the lower-case hexadecimal SHA-256 of a text's UTF-8 bytes; the first 128 bits are used.
     public init(_ request: SourceRequest, variant: Variant, sha256: (String) -> String) {
         sourceHash = Self.sourceHash(of: request, sha256: sha256)
         variantHash = Self.first128Bits(of: sha256(variant.canonicalText))

@@ -54,6 +54,8 @@ public struct RetryPolicy: Hashable, Sendable {
     }
 
     /// - Parameters:
+    ///   - failure: of the last attempt.
+    ///   - trial: what was tried so far.
     ///   - delays: the topics, by the longest waits in seconds that go through each, rising.
     ///   - dice: a random number, 0 to 1.
     public func decide(

@@ -11,7 +11,10 @@ public struct CustomSource: Hashable, Codable, Sendable {
     /// What the provider knows it by.
     public let key: String
 
-    /// - Parameter makeKey: the provider's rule.
+    /// - Parameters:
+    ///   - name: the provider's.
+    ///   - reference: what the job says of it, as ``reference`` has it.
+    ///   - makeKey: the provider's rule.
     /// - Throws: ``Failure`` `invalid_job` for a reference that is too long, or one whose key is empty, too long or of several
     ///   lines; and what the rule throws.
     public init(

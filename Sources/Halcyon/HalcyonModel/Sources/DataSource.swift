@@ -21,7 +21,9 @@ public struct DataSource: Sendable {
     private static let namePrefix = "data:key="
 
     /// Bytes that are known by themselves.
-    /// - Parameter sha256: gives the lower-case hexadecimal SHA-256 of the bytes.
+    /// - Parameters:
+    ///   - bytes: the image, at least one byte.
+    ///   - sha256: gives the lower-case hexadecimal SHA-256 of the bytes.
     /// - Throws: ``Failure`` `invalid_job` when there are none.
     public init(_ bytes: [UInt8], sha256: ([UInt8]) -> String) throws(Failure) {
         guard !bytes.isEmpty else { throw Failure(.invalidJob, "there are no bytes in it") }

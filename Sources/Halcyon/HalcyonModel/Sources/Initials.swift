@@ -13,6 +13,7 @@ public struct Initials: Hashable, Codable, Sendable {
     public let foreground: CSSColor
 
     /// - Parameters:
+    ///   - text: one to three letters, digits or symbols.
     ///   - background: nil for one that follows from the letters, so that a person keeps theirs.
     ///   - foreground: nil for black or white, whichever reads better.
     /// - Throws: ``Failure`` `invalid_job` for none, too many, or what is no letter, digit or symbol.

@@ -1,0 +1,105 @@
+// Has an image made over HTTP and writes it: go run example.go GATEWAY SOURCE FILE (the key, if any, in HALCYON_KEY).
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+)
+
+// state is what GET /v1/jobs/{id} says of a job.
+type state struct {
+	State string
+	Event struct {
+		Data struct{ Key, Code, Message string }
+	}
+}
+
+// A job is waited for with requests of 20 s: a client needs more patience than that.
+var client = http.Client{Timeout: 60 * time.Second}
+
+// ask makes a request and gives the answer's body, or an error with what the gateway said.
+func ask(method, address string, body []byte) ([]byte, error) {
+	request, err := http.NewRequest(method, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if key := os.Getenv("HALCYON_KEY"); key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 64<<20))
+	if err == nil && response.StatusCode >= 300 {
+		err = fmt.Errorf("%s: %s", response.Status, answer)
+	}
+	return answer, err
+}
+
+// finished submits the job and waits for its end.
+func finished(gateway string, job map[string]any) (state, error) {
+	var ended state
+	body, err := json.Marshal(job)
+	if err != nil {
+		return ended, err
+	}
+	answer, err := ask("POST", gateway+"/v1/jobs", body)
+	if err != nil {
+		return ended, err
+	}
+	var accepted struct{ Status string }
+	if err := json.Unmarshal(answer, &accepted); err != nil {
+		return ended, err
+	}
+	for {
+		answer, err := ask("GET", gateway+accepted.Status+"?wait=20", nil)
+		if err != nil {
+			return ended, err
+		}
+		ended = state{}
+		if err := json.Unmarshal(answer, &ended); err != nil {
+			return ended, err
+		}
+		if ended.State != "accepted" && ended.State != "started" {
+			return ended, nil
+		}
+	}
+}
+
+func run(gateway, source, file string) error {
+	job, err := finished(gateway, map[string]any{"source": source, "width": 400, "height": 300})
+	if err != nil {
+		return err
+	}
+	fmt.Println(job.State)
+	if job.State != "ready" {
+		return fmt.Errorf("%s: %s: %s", job.State, job.Event.Data.Code, job.Event.Data.Message)
+	}
+	image, err := ask("GET", gateway+"/v1/images/"+url.PathEscape(job.Event.Data.Key), nil)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, image, 0o644)
+}
+
+func main() {
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: example GATEWAY SOURCE FILE")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,59 @@
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.UUID;
+import java.util.stream.Collectors;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * A job over Kafka, with Apache's own client: java -cp "$KAFKA_HOME/libs/*" Example.java BROKERS SOURCE. Prints the job's events as they come, up to its
+ * end, and ends with 1 when that is not "ready".
+ */
+class Example {
+    private static final String TEXT = "org.apache.kafka.common.serialization.String";
+
+    public static void main(String[] arguments) throws Exception {
+        if (arguments.length != 2) {
+            System.err.println("usage: Example BROKERS SOURCE");
+            System.exit(2);
+        }
+        Properties settings = new Properties();
+        settings.putAll(Map.of(
+            "bootstrap.servers", arguments[0],
+            "key.serializer", TEXT + "Serializer", "value.serializer", TEXT + "Serializer",
+            "key.deserializer", TEXT + "Deserializer", "value.deserializer", TEXT + "Deserializer",
+            // The ends of jobs count once they are committed; unless asked, Java's client reads what may yet be taken back.
+            "isolation.level", "read_committed"));
+        String id = "java-" + UUID.randomUUID();
+
+        try (KafkaConsumer<String, String> events = new KafkaConsumer<>(settings)) {
+            // From where the topic ends now, before the job is there: nothing of it is missed, and no group is needed.
+            List<TopicPartition> partitions = events.partitionsFor("halcyon.events").stream()
+                .map(each -> new TopicPartition(each.topic(), each.partition())).collect(Collectors.toList());
+            events.assign(partitions);
+            events.endOffsets(partitions).forEach(events::seek);
+            try (KafkaProducer<String, String> jobs = new KafkaProducer<>(settings)) {
+                String job = String.format("{\"id\": \"%s\", \"source\": \"%s\", \"width\": 400, \"height\": 300}", id, arguments[1]);
+                jobs.send(new ProducerRecord<>("halcyon.jobs", arguments[1], job)).get();
+            }
+            System.exit(follow(events, id) ? 0 : 1);
+        }
+    }
+
+    /** Prints the events of a job; true when it ended with its image. */
+    private static boolean follow(KafkaConsumer<String, String> events, String id) {
+        while (true) {
+            for (var event : events.poll(Duration.ofSeconds(1))) {
+                // The message's key is the job's id.
+                if (!id.equals(event.key())) continue;
+                System.out.println(event.value());
+                if (event.value().contains("\"type\":\"halcyon.image.ready\"")) return true;
+                if (!event.value().contains("\"type\":\"halcyon.image.started\"")) return false;
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+import Foundation
+import Glibc
+import Processes
+import TestSupport
+import Testing
+
+/// The example in Java. Apache's client speaks to Apache Kafka alone: for the embedded broker its version 4 is too new.
+@Suite(
+    .takesTurns, .sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable),
+    .enabled(
+        if: FileManager.default.isExecutableFile(atPath: "/usr/bin/javac"), "there is no javac; make deps installs it"))
+struct JavaExampleTests {
+    private static let example = URL(filePath: #filePath).deletingLastPathComponent()
+        .appending(path: "../../Examples/java/Example.java").standardized.path
+
+    /// Runs a command to its end, with `output` and `errors` in the folder.
+    private func run(_ command: [String], in folder: TemporaryFolder) async throws -> ChildProcess.Exit {
+        var options = ChildProcess.Options()
+        options.environment = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.path, "TMPDIR": folder.path]
+        let line = #"cd "$0" && exec "$@" >output 2>errors"#
+        return try await ChildProcess.start("/bin/sh", ["-c", line, folder.path] + command, options: options).exit()
+    }
+
+    @Test func itPrintsTheEventsOfItsJobUpToItsEnd() async throws {
+        let apache = try #require(SharedApacheKafka.current)
+        let folder = TemporaryFolder("java")
+        let (brokers, libraries) = (apache.bootstrapServers, "\(try #require(ApacheKafka.home))/libs/*")
+        let redis = try await RedisServer.start()
+        #expect(
+            try await run([HalcyonExecutable.path, "topics", "create", "--brokers", brokers], in: folder) == .code(0))
+        let worker = try await WorkerProcess.start(
+            brokers: brokers, redisPort: redis.port, ["HALCYON_RETRY_ATTEMPTS": "1"])
+        for (source, code, type) in [("initials:JV", 0, "ready"), ("http://127.0.0.1:1/none.jpg", 1, "failed")] {
+            let exit = try await run(["java", "-cp", libraries, Self.example, brokers, source], in: folder)
+            #expect(exit == .code(Int32(code)), "\(String(decoding: folder.read("errors"), as: UTF8.self))")
+            let events = String(decoding: folder.read("output"), as: UTF8.self).split(separator: "\n")
+            #expect(events.last?.contains(#""type":"halcyon.image.\#(type)""#) == true, "\(events)")
+            #expect((1...2).contains(events.count))
+        }
+        worker.send(SIGTERM)
+        await worker.exit()
+        await redis.stop()
+        await folder.remove()
+    }
+}
