@@ -128,6 +128,7 @@ let package = Package(
                 "HalcyonCluster", "CivilTime", "Kafka", "Redis", "Telemetry", "Threads",
             ]),
         module("HalcyonProbes", "Halcyon", ["HTTPServer", "Telemetry"]),
+        module("HalcyonTraces", "Halcyon", ["HalcyonModel", "CivilTime", "Curl", "HTTPFields", "Telemetry"]),
         module(
             "HalcyonGateway", "Halcyon",
             [
@@ -145,8 +146,8 @@ let package = Package(
             name: "HalcyonCommand",
             dependencies: [
                 "HalcyonModel", "HalcyonWire", "HalcyonBudget", "HalcyonImaging", "HalcyonRendering", "HalcyonLeases",
-                "HalcyonSources", "HalcyonCluster", "HalcyonNotify", "HalcyonWorker", "HalcyonProbes", "HalcyonGateway",
-                "HTTPServer",
+                "HalcyonSources", "HalcyonCluster", "HalcyonNotify", "HalcyonWorker", "HalcyonProbes", "HalcyonTraces",
+                "HalcyonGateway", "HTTPServer",
                 "CivilTime", "Kafka", "Redis",
                 "Curl", "Vips",
                 "Telemetry", "Settings", "Arguments", "Processes", "Threads", "JSON", "Digests",
@@ -224,7 +225,7 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["HTTPServer", "Kafka", "Processes", "Telemetry", "Threads"],
             path: "Tests/Support",
-            exclude: ["conformance", "documents.py", "requirements.txt", "s3_server.py"]),
+            exclude: ["conformance", "documents.py", "otlp_spans.py", "requirements.txt", "s3_server.py"]),
         .executableTarget(
             name: "ContactSheet", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/ContactSheet"),
         // Files that somebody may send, and a program that renders one of them under watch.
@@ -248,7 +249,7 @@ let package = Package(
         tests(of: "Spelling"),
         tests(of: "Settings"),
         tests(of: "Arguments", ["Processes"]),
-        tests(of: "Telemetry", ["CivilTime"]),
+        tests(of: "Telemetry", ["CivilTime", "JSON", "TestSupport", "Threads"]),
         tests(of: "Vips", ["TestSupport"]),
         tests(of: "Curl", ["TestSupport"]),
         tests(of: "Kafka", ["Processes", "TestSupport"]),
@@ -280,7 +281,8 @@ let package = Package(
             of: "HalcyonWorker",
             [
                 "CivilTime", "DeadlyHost", "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonRendering",
-                "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads", "Vips",
+                "HalcyonSources", "HalcyonTraces", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads",
+                "Vips",
             ]),
         tests(of: "HalcyonProbes", ["Curl", "HTTPServer", "Telemetry", "TestSupport", "Threads"]),
         tests(
@@ -298,8 +300,8 @@ let package = Package(
         tests(
             of: "halcyon",
             [
-                "Curl", "HalcyonCommand", "HalcyonModel", "JSON", "Kafka", "Processes", "Redis", "TestSupport",
-                "Threads",
+                "Curl", "HalcyonCommand", "HalcyonModel", "HalcyonTraces", "JSON", "Kafka", "Processes", "Redis",
+                "Settings", "Telemetry", "TestSupport", "Threads",
             ]),
     ] + fuzzing,
     swiftLanguageModes: [.v6],
