@@ -39,6 +39,7 @@ public struct TraceCollector: Sendable {
         case integer(Int64)
         case string(String)
 
+        /// The first of the kinds that it can be read as.
         public init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
             if let bool = try? container.decode(Bool.self) {
@@ -50,8 +51,11 @@ public struct TraceCollector: Sendable {
             }
         }
 
+        /// As it stands in the code.
         public init(stringLiteral value: String) { self = .string(value) }
+        /// As it stands in the code.
         public init(integerLiteral value: Int64) { self = .integer(value) }
+        /// As it stands in the code.
         public init(booleanLiteral value: Bool) { self = .bool(value) }
     }
 
