@@ -130,6 +130,7 @@ let package = Package(
         module("HalcyonProbes", "Halcyon", ["HTTPServer", "Telemetry"]),
         // What a workload needs: nothing but arithmetic.
         module("HalcyonPlan", "Halcyon"),
+        module("HalcyonTraces", "Halcyon", ["HalcyonModel", "CivilTime", "Curl", "HTTPFields", "Telemetry"]),
         module(
             "HalcyonGateway", "Halcyon",
             [
@@ -147,8 +148,8 @@ let package = Package(
             name: "HalcyonCommand",
             dependencies: [
                 "HalcyonModel", "HalcyonWire", "HalcyonBudget", "HalcyonImaging", "HalcyonRendering", "HalcyonLeases",
-                "HalcyonSources", "HalcyonCluster", "HalcyonNotify", "HalcyonWorker", "HalcyonProbes", "HalcyonGateway",
-                "HalcyonPlan", "HTTPServer",
+                "HalcyonSources", "HalcyonCluster", "HalcyonNotify", "HalcyonWorker", "HalcyonProbes", "HalcyonTraces",
+                "HalcyonGateway", "HalcyonPlan", "HTTPServer",
                 "CivilTime", "Kafka", "Redis",
                 "Curl", "Vips",
                 "Telemetry", "Settings", "Arguments", "Processes", "Threads", "JSON", "Digests",
@@ -229,7 +230,7 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["HTTPServer", "Kafka", "Processes", "Telemetry", "Threads"],
             path: "Tests/Support",
-            exclude: ["conformance", "documents.py", "requirements.txt", "s3_server.py"]),
+            exclude: ["conformance", "documents.py", "otlp_spans.py", "requirements.txt", "s3_server.py"]),
         .executableTarget(
             name: "ContactSheet", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/ContactSheet"),
         // Files that somebody may send, and a program that renders one of them under watch.
@@ -253,7 +254,7 @@ let package = Package(
         tests(of: "Spelling"),
         tests(of: "Settings"),
         tests(of: "Arguments", ["Processes"]),
-        tests(of: "Telemetry", ["CivilTime"]),
+        tests(of: "Telemetry", ["CivilTime", "JSON", "TestSupport", "Threads"]),
         tests(of: "Vips", ["TestSupport"]),
         tests(of: "Curl", ["TestSupport"]),
         tests(of: "Kafka", ["Processes", "TestSupport"]),
@@ -285,7 +286,8 @@ let package = Package(
             of: "HalcyonWorker",
             [
                 "CivilTime", "DeadlyHost", "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonRendering",
-                "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads", "Vips",
+                "HalcyonSources", "HalcyonTraces", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads",
+                "Vips",
             ]),
         tests(of: "HalcyonPlan"),
         tests(of: "HalcyonProbes", ["Curl", "HTTPServer", "Telemetry", "TestSupport", "Threads"]),
@@ -304,8 +306,8 @@ let package = Package(
         tests(
             of: "halcyon",
             [
-                "Curl", "HalcyonCommand", "HalcyonModel", "JSON", "Kafka", "Processes", "Redis", "TestSupport",
-                "Threads",
+                "Curl", "HalcyonCommand", "HalcyonModel", "HalcyonTraces", "JSON", "Kafka", "Processes", "Redis",
+                "Settings", "Telemetry", "TestSupport", "Threads",
             ]),
     ] + fuzzing,
     swiftLanguageModes: [.v6],

@@ -31,4 +31,11 @@ import Testing
     func refusesWhatIsNoTimestamp(text: String) {
         #expect(Timestamp(rfc3339: text) == nil)
     }
+
+    @Test func nanosecondsAreThoseOfTheSameClock() {
+        let (before, found, after) = (Timestamp.now.milliseconds, Timestamp.nanoseconds, Timestamp.now.milliseconds)
+        #expect((before...after).contains(found / 1_000_000))
+        // Finer than milliseconds, at least once.
+        #expect((0..<100).contains { _ in Timestamp.nanoseconds % 1_000_000 != 0 })
+    }
 }

@@ -75,12 +75,13 @@ final class Stage: Sendable {
 
     /// Runs `body` beside a worker, which is drained at the end.
     func withWorker(
-        log: Log = .silent, metrics: Metrics = Metrics(), _ change: (inout WorkerOptions) -> Void = { _ in },
+        log: Log = .silent, metrics: Metrics = Metrics(), tracer: Tracer? = nil,
+        _ change: (inout WorkerOptions) -> Void = { _ in },
         _ body: () async throws -> Void
     ) async throws {
         var options = options
         change(&options)
-        let worker = try await Worker.start(options, log: log, metrics: metrics)
+        let worker = try await Worker.start(options, log: log, metrics: metrics, tracer: tracer)
         do {
             await worker.ready()
             try await body()
@@ -127,8 +128,11 @@ final class Stage: Sendable {
     }
 
     /// Puts a message on the topic of a lane.
-    func submit(_ message: String, _ lane: Lane = .normal) async throws {
-        try await submit(Array(message.utf8), lane)
+    /// - Parameter traceparent: its trace context.
+    func submit(_ message: String, _ lane: Lane = .normal, traceparent: String? = nil) async throws {
+        let headers = traceparent.map { [RecordHeader("traceparent", Array($0.utf8))] } ?? []
+        try await producer.send(
+            ProducerRecord(topic: topics.jobs(lane), value: Array(message.utf8), headers: headers))
     }
 
     func submit(_ message: [UInt8], _ lane: Lane = .normal) async throws {

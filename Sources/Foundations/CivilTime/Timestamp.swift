@@ -37,9 +37,21 @@ public struct Timestamp: Hashable, Sendable {
 
     /// The system's clock now, right or wrong.
     public static var system: Timestamp {
+        let time = systemTime
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+    }
+
+    /// ``now`` in nanoseconds since 1970-01-01T00:00:00Z, for what must tell shorter spans apart.
+    public static var nanoseconds: Int64 {
+        let time = systemTime
+        let corrected = Int64(time.tv_sec) * 1000 + correction.load(ordering: .relaxed)
+        return corrected * 1_000_000 + Int64(time.tv_nsec)
+    }
+
+    private static var systemTime: timespec {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+        return time
     }
 
     /// In UTC with milliseconds (RFC 3339): `2026-11-21T10:35:00.250Z`. Years 0 to 9999.

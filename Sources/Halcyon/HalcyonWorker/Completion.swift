@@ -15,21 +15,24 @@ struct Completion: Sendable {
     /// - Throws: ``Failure``; `CancellationError` when the job is taken off its work.
     func run(_ found: [ResultKey: ReadyResult]) async throws -> Ready {
         let beginning = Beginning(taken, publish: line.publish, work)
+        let start = ContinuousClock.now
         do {
-            let ready = try await complete(found, beginning)
+            let ready = try await complete(found, beginning, since: start)
             await beginning.told()
             return ready
         } catch {
+            work.trace?.add(.lease, Lap(from: start, to: beginning.moment ?? .now))
             // Nothing is told of a job after its end.
             await beginning.told()
             throw error
         }
     }
 
-    private func complete(_ found: [ResultKey: ReadyResult], _ beginning: Beginning) async throws -> Ready {
+    private func complete(
+        _ found: [ResultKey: ReadyResult], _ beginning: Beginning, since start: ContinuousClock.Instant
+    ) async throws -> Ready {
         var (results, made) = (found, [ResultKey: Made]())
         var (timings, origin) = (Timings(), ResultOrigin.coalesced)
-        let start = ContinuousClock.now
         for round in 0... {
             let missing = work.missing(from: results).filter { made[work.keys[$0]] == nil }
             if missing.isEmpty { break }
@@ -52,7 +55,9 @@ struct Completion: Sendable {
                     made[key] = result
                     origin = result.origin
                     timings.merge(result.timings)
-                case .made(let result): made[key] = result
+                case .made(let result):
+                    made[key] = result
+                    if let maker = result.maker { work.trace?.link(to: maker) }
                 case .there, .none: break
                 }
             }
@@ -63,10 +68,17 @@ struct Completion: Sendable {
                 made[key] = nil
             }
         }
-        timings[.waited] = start.duration(to: beginning.moment ?? .now).milliseconds
+        let waited = Lap(from: start, to: beginning.moment ?? .now)
+        timings[.waited] = waited.milliseconds
         var stopwatch = Stopwatch()
         results = try await line.deliver.deliver(Array(made.values), beside: results, work)
-        timings[.store] = (timings[.store] ?? 0) + stopwatch.lap()
+        let stored = stopwatch.lap()
+        timings[.store] = (timings[.store] ?? 0) + stored.milliseconds
+        if let trace = work.trace {
+            trace.add(.lease, waited)
+            // Nothing is left to be stored of what was stored when it was made.
+            if !made.values.allSatisfy(\.isStored) { trace.add(.store, stored) }
+        }
         return Ready(results: work.keys.compactMap { results[$0] }, origin: origin, timings: timings)
     }
 }

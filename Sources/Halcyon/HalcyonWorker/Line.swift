@@ -22,12 +22,14 @@ final class Line: Sendable {
     let wanted: Wanted
     let tagging: Tagging
     let retrying: Retrying
+    /// nil records nothing.
+    let tracing: JobTracing?
     let metrics: WorkerMetrics
     let log: Log
 
     init(
         intake: Intake, lookup: Lookup, coalesce: Coalesce, deliver: Store, publish: Publish, wanted: Wanted,
-        tagging: Tagging, retrying: Retrying, metrics: WorkerMetrics, log: Log
+        tagging: Tagging, retrying: Retrying, tracing: JobTracing?, metrics: WorkerMetrics, log: Log
     ) {
         self.intake = intake
         self.lookup = lookup
@@ -37,19 +39,22 @@ final class Line: Sendable {
         self.wanted = wanted
         self.tagging = tagging
         self.retrying = retrying
+        self.tracing = tracing
         self.metrics = metrics
         self.log = log
     }
 
     /// Does one job, from its record to its published event.
     func run(_ taken: TakenRecord) async {
+        let trace = tracing?.begin(taken.record)
         do throws(KafkaError) {
             let work: Work
             do throws(JobRefusal) {
-                work = try read(taken.record)
+                work = try read(taken.record, trace)
             } catch {
-                guard taken.begin() else { return taken.handBack() }
-                try await publish.refused(taken, error)
+                guard taken.begin() else { return handBack(taken, trace) }
+                try await publish.refused(taken, error, trace)
+                trace?.end(.refused(error.failure.code))
                 metrics.refused(error.failure.code)
                 log.warning(
                     "job refused",
@@ -57,10 +62,12 @@ final class Line: Sendable {
                 return
             }
             let outcome = await Trials(line: self, work: work, taken: taken).run()
-            if case .handedBack = outcome { return taken.handBack() }
+            if case .handedBack = outcome { return handBack(taken, trace) }
             // Whatever comes of it is told by this worker or by another: a job that was recalled may have failed for that alone.
-            guard taken.begin() else { return taken.handBack() }
-            report(work, try await publish.tell(work, outcome, taken))
+            guard taken.begin() else { return handBack(taken, trace) }
+            let told = try await publish.tell(work, outcome, taken)
+            trace?.end(JobEnd(told))
+            report(work, told)
         } catch {
             if error.code == .illegalGeneration {
                 log.info("a job is told of by another worker: its partition has gone", ["reason": error.message])
@@ -68,12 +75,18 @@ final class Line: Sendable {
                 // The producer is closed: the worker is gone, and the job is not done.
                 log.error("event not published", ["error": "\(error)"])
             }
-            taken.handBack()
+            handBack(taken, trace)
         }
     }
 
-    private func read(_ record: ConsumedRecord) throws(JobRefusal) -> Work {
-        let (work, unknownFields) = try intake.read(record)
+    private func handBack(_ taken: TakenRecord, _ trace: JobTrace?) {
+        taken.handBack()
+        trace?.end(.handedBack)
+    }
+
+    private func read(_ record: ConsumedRecord, _ trace: JobTrace?) throws(JobRefusal) -> Work {
+        let (work, unknownFields) = try intake.read(record, trace)
+        trace?.describe(work)
         if !unknownFields.isEmpty {
             metrics.unknownFields.add(unknownFields.count)
             log.info("unknown fields ignored", fields(of: work, ["fields": unknownFields.joined(separator: " ")]))
@@ -146,7 +159,7 @@ final class Line: Sendable {
 
     /// What every line about a job carries, and then `more`.
     private func fields(of work: Work, _ more: LogFields) -> LogFields {
-        let trace = work.traceparent.flatMap { TraceContext(traceparent: $0) }?.traceID
+        let trace = (work.trace?.context ?? work.traceparent.flatMap { TraceContext(traceparent: $0) })?.traceID
         let common: LogFields = ["job": work.job.id, "key": work.keys[0].description, "trace": trace]
         return common.merging(more)
     }

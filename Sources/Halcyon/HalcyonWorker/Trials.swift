@@ -23,6 +23,7 @@ struct Trials: Sendable {
                 start = .now
             }
             timings[.queued] = work.queued
+            work.trace?.queued(until: start)
             while true {
                 try work.checkDeadline()
                 tries += 1

@@ -19,6 +19,8 @@ final class Work: Sendable {
     let traceparent: String?
     /// What happened before this worker took it; nil when it comes from its lane.
     let retry: Retry?
+    /// What is recorded of it; nil for nothing.
+    let trace: JobTrace?
     private let isStarted: Lock<Bool>
 
     /// An attempt that follows on others, made by whichever worker.
@@ -30,7 +32,8 @@ final class Work: Sendable {
     }
 
     init(
-        job: Job, keys: [ResultKey], lane: Lane, origin: Provenance, traceparent: String?, retry: Retry? = nil
+        job: Job, keys: [ResultKey], lane: Lane, origin: Provenance, traceparent: String?, retry: Retry? = nil,
+        trace: JobTrace? = nil
     ) {
         self.job = job
         self.keys = keys
@@ -38,6 +41,7 @@ final class Work: Sendable {
         self.origin = origin
         self.traceparent = traceparent
         self.retry = retry
+        self.trace = trace
         isStarted = Lock(retry?.message.hasStarted ?? false)
     }
 

@@ -33,12 +33,14 @@ public final class Worker: Sendable {
 
     /// Starts to take jobs. Servers that are away are waited for: that is no error.
     /// - Parameters:
+    ///   - tracer: takes the spans of jobs. It stays its maker's, who closes its exporter when the worker has been drained.
     ///   - whenHopeless: called, on a thread of its own, when the worker has been stuck for ``HealthOptions/stuckLimit``.
     ///   - onEnd: called when the worker can do nothing more, with the reason: another one has its name, the brokers know no
     ///     transactions, or nothing can be produced any more. It is to be drained then.
     /// - Throws: ``KafkaError`` that names a property which librdkafka refuses.
     public static func start(
-        _ options: WorkerOptions, log: Log, metrics: Metrics, whenHopeless: @escaping @Sendable () -> Void = {},
+        _ options: WorkerOptions, log: Log, metrics: Metrics, tracer: Tracer? = nil,
+        whenHopeless: @escaping @Sendable () -> Void = {},
         onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in }
     ) async throws -> Worker {
         let redis = RedisClient(options.redis, onStateChange: { $0.tell(log) })
@@ -48,7 +50,7 @@ public final class Worker: Sendable {
         do {
             // Its folder of sources is looked through, which may take a while.
             worker = try await blocking {
-                try Worker(options, redis, clock, log: log, metrics: metrics, whenHopeless, onEnd)
+                try Worker(options, redis, clock, log: log, metrics: metrics, tracer, whenHopeless, onEnd)
             }
         } catch {
             await clock.close()
@@ -77,6 +79,7 @@ public final class Worker: Sendable {
 
     private init(
         _ options: WorkerOptions, _ redis: RedisClient, _ clock: ClusterClock, log: Log, metrics: Metrics,
+        _ tracer: Tracer?,
         _ whenHopeless: @escaping @Sendable () -> Void, _ onEnd: @escaping @Sendable (KafkaError) -> Void
     ) throws {
         (self.redis, self.clock) = (redis, clock)
@@ -133,7 +136,9 @@ public final class Worker: Sendable {
                 topics: options.topics),
             wanted: Wanted(underWay: underWay, slots: SlotBook(redis), control: control),
             tagging: Tagging(tags: TagIndex(redis), purger: Purger(redis), log: log),
-            retrying: Retrying(options.retries, options.topics), metrics: WorkerMetrics(metrics), log: log)
+            retrying: Retrying(options.retries, options.topics),
+            tracing: tracer.map { JobTracing(tracer: $0, group: options.group) }, metrics: WorkerMetrics(metrics),
+            log: log)
         consumer = JobConsumer(
             options: options.consumer, commits: transactional ?? DirectCommits(), log: log, metrics: metrics,
             onEnd: onEnd

@@ -41,6 +41,24 @@ import Testing
         }
     }
 
+    /// Of a job by itself, and of each of several.
+    @Test(arguments: [json, lines]) func theTraceOfTheRequestIsTheJobs(headers: HTTPHeaders) async throws {
+        let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        var headers = headers
+        headers["traceparent"] = traceparent
+        try await GatewayGround.with { ground in
+            try await ground.withWorker {
+                try await ground.withGateway { (ask: Asking) async throws in
+                    _ = try await ask(
+                        .post, "/v1/jobs", #"{"id":"traced","source":"initials:J","width":8}"#, headers: headers)
+                    let state = try await ask(.get, "/v1/jobs/traced?wait=30")
+                    let event = try #require(state.json["event"] as? [String: Any])
+                    #expect(event["traceparent"] as? String == traceparent)
+                }
+            }
+        }
+    }
+
     @Test func jobsWithoutAnIdGetOneEach() async throws {
         try await GatewayGround.with { ground in
             try await ground.withGateway { (ask: Asking) async throws in

@@ -16,6 +16,16 @@ public struct TraceContext: Hashable, Sendable {
         self.isSampled = isSampled
     }
 
+    /// The first place of a new trace, one of which part is recorded. What is decided follows from the trace's name alone, as OpenTelemetry's
+    /// samplers by ratio do it.
+    /// - Parameter ratio: 0 to 1.
+    public init(recorded ratio: Double) {
+        let start = TraceContext()
+        // The top bits, so that the product is exact enough for every ratio; below 1 always, for at 1 all are recorded.
+        let place = Double(start.trace.low >> 11) * 0x1p-53
+        self.init(trace: start.trace, span: start.span, isSampled: place < ratio)
+    }
+
     /// A place of its own in the same trace, for work that this one caused.
     public func child() -> TraceContext {
         TraceContext(trace: trace, span: identifier(), isSampled: isSampled)

@@ -3,6 +3,7 @@ import Glibc
 import HalcyonCluster
 import HalcyonGateway
 import HalcyonSources
+import HalcyonTraces
 import HalcyonWorker
 import JSON
 import Kafka
@@ -60,7 +61,8 @@ enum DevCommand: Subcommand {
         options.sources.policy = AddressPolicy(
             allow: configuration.settings[Keys.allow] + ["127.0.0.0/8", "::1"], deny: configuration.settings[Keys.deny])
         let metrics = Metrics()
-        let worker = try await Worker.start(options, log: log, metrics: metrics) {
+        let tracing = configuration.traces.map { Tracing($0, log: log, metrics: metrics) }
+        let worker = try await Worker.start(options, log: log, metrics: metrics, tracer: tracing?.tracer) {
             writer.shutdown()
             _exit(ExitCode.stuck.rawValue)
         }
@@ -79,7 +81,7 @@ enum DevCommand: Subcommand {
         let reason = await ends.first { _ in true } ?? nil
         if let reason { log.error("\(reason)") }
         async let served: Void = gateway.drain(grace: options.grace)
-        _ = await WorkerCommand.drain(worker, companions, grace: options.grace, log)
+        _ = await WorkerCommand.drain(worker, companions, tracing, grace: options.grace, log)
         await served
         await redis.process.stop()
         await kafka.stop()

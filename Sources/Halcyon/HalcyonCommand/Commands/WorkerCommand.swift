@@ -1,5 +1,6 @@
 import Arguments
 import Glibc
+import HalcyonTraces
 import HalcyonWorker
 import Kafka
 import Telemetry
@@ -47,14 +48,23 @@ enum WorkerCommand: Subcommand {
             _exit(ExitCode.stuck.rawValue)
         }
         let metrics = Metrics()
-        let worker = try await Worker.start(
-            options, log: log, metrics: metrics, whenHopeless: whenHopeless, onEnd: { end.yield($0) })
+        let tracing = configuration.traces.map { Tracing($0, log: log, metrics: metrics) }
+        let worker: Worker
+        do {
+            worker = try await Worker.start(
+                options, log: log, metrics: metrics, tracer: tracing?.tracer, whenHopeless: whenHopeless,
+                onEnd: { end.yield($0) })
+        } catch {
+            await tracing?.close(within: .zero)
+            throw error
+        }
         let companions: Companions
         do {
             companions = try await .start(
                 beside: worker, options, configuration, log: log, metrics: metrics, onEnd: { end.yield($0) })
         } catch {
             _ = await worker.drain(grace: .zero)
+            await tracing?.close(within: .zero)
             throw error
         }
         log.notice(
@@ -62,20 +72,26 @@ enum WorkerCommand: Subcommand {
             ["version": Version.number, "group": options.group, "threads": options.concurrency])
         let reason = await ends.first { _ in true } ?? nil
         if let reason { log.critical("the worker ends", ["reason": "\(reason)"]) }
-        let cutShort = await drain(worker, companions, grace: options.grace, log)
+        let cutShort = await drain(worker, companions, tracing, grace: options.grace, log)
         return cutShort == 0 && reason == nil ? .done : .failed
     }
 
     /// Drains a worker and what runs beside it.
     /// - Returns: how many jobs were cut short.
-    static func drain(_ worker: Worker, _ companions: Companions, grace: Duration, _ log: Log) async -> Int {
+    static func drain(
+        _ worker: Worker, _ companions: Companions, _ tracing: Tracing?, grace: Duration, _ log: Log
+    ) async -> Int {
         log.notice("draining", ["grace": "\(grace)"])
         let clock = ContinuousClock()
+        let deadline = clock.now + grace
         var cutShort = 0
         let took = await clock.measure {
             async let told: Void = companions.drain(grace: grace)
             cutShort = await worker.drain(grace: grace)
             await told
+            // What is left of the grace, and no longer than one request may take: jobs are done, and spans are worth no more.
+            let left = max(.zero, clock.now.duration(to: deadline))
+            await tracing?.close(within: min(left, tracing?.timeout ?? .zero))
         }
         if cutShort > 0 {
             log.warning("left with unfinished jobs; another worker takes them", ["jobs": cutShort])

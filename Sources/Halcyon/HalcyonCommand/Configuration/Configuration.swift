@@ -6,6 +6,7 @@ import HalcyonModel
 import HalcyonNotify
 import HalcyonRendering
 import HalcyonSources
+import HalcyonTraces
 import HalcyonWire
 import HalcyonWorker
 import Redis
@@ -18,6 +19,8 @@ struct Configuration {
     let settings: Settings
     private let s3: S3Options
     let webhookTargets: WebhookTargets
+    /// nil when nothing is recorded.
+    let traces: TraceOptions?
 
     /// Reads flags, environment and the file that `HALCYON_CONFIG` or `--config` names.
     /// - Throws: ``SettingsError``, ``ConfigurationError``.
@@ -32,6 +35,7 @@ struct Configuration {
         try Self.checkRetries(settings)
         s3 = try S3Options(settings)
         webhookTargets = try WebhookTargets(settings)
+        traces = try TraceOptions(settings)
         try checkGuarantee()
     }
 

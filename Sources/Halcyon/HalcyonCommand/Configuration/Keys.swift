@@ -226,7 +226,9 @@ enum Keys {
             inlineLimit, handOffTTL, concurrency, fetches, window, windowBytes, rebalancePatience, rollInterval, grace,
             healthPatience, stuckLimit,
             cancelMemory, cancelledJobs, strict, maximumJobBytes,
-        ] + guarantees + retrying + sharing + notifying + serving + streaming + [httpListen, logLevel, logFormat],
+        ] + guarantees + retrying + sharing + notifying + serving + streaming + tracing + [
+            httpListen, logLevel, logFormat,
+        ],
         maps: [kafkaProperties, webhookURLs, webhookSecrets, gatewayKeys, gatewayScopes, gatewayURLKeys],
         // Names the file; and what the tests and the build use.
         ignoring: ["HALCYON_CONFIG", "HALCYON_EXECUTABLE", "HALCYON_IMAGE", "HALCYON_ROOT"],
@@ -238,7 +240,7 @@ enum Keys {
             ]),
             SettingFallback([(s3Region, ["AWS_REGION", "AWS_DEFAULT_REGION"])]),
             SettingFallback([(s3Endpoint, ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"])]),
-        ])
+        ] + tracingFallbacks)
 }
 
 /// The defaults stand with what they are defaults of.

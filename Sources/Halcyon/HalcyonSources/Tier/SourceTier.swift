@@ -46,12 +46,13 @@ public struct SourceTier: Sendable {
     ///
     /// - Parameters:
     ///   - urgency: of whoever waits.
+    ///   - trace: the place of what it is loaded for, for others who get it then.
     ///   - onBegin: called once, when the source is there or its origin is about to be asked; it says whether the source is still wanted.
     /// - Throws: ``Failure``, also one that is remembered, and `not_found` for what is not kept where nothing else will do;
     ///   `CancellationError` when the task is cancelled, which ends the transfer unless others wait for it, and when `onBegin` says no.
     public func load(
         _ request: SourceRequest, _ use: SourceCacheUse = .standard, urgency: Urgency = Urgency(level: 0),
-        onBegin: @escaping @Sendable () -> Bool = { true }
+        trace: TraceContext? = nil, onBegin: @escaping @Sendable () -> Bool = { true }
     ) async throws -> TieredSource {
         guard request.source.isWorthKeeping else {
             let source = try await loading.near(request, urgency)
@@ -67,9 +68,9 @@ public struct SourceTier: Sendable {
                 return hit
             }
             place.release()
-            return try await share(request, found, urgency: urgency, onBegin: onBegin)
+            return try await share(request, found, urgency: urgency, trace: trace, onBegin: onBegin)
         }
-        return try await share(request, .nothing, use, urgency: urgency, onBegin: onBegin)
+        return try await share(request, .nothing, use, urgency: urgency, trace: trace, onBegin: onBegin)
     }
 
     /// Forgets what this process keeps of a source by itself, if it was kept by then (seconds since 1970). What all workers share is the
@@ -87,18 +88,24 @@ public struct SourceTier: Sendable {
     /// From the origin, once for all who want it.
     private func share(
         _ request: SourceRequest, _ found: SourceStores.Finding, _ use: SourceCacheUse = .standard,
-        urgency: Urgency = Urgency(level: 2), onBegin: @escaping @Sendable () -> Bool = { true }
+        urgency: Urgency = Urgency(level: 2), trace: TraceContext? = nil,
+        onBegin: @escaping @Sendable () -> Bool = { true }
     ) async throws -> TieredSource {
         let wish = Wish(key: request.tierKey, use: use)
         let arrival = try await flights.board([wish], urgency: urgency, onBegin: { _ in onBegin() }) { flight, _ in
             let work = SourceWork(
                 request: request, use: use, urgency: flight.urgency, loading: loading, onBegin: flight.begin,
                 goesOn: flight.goesOn)
-            flight.land(wish, try await work.run(found, leases))
+            var source = try await work.run(found, leases)
+            source.loadedFor = trace
+            flight.land(wish, source)
         }[wish]
         guard let arrival else { throw CancellationError() }
-        if !arrival.isOwn { leases?.joined(.source, 1) }
-        return arrival.value
+        if arrival.isOwn { return arrival.value }
+        leases?.joined(.source, 1)
+        var source = arrival.value
+        source.isShared = true
+        return source
     }
 }
 
@@ -124,4 +131,8 @@ public struct TieredSource: Sendable {
     public let fence: Int?
     /// What its bytes take of the worker's memory; all who have them share it.
     public let place: Place?
+    /// Whether it was loaded for somebody else of this process, who had asked before.
+    public internal(set) var isShared = false
+    /// The place in a trace of what it was loaded for, where that is recorded.
+    public internal(set) var loadedFor: TraceContext?
 }

@@ -1,5 +1,6 @@
 import HalcyonImaging
 import HalcyonModel
+import Telemetry
 
 /// A result that a job wants made: jobs with equal wishes wait for one making.
 struct Wish: Hashable, Sendable {
@@ -47,6 +48,8 @@ struct Made: Sendable {
     let since: Int
     /// What became of storing it.
     var storing = Storing.none
+    /// The place in a trace of the job that had it made, where that is recorded.
+    var maker: TraceContext?
 
     /// What became of storing a result.
     enum Storing: Sendable {

@@ -1,5 +1,6 @@
 import HalcyonModel
 import HalcyonSources
+import Telemetry
 import Threads
 
 /// Gets the bytes of a source, and of the pictures that are laid over it.
@@ -21,7 +22,9 @@ struct Fetch: Sendable {
         // These first: who waits for them holds no place, which another may need to load one of them.
         let assets = try await shared.load(
             all: Set(places.flatMap { work.job.variants[$0].assets }), of: request.tenant, onlyKept: use == .onlyKept)
-        return Fetched(try await sources.load(request, use, urgency: urgency, onBegin: onBegin), assets: assets)
+        let found = try await sources.load(
+            request, use, urgency: urgency, trace: work.trace?.context, onBegin: onBegin)
+        return Fetched(found, assets: assets)
     }
 }
 
@@ -44,6 +47,9 @@ struct Fetched: Sendable {
     let fence: Int?
     /// What its bytes take of the worker's memory, to be given back once they are being rendered.
     let place: Place?
+    /// Whether it was loaded for another job of this worker, and the place of that one in a trace, where it has one.
+    let isShared: Bool
+    let loadedFor: TraceContext?
     /// The bytes of the pictures beside it.
     let assets: [Source: [UInt8]]
 
@@ -52,6 +58,8 @@ struct Fetched: Sendable {
         origin = found.isFromTier ? .sourceCache : .network
         fence = found.fence
         place = found.place
+        isShared = found.isShared
+        loadedFor = found.loadedFor
         self.assets = assets
     }
 }

@@ -18,8 +18,11 @@ struct Intake: Sendable {
         retries = Dictionary(uniqueKeysWithValues: topics.retries.enumerated().map { ($1, $0) })
     }
 
+    /// - Parameter trace: what is recorded of it.
     /// - Throws: ``JobRefusal``.
-    func read(_ record: ConsumedRecord) throws(JobRefusal) -> (work: Work, unknownFields: [String]) {
+    func read(
+        _ record: ConsumedRecord, _ trace: JobTrace? = nil
+    ) throws(JobRefusal) -> (work: Work, unknownFields: [String]) {
         let value = record.value ?? []
         let retry = try retry(record, value)
         let origin = retry?.message.provenance ?? Provenance(record)
@@ -27,7 +30,7 @@ struct Intake: Sendable {
         let job = reading.job
         let work = Work(
             job: job, keys: job.keys, lane: lanes[origin.topic] ?? .normal, origin: origin,
-            traceparent: record.traceparent, retry: retry)
+            traceparent: record.traceparent, retry: retry, trace: trace)
         return (work, reading.unknownFields)
     }
 

@@ -25,15 +25,31 @@ struct Make: Sendable {
     ) async throws -> [Made] {
         var timings = Timings()
         let begun = Lock(ContinuousClock.now)
-        let fetched = try await fetch.fetch(places, of: work, urgency: urgency) {
-            begun.withLock { $0 = .now }
-            return onBegin()
+        let fetched: Fetched
+        do {
+            fetched = try await fetch.fetch(places, of: work, urgency: urgency) {
+                begun.withLock { $0 = .now }
+                return onBegin()
+            }
+        } catch {
+            work.trace?.failedToFetch(work.job.request, Lap(from: begun.withLock { $0 }), error)
+            throw error
         }
-        timings[.fetch] = begun.withLock { $0 }.duration(to: .now).milliseconds
+        let lap = Lap(from: begun.withLock { $0 })
+        timings[.fetch] = lap.milliseconds
+        work.trace?.fetched(fetched, work.job.request, lap)
         try await render.places.acquire(urgency)
         defer { render.places.release() }
         fetched.place?.release()
-        let rendering = try await render.render(fetched, places, of: work, isolation)
+        let start = ContinuousClock.now
+        let rendering: Rendering
+        do {
+            rendering = try await render.render(fetched, places, of: work, isolation)
+        } catch {
+            work.trace?.add(.render, Lap(from: start), error: error)
+            throw error
+        }
+        work.trace?.rendered(rendering.timings, Lap(from: start))
         timings[.decode] = rendering.timings.decode.milliseconds
         timings[.process] = rendering.timings.process.milliseconds
         timings[.encode] = rendering.timings.encode.milliseconds
@@ -43,7 +59,7 @@ struct Make: Sendable {
                 key: work.keys[places[index]], image: image,
                 facts: ResultFacts(image, of: rendering, from: fetched.source), headers: fetched.source.headers,
                 completedAt: fetched.source.completedAt, origin: fetched.origin, timings: timings, fence: fences[index],
-                since: min(fences[index], fetched.fence ?? .max))
+                since: min(fences[index], fetched.fence ?? .max), maker: work.trace?.context)
         }
     }
 }

@@ -20,6 +20,15 @@ struct Publish: Sendable {
     /// - Returns: what was told: a job that its topic does not take is given up.
     /// - Throws: ``KafkaError`` when it cannot be told: the producer is closed.
     func tell(_ work: Work, _ outcome: Outcome, _ taken: TakenRecord) async throws(KafkaError) -> Outcome {
+        let start = ContinuousClock.now
+        defer {
+            work.trace?.add(
+                .publish, Lap(from: start), .producer,
+                [
+                    "messaging.system": "kafka", "messaging.operation.name": "send",
+                    "messaging.operation.type": "send", "messaging.destination.name": destination(outcome),
+                ])
+        }
         switch outcome {
         case .handedBack: break
         case .ended(let body): try await end(work, body, taken)
@@ -34,6 +43,11 @@ struct Publish: Sendable {
             }
         }
         return outcome
+    }
+
+    /// The topic that says what comes of a job.
+    private func destination(_ outcome: Outcome) -> String {
+        if case .postponed(_, let topic, _) = outcome { topics.retries[topic] } else { topics.events }
     }
 
     /// A job ends.
@@ -70,13 +84,20 @@ struct Publish: Sendable {
     ) async throws(KafkaError) {
         let message = RetryMessage(
             provenance: work.origin, history: history, after: seconds, hasStarted: work.hasStarted)
-        try await outbox.settle(taken, telling: [message.record(of: taken.record, to: topic)])
+        var record = message.record(of: taken.record, to: topic)
+        if let trace = work.trace, !record.headers.contains(where: { $0.name == "traceparent" }) {
+            // The next attempt stands below this one. A trace that its producer began is every attempt's as it is.
+            record.headers.append(RecordHeader("traceparent", trace.context.traceparent))
+        }
+        try await outbox.settle(taken, telling: [record])
     }
 
     /// A message is no job that can be done: it goes to the dead letters as it came, and an event says so to whoever waits for its
     /// id. A source that nobody serves is a job all the same, and gets the event alone.
     /// - Throws: ``KafkaError`` when it cannot be told.
-    func refused(_ taken: TakenRecord, _ refusal: JobRefusal) async throws(KafkaError) {
+    func refused(
+        _ taken: TakenRecord, _ refusal: JobRefusal, _ trace: JobTrace?
+    ) async throws(KafkaError) {
         let record = taken.record
         // A job that was good when it was postponed is known by the same name.
         let retry = topics.retries.contains(record.topic) ? try? RetryMessage(record) : nil
@@ -91,7 +112,8 @@ struct Publish: Sendable {
         let event = id.map {
             Event(
                 id: "\(origin.coordinates)-ended", time: Timestamp.now.seconds, subject: refusal.source, jobID: $0,
-                echo: refusal.echo, traceparent: record.traceparent, webhook: refusal.webhook,
+                echo: refusal.echo, traceparent: trace?.context.traceparent ?? record.traceparent,
+                webhook: refusal.webhook,
                 body: .failed(refusal.failure, attempts: (retry?.history.count ?? 0) + 1, timings: Timings()))
         }
         try await settle(taken, event, letter)
@@ -107,8 +129,9 @@ struct Publish: Sendable {
     private func event(_ body: Event.Body, _ work: Work, _ suffix: String) -> Event {
         Event(
             id: "\(work.origin.coordinates)-\(suffix)", time: Timestamp.now.seconds, subject: work.job.source.text,
-            jobID: work.job.id, echo: work.job.echo, traceparent: work.traceparent, webhook: work.job.webhook,
-            body: body)
+            jobID: work.job.id, echo: work.job.echo,
+            // Who hears of it goes on below the job, where that is recorded.
+            traceparent: work.trace?.context.traceparent ?? work.traceparent, webhook: work.job.webhook, body: body)
     }
 }
 

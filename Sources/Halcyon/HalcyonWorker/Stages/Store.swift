@@ -32,7 +32,9 @@ struct Store: Sendable {
             }
             kept.storing = .failed
         }
-        kept.timings[.store] = stopwatch.lap()
+        let lap = stopwatch.lap()
+        kept.timings[.store] = lap.milliseconds
+        work.trace?.add(.store, lap)
         return kept
     }
 

@@ -1,0 +1,38 @@
+import HalcyonImaging
+import HalcyonModel
+import Telemetry
+
+extension JobTrace {
+    /// The source is there.
+    func fetched(_ fetched: Fetched, _ request: SourceRequest, _ lap: Lap) {
+        guard !fetched.isShared else {
+            // Another job's trace has the fetch.
+            if let other = fetched.loadedFor { link(to: other) }
+            return add(.lease, lap, .internal, ["halcyon.source": "shared"])
+        }
+        var attributes = request.spanAttributes
+        attributes.merge([
+            "http.response.status_code": fetched.source.status, "http.response.body.size": fetched.source.body.count,
+            "halcyon.origin": fetched.origin.rawValue,
+        ])
+        add(.fetch, lap, fetched.origin == .network ? request.source.spanKind : .internal, attributes)
+    }
+
+    /// The source does not come.
+    func failedToFetch(_ request: SourceRequest, _ lap: Lap, _ error: any Error) {
+        var attributes = request.spanAttributes
+        if let failure = error as? Failure { attributes.merge(["error.type": failure.code.rawValue]) }
+        add(.fetch, lap, request.source.spanKind, attributes, error: error)
+    }
+
+    /// The outputs are there. How long its parts took was measured where they were made, one after the other, and the last of them has just
+    /// ended: before the first of them a thread was waited for.
+    func rendered(_ timings: Rendering.Timings, _ lap: Lap) {
+        let encode = max(lap.start, lap.end - timings.encode)
+        let process = max(lap.start, encode - timings.process)
+        let decode = max(lap.start, process - timings.decode)
+        add(.decode, Lap(from: decode, to: process))
+        add(.process, Lap(from: process, to: encode))
+        add(.encode, Lap(from: encode, to: lap.end))
+    }
+}

@@ -1,0 +1,118 @@
+import HalcyonTraces
+import HalcyonWorker
+import Processes
+import Telemetry
+import TestSupport
+import Testing
+import Threads
+
+/// Collectors that are away, busy or slow: no job waits for one.
+@Suite(.takesTurns) struct CollectorFaultTests {
+    private static func spans(_ outcome: String, _ metrics: Metrics) -> Double {
+        metrics.value(of: #"halcyon_trace_spans_total{outcome="\#(outcome)"}"#)
+    }
+
+    /// Runs jobs whose traces go to `endpoint`, and says how long it took to close.
+    private static func run(_ endpoint: String, _ metrics: Metrics, closingWithin limit: Duration) async throws
+        -> Duration
+    {
+        let origin = try CoalescingTests.origin(after: .zero)
+        var options = TraceOptions(endpoint: endpoint)
+        options.limits.interval = .milliseconds(20)
+        options.limits.queue = 64
+        let tracing = Tracing(options, log: .silent, metrics: metrics)
+        try await Stage.with { stage in
+            try await stage.withWorker(metrics: metrics, tracer: tracing.tracer) {
+                for number in 0..<60 {
+                    try await stage.submit(CoalescingTests.job("\(number)", origin, "/a"))
+                }
+                #expect(try await CoalescingTests.ends(60, of: stage).allSatisfy { $0.kind == "ready" })
+            }
+        }
+        let took = await ContinuousClock().measure { await tracing.close(within: limit) }
+        try await origin.stop()
+        return took
+    }
+
+    @Test func jobsGoOnWithoutACollectorAndWhatIsLostIsCounted() async throws {
+        let metrics = Metrics()
+        let took = try await Self.run(
+            "http://127.0.0.1:\(LoopbackPort.free())/v1/traces", metrics, closingWithin: .seconds(600))
+        #expect(took < .seconds(60))
+        #expect(Self.spans("exported", metrics) == 0 && Self.spans("dropped", metrics) >= 120)
+        #expect(metrics.value(of: "halcyon_trace_export_failures_total") > 0)
+    }
+
+    @Test func aCollectorThatDoesNotAnswerHoldsUpNoDrain() async throws {
+        let (collector, metrics) = (TraceCollector { _ in [.awaitEnd] }, Metrics())
+        let took = try await Self.run(collector.endpoint, metrics, closingWithin: .milliseconds(300))
+        // A busy machine may take its time for the rest.
+        #expect(took < .seconds(30))
+        #expect(Self.spans("exported", metrics) == 0 && Self.spans("dropped", metrics) >= 120)
+        #expect(collector.origin.requests.count == 1)
+        try await collector.stop()
+    }
+
+    @Test func aBusyCollectorIsAskedAgainWhenItSays() async throws {
+        let requests = Turn()
+        let collector = TraceCollector { _ in
+            requests.next() < 2
+                ? RawOrigin.answer("503 Service Unavailable", ["Retry-After: 1"]) : TraceCollector.taken
+        }
+        let start = ContinuousClock.now
+        let spans = try await TracedStage.spans(of: collector) { ground in
+            try await ground.stage.submit(#"{"id":"a","source":"initials:AB","width":10}"#)
+            _ = try await ground.stage.events.terminal(of: "a")
+            try await until("it is taken") { Self.spans("exported", ground.metrics) > 0 }
+        }
+        #expect(start.duration(to: .now) >= .seconds(2))
+        #expect(spans.jobs.count == 3)
+        // One export, sent three times: a collector knows spans by their names.
+        #expect(Set(spans.all.map(\.place)).count * 3 == spans.all.count)
+    }
+
+    @Test func requestsAreWhatOTLPSays() async throws {
+        let collector = TraceCollector()
+        _ = try await TracedStage.spans(of: collector) { ground in
+            try await ground.stage.submit(#"{"id":"a","source":"initials:AB","width":10}"#)
+            _ = try await ground.stage.events.terminal(of: "a")
+        }
+        let head = try #require(collector.origin.requests.first).head.lowercased()
+        #expect(head.hasPrefix("post /v1/traces http/1.1"))
+        #expect(head.contains("content-type: application/json\r\n") && head.contains("authorization: bearer secret"))
+    }
+
+    /// As operators see it: SIGTERM, and a collector that never answers.
+    @Test func aWorkerLeavesWithinItsGrace() async throws {
+        let collector = TraceCollector { _ in [.awaitEnd] }
+        try await Stage.with { stage in
+            let worker = try await WorkerProcess.start(
+                brokers: stage.broker.bootstrapServers, redisPort: stage.redis.port,
+                [
+                    "OTEL_EXPORTER_OTLP_ENDPOINT": collector.origin.url(""), "HALCYON_TRACES_INTERVAL": "10ms",
+                    "HALCYON_TRACES_TIMEOUT": "600s", "HALCYON_WORKER_GRACE": "3s", "HALCYON_LOG_LEVEL": "critical",
+                ])
+            try await stage.submit(#"{"id":"a","source":"initials:AB","width":10}"#)
+            _ = try await stage.events.terminal(of: "a")
+            try await until("the collector is asked") { collector.origin.requests.count == 1 }
+            #expect(collector.origin.requests[0].path == "/v1/traces")
+            let start = ContinuousClock.now
+            worker.send(15)
+            #expect(await worker.exit() == .code(0))
+            #expect(start.duration(to: .now) < .seconds(30))
+        }
+        try await collector.stop()
+    }
+}
+
+/// Counts.
+private final class Turn: Sendable {
+    private let count = Lock(0)
+
+    func next() -> Int {
+        count.withLock { count in
+            defer { count += 1 }
+            return count
+        }
+    }
+}

@@ -1,0 +1,180 @@
+import HalcyonSources
+import HalcyonWorker
+import Telemetry
+import TestSupport
+import Testing
+
+/// The spans of jobs, as a collector reads them with OpenTelemetry's own definitions.
+@Suite(.takesTurns) struct JobTraceTests {
+    private static let trace = "0af7651916cd43dd8448eb211c80319c"
+    private static let producer = "\(trace)-b7ad6b7169203331"
+    private static let path = "/a?sig=hidden1&x"
+
+    private static func job(_ id: String, _ origin: RawOrigin, _ path: String = path, _ more: String = "") -> String {
+        CoalescingTests.job(id, origin, path, width: 40, more)
+    }
+
+    @Test func aJobIsTracedFromItsMessageToItsEvent() async throws {
+        let origin = try CoalescingTests.origin(after: .milliseconds(50))
+        var events: [String: String] = [:]
+        let spans = try await TracedStage.spans { ground in
+            try await ground.stage.submit(Self.job("with", origin), traceparent: "00-\(Self.producer)-01")
+            events["with"] = try await ground.stage.events.terminal(of: "with").json["traceparent"] as? String
+            try await ground.stage.submit(Self.job("hit", origin))
+            events["hit"] = try await ground.stage.events.terminal(of: "hit").json["traceparent"] as? String
+            // One that its producer does not record is not recorded, and carries on what it brought.
+            try await ground.stage.submit(Self.job("not", origin), traceparent: "00-\(Self.producer)-00")
+            events["not"] = try await ground.stage.events.terminal(of: "not").json["traceparent"] as? String
+            let started = ground.stage.events.all.filter { $0.kind == "started" && $0.jobID == "with" }
+            #expect(started.map { $0.json["traceparent"] as? String } == [events["with"]])
+        }
+        spans.check(knowing: [Self.producer])
+        #expect(spans.jobs.count == 2)
+        let job = try spans.job("with")
+        #expect("\(job.trace)-\(job.parent)" == Self.producer && job.status == 0)
+        #expect(events["with"] == job.traceparent)
+        #expect(events["not"] == "00-\(Self.producer)-00")
+        #expect(
+            try spans.stages(of: "with")
+                == ["queue", "lease", "fetch", "decode", "process", "encode", "store", "publish"])
+        for (name, value) in [
+            ("messaging.destination.name", "halcyon.jobs"), ("messaging.operation.type", "process"),
+            ("messaging.consumer.group.name", "halcyon-workers"), ("halcyon.outcome", "ready"),
+            ("halcyon.origin", "network"), ("halcyon.lane", "normal"),
+        ] as [(String, TraceCollector.Attribute)] {
+            #expect(job.attributes[name] == value, "\(name)")
+        }
+        #expect(job.attributes["messaging.kafka.offset"] != nil && job.attributes["halcyon.key"] != nil)
+        let fetch = try #require(spans.named("fetch").first)
+        #expect(spans.named("fetch").count == 1 && fetch.kind == 3)
+        let body = try Photograph.bytes().count
+        #expect(
+            fetch.attributes == [
+                "halcyon.source": "http", "http.request.method": "GET", "server.address": "127.0.0.1",
+                "server.port": .integer(Int64(origin.port)),
+                "url.full": .string(origin.url("/a?sig=REDACTED&REDACTED")),
+                "http.response.status_code": 200, "http.response.body.size": .integer(Int64(body)),
+                "halcyon.origin": "network",
+            ])
+        #expect(fetch.end - fetch.start >= 50_000_000)
+        let publish = spans.named("publish")
+        #expect(publish.allSatisfy { $0.kind == 4 && $0.attributes["messaging.destination.name"] == "halcyon.events" })
+        // Without a traceparent it begins a trace of its own.
+        let hit = try spans.job("hit")
+        #expect(hit.parent.isEmpty && hit.trace != job.trace && events["hit"] == hit.traceparent)
+        #expect(try spans.stages(of: "hit") == ["queue", "publish"] && hit.attributes["halcyon.origin"] == "memory")
+        try await origin.stop()
+    }
+
+    @Test func whatASpanTakesIsWhatTheEventSays() async throws {
+        let origin = try CoalescingTests.origin(after: .milliseconds(50))
+        var timings: [String: Double] = [:]
+        let spans = try await TracedStage.spans { ground in
+            try await ground.stage.submit(Self.job("a", origin))
+            timings = try await ground.stage.events.terminal(of: "a").data["timings"] as? [String: Double] ?? [:]
+        }
+        for (span, timing) in [
+            ("lease", "waited"), ("fetch", "fetch"), ("decode", "decode"), ("process", "process"), ("encode", "encode"),
+        ] {
+            let found = try #require(spans.named(span).first)
+            let milliseconds = Double(found.end - found.start) / 1e6
+            // Nanoseconds are whole in the one and not in the other.
+            #expect(abs(milliseconds - timings[timing, default: -1]) < 0.001, "\(span)")
+        }
+        try await origin.stop()
+    }
+
+    /// Jobs that want the same are served by one of them, and jobs that want other sizes by its fetch.
+    @Test(arguments: [true, false]) func jobsThatWereServedByAnotherLinkToIt(isSame: Bool) async throws {
+        let origin = try CoalescingTests.origin(after: .seconds(1))
+        let spans = try await TracedStage.spans { ground in
+            let jobs = (0..<3).map { CoalescingTests.job("\($0)", origin, "/a", width: isSame ? 40 : 40 + $0) }
+            try await CoalescingTests.submit(jobs, ground.stage)
+            _ = try await CoalescingTests.ends(3, of: ground.stage)
+        }
+        spans.check()
+        #expect(origin.requests.count == 1 && spans.jobs.count == 3)
+        #expect(spans.named("fetch").count == 1 && spans.named("encode").count == (isSame ? 1 : 3))
+        let fetch = try #require(spans.named("fetch").first)
+        let maker = try #require(spans.jobs.first { $0.id == fetch.parent })
+        #expect(maker.links.isEmpty)
+        for job in spans.jobs where job.id != maker.id {
+            #expect(job.links == [maker.place] && job.trace != maker.trace)
+            let waited = spans.children(of: job).filter { $0.name == "lease" }.map { $0.end - $0.start }.max() ?? 0
+            #expect(waited >= 300_000_000)
+        }
+        try await origin.stop()
+    }
+
+    @Test func aFailureIsSaidWithItsCode() async throws {
+        let origin = RawOrigin { _ in RawOrigin.answer("404 Not Found") }
+        let broken = RawOrigin { _ in RawOrigin.Step.response(Array("GIF89a and no more".utf8)) }
+        let spans = try await TracedStage.spans { ground in
+            try await ground.stage.submit(Self.job("gone", origin, "/a"))
+            try await ground.stage.submit(Self.job("broken", broken, "/b"))
+            try await ground.stage.submit(#"{"id":"none","width":-1,"source":"http://example.org/"}"#)
+            _ = try await CoalescingTests.ends(3, of: ground.stage)
+        }
+        spans.check()
+        let gone = try spans.job("gone")
+        #expect(gone.status == 2 && gone.message == "not_found" && gone.attributes["error.type"] == "not_found")
+        #expect(gone.attributes["halcyon.outcome"] == "failed" && gone.attributes["halcyon.attempts"] == 1)
+        #expect(try spans.stages(of: "gone") == ["queue", "lease", "fetch", "publish"])
+        let fetch = try #require(spans.children(of: gone).first { $0.name == "fetch" })
+        #expect(fetch.status == 2 && fetch.message == "not_found" && fetch.attributes["error.type"] == "not_found")
+        #expect(try spans.job("broken").status == 2)
+        let render = try #require(spans.named("render").first)
+        #expect(spans.named("render").count == 1 && render.status == 2)
+        // No job, and so it has no name.
+        let refused = try #require(spans.jobs.first { $0.attributes["halcyon.outcome"] == "refused" })
+        #expect(refused.status == 2 && refused.message == "invalid_job")
+        try await origin.stop()
+        try await broken.stop()
+    }
+
+    /// Each attempt that a topic lies between is a span of its own below the first one, also where the producer began no trace.
+    @Test(arguments: [true, false]) func attemptsAreOneTrace(hasTraceparent: Bool) async throws {
+        let origin = try FlakyOrigin(failing: 2)
+        let spans = try await TracedStage.spans(topics: RetryTopicTests.quick, RetryTopicTests.throughTopics) {
+            ground in
+            try await ground.stage.submit(
+                origin.job("x"), traceparent: hasTraceparent ? "00-\(Self.producer)-01" : nil)
+            #expect(try await ground.stage.events.terminal(of: "x").kind == "ready")
+        }
+        spans.check(knowing: [Self.producer])
+        let attempts = spans.jobs.sorted { $0.start < $1.start }
+        #expect(attempts.map { $0.attributes["halcyon.outcome"] } == ["postponed", "postponed", "ready"])
+        #expect(Set(attempts.map(\.trace)).count == 1 && attempts.map(\.status) == [2, 2, 0])
+        if hasTraceparent {
+            #expect(attempts.allSatisfy { "\($0.trace)-\($0.parent)" == Self.producer })
+        } else {
+            #expect(attempts.map(\.parent) == ["", attempts[0].id, attempts[0].id])
+        }
+        #expect(spans.named("fetch").map(\.status).sorted() == [0, 2, 2])
+        try await origin.stop()
+    }
+
+    @Test func attemptsOfOneWorkerAreOneSpan() async throws {
+        let origin = try FlakyOrigin(failing: 2)
+        let spans = try await TracedStage.spans(RetryTests.inHaste) { ground in
+            try await ground.stage.submit(origin.job("x"))
+            #expect(try await ground.stage.events.terminal(of: "x").kind == "ready")
+        }
+        spans.check()
+        #expect(spans.jobs.count == 1 && spans.jobs[0].attributes["halcyon.attempts"] == 3)
+        #expect(spans.named("fetch").map(\.status).sorted() == [0, 2, 2])
+        try await origin.stop()
+    }
+
+    @Test func noneIsRecordedAtARatioOfNone() async throws {
+        let origin = try CoalescingTests.origin(after: .zero)
+        let spans = try await TracedStage.spans(ratio: 0) { ground in
+            try await ground.stage.submit(Self.job("a", origin))
+            #expect(try await ground.stage.events.terminal(of: "a").json["traceparent"] == nil)
+            try await ground.stage.submit(Self.job("b", origin), traceparent: "00-\(Self.producer)-01")
+            _ = try await ground.stage.events.terminal(of: "b")
+        }
+        #expect(spans.jobs.map(\.trace) == [Self.trace])
+        try await origin.stop()
+    }
+}

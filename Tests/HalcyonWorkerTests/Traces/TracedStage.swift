@@ -1,0 +1,39 @@
+import HalcyonCluster
+import HalcyonTraces
+import HalcyonWorker
+import Telemetry
+import TestSupport
+
+/// A worker whose traces a collector takes.
+struct TracedStage {
+    let stage: Stage
+    let collector: TraceCollector
+    let metrics: Metrics
+
+    /// Runs `body` beside one, and gives all spans when it has been drained.
+    static func spans(
+        of collector: TraceCollector = TraceCollector(), ratio: Double = 1, topics: Topics = Topics(),
+        _ change: (inout WorkerOptions) -> Void = { _ in }, _ body: (TracedStage) async throws -> Void
+    ) async throws -> Spans {
+        try await Stage.with(topics: topics) { stage in
+            let metrics = Metrics()
+            var options = TraceOptions(endpoint: collector.endpoint)
+            options.ratio = ratio
+            options.headers["Authorization"] = "Bearer secret"
+            options.limits.interval = .milliseconds(50)
+            let tracing = Tracing(options, log: .silent, metrics: metrics)
+            do {
+                try await stage.withWorker(metrics: metrics, tracer: tracing.tracer, change) {
+                    try await body(TracedStage(stage: stage, collector: collector, metrics: metrics))
+                }
+            } catch {
+                await tracing.close(within: .zero)
+                throw error
+            }
+            await tracing.close(within: .seconds(60))
+        }
+        let spans = Spans(all: try await collector.spans())
+        try await collector.stop()
+        return spans
+    }
+}

@@ -1,0 +1,177 @@
+import TestSupport
+import Testing
+import Threads
+
+@testable import Telemetry
+
+extension SpanExporter {
+    /// One of a process without a name.
+    static func forTests(
+        _ limits: ExportLimits = ExportLimits(), _ metrics: Metrics = Metrics(), _ send: @escaping Send
+    ) -> SpanExporter {
+        SpanExporter(limits, resource: [:], scope: ("tests", "0"), log: .silent, metrics: metrics, send: send)
+    }
+}
+
+/// A collector that keeps what it is sent, and answers as it is told.
+private final class Desk: Sendable {
+    private let bodies = Lock<[[UInt8]]>([])
+    let answers: Lock<[ExportReply]>
+
+    /// - Parameter answers: the first ones; after them everything is taken.
+    init(_ answers: [ExportReply] = []) { self.answers = Lock(answers) }
+
+    @Sendable func send(_ body: [UInt8]) async -> ExportReply {
+        bodies.withLock { $0.append(body) }
+        return answers.withLock { $0.isEmpty ? .taken(rejected: 0, reason: "") : $0.removeFirst() }
+    }
+
+    var count: Int { bodies.withLock { $0.count } }
+    /// How many spans each request had.
+    func sizes() async throws -> [Int] {
+        var sizes: [Int] = []
+        for body in bodies.withLock({ $0 }) { sizes.append(try await TraceCollector.spans([body]).count) }
+        return sizes
+    }
+}
+
+@Suite struct SpanExporterTests {
+    private static func spans(_ count: Int) -> [Span] {
+        (0..<count).map { _ in Span("a", context: TraceContext(), parent: nil, start: 1, end: 2) }
+    }
+
+    private static func limits(_ change: (inout ExportLimits) -> Void = { _ in }) -> ExportLimits {
+        var limits = ExportLimits()
+        limits.interval = .seconds(3600)
+        limits.base = .milliseconds(1)
+        change(&limits)
+        return limits
+    }
+
+    private static func spans(_ outcome: String, _ metrics: Metrics) -> Double {
+        metrics.value(of: #"halcyon_trace_spans_total{outcome="\#(outcome)"}"#)
+    }
+
+    @Test func aBatchGoesWhenItIsFullAndTheRestAtTheEnd() async throws {
+        let (desk, metrics) = (Desk(), Metrics())
+        let exporter = SpanExporter.forTests(Self.limits { $0.batch = 10 }, metrics, desk.send)
+        for _ in 0..<3 { exporter.add(Self.spans(3)) }
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(desk.count == 0)
+        // What belongs together stays together: nine, and then three.
+        exporter.add(Self.spans(3))
+        try await until("they are sent") { desk.count == 2 }
+        exporter.add(Self.spans(4))
+        await exporter.close(within: .seconds(60))
+        #expect(try await desk.sizes() == [9, 3, 4])
+        #expect(Self.spans("exported", metrics) == 16 && Self.spans("dropped", metrics) == 0)
+        exporter.add(Self.spans(2))
+        #expect(Self.spans("dropped", metrics) == 2)
+    }
+
+    @Test func nothingWaitsLongerThanTheInterval() async throws {
+        let desk = Desk()
+        let exporter = SpanExporter.forTests(Self.limits { $0.interval = .milliseconds(50) }, Metrics(), desk.send)
+        exporter.add(Self.spans(1))
+        try await until("it is sent") { desk.count == 1 }
+        await exporter.close(within: .zero)
+    }
+
+    @Test func whatDoesNotFitIsDroppedAndNobodyWaits() async throws {
+        let (gate, metrics) = (Gate(), Metrics())
+        let exporter = SpanExporter.forTests(
+            Self.limits {
+                $0.queue = 20
+                $0.batch = 5
+            }, metrics
+        ) { _ in
+            await gate.wait()
+            return .taken(rejected: 0, reason: "")
+        }
+        exporter.add(Self.spans(5))
+        try await until("the first batch is being sent") { Self.spans("dropped", metrics) == 0 && exporter.queued == 0 }
+        for _ in 0..<100 { exporter.add(Self.spans(5)) }
+        #expect(exporter.queued == 20 && Self.spans("dropped", metrics) == 480)
+        gate.open()
+        await exporter.close(within: .seconds(60))
+        #expect(Self.spans("exported", metrics) == 25)
+    }
+
+    @Test func whatMayPassIsTriedAgainAndWhatDoesNotIsGone() async throws {
+        let metrics = Metrics()
+        let desk = Desk([
+            .unavailable("busy", retryAfter: nil), .unavailable("busy", retryAfter: 0.2),
+            .taken(rejected: 1, reason: "old"),
+            .refused("no"),
+        ])
+        let exporter = SpanExporter.forTests(Self.limits { $0.batch = 4 }, metrics, desk.send)
+        let start = ContinuousClock.now
+        exporter.add(Self.spans(4))
+        try await until("the third request") { desk.count == 3 }
+        #expect(start.duration(to: .now) >= .milliseconds(200))
+        exporter.add(Self.spans(4))
+        try await until("the fourth") { desk.count == 4 }
+        await exporter.close(within: .seconds(60))
+        #expect(desk.count == 4)
+        #expect(Self.spans("exported", metrics) == 3 && Self.spans("dropped", metrics) == 5)
+        #expect(metrics.value(of: "halcyon_trace_export_failures_total") == 3)
+    }
+
+    @Test func itIsNotTriedForEver() async throws {
+        let (desk, metrics) = (Desk(Array(repeating: .unavailable("away", retryAfter: nil), count: 100_000)), Metrics())
+        let exporter = SpanExporter.forTests(
+            Self.limits {
+                $0.batch = 2
+                $0.patience = .milliseconds(100)
+            }, metrics, desk.send)
+        exporter.add(Self.spans(2))
+        try await until("they are given up") { Self.spans("dropped", metrics) == 2 }
+        #expect(desk.count > 1)
+        await exporter.close(within: .zero)
+    }
+
+    /// Neither a collector that is away nor one that does not answer.
+    @Test(arguments: [true, false]) func theEndIsNotHeldUp(isAway: Bool) async throws {
+        let metrics = Metrics()
+        let exporter = SpanExporter.forTests(
+            Self.limits {
+                $0.batch = 2
+                $0.patience = .seconds(7200)
+            }, metrics
+        ) { _ in
+            if !isAway { try? await Task.sleep(for: .seconds(3600)) }
+            return .unavailable("away", retryAfter: 3600)
+        }
+        for _ in 0..<10 { exporter.add(Self.spans(2)) }
+        let took = await ContinuousClock().measure {
+            await exporter.close(within: isAway ? .seconds(600) : .seconds(1))
+        }
+        #expect(took < .seconds(30))
+        #expect(Self.spans("dropped", metrics) == 20)
+    }
+
+    @Test func pausesGrowUpToALimitAndNeverFallShortOfWhatIsAskedFor() {
+        let limits = ExportLimits()
+        for _ in 0..<100 {
+            #expect((.milliseconds(250) ... .milliseconds(500)).contains(limits.pause(after: 1, retryAfter: nil)))
+            #expect((.seconds(1) ... .seconds(2)).contains(limits.pause(after: 3, retryAfter: nil)))
+            #expect((.milliseconds(2500) ... .seconds(5)).contains(limits.pause(after: 1000, retryAfter: nil)))
+            #expect(limits.pause(after: 1, retryAfter: 60) == .seconds(60))
+        }
+    }
+
+    @Test func manyMayAddAtOnce() async throws {
+        let (desk, metrics) = (Desk(), Metrics())
+        let exporter = SpanExporter.forTests(
+            Self.limits {
+                $0.interval = .milliseconds(1)
+                $0.batch = 7
+                $0.queue = 100_000
+            }, metrics, desk.send)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 { group.addTask { for _ in 0..<500 { exporter.add(Self.spans(2)) } } }
+        }
+        await exporter.close(within: .seconds(60))
+        #expect(Self.spans("exported", metrics) == 8000)
+    }
+}

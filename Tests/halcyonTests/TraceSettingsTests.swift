@@ -1,0 +1,117 @@
+import HalcyonTraces
+import Settings
+import Telemetry
+import Testing
+
+@testable import HalcyonCommand
+
+/// What settings, and OpenTelemetry's own variables, make of traces.
+@Suite struct TraceSettingsTests {
+    private static func options(_ environment: [String: String]) throws -> TraceOptions? {
+        try TraceOptions(Settings(Keys.schema, flags: [], environment: environment, file: nil))
+    }
+
+    private static func complaint(_ environment: [String: String]) -> String {
+        do {
+            _ = try options(environment)
+            return ""
+        } catch { return "\(error)" }
+    }
+
+    @Test(arguments: [
+        ("HALCYON_TRACES_ENDPOINT", "http://c:4318", "http://c:4318/v1/traces"),
+        ("HALCYON_TRACES_ENDPOINT", "http://c:4318/", "http://c:4318/v1/traces"),
+        ("HALCYON_TRACES_ENDPOINT", "https://c/otlp", "https://c/otlp"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://c/own", "https://c/own"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318", "http://c:4318/v1/traces"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c/base", "https://c/base/v1/traces"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c/base/", "https://c/base/v1/traces"),
+    ])
+    func whereTheyGo(variable: String, value: String, endpoint: String) throws {
+        #expect(try Self.options([variable: value])?.endpoint == endpoint)
+    }
+
+    @Test func withoutAPlaceNothingIsRecorded() throws {
+        #expect(try Self.options(["OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "HALCYON_TRACES_RATIO": "1"]) == nil)
+    }
+
+    @Test func theStrongestIsTaken() throws {
+        var variables = [
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://base", "OTEL_EXPORTER_OTLP_HEADERS": "api-key=a%20b, x=y",
+            "OTEL_SERVICE_NAME": "images",
+            "OTEL_RESOURCE_ATTRIBUTES": "service.name=other,deployment.environment.name=prod",
+        ]
+        var options = try #require(try Self.options(variables))
+        #expect(options.headers["api-key"] == "a b" && options.headers["x"] == "y")
+        #expect(options.resource["service.name"] == .string("images"))
+        #expect(options.resource["deployment.environment.name"] == .string("prod"))
+        #expect(options.resource["service.version"] == .string(Version.number))
+        variables["OTEL_SERVICE_NAME"] = nil
+        #expect(try Self.options(variables)?.resource["service.name"] == .string("other"))
+        variables.merge([
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://traces/t", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "api-key=c",
+        ]) { $1 }
+        options = try #require(try Self.options(variables))
+        #expect(options.endpoint == "http://traces/t" && options.headers.fields.map(\.value) == ["c"])
+        variables["HALCYON_TRACES_ENDPOINT"] = "http://own"
+        #expect(try Self.options(variables)?.endpoint == "http://own/v1/traces")
+    }
+
+    @Test func everySettingArrives() throws {
+        let options = try #require(
+            try Self.options([
+                "HALCYON_TRACES_ENDPOINT": "http://c", "HALCYON_TRACES_HEADERS": "a=b", "HALCYON_TRACES_SERVICE": "s",
+                "HALCYON_TRACES_RESOURCE": "k=v", "HALCYON_TRACES_RATIO": "0.5", "HALCYON_TRACES_QUEUE": "100",
+                "HALCYON_TRACES_BATCH": "10", "HALCYON_TRACES_INTERVAL": "2s", "HALCYON_TRACES_TIMEOUT": "3s",
+                "HALCYON_TRACES_PATIENCE": "4s",
+            ]))
+        #expect(options.headers["a"] == "b" && options.ratio == 0.5 && options.timeout == .seconds(3))
+        #expect(options.resource["service.name"] == .string("s") && options.resource["k"] == .string("v"))
+        #expect(options.limits.queue == 100 && options.limits.batch == 10)
+        #expect(options.limits.interval == .seconds(2) && options.limits.patience == .seconds(4))
+    }
+
+    /// It stops who was told to use it, and nobody who names a place of Halcyon's own.
+    @Test func whatIsNotSpokenIsSaid() throws {
+        let asked = ["OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"]
+        let complaint = Self.complaint(asked)
+        #expect(complaint.contains("OTEL_EXPORTER_OTLP_PROTOCOL asks for grpc") && complaint.contains("http/json"))
+        #expect(
+            Self.complaint(["HALCYON_TRACES_ENDPOINT": "http://c", "HALCYON_TRACES_PROTOCOL": "grpc"]).contains(
+                "http/json"))
+        #expect(try Self.options(asked.merging(["HALCYON_TRACES_ENDPOINT": "http://c:4318"]) { $1 }) != nil)
+        #expect(try Self.options(asked.merging(["OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"]) { $1 }) != nil)
+        #expect(
+            Self.complaint(asked.merging(["OTEL_EXPORTER_OTLP_PROTOCOL": "smoke"]) { $1 }).contains("traces.protocol"))
+    }
+
+    @Test(arguments: [
+        "c:4318", "ftp://c", "http://user:word@c", "http://c?a=b", "http://c/#a", "http://",
+    ])
+    func whatIsNoPlaceIsRefused(endpoint: String) {
+        let complaint = Self.complaint(["OTEL_EXPORTER_OTLP_ENDPOINT": endpoint])
+        #expect(complaint.contains("traces.endpoint: expected") && complaint.contains("OTEL_EXPORTER_OTLP_ENDPOINT"))
+    }
+
+    @Test(arguments: ["a", "=b", "a=%zz", "a=b,,c=d"]) func whatIsNoHeaderIsRefused(headers: String) {
+        let complaint = Self.complaint(["HALCYON_TRACES_HEADERS": headers])
+        #expect(complaint.contains("traces.headers: expected a list, each name=value") && !complaint.contains("found"))
+    }
+
+    @Test func keysAreNotShown() async throws {
+        let run = try await Executable.run(
+            ["config", "--explain"],
+            environment: ["OTEL_EXPORTER_OTLP_HEADERS": "api-key=hidden-1", "OTEL_SERVICE_NAME": "images"]
+        ).expect(0)
+        #expect(!run.output.contains("hidden-1"))
+        #expect(
+            run.lines.contains { $0.hasPrefix("traces.headers ") && $0.hasSuffix("****  (OTEL_EXPORTER_OTLP_HEADERS)") }
+        )
+        #expect(run.lines.contains { $0.hasPrefix("traces.service ") && $0.hasSuffix("images  (OTEL_SERVICE_NAME)") })
+        let wrong = try await Executable.run(
+            ["config"],
+            environment: ["OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"]
+        ).expect(2)
+        #expect(wrong.errors.contains("http/json"))
+    }
+}
