@@ -12,7 +12,7 @@ func withServed(
 ) async throws {
     let entrance = Entrance(
         probes: Probes(metrics: Metrics(), health: { [] }, readiness: { [] }),
-        router: Router(routes: routes, gatekeeper: Gatekeeper(access), log: .silent),
+        router: Router(routes: routes, gatekeeper: Gatekeeper(access), log: .silent, metrics: Metrics()),
         headers: CommonHeaders(crossOrigin: CrossOrigin(origins: access.origins)), hosts: HostRule(access))
     let server = try HTTPServer.start(on: "127.0.0.1", .patient, replying: { entrance.reply(to: $0) })
     let result: Result<Void, any Error>

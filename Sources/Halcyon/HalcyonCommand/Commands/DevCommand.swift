@@ -59,7 +59,8 @@ enum DevCommand: Subcommand {
         options.redis = RedisEndpoint(loopbackPort: redis.port)
         options.sources.policy = AddressPolicy(
             allow: configuration.settings[Keys.allow] + ["127.0.0.0/8", "::1"], deny: configuration.settings[Keys.deny])
-        let metrics = Metrics()
+        let metrics = Metrics.ofProgram()
+        metrics.readVips()
         let worker = try await Worker.start(options, log: log, metrics: metrics) {
             writer.shutdown()
             _exit(ExitCode.stuck.rawValue)

@@ -46,7 +46,8 @@ enum WorkerCommand: Subcommand {
             // Nothing is to wait for what hangs.
             _exit(ExitCode.stuck.rawValue)
         }
-        let metrics = Metrics()
+        let metrics = Metrics.ofProgram()
+        metrics.readVips()
         let worker = try await Worker.start(
             options, log: log, metrics: metrics, whenHopeless: whenHopeless, onEnd: { end.yield($0) })
         let companions: Companions
