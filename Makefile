@@ -7,7 +7,7 @@ KAFKA_VERSION := 4.1.1
 SECONDS ?= 300
 FORMATTED := Package.swift Sources Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps build release test demo format lint bench contact-sheet sanitize fuzz chaos conformance chart kafka clean
+.PHONY: help deps build release test demo format lint bench contact-sheet sanitize fuzz chaos conformance chart monitoring kafka clean
 
 help: ## explain the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ conformance: release ## hold the gateway to its OpenAPI document; ARGS="EXAMPLES
 
 chart: release ## check the Helm chart: lint, render, hold to Kubernetes' schemas (docs/deployment.md); ARGS="test_workers"
 	@scripts/chart $(ARGS)
+
+monitoring: release ## check metrics, alerts and the dashboard against a cluster under load; needs KAFKA_HOME as tests do (docs/metrics.md)
+	@scripts/monitoring $(ARGS)
 
 kafka: ## fetch Apache Kafka's official release for the tests into .build/kafka, checksum verified
 	@scripts/fetch-kafka $(KAFKA_VERSION)

@@ -38,7 +38,7 @@ class Processes:
                 env={**os.environ, **{key: str(value) for key, value in variables.items()}})
         self.running.append((name, process))
 
-    def until(self, what, is_so, seconds=30):
+    def until(self, what, is_so, seconds=120):
         """Waits; a process that ends meanwhile, or a wait in vain, is an error that shows the logs."""
         end = time.monotonic() + seconds
         while not is_so():
@@ -50,6 +50,13 @@ class Processes:
 
     def log(self, name):
         return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def end(self, name):
+        """Ends one of them, as if its machine had gone."""
+        process = dict(self.running)[name]
+        self.running.remove((name, process))
+        process.kill()
+        process.wait()
 
     def stop(self):
         # Who came last rests on those before.
