@@ -9,7 +9,7 @@ SECONDS ?= 300
 SWIFT_FLAGS ?=
 FORMATTED := Package.swift Sources Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps build release test demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance chart check docc commands docker-test kafka clean
+.PHONY: help deps build release test demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance chart check docc commands docker-test monitoring kafka clean
 
 help: ## explain the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ docc: deps ## build the DocC pages of HalcyonClient and HalcyonModel into .build
 
 commands: release ## run the commands of README.md and the book against a cluster (Tests/Commands)
 	@scripts/commands
+
+monitoring: release ## check metrics, alerts and the dashboard against a cluster under load; needs KAFKA_HOME as tests do (docs/metrics.md)
+	@scripts/monitoring $(ARGS)
 
 kafka: ## fetch Apache Kafka's official release for the tests into .build/kafka, checksum verified
 	@scripts/fetch-kafka $(KAFKA_VERSION)

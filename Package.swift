@@ -272,7 +272,7 @@ let package = Package(
         tests(of: "HalcyonLeases", ["Redis", "Telemetry", "TestSupport", "Threads"]),
         tests(
             of: "HalcyonSources",
-            ["AddressRunner", "HalcyonModel", "Processes", "Redis", "TestSupport", "Threads", "Vips"]),
+            ["AddressRunner", "HalcyonModel", "Processes", "Redis", "Telemetry", "TestSupport", "Threads", "Vips"]),
         tests(
             of: "HalcyonCluster",
             ["CivilTime", "HalcyonBudget", "HalcyonModel", "Kafka", "Redis", "Telemetry", "TestSupport", "Threads"]),

@@ -47,8 +47,14 @@ public enum VipsLibrary {
     /// Bytes of pixels that libvips holds now, over all threads.
     public static var liveBytes: Int { vips_tracked_get_mem() }
 
-    /// The most that ``liveBytes`` ever was.
-    public static var mostBytes: Int { vips_tracked_get_mem_highwater() }
+    /// The most bytes of pixels that libvips ever held at once.
+    public static var highestBytes: Int { vips_tracked_get_mem_highwater() }
+
+    /// Files that libvips has open.
+    public static var openFiles: Int { Int(vips_tracked_get_files()) }
+
+    /// Operations in libvips' cache, which ``start()`` switches off.
+    public static var cachedOperations: Int { Int(vips_cache_get_size()) }
 
     /// Images, operations and other objects of libvips that are alive now, over all threads.
     public static var liveObjects: Int {

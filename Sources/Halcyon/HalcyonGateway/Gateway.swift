@@ -50,13 +50,18 @@ public final class Gateway: Sendable {
             throw OpenGatewayError(host: address.host)
         }
         let producer = try Producer(properties: options.kafka.producer(within: options.jobs.sendTime))
-        let redis = RedisClient(options.redis)
+        let redis = RedisClient(
+            options.redis,
+            onStateChange: { [gauge = ConnectionMetrics.redis(metrics)] in gauge.set($0.isServing ? 1 : 0) })
         let memory = JobMemory(redis: redis, lifetime: options.jobs.memory, log: log)
         let states = EventRelay(options.states, to: options.redis, log: log, metrics: metrics, memory.commands)
         let shelf = ImageShelf(options.shelf)
         let feed = EventFeed.start(
             options.events, topics: options.topics, properties: options.kafka.reader, log: log, metrics: metrics
         ) { shelf.forget($0, at: .now) }
+        metrics.reading(
+            .gauge, "halcyon_gateway_following", help: "1 while this gateway follows the topic of events, else 0."
+        ) { [weak feed] in feed?.isFollowing == true ? 1 : 0 }
         let letters = DeadDesk(
             DeadTopic(options.topics, properties: options.kafka.reader, reader: options.reader),
             options: options.dead, log: log)
@@ -86,7 +91,7 @@ public final class Gateway: Sendable {
                 routes: images.all + jobs.all + render.all + [.events(feed, places)] + purge.all + dead.all
                     + cluster.all
                     + DocumentRoutes.all + DashboardRoutes.all,
-                gatekeeper: Gatekeeper(options.access), log: log)
+                gatekeeper: Gatekeeper(options.access), log: log, metrics: metrics)
             let entrance = Entrance(
                 probes: probes, router: router, headers: headers, hosts: HostRule(options.access))
             let servers = try await listen(on: addresses, options.limits, log) { entrance.reply(to: $0) }

@@ -1,3 +1,4 @@
+import Telemetry
 import Threads
 
 /// Prolongs the leases of a process, all of them in one go.
@@ -10,10 +11,13 @@ final class LeaseKeeper: Sendable {
 
     private let book: LeaseBook
     private let interval: Duration
+    private let lost: Counter
     private let state = Lock(State())
 
-    init(_ book: LeaseBook, every interval: Duration) {
+    /// - Parameter lost: counts leases that had gone when they were to be prolonged.
+    init(_ book: LeaseBook, every interval: Duration, lost: Counter) {
         self.book = book
+        self.lost = lost
         self.interval = interval
     }
 
@@ -24,6 +28,9 @@ final class LeaseKeeper: Sendable {
             state.task = Task { await keep() }
         }
     }
+
+    /// How many are held.
+    var count: Int { state.withLock { $0.held.count } }
 
     /// A later lease of the same attempt stays.
     func remove(_ lease: Lease) {
@@ -46,7 +53,10 @@ final class LeaseKeeper: Sendable {
             guard let held else { return }
             // What cannot be prolonged now is tried again. What has been lost is of no more use: the fence will say so.
             guard let kept = try? await book.renew(held) else { continue }
-            for (holding, isKept) in zip(held, kept) where !isKept { remove(holding.lease) }
+            for (holding, isKept) in zip(held, kept) where !isKept {
+                lost.add()
+                remove(holding.lease)
+            }
         }
     }
 

@@ -38,6 +38,8 @@ struct LeaseMetrics: Sendable {
     let unshared: Kind
     /// 1 while there are leases, 0 while Redis is away.
     let isCoalescing: Gauge
+    /// Leases that had gone when they were to be prolonged.
+    let lost: Counter
 
     init(_ metrics: Metrics) {
         source = Kind(metrics, "source")
@@ -46,6 +48,9 @@ struct LeaseMetrics: Sendable {
         isCoalescing = metrics.gauge(
             "halcyon_coalescing", help: "1 while work is shared with other workers, 0 while Redis is away.")
         isCoalescing.set(1)
+        lost = metrics.counter(
+            "halcyon_leases_lost_total",
+            help: "Leases that had gone when they were to be prolonged: the work under them may be done twice.")
     }
 
     subscript(kind: LeaseKind) -> Kind {

@@ -28,9 +28,12 @@ public final class Leases: Sendable {
         self.metrics = LeaseMetrics(metrics)
         let process = String(UInt64.random(in: .min ... .max), radix: 36)
         book = LeaseBook(redis: redis, process: process, duration: options.duration)
-        keeper = LeaseKeeper(book, every: options.duration / 3)
+        keeper = LeaseKeeper(book, every: options.duration / 3, lost: self.metrics.lost)
         outage = LeaseOutage(redis, log, self.metrics.isCoalescing)
         wakeups.listen(to: "halcyon:process:\(process)", subscriber, whenDown: options.recheck)
+        metrics.reading(.gauge, "halcyon_leases_held", help: "Leases that this worker holds now.") {
+            [weak keeper] in Double(keeper?.count ?? 0)
+        }
     }
 
     /// Ends what goes on in the background, and gives back what is still held: work that this process cuts short when it leaves is no

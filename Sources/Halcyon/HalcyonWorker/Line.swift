@@ -55,7 +55,7 @@ final class Line: Sendable {
                 guard taken.begin() else { return handBack(taken, trace) }
                 try await publish.refused(taken, error, trace)
                 trace?.end(.refused(error.failure.code))
-                metrics.refused(error.failure.code)
+                metrics.refused(error.failure.code, intake.lane(of: taken.record))
                 log.warning(
                     "job refused",
                     ["job": error.id, "code": error.failure.code.rawValue, "reason": error.failure.message])
@@ -100,6 +100,7 @@ final class Line: Sendable {
         let identity = work.identity
         try await wanted.begin(identity)
         let found = try await lookup.find(work)
+        metrics.lookedUp(work, found: found.count)
         let ready = try await ready(work, identity, found, taken)
         if let slot = identity.slot { try await wanted.check(slot) }
         return ready
@@ -138,11 +139,11 @@ final class Line: Sendable {
             let more: LogFields = ["through": publish.topics.retries[topic], "after": seconds]
             log.info("job tried again later", fields(of: work, failed.fields.merging(more)))
         case .gaveUp(let failed, let reason):
-            metrics.ended(failed.body)
+            metrics.ended(failed.body, work.lane)
             if failed.isPutAside(reason) { metrics.putAside(failed.failure.code) }
             log.info("job failed", fields(of: work, failed.fields.merging(["given_up": reason.rawValue])))
         case .ended(let body):
-            metrics.ended(body)
+            metrics.ended(body, work.lane)
             switch body {
             case .ready(let ready):
                 log.debug(

@@ -43,7 +43,12 @@ public final class Worker: Sendable {
         whenHopeless: @escaping @Sendable () -> Void = {},
         onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in }
     ) async throws -> Worker {
-        let redis = RedisClient(options.redis, onStateChange: { $0.tell(log) })
+        let redis = RedisClient(
+            options.redis,
+            onStateChange: { [gauge = ConnectionMetrics.redis(metrics)] in
+                $0.tell(log)
+                gauge.set($0.isServing ? 1 : 0)
+            })
         let clock = ClusterClock(redis, log: log)
         await clock.set()
         let worker: Worker
@@ -64,7 +69,7 @@ public final class Worker: Sendable {
                 properties: options.kafka.worker(
                     group: options.group, instance: options.staticMember,
                     patience: options.consumer.revocationPatience, exactlyOnce: options.transactions != nil),
-                events: .telling(log))
+                events: .telling(log, ConnectionMetrics.kafka(metrics, "consumer")))
         } catch {
             await worker.close(flushingFor: .zero)
             throw error
@@ -87,7 +92,8 @@ public final class Worker: Sendable {
         transactional = options.transactions.map { transactions in
             TransactionalOutbox(
                 properties: options.kafka.transactions(group: options.group, instance: transactions.instance),
-                options: transactions, events: .telling(log), log: log, metrics: metrics, onEnd: onEnd)
+                options: transactions, events: .telling(log, ConnectionMetrics.kafka(metrics, "transactions")),
+                log: log, metrics: metrics, onEnd: onEnd)
         }
         pool = Renderer.makePool(threads: options.concurrency)
         children = options.renderChildren.map {
@@ -105,7 +111,7 @@ public final class Worker: Sendable {
             loader, redis, leases, places: Slots(options.fetches, shares: lanes), options: options.sourceTier,
             limits: options.origins, log: log, metrics: metrics)
         results = ResultTier(redis, budget: options.results.budget)
-        let store = Store(results: results, options: options.results, log: log)
+        let store = Store(results: results, options: options.results, log: log, metrics: StoreMetrics(metrics))
         let shared = SharedSources(
             maximumBytes: options.sources.sharedBytes, defaultLifetime: options.results.defaultLifetime
         ) { [sources] in try await sources.load($0, $1).source }

@@ -3,13 +3,10 @@ import Telemetry
 
 /// What a worker counts.
 struct WorkerMetrics: Sendable {
-    private let ready: [ResultOrigin: Counter]
-    private let failed: [FailureCode: Counter]
-    private let cancelled: Counter
-    private let superseded: Counter
+    private let lanes: [Lane: LaneMetrics]
     private let retries: [Way: [FailureCode: Counter]]
     private let dead: [FailureCode: Counter]
-    private let stages: [Timings.Stage: Histogram]
+    private let lookups: (hits: Counter, misses: Counter)
     /// Top-level fields of jobs that meant nothing.
     let unknownFields: Counter
 
@@ -22,25 +19,7 @@ struct WorkerMetrics: Sendable {
     }
 
     init(_ metrics: Metrics) {
-        let help = "Jobs that ended, by outcome and by origin of the result or code of the failure."
-        ready = Dictionary(
-            uniqueKeysWithValues: [ResultOrigin.memory, .sourceCache, .network].map {
-                (
-                    $0,
-                    metrics.counter(
-                        "halcyon_jobs_total", help: help, labels: ["outcome": "ready", "reason": $0.rawValue])
-                )
-            })
-        failed = Dictionary(
-            uniqueKeysWithValues: FailureCode.allCases.map {
-                (
-                    $0,
-                    metrics.counter(
-                        "halcyon_jobs_total", help: help, labels: ["outcome": "failed", "reason": $0.rawValue])
-                )
-            })
-        cancelled = metrics.counter("halcyon_jobs_total", help: help, labels: ["outcome": "cancelled", "reason": ""])
-        superseded = metrics.counter("halcyon_jobs_total", help: help, labels: ["outcome": "superseded", "reason": ""])
+        lanes = Dictionary(uniqueKeysWithValues: Lane.allCases.map { ($0, LaneMetrics(metrics, $0)) })
         retries = Dictionary(
             uniqueKeysWithValues: Way.allCases.map { way in
                 (
@@ -50,47 +29,41 @@ struct WorkerMetrics: Sendable {
                             "halcyon_retries_total",
                             help:
                                 "Attempts at jobs that failed and are followed by another, by code and by the way there.",
-                            labels: ["reason": $0.rawValue, "way": way.rawValue])
+                            labels: ["code": $0.rawValue, "way": way.rawValue])
                     }
                 )
             })
         dead = .ofCodes {
             metrics.counter(
-                "halcyon_dead_total", help: "Messages that were put aside in the topic dead.",
+                "halcyon_dead_letters_total",
+                help: "Messages that were put aside in the topic of dead letters, by code.",
                 labels: ["code": $0.rawValue])
         }
-        stages = Dictionary(
-            uniqueKeysWithValues: Timings.Stage.allCases.map {
-                (
-                    $0,
-                    metrics.histogram(
-                        "halcyon_stage_duration_seconds", help: "Time that jobs spent in each stage.",
-                        labels: ["stage": $0.name])
-                )
-            })
+        func lookups(_ result: String) -> Counter {
+            metrics.counter(
+                "halcyon_result_lookups_total",
+                help: "Results that jobs looked for in Redis before anything was made, by whether they were there.",
+                labels: ["result": result])
+        }
+        self.lookups = (lookups("hit"), lookups("miss"))
         unknownFields = metrics.counter(
             "halcyon_unknown_fields_total", help: "Top-level fields of jobs that meant nothing to this version.")
     }
 
     /// A job ended with an event.
-    func ended(_ body: Event.Body) {
-        switch body {
-        case .ready(let ready):
-            self.ready[ready.origin]?.add()
-            observe(ready.timings)
-        case .failed(let failure, _, let timings):
-            failed[failure.code]?.add()
-            observe(timings)
-        case .cancelled: cancelled.add()
-        case .superseded: superseded.add()
-        case .started, .purged: break
-        }
-    }
+    func ended(_ body: Event.Body, _ lane: Lane) { lanes[lane]?.ended(body) }
 
     /// A message was no job that can be done.
-    func refused(_ code: FailureCode) {
-        failed[code]?.add()
+    func refused(_ code: FailureCode, _ lane: Lane) {
+        lanes[lane]?.failed(code)
         if code == .invalidJob { putAside(code) }
+    }
+
+    /// A job looked for results that may be there.
+    func lookedUp(_ work: Work, found: Int) {
+        guard work.job.cache.looksAtResults else { return }
+        lookups.hits.add(found)
+        lookups.misses.add(work.missing(from: [:]).count - found)
     }
 
     /// A job failed and is tried again.
@@ -98,17 +71,11 @@ struct WorkerMetrics: Sendable {
 
     /// A message was put aside.
     func putAside(_ code: FailureCode) { dead[code]?.add() }
-
-    private func observe(_ timings: Timings) {
-        for (stage, histogram) in stages {
-            if let milliseconds = timings[stage] { histogram.observe(milliseconds / 1000) }
-        }
-    }
 }
 
 extension [FailureCode: Counter] {
     /// One for each code.
-    fileprivate static func ofCodes(_ counter: (FailureCode) -> Counter) -> Self {
+    static func ofCodes(_ counter: (FailureCode) -> Counter) -> Self {
         Dictionary(uniqueKeysWithValues: FailureCode.allCases.map { ($0, counter($0)) })
     }
 }

@@ -10,9 +10,10 @@ import Threads
 func withServed(
     _ routes: [Route], _ access: AccessOptions = AccessOptions(), _ body: (UInt16) async throws -> Void
 ) async throws {
+    let metrics = Metrics()
     let entrance = Entrance(
-        probes: Probes(metrics: Metrics(), health: { [] }, readiness: { [] }),
-        router: Router(routes: routes, gatekeeper: Gatekeeper(access), log: .silent),
+        probes: Probes(metrics: metrics, health: { [] }, readiness: { [] }),
+        router: Router(routes: routes, gatekeeper: Gatekeeper(access), log: .silent, metrics: metrics),
         headers: CommonHeaders(crossOrigin: CrossOrigin(origins: access.origins)), hosts: HostRule(access))
     let server = try HTTPServer.start(on: "127.0.0.1", .patient, replying: { entrance.reply(to: $0) })
     let result: Result<Void, any Error>

@@ -86,7 +86,7 @@ struct EventGround: Sendable {
     func serve(_ feed: EventFeed) throws -> HTTPServer {
         let router = Router(
             routes: [.events(feed, StreamPlaces(feed.options.streams, feed.metrics))],
-            gatekeeper: Gatekeeper(AccessOptions()), log: .silent)
+            gatekeeper: Gatekeeper(AccessOptions()), log: .silent, metrics: metrics)
         return try HTTPServer.start(on: "127.0.0.1", .patient, replying: { router.reply(to: $0) })
     }
 

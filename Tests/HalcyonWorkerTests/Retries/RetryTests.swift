@@ -24,7 +24,7 @@ import Testing
     static let later = ["Retry-After: 600"]
 
     static func retries(_ metrics: Metrics, _ way: String = "process") -> Double {
-        metrics.value(of: #"halcyon_retries_total{reason="http_error",way="\#(way)"}"#)
+        metrics.value(of: #"halcyon_retries_total{code="http_error",way="\#(way)"}"#)
     }
 
     @Test func anOriginThatFailsTwiceIsAskedUntilItServes() async throws {
@@ -102,7 +102,7 @@ import Testing
                     letter.history?.count == 3
                         && letter.history?.attempts.map(\.code) == [.httpError, .httpError, .httpError])
                 #expect(letter.provenance.map { "\($0.coordinates)-ended" } == failed.json["id"] as? String)
-                #expect(metrics.value(of: #"halcyon_dead_total{code="http_error"}"#) == 1)
+                #expect(metrics.value(of: #"halcyon_dead_letters_total{code="http_error"}"#) == 1)
                 try await CancelTests.expectOneEnd(stage, of: "a")
             }
         }

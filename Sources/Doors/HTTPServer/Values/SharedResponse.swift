@@ -11,6 +11,9 @@ extension HTTPServer {
         let response: Response
         private let handle: OpaquePointer
 
+        /// What it answers with.
+        public var status: Int { response.status }
+
         /// Nil for what is made for one request alone: a stream, or a body that is longer than what is handed over as a whole. And for what
         /// cannot be sent.
         public init?(_ response: Response) {

@@ -95,6 +95,20 @@ public actor Consumer {
     /// When it last looked for records, which it does once a second at least, whether or not a broker is there.
     public nonisolated var lastPolled: ContinuousClock.Instant { polled.withLock { $0 } }
 
+    /// One past the newest offset of each of these partitions, as far as the last fetches told; what is not known is left out. It asks nobody.
+    public nonisolated func ends(of partitions: [TopicPartition]) -> [TopicPartition: Int64] {
+        let ends = try? client.use { client in
+            partitions.map { partition in
+                var low: Int64 = -1
+                var high: Int64 = -1
+                let code = rd_kafka_get_watermark_offsets(
+                    client.pointer, partition.topic, partition.partition, &low, &high)
+                return (partition, code == RD_KAFKA_RESP_ERR_NO_ERROR ? high : -1)
+            }
+        }
+        return Dictionary(uniqueKeysWithValues: (ends ?? []).filter { $0.1 >= 0 })
+    }
+
     /// Commits offsets (the next to read) for the group and waits for the broker's word.
     /// - Throws: ``KafkaError``: ``KafkaError/Code/illegalGeneration`` and its like when the partition belongs to
     ///   someone else by now, ``KafkaError/Code/closed``, ``KafkaError/Code/invalidArgument`` for a note that is not

@@ -42,6 +42,26 @@ public final class Metrics: Sendable {
         return histogram
     }
 
+    /// A number that is known elsewhere: it is read when somebody asks for all of them, and costs nothing until then. Given again, the newer
+    /// way to read it counts.
+    /// - Parameter read: called on the thread of whoever asks, without any lock.
+    public func reading(
+        _ kind: ReadingKind, _ name: String, help: String, labels: Labels = [:],
+        _ read: @escaping @Sendable () -> Double
+    ) {
+        let found = series(name, help, labels, kind == .counter ? .counter : .gauge) { .reading(Reading(read)) }
+        guard case .reading(let reading) = found else { preconditionFailure("\(name) is counted, not read") }
+        reading.replace(read)
+    }
+
+    /// What a number that is read may do.
+    public enum ReadingKind: Sendable {
+        /// It only grows.
+        case counter
+        /// It goes up and down.
+        case gauge
+    }
+
     /// All of it in Prometheus' text format 0.0.4 (`text/plain; version=0.0.4; charset=utf-8`), by name.
     public var prometheusText: [UInt8] {
         let families = families.withLock { $0 }
@@ -89,6 +109,7 @@ enum Series: Sendable {
     case counter(Counter)
     case gauge(Gauge)
     case histogram(Histogram)
+    case reading(Reading)
 }
 
 struct Label: Hashable {

@@ -10,6 +10,7 @@ extension Family {
             switch series {
             case .counter(let counter): text += name + braced(pairs) + " \(counter.value)\n"
             case .gauge(let gauge): text += name + braced(pairs) + " \(number(gauge.value))\n"
+            case .reading(let reading): text += name + braced(pairs) + " \(number(reading.value))\n"
             case .histogram(let histogram):
                 let counts = histogram.cumulativeCounts
                 for (bound, count) in zip(histogram.bounds + [.infinity], counts) {

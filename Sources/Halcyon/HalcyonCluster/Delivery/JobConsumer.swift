@@ -67,6 +67,7 @@ public final class JobConsumer: Sendable {
                 ledger: OffsetLedger(
                     window: Credit(records: options.window, bytes: options.windowBytes),
                     metadataLimit: options.metadataLimit)))
+        addReadings(to: metrics)
     }
 
     // MARK: Life

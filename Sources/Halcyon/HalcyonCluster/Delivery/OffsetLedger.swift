@@ -138,6 +138,12 @@ struct OffsetLedger {
 
     // MARK: Offsets
 
+    /// The most jobs that any partition has under way.
+    var mostUnderWay: Int { partitions.values.lazy.map(\.underWay).max() ?? 0 }
+
+    /// From the first offset that has not ended to the last that was taken, of each partition that has had records.
+    var spans: [TopicPartition: Range<Int64>] { partitions.compactMapValues(\.span) }
+
     /// What may be committed and is not yet.
     func uncommitted() -> [TopicPartition: GroupOffset] {
         partitions.compactMapValues { $0.uncommitted(metadataLimit: metadataLimit).offset }

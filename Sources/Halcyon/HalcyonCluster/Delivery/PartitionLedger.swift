@@ -142,6 +142,12 @@ struct PartitionLedger {
 
     // MARK: Offsets
 
+    /// How many jobs are under way.
+    var underWay: Int { jobs.count }
+
+    /// The lowest offset that has not ended, and one above the highest taken; nil before the first record.
+    var span: Range<Int64>? { watermark.map { $0.base..<$0.next } }
+
     /// What a commit says of the partition.
     struct Commit {
         /// What is to be committed; nil when the brokers have it.

@@ -121,15 +121,20 @@ public struct KafkaProperties: Sendable {
 
 extension ClientEvents {
     /// Says once when Kafka is away and once when it is back; librdkafka's own lines are for finding faults.
-    public static func telling(_ log: Log) -> ClientEvents {
+    /// - Parameter gauge: 0 while Kafka is away, else 1; nil where nobody asks.
+    public static func telling(_ log: Log, _ gauge: Gauge? = nil) -> ClientEvents {
         ClientEvents(
             log: { level, facility, message in
                 log.debug(message, ["facility": facility, "level": "\(level)"])
             },
             connection: { connection in
                 switch connection {
-                case .lost: log.warning("Kafka is away; waiting for it")
-                case .restored: log.notice("Kafka is back")
+                case .lost:
+                    gauge?.set(0)
+                    log.warning("Kafka is away; waiting for it")
+                case .restored:
+                    gauge?.set(1)
+                    log.notice("Kafka is back")
                 }
             })
     }

@@ -60,7 +60,8 @@ enum DevCommand: Subcommand {
         options.redis = RedisEndpoint(loopbackPort: redis.port)
         options.sources.policy = AddressPolicy(
             allow: configuration.settings[Keys.allow] + ["127.0.0.0/8", "::1"], deny: configuration.settings[Keys.deny])
-        let metrics = Metrics()
+        let metrics = Metrics.ofProgram()
+        metrics.readVips()
         let tracing = configuration.traces.map { Tracing($0, log: log, metrics: metrics) }
         let worker = try await Worker.start(options, log: log, metrics: metrics, tracer: tracing?.tracer) {
             writer.shutdown()

@@ -39,7 +39,7 @@ enum GatewayCommand: Subcommand {
         let (ends, end) = AsyncStream<KafkaError?>.makeStream()
         StopRequest.listen { end.yield(nil) }
         let gateway = try await start(
-            options, on: configuration.settings[Keys.gatewayListen], log: log, metrics: Metrics())
+            options, on: configuration.settings[Keys.gatewayListen], log: log, metrics: .ofProgram())
         let reason = await ends.first { _ in true } ?? nil
         if let reason { log.critical("the gateway ends", ["reason": "\(reason)"]) }
         log.notice("draining", ["grace": "\(configuration.settings[Keys.grace])"])

@@ -47,7 +47,8 @@ enum WorkerCommand: Subcommand {
             // Nothing is to wait for what hangs.
             _exit(ExitCode.stuck.rawValue)
         }
-        let metrics = Metrics()
+        let metrics = Metrics.ofProgram()
+        metrics.readVips()
         let tracing = configuration.traces.map { Tracing($0, log: log, metrics: metrics) }
         let worker: Worker
         do {

@@ -6,24 +6,38 @@ struct Router: Sendable {
     let routes: [Route]
     let gatekeeper: Gatekeeper
     let log: Log
+    private let metrics: RequestMetrics
 
-    func reply(to request: HTTPServer.Request) -> HTTPServer.Reply {
-        do throws(Problem) {
-            return try find(request)
-        } catch {
-            return .now(error.response)
-        }
+    init(routes: [Route], gatekeeper: Gatekeeper, log: Log, metrics: Metrics) {
+        self.routes = routes
+        self.gatekeeper = gatekeeper
+        self.log = log
+        self.metrics = RequestMetrics(metrics, routes)
     }
 
-    private func find(_ request: HTTPServer.Request) throws(Problem) -> HTTPServer.Reply {
+    func reply(to request: HTTPServer.Request) -> HTTPServer.Reply {
+        let began = ContinuousClock.now
+        var found: Int?
+        let reply: HTTPServer.Reply
+        do throws(Problem) {
+            reply = try find(request, &found)
+        } catch {
+            reply = .now(error.response)
+        }
+        return metrics.counted(reply, route: found, since: began)
+    }
+
+    /// - Parameter found: set to the place of the request's route, also when it is refused there.
+    private func find(_ request: HTTPServer.Request, _ found: inout Int?) throws(Problem) -> HTTPServer.Reply {
         let method = request.method == "HEAD" ? "GET" : request.method
         var others: [String] = []
         var isWord = false
-        for route in routes {
+        for (place, route) in routes.enumerated() {
             guard let values = route.values(in: request.path) else { continue }
             // A path that stands as it is counts before one with names (OpenAPI 3.1, Paths Object): its routes come first.
             if isWord, !values.isEmpty { continue }
             if route.method == method {
+                found = place
                 let now = ContinuousClock.now
                 let (caller, account) = try gatekeeper.admit(request, to: route, at: now)
                 let call = Call(request: request, values: values, caller: caller, began: now)

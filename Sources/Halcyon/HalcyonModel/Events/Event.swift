@@ -131,7 +131,7 @@ public struct ReadyResult: Sendable {
 }
 
 /// Where a result came from.
-public enum ResultOrigin: String, Sendable {
+public enum ResultOrigin: String, CaseIterable, Sendable {
     /// It was in the result tier.
     case memory
     /// It was made from bytes that the source tier held.

@@ -30,7 +30,7 @@ enum OriginAnswer: Hashable, Sendable {
 }
 
 /// How a load went, as far as the origin is concerned.
-enum OriginOutcome: String, Hashable, Sendable {
+enum OriginOutcome: String, CaseIterable, Hashable, Sendable {
     /// It answered, be it with a 404.
     case answered
     /// It did not answer, or with a trouble of its own.

@@ -11,6 +11,7 @@ struct SourceLoading: Sendable {
     let places: Slots
     let options: SourceTierOptions
     let metrics: SourceTierMetrics
+    let origins: OriginMetrics
 
     /// A source that is as near as it can be: it is not kept.
     func near(_ request: SourceRequest, _ urgency: Urgency) async throws -> TieredSource {
@@ -97,6 +98,7 @@ struct SourceLoading: Sendable {
             switch answer {
             case .loaded(let loaded):
                 metrics.loaded.add(1)
+                metrics.fetchedBytes.add(loaded.body.count)
                 let response = StoredResponse(
                     status: loaded.status ?? 200, headers: loaded.headers, request: fields, requestedAt: requestedAt,
                     receivedAt: loaded.completedAt)
@@ -134,15 +136,18 @@ struct SourceLoading: Sendable {
             guard onBegin() else { throw CancellationError() }
             return (try await ask(request, known), place)
         }
-        let pass = try await gate.enter(origin, urgency)
+        let pass = try await origins.waiting(for: origin) { try await gate.enter(origin, urgency) }
         do {
             let place = try await place(urgency)
             guard onBegin() else { throw CancellationError() }
             let answer = try await ask(request, known)
+            origins.count(.answered)
             await gate.leave(pass, .answered)
             return (answer, place)
         } catch {
-            await gate.leave(pass, (error as? Failure).map { OriginOutcome($0) } ?? .unknown)
+            let outcome = (error as? Failure).map { OriginOutcome($0) } ?? .unknown
+            origins.count(outcome)
+            await gate.leave(pass, outcome)
             throw error
         }
     }

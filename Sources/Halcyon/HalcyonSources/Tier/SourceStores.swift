@@ -16,7 +16,7 @@ struct SourceStores: Sendable {
 
     /// It blocks where there is a folder.
     /// - Throws: ``DiskError``.
-    init(_ options: SourceTierOptions, _ redis: RedisClient?, _ log: Log) throws(DiskError) {
+    init(_ options: SourceTierOptions, _ redis: RedisClient?, _ log: Log, _ metrics: Metrics) throws(DiskError) {
         policy = options.freshness
         disk = try options.folder.map { path throws(DiskError) in
             try DiskSourceStore(under: path, capacity: options.folderBytes)
@@ -29,9 +29,14 @@ struct SourceStores: Sendable {
         }
         stores = [
             disk.map {
-                WatchedStore("the source folder", $0, isShared: false, retention: options.folderRetention, log)
+                WatchedStore(
+                    "the source folder", $0, isShared: false, retention: options.folderRetention, log,
+                    StoreLookups(metrics, "folder"))
             },
-            shared.map { WatchedStore("Redis", $0, isShared: true, retention: options.redisRetention, log) },
+            shared.map {
+                WatchedStore(
+                    "Redis", $0, isShared: true, retention: options.redisRetention, log, StoreLookups(metrics, "redis"))
+            },
         ].compactMap { $0 }
     }
 
@@ -110,12 +115,17 @@ private struct WatchedStore: Sendable {
     let isShared: Bool
     let retention: Double
     private let log: Log
+    private let lookups: StoreLookups
     private let isInTrouble = Lock(false)
 
     /// - Parameters:
     ///   - isShared: whether all workers look there.
     ///   - retention: seconds for which it keeps what an origin can be asked about.
-    init(_ name: String, _ store: any SourceStore, isShared: Bool, retention: Double, _ log: Log) {
+    init(
+        _ name: String, _ store: any SourceStore, isShared: Bool, retention: Double, _ log: Log,
+        _ lookups: StoreLookups
+    ) {
+        self.lookups = lookups
         self.name = name
         self.store = store
         self.isShared = isShared
@@ -124,8 +134,14 @@ private struct WatchedStore: Sendable {
     }
 
     func find(_ key: String) async -> FoundEntry? {
-        do { return try await store.find(key) } catch { troubled(error) }
-        return nil
+        do {
+            let found = try await store.find(key)
+            lookups.count(isHit: found != nil)
+            return found
+        } catch {
+            troubled(error)
+            return nil
+        }
     }
 
     func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: KeepingTerms) async -> Bool {

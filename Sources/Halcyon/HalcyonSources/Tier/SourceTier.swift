@@ -35,11 +35,11 @@ public struct SourceTier: Sendable {
         metrics: Metrics
     ) throws {
         self.leases = leases
-        stores = try SourceStores(options, redis, log)
+        stores = try SourceStores(options, redis, log, metrics)
         loading = SourceLoading(
             loader: loader, gate: OriginGate(redis, limits, shares: places.shares), stores: stores, places: places,
             options: options,
-            metrics: SourceTierMetrics(metrics))
+            metrics: SourceTierMetrics(metrics), origins: OriginMetrics(metrics))
     }
 
     /// What is asked for, from the tier where that may be used, else from its origin.

@@ -12,6 +12,8 @@ struct SourceTierMetrics: Sendable {
     let loaded: Counter
     /// Not at all: a failure that was remembered.
     let failed: Counter
+    /// Bytes that came from origins.
+    let fetchedBytes: Counter
 
     init(_ metrics: Metrics) {
         func counter(_ result: String) -> Counter {
@@ -24,5 +26,7 @@ struct SourceTierMetrics: Sendable {
         confirmed = counter("tier-confirmed")
         loaded = counter("origin")
         failed = counter("tier-failure")
+        fetchedBytes = metrics.counter(
+            "halcyon_fetched_bytes_total", help: "Bytes of sources that came from their origins.")
     }
 }

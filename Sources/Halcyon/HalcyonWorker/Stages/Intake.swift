@@ -34,6 +34,13 @@ struct Intake: Sendable {
         return (work, reading.unknownFields)
     }
 
+    /// The lane that a message came from, for what is counted by lanes; the usual one where nothing says.
+    func lane(of record: ConsumedRecord) -> Lane {
+        if let lane = lanes[record.topic] { return lane }
+        let retry = try? RetryMessage(record)
+        return retry.flatMap { lanes[$0.provenance.topic] } ?? .normal
+    }
+
     /// What a message in a topic of retries says; nil for one in a lane, whatever its headers are.
     private func retry(_ record: ConsumedRecord, _ value: [UInt8]) throws(JobRefusal) -> Work.Retry? {
         guard let topic = retries[record.topic] else { return nil }

@@ -11,6 +11,7 @@ struct Store: Sendable {
     let results: ResultTier
     let options: ResultOptions
     let log: Log
+    let metrics: StoreMetrics
 
     /// Puts a result into the tier by the rule of the job that began its making, for all who wait for it.
     /// - Returns: what became of it; nil when something newer is there, or it has been purged meanwhile.
@@ -26,6 +27,7 @@ struct Store: Sendable {
             }
             guard let expiresAt else { return nil }
             kept.storing = .stored(until: expiresAt)
+            metrics.stored.add(made.image.body.count)
         } catch {
             if error.code != .cancelled, error.code != .closed {
                 log.warning("result not stored", ["key": made.key.description, "error": "\(error)"])
@@ -93,7 +95,10 @@ struct Store: Sendable {
                         body, made.facts, as: name, for: lifetime, by: rule, of: work.job.tenant, fence: made.fence,
                         since: made.since)
                 }
-                if let stored { return result(name, stored, asked) }
+                if let stored {
+                    metrics.stored.add(body.count)
+                    return result(name, stored, asked)
+                }
                 // Something newer has the key.
                 if fits { return result(name, nil, body) }
             }
@@ -101,6 +106,7 @@ struct Store: Sendable {
             let expiresAt = try await keepTrying(untilDone: !fits) { () throws(RedisError) in
                 try await results.handOff(body, made.facts, as: key, for: options.handOffLifetime)
             }
+            metrics.handedOff.add(body.count)
             return result(key, expiresAt, asked)
         } catch {
             switch error.code {

@@ -73,7 +73,7 @@ struct PictureSample {
         let count = rounds * pictures.count
         sample.processorTime = (usage(of: RUSAGE_SELF).processorTime - before) / Double(count)
         sample.renderings = count + pictures.count
-        sample.memory = Double(VipsLibrary.mostBytes)
+        sample.memory = Double(VipsLibrary.highestBytes)
         return sample
     }
 

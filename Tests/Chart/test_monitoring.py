@@ -1,0 +1,43 @@
+"""Monitors, rules and the dashboard: what monitoring/ has, in Kubernetes' clothes."""
+import json
+import unittest
+
+import yaml
+
+from chart import ROOT, Manifests
+
+MONITORING = ROOT / "monitoring"
+
+
+class Monitoring(unittest.TestCase):
+    manifests = Manifests("full-values.yaml")
+
+    def test_none_unless_wanted(self):
+        bare = Manifests()
+        self.assertEqual((bare.of("PodMonitor"), bare.of("PrometheusRule")), ({}, {}))
+        self.assertFalse(any(name.endswith("-dashboard") for name in bare.of("ConfigMap")))
+
+    def test_processes_have_the_names_that_alerts_know(self):
+        known = {job["job_name"] for job in yaml.safe_load((MONITORING / "prometheus.yaml").read_text())["scrape_configs"]}
+        given = set()
+        for monitor in Manifests("gateway-values.yaml").of("PodMonitor").values():
+            for endpoint in monitor["spec"]["podMetricsEndpoints"]:
+                given |= {rule["replacement"] for rule in endpoint["relabelings"] if rule["targetLabel"] == "job"}
+        self.assertEqual(given, known)
+
+    def test_the_rules_are_all_of_them(self):
+        rule = self.manifests.one("PrometheusRule")
+        self.assertEqual(rule["metadata"]["labels"]["prometheus"], "main")
+        groups = [
+            group for file in ("recording-rules.yaml", "alerts.yaml")
+            for group in yaml.safe_load((MONITORING / file).read_text())["groups"]]
+        self.assertEqual(rule["spec"]["groups"], groups)
+
+    def test_the_dashboard_is_the_one(self):
+        board = self.manifests.of("ConfigMap")["shop-halcyon-dashboard"]
+        self.assertEqual(board["metadata"]["labels"]["grafana_dashboard"], "shop")
+        self.assertEqual(json.loads(board["data"]["halcyon.json"]), json.loads((MONITORING / "grafana/halcyon.json").read_text()))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,38 @@
+import HTTPServer
+import TestSupport
+import Testing
+
+@testable import HalcyonGateway
+
+/// What a gateway counts of requests.
+@Suite struct RequestMetricsTests {
+    private struct Trouble: Error {}
+
+    private static let routes: [Route] = [
+        .yes("GET", "/yes/{name}", for: nil),
+        Route("GET", "/trouble", for: nil) { _ in throw Trouble() },
+        Route("GET", "/at-once", for: nil, atOnce: { _ in .now(HTTPServer.Response(status: 304)) }) { _ in
+            HTTPServer.Response(status: 500)
+        },
+    ]
+
+    @Test func requestsAreCountedByRouteAndNotByPath() async throws {
+        try await withServed(Self.routes) { port in
+            let client = try RawClient(port)
+            for path in ["/yes/a", "/yes/b", "/trouble", "/at-once", "/nothing", "/nowhere"] {
+                _ = try await client.get(path)
+            }
+            let text = String(decoding: try await client.get("/metrics").body, as: UTF8.self)
+            for (labels, count) in [
+                (#"route="GET /yes/{name}",status="2xx""#, 2), (#"route="GET /trouble",status="5xx""#, 1),
+                (#"route="GET /at-once",status="3xx""#, 1), (#"route="GET /at-once",status="5xx""#, 0),
+                (#"route="none",status="4xx""#, 2),
+            ] {
+                #expect(text.contains("\nhalcyon_gateway_requests_total{\(labels)} \(count)\n"), "\(labels): \(text)")
+            }
+            #expect(text.contains("\nhalcyon_gateway_request_duration_seconds_count{route=\"GET /yes/{name}\"} 2\n"))
+            #expect(text.contains("\nhalcyon_gateway_requests_under_way 0\n"))
+            #expect(!text.contains("/nowhere"))
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import HalcyonModel
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import HalcyonWorker
+
+/// What a worker counts of jobs that end.
+@Suite struct LaneMetricsTests {
+    private let metrics = Metrics()
+
+    private func jobs(_ lane: Lane, _ outcome: String, _ reason: String = "") -> Double {
+        metrics.value(of: #"halcyon_jobs_total{lane="\#(lane.rawValue)",outcome="\#(outcome)",reason="\#(reason)"}"#)
+    }
+
+    @Test(arguments: ResultOrigin.allCases) func readyJobsAreCountedByLaneAndOrigin(_ origin: ResultOrigin) {
+        let counted = WorkerMetrics(metrics)
+        counted.ended(.ready(Ready(results: [], origin: origin, timings: Timings())), .high)
+        #expect(jobs(.high, "ready", origin.rawValue) == 1)
+        #expect(jobs(.normal, "ready", origin.rawValue) == 0)
+    }
+
+    @Test func stagesAreWhatTheEventTells() {
+        let counted = WorkerMetrics(metrics)
+        var timings = Timings()
+        timings[.fetch] = 120
+        timings[.total] = 250
+        counted.ended(.failed(Failure(.timeout, "late"), attempts: 1, timings: timings), .low)
+        #expect(jobs(.low, "failed", "timeout") == 1)
+        func sum(_ stage: String) -> Double {
+            metrics.value(of: #"halcyon_stage_duration_seconds_sum{lane="low",stage="\#(stage)"}"#)
+        }
+        #expect(sum("fetch") == 0.12)
+        #expect(sum("total") == 0.25)
+        #expect(metrics.value(of: #"halcyon_stage_duration_seconds_count{lane="low",stage="encode"}"#) == 0)
+    }
+
+    @Test func jobsThatNobodyWantsAreNoFailures() {
+        let counted = WorkerMetrics(metrics)
+        counted.ended(.cancelled, .normal)
+        counted.ended(.superseded(by: 3), .normal)
+        counted.refused(.invalidJob, .normal)
+        #expect(jobs(.normal, "cancelled") == 1)
+        #expect(jobs(.normal, "superseded") == 1)
+        #expect(jobs(.normal, "failed", "invalid_job") == 1)
+        #expect(metrics.value(of: #"halcyon_dead_letters_total{code="invalid_job"}"#) == 1)
+    }
+}

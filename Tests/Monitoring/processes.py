@@ -1,0 +1,70 @@
+"""Servers that tests start on free ports of loopback, and stop by their process ids."""
+import os
+import pathlib
+import socket
+import subprocess
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MONITORING = ROOT / "monitoring"
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def answers(url):
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+class Processes:
+    """Those of one test, with a folder for their logs."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.running = []
+
+    def start(self, name, *command, **variables):
+        with open(self.folder / f"{name}.log", "wb") as log:
+            process = subprocess.Popen(
+                [str(part) for part in command], stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
+                env={**os.environ, **{key: str(value) for key, value in variables.items()}})
+        self.running.append((name, process))
+
+    def until(self, what, is_so, seconds=120):
+        """Waits; a process that ends meanwhile, or a wait in vain, is an error that shows the logs."""
+        end = time.monotonic() + seconds
+        while not is_so():
+            ended = [name for name, process in self.running if process.poll() is not None]
+            if ended or time.monotonic() > end:
+                logs = "".join(f"\n== {name}\n{self.log(name)[-3000:]}" for name, _ in self.running)
+                raise RuntimeError(f"{what}: not so after {seconds} s, {', '.join(ended) or 'nothing'} ended{logs}")
+            time.sleep(0.1)
+
+    def log(self, name):
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def end(self, name):
+        """Ends one of them, as if its machine had gone."""
+        process = dict(self.running)[name]
+        self.running.remove((name, process))
+        process.kill()
+        process.wait()
+
+    def stop(self):
+        # Who came last rests on those before.
+        for _, process in reversed(self.running):
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.running = []

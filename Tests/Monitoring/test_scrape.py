@@ -1,0 +1,134 @@
+"""A real Prometheus scrapes a real cluster under load: then everything that is asked of it has its data."""
+import math
+import os
+import subprocess
+import time
+import unittest
+
+import queries
+import reference
+from cluster import Cluster
+from exposition import families, names
+
+# What fires is nothing that a process tells, and what is recorded has its own test.
+OWN = {"up", "ALERTS"}
+
+
+def setUpModule():
+    global cluster, worker, gateway
+    if not os.environ.get("KAFKA_HOME"):
+        print("SKIPPED: a cluster under load, because KAFKA_HOME is not set (make kafka)")
+        raise unittest.SkipTest("KAFKA_HOME is not set")
+    cluster = Cluster()
+    unittest.addModuleCleanup(cluster.stop)
+    cluster.start()
+    cluster.load()
+    time.sleep(25)
+    worker, gateway = cluster.metrics("halcyon-worker"), cluster.metrics("halcyon-gateway")
+
+
+class Metrics(unittest.TestCase):
+    def test_promtool_finds_nothing_to_mend(self):
+        for text in worker, gateway:
+            done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
+    def test_labels_are_bounded(self):
+        """After hundreds of sources and jobs no metric has more series than its labels have words."""
+        for name, family in {**families(worker), **families(gateway)}.items():
+            self.assertLess(family.series, 120 if family.kind != "histogram" else 600, name)
+        for port in cluster.origin, cluster.broken:
+            self.assertNotIn(str(port), worker + gateway)
+
+    def test_the_reference_is_what_processes_say(self):
+        wanted = reference.wanted(worker, gateway)
+        if os.environ.get("WRITE_REFERENCE"):
+            reference.DOCUMENT.write_text(wanted)
+        self.assertEqual(reference.DOCUMENT.read_text(), wanted, "scripts/monitoring --write writes it")
+
+
+class Data(unittest.TestCase):
+    def assert_has_data(self, query, label):
+        """At least one series, and at least one number: a ratio of nothing to nothing is none."""
+        result = cluster.query(query)
+        self.assertTrue(result, f"{label}: nothing for {query}")
+        self.assertTrue(any(math.isfinite(float(series["value"][1])) for series in result), f"{label}: no number for {query}")
+
+    def test_panels(self):
+        for title, query in queries.panels():
+            with self.subTest(title):
+                self.assert_has_data(query, title)
+
+    def test_variables(self):
+        for name, selector, label in queries.variables():
+            with self.subTest(name):
+                self.assertTrue(cluster.ask(f"label/{label}/values", **{"match[]": selector}))
+
+    def test_recording_rules(self):
+        for rule in queries.rules("recording-rules.yaml"):
+            labels = ",".join(f'{name}="{value}"' for name, value in rule.get("labels", {}).items())
+            with self.subTest(rule["record"]):
+                self.assert_has_data(f"{rule['record']}{{{labels}}}", rule["record"])
+
+    def test_alerts(self):
+        """An alert has no data while all is well; what it looks at has."""
+        for rule in queries.rules("alerts.yaml"):
+            found = queries.selectors(rule["expr"])
+            self.assertTrue(found, rule["alert"])
+            for selector in found:
+                with self.subTest(rule["alert"], selector=selector):
+                    self.assert_has_data(selector, rule["alert"])
+
+    def test_rules_are_evaluated_without_an_error(self):
+        groups = cluster.ask("rules")["groups"]
+        rules = [rule for group in groups for rule in group["rules"]]
+        self.assertEqual(len(rules), sum(len(queries.rules(file)) for file in ("recording-rules.yaml", "alerts.yaml")))
+        self.assertEqual({rule["name"]: rule["lastError"] for rule in rules if rule.get("lastError")}, {})
+        self.assertEqual({rule["health"] for rule in rules}, {"ok"})
+
+    def test_no_query_names_what_nobody_tells(self):
+        known = names(worker) | names(gateway) | OWN | {rule["record"] for rule in queries.rules("recording-rules.yaml")}
+        asked = [expression for _, expression in queries.panels()]
+        asked += [rule["expr"] for file in ("alerts.yaml", "recording-rules.yaml") for rule in queries.rules(file)]
+        named = {queries.metric(selector) for expression in asked for selector in queries.selectors(expression)}
+        self.assertGreater(len(named), 40)
+        self.assertEqual(named - known, set())
+
+
+class Firing(unittest.TestCase):
+    def test_what_the_load_does_wrong_is_told(self):
+        """Retries that are in vain become dead letters: the alert for these is the one that fires at once."""
+        for _ in range(100):
+            found = cluster.query('ALERTS{alertname="HalcyonDeadLetters",alertstate="firing"}')
+            if found:
+                break
+            time.sleep(0.1)
+        # The origin that always fails is left alone after a while.
+        self.assertTrue(found)
+        self.assertLessEqual({series["metric"]["code"] for series in found}, {"http_error", "connect_error"})
+
+
+class Outages(unittest.TestCase):
+    """What is told of servers that go. By its name it comes last."""
+
+    def until(self, wanted, *queries):
+        """Each query has this number in all series, within a while."""
+        end = time.monotonic() + 30
+        values = None
+        while time.monotonic() < end:
+            values = [{float(series["value"][1]) for series in cluster.query(query)} for query in queries]
+            if all(found == {wanted} for found in values):
+                return
+            time.sleep(0.2)
+        self.fail(f"{queries}: {values}, not {wanted}")
+
+    def test_servers_that_go(self):
+        self.until(1, "halcyon_redis_up", "halcyon_kafka_up", "halcyon_gateway_following", "halcyon_coalescing")
+        cluster.processes.end("redis")
+        self.until(0, "halcyon_redis_up", "halcyon_coalescing")
+        cluster.processes.end("kafka")
+        self.until(0, "halcyon_kafka_up", "halcyon_gateway_following")
+
+
+if __name__ == "__main__":
+    unittest.main()

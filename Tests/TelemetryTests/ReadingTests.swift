@@ -1,0 +1,40 @@
+import Telemetry
+import Testing
+import Threads
+
+/// Numbers that are looked up when somebody asks.
+@Suite struct ReadingTests {
+    private let metrics = Metrics()
+    private var text: String { String(decoding: metrics.prometheusText, as: UTF8.self) }
+
+    @Test func aReadingIsTakenWhenSomebodyAsks() {
+        let number = Lock(1.0)
+        metrics.reading(.gauge, "depth", help: "How deep.") { number.withLock { $0 } }
+        metrics.reading(.counter, "work_seconds_total", help: "Work.", labels: ["of": "all"]) { 2.5 }
+        number.withLock { $0 = 7 }
+        #expect(
+            text == """
+                # HELP depth How deep.
+                # TYPE depth gauge
+                depth 7
+                # HELP work_seconds_total Work.
+                # TYPE work_seconds_total counter
+                work_seconds_total{of="all"} 2.5
+
+                """)
+    }
+
+    @Test func theNewerWayToReadCounts() {
+        for value in [1.0, 2] { metrics.reading(.gauge, "depth", help: "How deep.") { value } }
+        #expect(text.hasSuffix("\ndepth 2\n"))
+    }
+
+    @Test func aReadingMayAskForAllNumbersItself() {
+        metrics.reading(.gauge, "depth", help: "How deep.") { [metrics] in
+            metrics.gauge("other", help: "Another.").set(3)
+            return 1
+        }
+        #expect(text.contains("\ndepth 1\n"))
+        #expect(text.contains("\nother 3\n"))
+    }
+}
