@@ -4,7 +4,7 @@ import Processes
 import TestSupport
 import Testing
 
-/// The example in Java. Apache's client speaks to Apache Kafka alone: for the embedded broker its version 4 is too new.
+/// The example in Java, on Apache Kafka: version 4 of Apache's client does not get on with the embedded broker.
 @Suite(
     .takesTurns, .sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable),
     .enabled(

@@ -19,8 +19,8 @@ enum DevCommand: Subcommand {
     static let command = Command(
         "dev", summary: "Run a whole cluster on this machine, with nothing to set up.",
         discussion: """
-            Starts an embedded Kafka broker (librdkafka's mock cluster: any Kafka client can connect; it keeps the newest \
-            5 MB of each partition, in memory), a private redis-server, a worker and a gateway, all on 127.0.0.1, and prints their addresses. Images may be loaded from \
+            Starts an embedded Kafka broker (librdkafka's mock cluster: most Kafka clients can connect, Apache's own from version 4 on \
+            cannot; it keeps the newest 5 MB of each partition, in memory), a private redis-server, a worker and a gateway, all on 127.0.0.1, and prints their addresses. Images may be loaded from \
             loopback addresses here. Ctrl-C stops all of it and leaves nothing behind.
             """, parameters: [json],
         examples: [
