@@ -47,36 +47,49 @@ final class Line: Sendable {
     /// Does one job, from its record to its published event.
     func run(_ taken: TakenRecord) async {
         let trace = tracing?.begin(taken.record)
+        let work: Work
+        do throws(JobRefusal) {
+            work = try read(taken.record, trace)
+        } catch {
+            return await refuse(taken, error, trace)
+        }
+        let outcome = await Trials(line: self, work: work, taken: taken).run()
+        if case .handedBack = outcome { return handBack(taken, work.trace) }
+        // Whatever comes of it is told by this worker or by another: a job that was recalled may have failed for that alone.
+        guard taken.begin() else { return handBack(taken, work.trace) }
         do throws(KafkaError) {
-            let work: Work
-            do throws(JobRefusal) {
-                work = try read(taken.record, trace)
-            } catch {
-                guard taken.begin() else { return handBack(taken, trace) }
-                try await publish.refused(taken, error, trace)
-                trace?.end(.refused(error.failure.code))
-                metrics.refused(error.failure.code, intake.lane(of: taken.record))
-                log.warning(
-                    "job refused",
-                    ["job": error.id, "code": error.failure.code.rawValue, "reason": error.failure.message])
-                return
-            }
-            let outcome = await Trials(line: self, work: work, taken: taken).run()
-            if case .handedBack = outcome { return handBack(taken, trace) }
-            // Whatever comes of it is told by this worker or by another: a job that was recalled may have failed for that alone.
-            guard taken.begin() else { return handBack(taken, trace) }
+            work.trace?.publishing(to: publish.destination(of: outcome))
             let told = try await publish.tell(work, outcome, taken)
-            trace?.end(JobEnd(told))
+            work.trace?.end(JobEnd(told))
             report(work, told)
         } catch {
-            if error.code == .illegalGeneration {
-                log.info("a job is told of by another worker: its partition has gone", ["reason": error.message])
-            } else {
-                // The producer is closed: the worker is gone, and the job is not done.
-                log.error("event not published", ["error": "\(error)"])
-            }
-            handBack(taken, trace)
+            notTold(error, taken, work.trace)
         }
+    }
+
+    private func refuse(_ taken: TakenRecord, _ refusal: JobRefusal, _ trace: JobTrace?) async {
+        guard taken.begin() else { return handBack(taken, trace) }
+        do throws(KafkaError) {
+            trace?.publishing(to: publish.topics.events)
+            try await publish.refused(taken, refusal, trace)
+            trace?.end(.refused(refusal.failure.code))
+            metrics.refused(refusal.failure.code, intake.lane(of: taken.record))
+            log.warning(
+                "job refused",
+                ["job": refusal.id, "code": refusal.failure.code.rawValue, "reason": refusal.failure.message])
+        } catch {
+            notTold(error, taken, trace)
+        }
+    }
+
+    private func notTold(_ error: KafkaError, _ taken: TakenRecord, _ trace: JobTrace?) {
+        if error.code == .illegalGeneration {
+            log.info("a job is told of by another worker: its partition has gone", ["reason": error.message])
+        } else {
+            // The producer is closed: the worker is gone, and the job is not done.
+            log.error("event not published", ["error": "\(error)"])
+        }
+        handBack(taken, trace)
     }
 
     private func handBack(_ taken: TakenRecord, _ trace: JobTrace?) {

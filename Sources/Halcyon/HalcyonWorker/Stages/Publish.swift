@@ -20,15 +20,6 @@ struct Publish: Sendable {
     /// - Returns: what was told: a job that its topic does not take is given up.
     /// - Throws: ``KafkaError`` when it cannot be told: the producer is closed.
     func tell(_ work: Work, _ outcome: Outcome, _ taken: TakenRecord) async throws(KafkaError) -> Outcome {
-        let start = ContinuousClock.now
-        defer {
-            work.trace?.add(
-                .publish, Lap(from: start), .producer,
-                [
-                    "messaging.system": "kafka", "messaging.operation.name": "send",
-                    "messaging.operation.type": "send", "messaging.destination.name": destination(outcome),
-                ])
-        }
         switch outcome {
         case .handedBack: break
         case .ended(let body): try await end(work, body, taken)
@@ -46,7 +37,7 @@ struct Publish: Sendable {
     }
 
     /// The topic that says what comes of a job.
-    private func destination(_ outcome: Outcome) -> String {
+    func destination(of outcome: Outcome) -> String {
         if case .postponed(_, let topic, _) = outcome { topics.retries[topic] } else { topics.events }
     }
 

@@ -47,6 +47,9 @@ struct JobEnd {
         }
     }
 
+    /// Whether somebody was told.
+    var isTold: Bool { outcome != Self.handedBack.outcome }
+
     /// What the job's span says of it.
     var attributes: SpanAttributes {
         var all: SpanAttributes = ["halcyon.outcome": outcome, "error.type": code?.rawValue]

@@ -24,6 +24,8 @@ final class JobTrace: Sendable {
         var attributes: SpanAttributes
         var links: [TraceContext] = []
         var start: Int64
+        /// Since when it is being told what came of the job, and in which topic.
+        var publishing: (start: Int64, topic: String)?
         var hasEnded = false
     }
 
@@ -82,9 +84,23 @@ final class JobTrace: Sendable {
         state.withLock { state in if !state.links.contains(work) { state.links.append(work) } }
     }
 
+    /// It is about to be told what came of it. That lasts until the end.
+    func publishing(to topic: String) {
+        let now = clock.nanoseconds(of: .now)
+        state.withLock { $0.publishing = (now, topic) }
+    }
+
     /// The job has ended, for this worker.
     func end(_ end: JobEnd) {
         let now = clock.nanoseconds(of: .now)
+        if let (start, topic) = state.withLock({ $0.publishing }) {
+            add(
+                .publish, from: start, to: now, .producer,
+                [
+                    "messaging.system": "kafka", "messaging.operation.name": "send",
+                    "messaging.operation.type": "send", "messaging.destination.name": topic,
+                ], end.isTold ? .unset : .error(end.outcome))
+        }
         let spans = state.withLock { state in
             var attributes = state.attributes
             attributes.merge(end.attributes)
