@@ -34,7 +34,7 @@ class Monitoring(unittest.TestCase):
         self.assertEqual(rule["spec"]["groups"], groups)
 
     def test_the_dashboard_is_the_one(self):
-        board = self.manifests.of("ConfigMap")["shop-halcyon-dashboard"]
+        board = next(board for name, board in self.manifests.of("ConfigMap").items() if name.endswith("-dashboard"))
         self.assertEqual(board["metadata"]["labels"]["grafana_dashboard"], "shop")
         self.assertEqual(json.loads(board["data"]["halcyon.json"]), json.loads((MONITORING / "grafana/halcyon.json").read_text()))
 

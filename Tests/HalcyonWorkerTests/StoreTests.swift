@@ -17,7 +17,8 @@ import Testing
     func life(age: Double, maxAge: Double = 0, cacheControl: String?) async throws -> Double? {
         let server = try await RedisServer.start()
         let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
-        let store = Store(results: ResultTier(client), options: ResultOptions(), log: .silent)
+        let store = Store(
+            results: ResultTier(client), options: ResultOptions(), log: .silent, metrics: StoreMetrics(Metrics()))
         let message = #"{"source":"http://example.org/a","maxAge":\#(maxAge)}"#
         let record = ConsumedRecord(topic: "halcyon.jobs", partition: 0, offset: 0, value: Array(message.utf8))
         let work = try Intake(reader: JobReader(), topics: Topics()).read(record).work

@@ -113,7 +113,7 @@ final class Line: Sendable {
         let identity = work.identity
         try await wanted.begin(identity)
         let found = try await lookup.find(work)
-        metrics.lookedUp(work, found: found.count)
+        metrics.lookedUp(work, found)
         let ready = try await ready(work, identity, found, taken)
         if let slot = identity.slot { try await wanted.check(slot) }
         return ready

@@ -59,11 +59,10 @@ struct WorkerMetrics: Sendable {
         if code == .invalidJob { putAside(code) }
     }
 
-    /// A job looked for results that may be there.
-    func lookedUp(_ work: Work, found: Int) {
+    /// A job looked for the results of its variants, and these were there.
+    func lookedUp(_ work: Work, _ found: [ResultKey: ReadyResult]) {
         guard work.job.cache.looksAtResults else { return }
-        lookups.hits.add(found)
-        lookups.misses.add(work.missing(from: [:]).count - found)
+        for key in work.keys { (found[key] == nil ? lookups.misses : lookups.hits).add() }
     }
 
     /// A job failed and is tried again.
