@@ -7,7 +7,7 @@ public func median(_ values: [Double]) -> Double { values.sorted()[values.count 
 public func decimal(_ value: Double, _ places: Int) -> String {
     let unit = Int(pow(10, Double(places)))
     let scaled = Int((value * Double(unit)).rounded())
-    return "\(scaled / unit).\(String(unit + scaled % unit).dropFirst())"
+    return "\(scaled / unit)\(places > 0 ? "." : "")\(String(unit + scaled % unit).dropFirst())"
 }
 
 /// The values a quarter and three quarters of the way up: half of all lies between them.

@@ -36,28 +36,28 @@ import TestSupport
         say("\(photographs) photographs, \(jobs) jobs for each ratio of hits, on \(ground.broker.name)")
         for hitRatio in hitRatios {
             let plan = try await planner.plan(hitRatio: hitRatio)
+            var misses = 0
             let mixed = (0..<jobs).map { number in
                 // In turn, so that hits and misses are mixed as finely as they can be.
                 let isHit = Int(Double(number + 1) * hitRatio) > Int(Double(number) * hitRatio)
-                return isHit
-                    ? ground.job(number % (4 * photographs), "warm", id: "hit\(hitRatio)-\(number)")
-                    : ground.job(number, "miss\(hitRatio)-")
+                if isHit { return ground.job(number % (4 * photographs), "warm", id: "hit\(hitRatio)-\(number)") }
+                misses += 1
+                return ground.job(misses, "miss\(hitRatio)-")
             }
             let before = try await RedisState(ground.redis)
             let cost = try await ground.cost(of: mixed)
             let after = try await RedisState(ground.redis)
             let redis = (after.processorTime - before.processorTime) / Double(jobs)
-            let stored = Double(after.keys - before.keys)
             say("hits \(Int(hitRatio * 100)) %")
             say("  the worker   \(Self.beside(plan.job * 1e3, cost.processor * 1e3, 3)) ms of a processor a job")
             say("  Redis        \(Self.beside(plan.redis * 1e6, redis * 1e6, 0)) µs of a processor a job")
             // A source that is kept, and a result of it.
-            let bytes = Double(after.bytes - before.bytes) / (stored / 2)
+            let bytes = Double(after.bytes - before.bytes) / Double(misses)
             say("  its memory   \(Self.beside(plan.bytes / 1e3, bytes / 1e3, 1)) kB a result and its source")
         }
     }
 
     private static func beside(_ reckoned: Double, _ measured: Double, _ places: Int) -> String {
-        "reckoned \(decimal(reckoned, places)), measured \(decimal(measured, places)) (\(decimal(reckoned / measured, 2))):"
+        "reckoned \(decimal(reckoned, places)), measured \(decimal(measured, places)) (\(decimal(reckoned / measured, 2)))"
     }
 }

@@ -45,7 +45,6 @@ struct RedisState {
     let processorTime: Double
     /// Bytes that it has in use.
     let bytes: Int
-    let keys: Int
 
     init(_ server: RedisServer) async throws {
         let facts = try await server.tell("INFO").split(whereSeparator: \.isNewline)
@@ -54,6 +53,5 @@ struct RedisState {
         }
         processorTime = number("used_cpu_sys") + number("used_cpu_user")
         bytes = Int(number("used_memory"))
-        keys = Int(try await server.tell("DBSIZE").filter(\.isNumber)) ?? 0
     }
 }

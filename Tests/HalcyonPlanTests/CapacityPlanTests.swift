@@ -4,7 +4,7 @@ import Testing
 @Suite struct CapacityPlanTests {
     /// 100 jobs a second, of which each takes 10 ms: one processor's work.
     static let workload: Workload = {
-        var workload = Workload(rate: 100, sourceBytes: 500_000, resultBytes: 30_000)
+        var workload = Workload(rate: 100, sourceSizes: [500_000], resultBytes: 30_000)
         workload.originLatency = 0.1
         return workload
     }()
@@ -72,8 +72,14 @@ import Testing
         #expect(plan.storedResults == 300_000)
         #expect(abs(plan.resultMemory - 300_000 * (10_000 + 900)) < 1)
         #expect(abs(plan.sourceMemory - 100 * 3600 * 500_900) < 1)
+        // Of three one is too large to be kept.
+        let mixed = self.plan { workload, rules in
+            workload.sourceSizes = [100_000, 200_000, 1_048_577]
+            rules.redisSlack = 1
+        }
+        #expect(abs(mixed.sourceMemory - 100 * 3600 * (300_000 + 1800) / 3) < 1)
         let few = self.plan { workload, rules in
-            (workload.distinct, workload.sourceBytes) = (5000, 2e6)
+            (workload.distinct, workload.sourceSizes) = (5000, [2e6])
         }
         #expect(few.storedResults == 5000 && few.sourceMemory == 0)
     }

@@ -6,7 +6,7 @@ import Testing
         var costs = Costs(unit: Reference.unit, rendering: 0.01, renderingBytes: 0)
         (costs.hit, costs.miss, costs.megabyte) = (0, 0, 0)
         var workload = Workload(
-            rate: busy * Double(processors) / 0.01 / max(1 - hits, 0.001), sourceBytes: 0, resultBytes: 0)
+            rate: busy * Double(processors) / 0.01 / max(1 - hits, 0.001), sourceSizes: [0], resultBytes: 0)
         (workload.originLatency, workload.hitRatio) = (latency, hits)
         return LineSimulation(workload, costs, processors: processors, workers: 1).run()
     }

@@ -66,8 +66,9 @@ public struct CapacityPlan: Sendable {
         storedResults = min(workload.made * workload.life, workload.distinct ?? .infinity) * Double(workload.outputs)
         let output = workload.resultBytes / Double(workload.outputs)
         resultMemory = storedResults * (output + costs.redisEntryBytes) * rules.redisSlack
-        let kept = workload.sourceBytes <= rules.keptSourceBytes ? workload.fetched * rules.sourceLife : 0
-        sourceMemory = kept * (workload.sourceBytes + costs.redisEntryBytes) * rules.redisSlack
+        let kept = workload.sourceSizes.filter { $0 <= rules.keptSourceBytes }
+        let keptBytes = kept.reduce(0) { $0 + $1 + costs.redisEntryBytes } / Double(workload.sourceSizes.count)
+        sourceMemory = workload.fetched * rules.sourceLife * keptBytes * rules.redisSlack
         redisProcessors = workload.rate * costs.redis(workload)
         redisServers = max(1, Int((redisProcessors / rules.utilization).rounded(.up)))
 
@@ -106,7 +107,7 @@ public struct PlanRules: Hashable, Sendable {
     /// The largest source that Redis keeps (`sources.redisBytes`), and for how many seconds (`sources.redisRetention`).
     public var (keptSourceBytes, sourceLife) = (1_048_576.0, 3600.0)
     /// What an allocator takes beside what it was asked for.
-    public var redisSlack = 1.2
+    public var redisSlack = 1.1
     /// Seconds for which Kafka keeps jobs, and events (`halcyon topics create`).
     public var (jobRetention, eventRetention) = (604_800.0, 86_400.0)
 

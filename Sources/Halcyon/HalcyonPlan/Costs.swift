@@ -11,8 +11,8 @@ public struct Costs: Hashable, Sendable {
     /// What an event costs each gateway that follows it, though nobody asks it; waking up for one, which many that come together share;
     /// and at most for that in a second, however many come.
     public var (following, waking, mostWaking): (Double, Double, Double)
-    /// What a job costs Redis, when its result is stored, and when it is not.
-    public var (redisHit, redisMiss): (Double, Double)
+    /// What a job costs Redis, when its result is stored, and when it is not, and then for each megabyte of the source.
+    public var (redisHit, redisMiss, redisMegabyte): (Double, Double, Double)
     /// What a worker takes before it does anything, in bytes.
     public var workerBytes = 120e6
     /// What Redis has for a result besides its bytes, and for a source, in bytes (docs/deployment.md).
@@ -30,6 +30,7 @@ public struct Costs: Hashable, Sendable {
         (following, waking) = (Reference.following * pace, Reference.waking * pace)
         mostWaking = Reference.mostWaking * pace
         (redisHit, redisMiss) = (Reference.redisHit * pace, Reference.redisMiss * pace)
+        redisMegabyte = Reference.redisMegabyte * pace
     }
 
     /// Seconds of a worker's processors for a job of this kind, in the mean.
@@ -43,16 +44,16 @@ public struct Costs: Hashable, Sendable {
 
     /// Seconds of Redis' processors for a job of this kind, in the mean.
     public func redis(_ workload: Workload) -> Double {
-        workload.hitRatio * redisHit + (1 - workload.hitRatio) * redisMiss
+        workload.hitRatio * redisHit
+            + (1 - workload.hitRatio) * (redisMiss + redisMegabyte * workload.sourceBytes / 1e6)
     }
 }
 
-/// What was measured with `PlanBenchmark`, on a processor of 2026 that many share: seconds of CPU.
+/// What was measured with `PlanBenchmark` (docs/capacity.md): seconds of CPU.
 public enum Reference {
-    /// Reading a job, making its key and writing its event, which any machine can repeat in a moment.
-    public static let unit = 7.7e-6
-    static let (hit, miss) = (40e-6, 900e-6)
-    static let megabyte = 1e-3
+    /// Reading a job and making its key, which any machine can repeat in a moment.
+    public static let unit = 4.25e-6
+    static let (hit, miss, megabyte) = (35e-6, 1e-3, 3.1e-3)
     static let (following, waking, mostWaking) = (10e-6, 500e-6, 0.12)
-    static let (redisHit, redisMiss) = (10e-6, 120e-6)
+    static let (redisHit, redisMiss, redisMegabyte) = (3e-6, 375e-6, 1.1e-3)
 }

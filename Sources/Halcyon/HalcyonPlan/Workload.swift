@@ -8,8 +8,8 @@ public struct Workload: Hashable, Sendable {
     public var keptRatio = 0.0
     /// Seconds in which an origin sends a source, in the mean.
     public var originLatency = 0.2
-    /// Bytes of a source, in the mean.
-    public var sourceBytes: Double
+    /// Bytes of sources, of which each is as frequent as the others. At least one.
+    public var sourceSizes: [Double]
     /// Bytes of all results of a job together, in the mean.
     public var resultBytes: Double
     /// Results of a job: 1, or the number of its variants.
@@ -22,9 +22,12 @@ public struct Workload: Hashable, Sendable {
     public var (jobBytes, eventBytes) = (300.0, 900.0)
 
     /// Takes what has no usual value; the rest has.
-    public init(rate: Double, sourceBytes: Double, resultBytes: Double) {
-        (self.rate, self.sourceBytes, self.resultBytes) = (rate, sourceBytes, resultBytes)
+    public init(rate: Double, sourceSizes: [Double], resultBytes: Double) {
+        (self.rate, self.sourceSizes, self.resultBytes) = (rate, sourceSizes, resultBytes)
     }
+
+    /// Bytes of a source, in the mean.
+    public var sourceBytes: Double { sourceSizes.reduce(0, +) / Double(sourceSizes.count) }
 
     /// Jobs a second whose results have to be made.
     public var made: Double { rate * (1 - hitRatio) }

@@ -79,7 +79,8 @@ public struct KafkaProperties: Sendable {
     public func bookkeeper(group: String) -> [String: String] {
         notifier(group: group).merging([
             "client.id": own["client.id"] ?? "halcyon-bookkeeper",
-            "fetch.min.bytes": own["fetch.min.bytes"] ?? "65536", "fetch.wait.max.ms": own["fetch.wait.max.ms"] ?? "100",
+            "fetch.min.bytes": own["fetch.min.bytes"] ?? "65536",
+            "fetch.wait.max.ms": own["fetch.wait.max.ms"] ?? "100",
         ]) { $1 }
     }
 

@@ -2,6 +2,7 @@ import Glibc
 import HalcyonModel
 import HalcyonPlan
 import HalcyonWire
+import Threads
 
 /// How fast this machine does what is ever the same: reading a job and making its key.
 enum PaceMeasurement {
@@ -13,8 +14,16 @@ enum PaceMeasurement {
         "altText":"A cat asleep"}
         """.utf8)
 
-    /// Seconds of a processor, as ``Reference/unit`` is: the least of many rounds, since nothing makes a machine faster than it is.
-    static func unit() throws -> Double {
+    /// Seconds of a processor, as ``Reference/unit`` is, while as many processors as these do the same.
+    static func unit(processors: Int) async throws -> Double {
+        try await withThrowingTaskGroup(of: Double.self) { group in
+            for _ in 0..<processors { group.addTask { try await blocking { try unit() } } }
+            return try await group.reduce(0, +) / Double(processors)
+        }
+    }
+
+    /// The least of many rounds, since nothing makes a machine faster than it is.
+    private static func unit() throws -> Double {
         let reader = JobReader()
         var (least, length) = (Double.infinity, 0)
         for _ in 0..<20 {

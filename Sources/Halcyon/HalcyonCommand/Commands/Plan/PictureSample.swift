@@ -8,8 +8,10 @@ import Vips
 struct PictureSample {
     /// Seconds of a processor for rendering one source into all its results.
     var processorTime: Double
-    /// Bytes of a source, and of its results together.
-    var sourceBytes, resultBytes: Double
+    /// Bytes of each source.
+    var sourceSizes: [Double]
+    /// Bytes of a job's results together.
+    var resultBytes: Double
     /// Bytes of memory at the height of a rendering.
     var memory = 64e6
     /// Results of a job.
@@ -20,12 +22,13 @@ struct PictureSample {
     /// How long is rendered, at least, and what a picture is rendered at least.
     private static let (time, rounds) = (Duration.seconds(2), 3)
 
-    /// Renders each of the sources again and again.
+    /// Renders each of the sources again and again, on all of a worker's processors at once, as it is in a busy worker: two of them are often
+    /// one that two threads share, and each takes longer then.
     /// - Throws: ``Failure``, ``FileError``, ``InputError``, `CancellationError`.
     static func measured(
         _ sources: [String], _ arguments: ParsedCommand, _ configuration: Configuration
     ) async throws -> PictureSample {
-        let here = LocalRendering(configuration)
+        let here = LocalRendering(configuration, threads: configuration.concurrency)
         let result: Result<PictureSample, any Error>
         do {
             result = .success(try await measured(sources, here, arguments, configuration))
@@ -48,7 +51,7 @@ struct PictureSample {
         _ sources: [String], _ here: LocalRendering, _ arguments: ParsedCommand, _ configuration: Configuration
     ) async throws -> PictureSample {
         var pictures: [(fetched: LocalRendering.Fetched, variants: [Variant])] = []
-        var sample = PictureSample(processorTime: 0, sourceBytes: 0, resultBytes: 0)
+        var sample = PictureSample(processorTime: 0, sourceSizes: [], resultBytes: 0)
         for source in sources {
             let local = try await SourceArgument.localFile(source)
             let prepared = try await SingleJob.prepare(source: local?.source ?? source, arguments, configuration)
@@ -56,19 +59,26 @@ struct PictureSample {
             let fetched = try await here.fetch(local?.path, prepared.job.request, variants)
             // What is done once in a process is no cost of a job.
             let rendering = try await here.render(fetched, variants)
-            let count = Double(sources.count)
-            sample.sourceBytes += Double(fetched.source.body.count) / count
-            sample.resultBytes += Double(rendering.images.reduce(0) { $0 + $1.body.count }) / count
+            sample.sourceSizes.append(Double(fetched.source.body.count))
+            sample.resultBytes += Double(rendering.images.reduce(0) { $0 + $1.body.count }) / Double(sources.count)
             sample.outputs = variants.count
             pictures.append((fetched, variants))
         }
         sample.pictures = pictures.count
         let (clock, before) = (ContinuousClock(), usage(of: RUSAGE_SELF).processorTime)
         let end = clock.now + time
-        var rounds = 0
-        while rounds < Self.rounds || clock.now < end {
-            for picture in pictures { _ = try await here.render(picture.fetched, picture.variants) }
-            rounds += 1
+        let rounds = try await withThrowingTaskGroup(of: Int.self) { [pictures] group in
+            for _ in 0..<configuration.concurrency {
+                group.addTask {
+                    var rounds = 0
+                    while rounds < Self.rounds || clock.now < end {
+                        for picture in pictures { _ = try await here.render(picture.fetched, picture.variants) }
+                        rounds += 1
+                    }
+                    return rounds
+                }
+            }
+            return try await group.reduce(0, +)
         }
         let count = rounds * pictures.count
         sample.processorTime = (usage(of: RUSAGE_SELF).processorTime - before) / Double(count)

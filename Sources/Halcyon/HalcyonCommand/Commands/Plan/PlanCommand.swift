@@ -76,7 +76,7 @@ enum PlanCommand: Subcommand {
         rules.processors = arguments[processors] ?? rules.processors
         (rules.utilization, rules.spare) = (arguments[utilization], arguments[spare])
         let sample = try await sample(arguments, configuration)
-        var workload = Workload(rate: rate, sourceBytes: sample.sourceBytes, resultBytes: sample.resultBytes)
+        var workload = Workload(rate: rate, sourceSizes: sample.sourceSizes, resultBytes: sample.resultBytes)
         (workload.hitRatio, workload.keptRatio) = (arguments[hitRatio], arguments[keptRatio])
         workload.originLatency = arguments[originLatency] / .seconds(1)
         workload.life =
@@ -84,7 +84,8 @@ enum PlanCommand: Subcommand {
         workload.distinct = arguments[distinct]
         workload.outputs = sample.outputs
         let costs = Costs(
-            unit: try PaceMeasurement.unit(), rendering: sample.processorTime, renderingBytes: sample.memory)
+            unit: try await PaceMeasurement.unit(processors: configuration.concurrency),
+            rendering: sample.processorTime, renderingBytes: sample.memory)
         let report = PlanReport(
             plan: CapacityPlan(workload, costs, rules), workload: workload, costs: costs, rules: rules,
             pictures: sample.pictures)
@@ -106,12 +107,12 @@ enum PlanCommand: Subcommand {
                     "give a SOURCE that is like your own, or all of --rendering, --source-bytes and --result-bytes",
                     of: arguments)
             }
-            sample = PictureSample(processorTime: processorTime, sourceBytes: sourceBytes, resultBytes: resultBytes)
+            sample = PictureSample(processorTime: processorTime, sourceSizes: [sourceBytes], resultBytes: resultBytes)
         } else {
             configuration.openFormats()
             sample = try await PictureSample.measured(arguments[sources], arguments, configuration)
             sample.processorTime = given.0 ?? sample.processorTime
-            sample.sourceBytes = given.1 ?? sample.sourceBytes
+            if let bytes = given.1 { sample.sourceSizes = [bytes] }
             sample.resultBytes = given.2 ?? sample.resultBytes
         }
         return sample

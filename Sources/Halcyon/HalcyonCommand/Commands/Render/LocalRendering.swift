@@ -20,9 +20,10 @@ struct LocalRendering: Sendable {
     private let loader: SourceLoader
 
     /// It owns threads, children and connections: ``close()`` ends them.
-    init(_ configuration: Configuration) {
+    /// - Parameter threads: how many renderings it does at once.
+    init(_ configuration: Configuration, threads: Int = 1) {
         self.configuration = configuration
-        pool = Renderer.makePool(threads: 1)
+        pool = Renderer.makePool(threads: threads)
         children = RenderChildren(configuration.renderChildren) { Console.complain("render child: \($0)") }
         service = RenderService(
             renderer: Renderer(limits: configuration.images, extensions: configuration.extensions), pool: pool,
