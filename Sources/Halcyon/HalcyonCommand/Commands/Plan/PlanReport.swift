@@ -129,7 +129,14 @@ struct PlanReport {
             for (name, members) in groups {
                 writer.name(name)
                 writer.object { writer in
-                    for (name, value) in members { writer.member(name, (value * 1e9).rounded() / 1e9) }
+                    for (name, value) in members {
+                        // Counts are whole, and so are most bytes.
+                        if let whole = Int(exactly: value) {
+                            writer.member(name, whole)
+                        } else {
+                            writer.member(name, (value * 1e9).rounded() / 1e9)
+                        }
+                    }
                 }
             }
             writer.member("bound", plan.bound.rawValue)
