@@ -61,7 +61,7 @@ import Vips
                     try await group.waitForAll()
                 }
             }
-            #expect(VipsLibrary.liveBuffers == 0 && VipsLibrary.liveObjects == 0)
+            try await until("nothing is left") { VipsLibrary.liveBuffers == 0 && VipsLibrary.liveObjects == 0 }
         }
     }
 }

@@ -41,7 +41,8 @@ public enum VipsLibrary {
         vips_thread_shutdown()
     }
 
-    /// Pixel buffers that libvips holds now, over all threads; 0 when every image is gone.
+    /// Pixel buffers that libvips holds now, over all threads; 0 a moment after every image is gone: libvips' own threads tell that a picture is
+    /// done before they give their buffers back (`vips_threadset_work`).
     public static var liveBuffers: Int { Int(vips_tracked_get_allocs()) }
 
     /// Bytes of pixels that libvips holds now, over all threads.

@@ -1,4 +1,5 @@
 import CRdKafka
+import Glibc
 import Threads
 
 /// A Kafka cluster inside this process: librdkafka's mock cluster, which most Kafka clients can connect to. (Apache's own, from version 4 on, finds no
@@ -45,7 +46,14 @@ public final class MockCluster: @unchecked Sendable {
 
     /// Cuts all connections and takes no new ones, or takes them again. What was stored stays.
     public func setDown(_ isDown: Bool) {
-        _ = isDown ? rd_kafka_mock_broker_set_down(cluster, -1) : rd_kafka_mock_broker_set_up(cluster, -1)
+        guard isDown else {
+            rd_kafka_mock_broker_set_up(cluster, -1)
+            return
+        }
+        for broker in bootstrapServers.split(separator: ",") {
+            if let port = broker.split(separator: ":").last.flatMap({ in_port_t($0) }) { crdkafka_mock_unlisten(port) }
+        }
+        rd_kafka_mock_broker_set_down(cluster, -1)
     }
 
     /// Holds every answer back for this long.
