@@ -86,7 +86,7 @@ let package = Package(
         // Doors: one per library, handles owned, errors typed, async; know nothing of Halcyon.
         module("Vips", "Doors", ["CVips", "Threads"]),
         module("Curl", "Doors", ["CCurl", "HTTPFields", "Threads"]),
-        module("Kafka", "Doors", ["CRdKafka", "Threads"]),
+        module("Kafka", "Doors", ["CRdKafka", "CLinux", "Threads"]),
         module("Redis", "Doors", ["CHiredis", "Threads"], linker: hiredisTLS),
         module("HTTPServer", "Doors", ["CMicroHTTP", "CLinux", "HTTPFields", "Threads"]),
 

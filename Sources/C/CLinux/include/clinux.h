@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -49,6 +50,10 @@ int clinux_open_beneath(int folder, const char *path, int flags);
 /// A file in memory, without a name in any folder and closed in programs that are run (memfd_create(2)). Returns -1 and sets
 /// errno.
 int clinux_memory_file(const char *name);
+
+/// Ends this process's listening on a port of 127.0.0.1, in every copy of the socket: also in that of a child that is being started, which would keep
+/// the port taken. Whoever watches the descriptor sees nothing of it: it becomes one on which nothing happens, to be closed as before.
+void clinux_end_listening(uint16_t port);
 
 /// Whether this was built with the address or the thread sanitizer: each reserves more memory than a limit allows.
 bool clinux_has_sanitizer(void);

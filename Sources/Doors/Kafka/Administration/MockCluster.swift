@@ -1,5 +1,5 @@
+import CLinux
 import CRdKafka
-import Glibc
 import Threads
 
 /// A Kafka cluster inside this process: librdkafka's mock cluster, which most Kafka clients can connect to. (Apache's own, from version 4 on, finds no
@@ -50,8 +50,10 @@ public final class MockCluster: @unchecked Sendable {
             rd_kafka_mock_broker_set_up(cluster, -1)
             return
         }
+        // A mock broker that goes down closes its socket and binds the port anew, and aborts the process where that fails: while a child that is
+        // being started holds a copy that listens.
         for broker in bootstrapServers.split(separator: ",") {
-            if let port = broker.split(separator: ":").last.flatMap({ in_port_t($0) }) { crdkafka_mock_unlisten(port) }
+            if let port = broker.split(separator: ":").last.flatMap({ UInt16($0) }) { clinux_end_listening(port) }
         }
         rd_kafka_mock_broker_set_down(cluster, -1)
     }
