@@ -94,13 +94,16 @@ final class Stage: Sendable {
 
     /// Runs `body` beside several workers, which are drained at the end.
     func withWorkers(
-        _ count: Int, _ change: (inout WorkerOptions) -> Void = { _ in }, _ body: ([Worker]) async throws -> Void
+        _ count: Int, tracer: Tracer? = nil, _ change: (inout WorkerOptions) -> Void = { _ in },
+        _ body: ([Worker]) async throws -> Void
     ) async throws {
         var options = options
         change(&options)
         let metrics = (0..<count).map { _ in Metrics() }
         var workers: [Worker] = []
-        for metrics in metrics { workers.append(try await Worker.start(options, log: .silent, metrics: metrics)) }
+        for metrics in metrics {
+            workers.append(try await Worker.start(options, log: .silent, metrics: metrics, tracer: tracer))
+        }
         let result: Result<Void, any Error>
         do {
             try await eachHasItsShare(metrics)

@@ -61,6 +61,10 @@ struct Completion: Sendable {
                 case .there, .none: break
                 }
             }
+            if let trace = work.trace {
+                let elsewhere = arrivals.filter { if case .there = $0.value.value { true } else { false } }
+                for maker in await line.lookup.makers(of: Array(elsewhere.keys)) { trace.link(to: maker) }
+            }
             // What was made for others is there by their rule: this job's own may let it live longer.
             let others = arrivals.filter { !$0.value.isOwn || made[$0.key] == nil }
             for (key, result) in await line.lookup.lookAgain(for: others.map(\.key), work) {

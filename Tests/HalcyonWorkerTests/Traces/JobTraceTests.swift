@@ -85,16 +85,18 @@ import Testing
     }
 
     /// Jobs that want the same are served by one of them, and jobs that want other sizes by its fetch.
-    @Test(arguments: [true, false]) func jobsThatWereServedByAnotherLinkToIt(isSame: Bool) async throws {
+    @Test(arguments: [true, false], [1, 3])
+    func jobsThatWereServedByAnotherLinkToIt(isSame: Bool, workers: Int) async throws {
         let origin = try CoalescingTests.origin(after: .seconds(1))
-        let spans = try await TracedStage.spans { ground in
-            let jobs = (0..<3).map { CoalescingTests.job("\($0)", origin, "/a", width: isSame ? 40 : 40 + $0) }
+        let count = workers == 1 ? 3 : 24
+        let spans = try await TracedStage.spans(workers: workers) { ground in
+            let jobs = (0..<count).map { CoalescingTests.job("\($0)", origin, "/a", width: isSame ? 40 : 40 + $0) }
             try await CoalescingTests.submit(jobs, ground.stage)
-            _ = try await CoalescingTests.ends(3, of: ground.stage)
+            _ = try await CoalescingTests.ends(count, of: ground.stage)
         }
         spans.check()
-        #expect(origin.requests.count == 1 && spans.jobs.count == 3)
-        #expect(spans.named("fetch").count == 1 && spans.named("encode").count == (isSame ? 1 : 3))
+        #expect(origin.requests.count == 1 && spans.jobs.count == count)
+        #expect(spans.named("fetch").count == 1 && spans.named("encode").count == (isSame ? 1 : count))
         let fetch = try #require(spans.named("fetch").first)
         let maker = try #require(spans.jobs.first { $0.id == fetch.parent })
         #expect(maker.links.isEmpty)

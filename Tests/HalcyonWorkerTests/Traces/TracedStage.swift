@@ -10,12 +10,12 @@ struct TracedStage {
     let collector: TraceCollector
     let metrics: Metrics
 
-    /// Runs `body` beside one, and gives all spans when it has been drained.
+    /// Runs `body` beside one, or beside several that have one exporter, and gives all spans when it has been drained.
     static func spans(
-        of collector: TraceCollector = TraceCollector(), ratio: Double = 1, topics: Topics = Topics(),
+        of collector: TraceCollector = TraceCollector(), ratio: Double = 1, topics: Topics = Topics(), workers: Int = 1,
         _ change: (inout WorkerOptions) -> Void = { _ in }, _ body: (TracedStage) async throws -> Void
     ) async throws -> Spans {
-        try await Stage.with(topics: topics) { stage in
+        try await Stage.with(partitions: 2 * workers, topics: topics) { stage in
             let metrics = Metrics()
             var options = TraceOptions(endpoint: collector.endpoint)
             options.ratio = ratio
@@ -23,8 +23,13 @@ struct TracedStage {
             options.limits.interval = .milliseconds(50)
             let tracing = Tracing(options, log: .silent, metrics: metrics)
             do {
-                try await stage.withWorker(metrics: metrics, tracer: tracing.tracer, change) {
-                    try await body(TracedStage(stage: stage, collector: collector, metrics: metrics))
+                let ground = TracedStage(stage: stage, collector: collector, metrics: metrics)
+                if workers == 1 {
+                    try await stage.withWorker(metrics: metrics, tracer: tracing.tracer, change) {
+                        try await body(ground)
+                    }
+                } else {
+                    try await stage.withWorkers(workers, tracer: tracing.tracer, change) { _ in try await body(ground) }
                 }
             } catch {
                 await tracing.close(within: .zero)

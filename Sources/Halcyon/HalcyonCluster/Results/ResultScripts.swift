@@ -32,7 +32,8 @@ enum ResultScripts {
 
         """
 
-    /// KEYS: result, index, fences. ARGV: milliseconds to live, body, facts, rule, fence, item, fence of the oldest that it was made from. Gives
+    /// KEYS: result, index, fences. ARGV: milliseconds to live, body, facts, rule, fence, item, fence of the oldest that it was made from, its maker's
+    /// `traceparent` or nothing. Gives
     /// `expiresAt` and `storedAt`; nil when something newer is there, or the result has been purged since its making began. Below 0 the
     /// fence is not looked at.
     ///
@@ -50,6 +51,8 @@ enum ResultScripts {
             redis.call(
               'HSET', KEYS[1], 'body', ARGV[2], 'facts', ARGV[3], 'expiresAt', expires, 'storedAt', stored, 'rule', rule,
               'fence', ARGV[5])
+            if ARGV[8] ~= '' then redis.call('HSET', KEYS[1], 'trace', ARGV[8])
+            elseif old[2] then redis.call('HDEL', KEYS[1], 'trace') end
             redis.call('PEXPIREAT', KEYS[1], expires)
             if fence >= 0 then enter(expires) end
             return {expires, stored}

@@ -5,11 +5,12 @@ import HalcyonModel
 import HalcyonWire
 import JSON
 import Redis
+import Telemetry
 
 /// Results in Redis, each for as long as its freshness says, and all of a tenant's within a budget.
 ///
 /// A result is a hash: `body` (the file), `facts` (JSON, ``ResultFacts``), `expiresAt` and `storedAt` (milliseconds since 1970),
-/// `rule` (``ResultRule/name`` of who gave it its expiry) and `fence` (of the lease it was made under). Expiry is absolute and by Redis' own clock, so that workers whose clocks
+/// `rule` (``ResultRule/name`` of who gave it its expiry) `fence` (of the lease it was made under) and perhaps `trace` (where its making stands in a trace). Expiry is absolute and by Redis' own clock, so that workers whose clocks
 /// differ agree on it.
 public struct ResultTier: Sendable {
     let redis: RedisClient
@@ -68,6 +69,13 @@ public struct ResultTier: Sendable {
         return (body, facts)
     }
 
+    /// Where the making of these results stands in traces; nothing for one that is not there, or of whose making nothing was recorded.
+    /// - Throws: ``RedisError``.
+    public func makers(of keys: [String]) async throws(RedisError) -> [TraceContext] {
+        try await redis.pipeline(keys.map { ["HGET", .string($0), "trace"] })
+            .compactMap { $0.string.flatMap { TraceContext(traceparent: $0) } }
+    }
+
     /// Whether a result would fit into its tenant's budget if it were alone there.
     public func canHold(_ facts: ResultFacts) -> Bool { accounts?.budget.canHold(Cost(facts)) ?? true }
 
@@ -80,15 +88,17 @@ public struct ResultTier: Sendable {
     ///   - tenant: the job's.
     ///   - fence: of the lease it was made under; 0 for none.
     ///   - since: fence of the oldest that it was made from; nil for that of the lease.
+    ///   - maker: the place in a trace of what it was made for, where that is recorded.
     /// - Returns: when it will go, in seconds since 1970; nil when nothing was stored, because something newer is there or the key has
     ///   been purged since.
     /// - Throws: ``RedisError``; code `server("OOM")` when Redis' memory is full.
     public func store(
         _ body: [UInt8], _ facts: ResultFacts, as key: String, for lifetime: Double, by rule: ResultRule,
-        of tenant: String? = nil, fence: Int = 0, since: Int? = nil
+        of tenant: String? = nil, fence: Int = 0, since: Int? = nil, maker: TraceContext? = nil
     ) async throws(RedisError) -> Double? {
         guard
-            let (expiresAt, storedAt) = try await put(body, facts, as: key, for: lifetime, rule, fence, since ?? fence)
+            let (expiresAt, storedAt) = try await put(
+                body, facts, as: key, for: lifetime, rule, fence, since ?? fence, maker)
         else { return nil }
         await accounts?.enter(
             Accounts.Entry(key: key, storedAt: storedAt, expiresAt: expiresAt, cost: Cost(facts)),
@@ -102,7 +112,7 @@ public struct ResultTier: Sendable {
     public func handOff(
         _ body: [UInt8], _ facts: ResultFacts, as key: String, for lifetime: Double
     ) async throws(RedisError) -> Double {
-        guard let stored = try await put(body, facts, as: key, for: lifetime, .never, -1, -1) else {
+        guard let stored = try await put(body, facts, as: key, for: lifetime, .never, -1, -1, nil) else {
             throw RedisError(.protocolError, "storing under a key that nobody else has gave nothing")
         }
         return stored.expiresAt / 1000
@@ -110,7 +120,7 @@ public struct ResultTier: Sendable {
 
     private func put(
         _ body: [UInt8], _ facts: ResultFacts, as key: String, for lifetime: Double, _ rule: ResultRule, _ fence: Int,
-        _ since: Int
+        _ since: Int, _ maker: TraceContext?
     ) async throws(RedisError) -> (expiresAt: Double, storedAt: String)? {
         var json = JSONWriter(capacity: 256)
         json.value(facts)
@@ -119,7 +129,7 @@ public struct ResultTier: Sendable {
             ResultScripts.store, keys: ResultScripts.keys(of: key) + [.string(name.fences)],
             arguments: [
                 .integer(Self.milliseconds(lifetime)), .bytes(body), .bytes(json.bytes), .string(rule.name),
-                .integer(fence), .string(String(name.item)), .integer(since),
+                .integer(fence), .string(String(name.item)), .integer(since), .string(maker?.traceparent ?? ""),
             ])
         if reply.isNull { return nil }
         guard let moments = reply.array, moments.count == 2, let expiresAt = moments[0].string.flatMap(Double.init),

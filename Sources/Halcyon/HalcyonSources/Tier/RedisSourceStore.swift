@@ -1,11 +1,12 @@
 import HalcyonBudget
 import HalcyonLeases
 import Redis
+import Telemetry
 
 /// Entries in Redis, which all workers share, perhaps all of them within a budget.
 ///
-/// An entry is a hash: `body`, `about` (JSON), `lifetime` (milliseconds), `storedAt` (``StoringMoment``) and `fence` (of the lease under
-/// which it was loaded). How old it is follows from the lifetime and from what Redis says is left of it, so that no two clocks are
+/// An entry is a hash: `body`, `about` (JSON), `lifetime` (milliseconds), `storedAt` (``StoringMoment``), `fence` (of the lease under
+/// which it was loaded) and perhaps `trace` (the `traceparent` of what it was loaded for). How old it is follows from the lifetime and from what Redis says is left of it, so that no two clocks are
 /// compared.
 struct RedisSourceStore: SourceStore {
     private let redis: RedisClient
@@ -30,15 +31,16 @@ struct RedisSourceStore: SourceStore {
 
     func find(_ key: String) async throws -> FoundEntry? {
         let replies = try await redis.pipeline([
-            ["HMGET", .string(key), "about", "lifetime", "body", "fence"], ["PTTL", .string(key)],
+            ["HMGET", .string(key), "about", "lifetime", "body", "fence", "trace"], ["PTTL", .string(key)],
         ])
-        guard let fields = replies[0].array, fields.count == 4, let description = fields[0].bytes,
+        guard let fields = replies[0].array, fields.count == 5, let description = fields[0].bytes,
             let lifetime = fields[1].string.flatMap(Double.init), let body = fields[2].bytes,
             let left = replies[1].integer, left >= 0, let entry = SourceEntry(description: description, body: body)
         else { return nil }
         accounts?.uses.note(CollectionOfOne(key), in: Self.book)
         return FoundEntry(
-            entry: entry, residentTime: max(0, lifetime - Double(left)) / 1000, version: fields[3].integer)
+            entry: entry, residentTime: max(0, lifetime - Double(left)) / 1000, version: fields[3].integer,
+            loadedFor: fields[4].string.flatMap { TraceContext(traceparent: $0) })
     }
 
     func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: KeepingTerms) async throws -> Bool {
@@ -56,7 +58,7 @@ struct RedisSourceStore: SourceStore {
             Self.keeping, keys: [.string(key), .string(name.fences)],
             arguments: [
                 .integer(Int((seconds * 1000).rounded(.up))), .bytes(description), .bytes(entry.body),
-                .integer(terms.fence), .string(String(name.item)),
+                .integer(terms.fence), .string(String(name.item)), .string(terms.trace?.traceparent ?? ""),
             ])
         if reply.isNull { return false }
         guard let moments = reply.array, moments.count == 2, let expiresAt = moments[0].string.flatMap(Double.init),
@@ -87,6 +89,8 @@ struct RedisSourceStore: SourceStore {
             redis.call(
               'HSET', KEYS[1], 'about', ARGV[2], 'body', ARGV[3], 'lifetime', ARGV[1], 'storedAt', stored,
               'fence', ARGV[4])
+            if ARGV[6] ~= '' then redis.call('HSET', KEYS[1], 'trace', ARGV[6])
+            else redis.call('HDEL', KEYS[1], 'trace') end
             redis.call('PEXPIREAT', KEYS[1], expires)
             return {expires, stored}
             """)

@@ -1,4 +1,5 @@
 import HalcyonModel
+import Telemetry
 
 /// What the source tier keeps of a source: its bytes with what its origin said of them, or how loading it failed.
 struct SourceEntry: Hashable, Sendable {
@@ -18,12 +19,16 @@ struct FoundEntry: Sendable {
     let residentTime: Double
     /// The fence under which it was kept, where all workers look.
     var version: Int?
+    /// The place in a trace of what it was loaded for, where that is known.
+    var loadedFor: TraceContext?
 }
 
 /// On what terms an entry is kept.
 struct KeepingTerms: Sendable {
     /// The fence of the lease under which it was loaded; 0 for none.
     var fence = 0
+    /// The place in a trace of what it was loaded for, where that is recorded.
+    var trace: TraceContext?
     /// Whether another worker waits for it.
     var isWanted: @Sendable () async -> Bool = { false }
 }

@@ -76,7 +76,10 @@ struct SourceLoading: Sendable {
 
     private func use(_ found: FoundEntry, _ place: Place?, _ counter: Counter) -> TieredSource {
         counter.add(1)
-        return TieredSource(found.entry, completedAt: Timestamp.now.seconds - found.residentTime, found.version, place)
+        var source = TieredSource(
+            found.entry, completedAt: Timestamp.now.seconds - found.residentTime, found.version, place)
+        source.loadedFor = found.loadedFor
+        return source
     }
 
     // MARK: Origins

@@ -94,10 +94,11 @@ public struct SourceTier: Sendable {
         let wish = Wish(key: request.tierKey, use: use)
         let arrival = try await flights.board([wish], urgency: urgency, onBegin: { _ in onBegin() }) { flight, _ in
             let work = SourceWork(
-                request: request, use: use, urgency: flight.urgency, loading: loading, onBegin: flight.begin,
+                request: request, use: use, urgency: flight.urgency, trace: trace, loading: loading,
+                onBegin: flight.begin,
                 goesOn: flight.goesOn)
             var source = try await work.run(found, leases)
-            source.loadedFor = trace
+            if !source.isShared { source.loadedFor = trace }
             flight.land(wish, source)
         }[wish]
         guard let arrival else { throw CancellationError() }
@@ -131,7 +132,7 @@ public struct TieredSource: Sendable {
     public let fence: Int?
     /// What its bytes take of the worker's memory; all who have them share it.
     public let place: Place?
-    /// Whether it was loaded for somebody else of this process, who had asked before.
+    /// Whether it was loaded for somebody else, of this process or of another, who had asked before.
     public internal(set) var isShared = false
     /// The place in a trace of what it was loaded for, where that is recorded.
     public internal(set) var loadedFor: TraceContext?

@@ -1,5 +1,6 @@
 import HalcyonLeases
 import HalcyonModel
+import Telemetry
 import Threads
 
 /// The work of loading one source for all who want it, here and elsewhere.
@@ -7,6 +8,8 @@ struct SourceWork: Sendable {
     let request: SourceRequest
     let use: SourceCacheUse
     let urgency: Urgency
+    /// The place in a trace of what it is loaded for, where that is recorded.
+    let trace: TraceContext?
     let loading: SourceLoading
     let onBegin: @Sendable () -> Bool
     /// Says that the work goes on while it is wanted elsewhere; nil: no longer.
@@ -25,7 +28,7 @@ struct SourceWork: Sendable {
     private func share(
         _ first: SourceStores.Finding, _ name: LeaseName, _ attempt: LeaseAttempt, _ leases: Leases
     ) async throws -> TieredSource {
-        var found = first
+        var (found, hasWaited) = (first, false)
         while true {
             let seen: Seen = use == .reload ? .anything : found.version.map { .version($0) } ?? .nothing
             switch try await attempt.ask([(name, seen)])[0] {
@@ -35,6 +38,7 @@ struct SourceWork: Sendable {
                 return try await load(found, lease, attempt)
             case .without: return try await load(found)
             case .held:
+                hasWaited = true
                 switch try await attempt.wait(for: [name])[name] {
                 case .unshared where use != .reload: return try await load(found)
                 case .failed(let reason) where use != .reload:
@@ -45,8 +49,9 @@ struct SourceWork: Sendable {
             if use == .reload { continue }
             let place: Place
             (found, place) = try await loading.find(request, urgency)
-            if let (hit, _) = try loading.hit(found, place, newerThan: first.version ?? -1) {
+            if case (var hit, _)? = try loading.hit(found, place, newerThan: first.version ?? -1) {
                 guard onBegin() else { throw CancellationError() }
+                hit.isShared = hasWaited
                 return hit
             }
         }
@@ -73,7 +78,7 @@ struct SourceWork: Sendable {
         do {
             let (source, isShared) = try await loading.load(
                 request, known.entry, use, urgency,
-                KeepingTerms(fence: lease.fence) { await attempt.isWantedElsewhere() }, onBegin: onBegin)
+                KeepingTerms(fence: lease.fence, trace: trace) { await attempt.isWantedElsewhere() }, onBegin: onBegin)
             await attempt.finish(lease, isShared ? .stored : .unshared)
             return source
         } catch let failure as Failure {

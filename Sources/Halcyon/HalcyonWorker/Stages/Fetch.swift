@@ -47,7 +47,7 @@ struct Fetched: Sendable {
     let fence: Int?
     /// What its bytes take of the worker's memory, to be given back once they are being rendered.
     let place: Place?
-    /// Whether it was loaded for another job of this worker, and the place of that one in a trace, where it has one.
+    /// Whether it was loaded for another job that had asked before, here or elsewhere, and the place of that one in a trace, where it has one.
     let isShared: Bool
     let loadedFor: TraceContext?
     /// The bytes of the pictures beside it.

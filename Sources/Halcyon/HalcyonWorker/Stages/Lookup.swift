@@ -1,6 +1,7 @@
 import HalcyonCluster
 import HalcyonModel
 import Redis
+import Telemetry
 
 /// Looks which results are there already.
 struct Lookup: Sendable {
@@ -32,6 +33,11 @@ struct Lookup: Sendable {
     /// Those of these that are there now, after they were made for others.
     func lookAgain(for keys: [ResultKey], _ work: Work) async -> [ResultKey: ReadyResult] {
         work.sharesResults ? (try? await look(for: keys, work)) ?? [:] : [:]
+    }
+
+    /// Where the making of these stands in traces, for a job of which something is recorded.
+    func makers(of keys: [ResultKey]) async -> [TraceContext] {
+        keys.isEmpty ? [] : (try? await results.makers(of: keys.map(\.description))) ?? []
     }
 
     private func look(for keys: [ResultKey], _ work: Work) async throws(RedisError) -> [ResultKey: ReadyResult] {

@@ -23,7 +23,7 @@ struct Store: Sendable {
             let expiresAt = try await keepTrying(untilDone: false) { () throws(RedisError) in
                 try await results.store(
                     made.image.body, made.facts, as: made.key.description, for: lifetime, by: rule, of: work.job.tenant,
-                    fence: made.fence, since: made.since)
+                    fence: made.fence, since: made.since, maker: made.maker)
             }
             guard let expiresAt else { return nil }
             kept.storing = .stored(until: expiresAt)
@@ -93,7 +93,7 @@ struct Store: Sendable {
                 let stored = try await keepTrying(untilDone: !fits) { () throws(RedisError) in
                     try await results.store(
                         body, made.facts, as: name, for: lifetime, by: rule, of: work.job.tenant, fence: made.fence,
-                        since: made.since)
+                        since: made.since, maker: made.maker)
                 }
                 if let stored {
                     metrics.stored.add(body.count)
