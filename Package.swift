@@ -295,9 +295,8 @@ let package = Package(
             of: "HalcyonGateway",
             [
                 "CivilTime", "Curl", "Digests", "HTTPFields", "HTTPServer", "HalcyonCluster", "HalcyonModel",
-                "HalcyonProbes", "HalcyonSources", "HalcyonWire", "HalcyonWorker", "JSON", "Kafka", "Processes",
-                "Redis", "Telemetry",
-                "TestSupport", "Threads",
+                "HalcyonProbes", "HalcyonSources", "HalcyonTraces", "HalcyonWire", "HalcyonWorker", "JSON", "Kafka",
+                "Processes", "Redis", "Telemetry", "TestSupport", "Threads",
             ]),
         tests(
             of: "HalcyonClient",

@@ -60,13 +60,14 @@ final class GatewayGround: Sendable {
 
     /// Runs `body` with a gateway, which it asks by what it is given.
     func withGateway(
-        _ change: (inout GatewayOptions) -> Void = { _ in }, _ body: (Asking) async throws -> Void
+        tracer: Tracer? = nil, _ change: (inout GatewayOptions) -> Void = { _ in },
+        _ body: (Asking) async throws -> Void
     ) async throws {
         var options = GatewayOptions(topics: topics, kafka: kafka, redis: endpoint)
         options.limits = .patient
         change(&options)
         let gateway = try await Gateway.start(
-            options, on: [("127.0.0.1", 0)], log: .silent, metrics: Metrics())
+            options, on: [("127.0.0.1", 0)], log: .silent, metrics: Metrics(), tracer: tracer)
         await gateway.ready()
         let result: Result<Void, any Error>
         do {

@@ -41,10 +41,12 @@ public final class Gateway: Sendable {
     /// Starts one. Servers that are away are waited for: that is no error, and `/readyz` says so meanwhile.
     /// - Parameters:
     ///   - addresses: IP addresses of this machine, and ports; 0 for a free one.
+    ///   - tracer: takes the spans of requests that put jobs on their way. It stays its maker's, who closes its exporter when the gateway has been drained.
     /// - Throws: `HTTPServerError` when it cannot listen there; ``KafkaError`` that names a property which librdkafka refuses;
     ///   ``OpenGatewayError`` when everybody could do everything from another machine, which nobody has said to be meant.
     public static func start(
-        _ options: GatewayOptions, on addresses: [(host: String, port: UInt16)], log: Log, metrics: Metrics
+        _ options: GatewayOptions, on addresses: [(host: String, port: UInt16)], log: Log, metrics: Metrics,
+        tracer: Tracer? = nil
     ) async throws -> Gateway {
         for address in addresses where !options.access.allowsListening(on: address.host) {
             throw OpenGatewayError(host: address.host)
@@ -91,7 +93,7 @@ public final class Gateway: Sendable {
                 routes: images.all + jobs.all + render.all + [.events(feed, places)] + purge.all + dead.all
                     + cluster.all
                     + DocumentRoutes.all + DashboardRoutes.all,
-                gatekeeper: Gatekeeper(options.access), log: log, metrics: metrics)
+                gatekeeper: Gatekeeper(options.access), log: log, metrics: metrics, tracer: tracer)
             let entrance = Entrance(
                 probes: probes, router: router, headers: headers, hosts: HostRule(options.access))
             let servers = try await listen(on: addresses, options.limits, log) { entrance.reply(to: $0) }

@@ -7,8 +7,7 @@ public final class Tracing: Sendable {
     public let tracer: Tracer
     private let exporter: SpanExporter
     private let client: CurlClient
-    /// Time for one request.
-    public let timeout: Duration
+    private let timeout: Duration
 
     /// Starts. ``close(within:)`` must be called in the end.
     public init(_ options: TraceOptions, log: Log, metrics: Metrics) {
@@ -22,6 +21,11 @@ public final class Tracing: Sendable {
             options.limits, resource: options.resource, scope: ("halcyon", options.version), log: log,
             metrics: metrics, send: post.send)
         tracer = Tracer(ratio: options.ratio, exporter)
+    }
+
+    /// Sends what is left until then, and no longer than one request may take: what was worked on is done, and spans are worth no more.
+    public func close(by deadline: ContinuousClock.Instant) async {
+        await close(within: min(max(.zero, ContinuousClock.now.duration(to: deadline)), timeout))
     }
 
     /// Sends what is left, for at most so long, and closes everything. To be called when all that is recorded has ended.

@@ -13,11 +13,14 @@ public struct Tracer: Sendable {
     /// The place of work that begins; nil when nothing of it is recorded.
     /// - Parameter parent: what caused it. Whether it is recorded decides.
     public func begin(under parent: TraceContext?) -> TraceContext? {
-        guard let parent else {
-            let start = TraceContext(recorded: ratio)
-            return start.isSampled ? start : nil
-        }
-        return parent.isSampled ? parent.child() : nil
+        let place = place(under: parent)
+        return place.isSampled ? place : nil
+    }
+
+    /// The same, for work that hands on what was decided: where nothing is recorded, the place of what caused it, or one that is not recorded.
+    public func place(under parent: TraceContext?) -> TraceContext {
+        guard let parent else { return TraceContext(recorded: ratio) }
+        return parent.isSampled ? parent.child() : parent
     }
 
     /// Takes spans that belong together.

@@ -69,7 +69,8 @@ enum DevCommand: Subcommand {
         }
         let companions = try await Companions.start(
             beside: worker, options, configuration, log: log, metrics: metrics)
-        let gateway = try await startGateway(configuration, beside: options, log: log, metrics: metrics)
+        let gateway = try await startGateway(
+            configuration, beside: options, log: log, metrics: metrics, tracer: tracing?.tracer)
         await worker.ready()
         await companions.notifier.ready()
         await gateway.ready()
@@ -92,17 +93,18 @@ enum DevCommand: Subcommand {
     /// A gateway on the cluster of `worker`. Where `gateway.listen` is not set and its port is taken, as by another `halcyon dev`, it has a
     /// free one.
     private static func startGateway(
-        _ configuration: Configuration, beside worker: WorkerOptions, log: Log, metrics: Metrics
+        _ configuration: Configuration, beside worker: WorkerOptions, log: Log, metrics: Metrics, tracer: Tracer?
     ) async throws -> Gateway {
         var options = try configuration.gateway()
         (options.kafka, options.redis) = (worker.kafka, worker.redis)
         let places = configuration.settings[Keys.gatewayListen]
         do {
-            return try await GatewayCommand.start(options, on: places, log: log, metrics: metrics)
+            return try await GatewayCommand.start(options, on: places, log: log, metrics: metrics, tracer: tracer)
         } catch let error as ConfigurationError {
             guard configuration.settings.origin(of: Keys.gatewayListen) == .builtIn else { throw error }
             return try await GatewayCommand.start(
-                options, on: places.map { HostPort(host: $0.host, port: 0) }, log: log, metrics: metrics)
+                options, on: places.map { HostPort(host: $0.host, port: 0) }, log: log, metrics: metrics,
+                tracer: tracer)
         }
     }
 

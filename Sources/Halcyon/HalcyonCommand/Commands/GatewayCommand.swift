@@ -1,6 +1,7 @@
 import Arguments
 import HTTPServer
 import HalcyonGateway
+import HalcyonTraces
 import Kafka
 import Settings
 import Telemetry
@@ -38,12 +39,24 @@ enum GatewayCommand: Subcommand {
         // Whatever comes first: somebody stops it, or it can do nothing more, which is a reason to say.
         let (ends, end) = AsyncStream<KafkaError?>.makeStream()
         StopRequest.listen { end.yield(nil) }
-        let gateway = try await start(
-            options, on: configuration.settings[Keys.gatewayListen], log: log, metrics: .ofProgram())
+        let metrics = Metrics.ofProgram()
+        let tracing = configuration.traces.map { Tracing($0, log: log, metrics: metrics) }
+        let gateway: Gateway
+        do {
+            gateway = try await start(
+                options, on: configuration.settings[Keys.gatewayListen], log: log, metrics: metrics,
+                tracer: tracing?.tracer)
+        } catch {
+            await tracing?.close(within: .zero)
+            throw error
+        }
         let reason = await ends.first { _ in true } ?? nil
         if let reason { log.critical("the gateway ends", ["reason": "\(reason)"]) }
-        log.notice("draining", ["grace": "\(configuration.settings[Keys.grace])"])
-        await gateway.drain(grace: configuration.settings[Keys.grace])
+        let grace = configuration.settings[Keys.grace]
+        log.notice("draining", ["grace": "\(grace)"])
+        let deadline = ContinuousClock.now + grace
+        await gateway.drain(grace: grace)
+        await tracing?.close(by: deadline)
         log.notice("stopped")
         return reason == nil ? .done : .failed
     }
@@ -51,11 +64,11 @@ enum GatewayCommand: Subcommand {
     /// Starts a gateway on all of these places.
     /// - Throws: ``ConfigurationError`` when nobody can listen there; `KafkaError` that names a property which librdkafka refuses.
     static func start(
-        _ options: GatewayOptions, on places: [HostPort], log: Log, metrics: Metrics
+        _ options: GatewayOptions, on places: [HostPort], log: Log, metrics: Metrics, tracer: Tracer?
     ) async throws -> Gateway {
         do {
             let gateway = try await Gateway.start(
-                options, on: places.map { ($0.host, $0.port) }, log: log, metrics: metrics)
+                options, on: places.map { ($0.host, $0.port) }, log: log, metrics: metrics, tracer: tracer)
             for (place, port) in zip(places, gateway.ports) {
                 log.notice("the gateway listens", ["at": "http://\(HostPort(host: place.host, port: port))"])
             }

@@ -90,9 +90,7 @@ enum WorkerCommand: Subcommand {
             async let told: Void = companions.drain(grace: grace)
             cutShort = await worker.drain(grace: grace)
             await told
-            // What is left of the grace, and no longer than one request may take: jobs are done, and spans are worth no more.
-            let left = max(.zero, clock.now.duration(to: deadline))
-            await tracing?.close(within: min(left, tracing?.timeout ?? .zero))
+            await tracing?.close(by: deadline)
         }
         if cutShort > 0 {
             log.warning("left with unfinished jobs; another worker takes them", ["jobs": cutShort])

@@ -15,8 +15,7 @@ struct JobLines: Sendable {
     private static let window = 512
 
     /// - Throws: ``Problem``, `HTTPServer.BodyError`.
-    func take(_ request: HTTPServer.Request) async throws -> HTTPServer.Response {
-        let traceparent = request.headers["traceparent"]
+    func take(_ request: HTTPServer.Request, traceparent: String?) async throws -> HTTPServer.Response {
         let answers = try await withThrowingTaskGroup(of: (Int, [UInt8]).self) { group in
             var (answers, count): ([[UInt8]], Int) = ([], 0)
             var lines = LineBuffer(longest: desk.reader.maximumBytes)

@@ -15,7 +15,7 @@ struct JobRoutes: Sendable {
 
     var all: [Route] {
         [
-            Route("POST", "/v1/jobs", for: .submit, answer: submit),
+            Route("POST", "/v1/jobs", for: .submit, startsJobs: true, answer: submit),
             Route("GET", "/v1/jobs/{id}", for: .read, answer: look),
             Route("DELETE", "/v1/jobs/{id}", for: .submit, answer: cancel),
         ]
@@ -28,16 +28,16 @@ struct JobRoutes: Sendable {
         case "application/json":
             return try await submitOne(call)
         case "application/x-ndjson", "application/ndjson", "application/jsonl":
-            return try await JobLines(desk: desk, most: options.linesAtOnce).take(call.request)
+            return try await JobLines(desk: desk, most: options.linesAtOnce).take(
+                call.request, traceparent: call.traceparent)
         default:
             throw Problem(.unsupportedMediaType, "a job is application/json, and several are application/x-ndjson")
         }
     }
 
     private func submitOne(_ call: Call) async throws -> HTTPServer.Response {
-        let request = call.request
-        let prepared = try desk.prepare(try await request.body.collect(atMost: desk.reader.maximumBytes))
-        try await desk.submit(prepared, traceparent: request.headers["traceparent"], by: desk.latest(for: call))
+        let prepared = try desk.prepare(try await call.request.body.collect(atMost: desk.reader.maximumBytes))
+        try await desk.submit(prepared, traceparent: call.traceparent, by: desk.latest(for: call))
         let accepted = AcceptedJob(prepared)
         var writer = JSONWriter(capacity: 512)
         writer.value(accepted)

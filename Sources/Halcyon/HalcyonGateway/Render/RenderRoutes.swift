@@ -13,7 +13,9 @@ struct RenderRoutes: Sendable {
     let control: ControlPublisher
     let options: RenderOptions
 
-    var all: [Route] { [Route("GET", "/v1/render", for: .submit, acceptsSignature: true, answer: render)] }
+    var all: [Route] {
+        [Route("GET", "/v1/render", for: .submit, acceptsSignature: true, startsJobs: true, answer: render)]
+    }
 
     private func render(_ call: Call) async throws -> HTTPServer.Response {
         let accepts = Acceptance(call.request.headers["Accept"])
@@ -45,8 +47,7 @@ struct RenderRoutes: Sendable {
         // Before the job is sent: its end is not missed.
         let waiter = feed.wait(for: prepared.job.id)
         defer { waiter.leave() }
-        try await desk.send(
-            prepared, traceparent: call.request.headers["traceparent"], by: desk.latest(for: call))
+        try await desk.send(prepared, traceparent: call.traceparent, by: desk.latest(for: call))
         // From when it was asked for: what the brokers took counts, too.
         let limit = (query.wait?.duration(atMost: options.wait) ?? options.wait) - call.began.duration(to: .now)
         let end: EndWaiter.End?

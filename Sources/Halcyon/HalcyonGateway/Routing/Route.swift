@@ -21,6 +21,8 @@ struct Route: CustomStringConvertible, Sendable {
     let scope: Scope?
     /// Whether a signed URL lets in as well.
     let acceptsSignature: Bool
+    /// Whether it puts jobs on their way, which traces say.
+    let startsJobs: Bool
     /// Which of the caller's places it takes.
     let kind: CallerBooks.Kind
     /// What needs no work; asked before ``answer``, and for no place.
@@ -31,12 +33,13 @@ struct Route: CustomStringConvertible, Sendable {
     ///   - path: as in `/v1/jobs/{id}`.
     ///   - scope: nil for what everybody may.
     init(
-        _ method: String, _ path: String, for scope: Scope?, acceptsSignature: Bool = false,
+        _ method: String, _ path: String, for scope: Scope?, acceptsSignature: Bool = false, startsJobs: Bool = false,
         kind: CallerBooks.Kind = .request, atOnce: AtOnce? = nil, answer: @escaping Answer
     ) {
         self.method = method
         self.atOnce = atOnce
         self.acceptsSignature = acceptsSignature
+        self.startsJobs = startsJobs
         self.kind = kind
         self.path = path.split(separator: "/").map { part in
             part.hasPrefix("{") ? .name(String(part.dropFirst().dropLast())) : .word(String(part))
@@ -46,14 +49,17 @@ struct Route: CustomStringConvertible, Sendable {
     }
 
     /// As in `GET /v1/jobs/{id}`.
-    var description: String {
+    var description: String { "\(method) \(template)" }
+
+    /// As in `/v1/jobs/{id}`.
+    var template: String {
         let parts = path.map { segment in
             switch segment {
             case .word(let word): "/\(word)"
             case .name(let name): "/{\(name)}"
             }
         }
-        return "\(method) \(parts.isEmpty ? "/" : parts.joined())"
+        return parts.isEmpty ? "/" : parts.joined()
     }
 
     /// The names' values, when the path is of this shape.
@@ -80,6 +86,11 @@ struct Call: Sendable {
     let caller: Caller
     /// When it was let in: about when its head was there.
     let began: ContinuousClock.Instant
+    /// What is recorded of it as a trace, where jobs' traces are and it makes some.
+    let trace: RequestTrace?
+
+    /// The `traceparent` of the jobs that it makes: its own place, or as it brought it.
+    var traceparent: String? { trace?.context.traceparent ?? request.headers["traceparent"] }
 
     /// The media type of the body, in lower case and without its parameters; empty where none is named. A page of another site can have a browser
     /// send a body without one, or as a form, and not as JSON (Fetch, 2.2.2): so what changes anything asks for it.

@@ -7,8 +7,10 @@ struct Router: Sendable {
     let gatekeeper: Gatekeeper
     let log: Log
     private let metrics: RequestMetrics
+    private let tracer: Tracer?
 
-    init(routes: [Route], gatekeeper: Gatekeeper, log: Log, metrics: Metrics) {
+    init(routes: [Route], gatekeeper: Gatekeeper, log: Log, metrics: Metrics, tracer: Tracer? = nil) {
+        self.tracer = tracer
         self.routes = routes
         self.gatekeeper = gatekeeper
         self.log = log
@@ -40,10 +42,15 @@ struct Router: Sendable {
                 found = place
                 let now = ContinuousClock.now
                 let (caller, account) = try gatekeeper.admit(request, to: route, at: now)
-                let call = Call(request: request, values: values, caller: caller, began: now)
+                let trace = route.startsJobs ? tracer.map { RequestTrace(request, $0) } : nil
+                let call = Call(request: request, values: values, caller: caller, began: now, trace: trace)
                 if let reply = route.atOnce?(call) { return reply }
                 let place = try gatekeeper.enter(account, route.kind)
-                return .later { place.held(by: await answer(call, by: route), to: request.method) }
+                return .later {
+                    let response = await answer(call, by: route)
+                    trace?.ended(response.status, by: route, request.method)
+                    return place.held(by: response, to: request.method)
+                }
             }
             others.append(route.method)
             isWord = values.isEmpty
