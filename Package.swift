@@ -81,7 +81,7 @@ let package = Package(
         module("Spelling", "Foundations"),
         module("Settings", "Foundations", ["CYaml", "Spelling"]),
         module("Arguments", "Foundations", ["Spelling"]),
-        module("Telemetry", "Foundations", ["CLinux", "CivilTime", "Threads", "JSON"]),
+        module("Telemetry", "Foundations", ["CLinux", "CivilTime", "Processes", "Threads", "JSON"]),
 
         // Doors: one per library, handles owned, errors typed, async; know nothing of Halcyon.
         module("Vips", "Doors", ["CVips", "Threads"]),

@@ -1,6 +1,7 @@
 import Processes
 import TestSupport
 import Testing
+import Threads
 
 /// What needs no server: help, mistakes, keys, completions.
 @Suite struct CommandLineTests {
@@ -263,6 +264,21 @@ import Testing
     @Test(arguments: ["bash", "zsh", "fish"]) func completionsKnowEveryCommand(shell: String) async throws {
         let script = try await Executable.run(["completions", shell]).expect(0).output
         for word in ["submit", "create", "crop-rect", "scaleAspectFill"] { #expect(script.contains(word)) }
+    }
+
+    /// Bound to the first of the processors that this process may use.
+    @Test func rendersAsManyPicturesAsItMayUseProcessors() async throws {
+        let script =
+            #"exec taskset --cpu-list "$(taskset --cpu-list --pid $$ | sed 's/.*: //; s/[,-].*//')" "$0" doctor"#
+        let lines = Lock<[String]>([])
+        var options = ChildProcess.Options()
+        options.output = .lines { line in lines.withLock { $0.append(line) } }
+        let away = "127.0.0.1:\(LoopbackPort.free())"
+        options.environment = [
+            "PATH": "/usr/bin:/bin", "HALCYON_KAFKA_BROKERS": away, "HALCYON_REDIS_URL": "redis://\(away)",
+        ]
+        try await ChildProcess.start("/bin/sh", ["-c", script, HalcyonExecutable.path], options: options).exit()
+        try await until("it has said so") { lines.withLock { $0 }.contains { $0.contains("for 1 image at once") } }
     }
 
     @Test func saysWhichServerIsAwayAndWhatToDo() async throws {

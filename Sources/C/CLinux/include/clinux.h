@@ -41,6 +41,9 @@ int clinux_spawn(const struct clinux_child *how, pid_t *pid);
 /// Names the calling thread (prctl(2) is variadic, which Swift does not import).
 void clinux_name_thread(const char *name);
 
+/// How many processors the calling thread may run on (sched_getaffinity(2)).
+int clinux_bound_processors(void);
+
 /// O_PATH, which stands behind _GNU_SOURCE: a descriptor that only names a place.
 extern const int clinux_o_path;
 

@@ -1,4 +1,5 @@
 import Glibc
+import Processes
 
 extension Metrics {
     /// Tells of the process itself, by the names that Prometheus' own clients have for it
@@ -24,7 +25,7 @@ extension Metrics {
         reading(
             .gauge, "process_memory_limit_bytes",
             help: "Memory that the process may have: its control group's limit, or what the machine has."
-        ) { ProcessStatus.memoryLimit }
+        ) { Double(MachineShare.memory) }
     }
 }
 
@@ -40,7 +41,7 @@ struct ProcessStatus {
     /// As it is now.
     static var now: ProcessStatus {
         // The second field is the program's name in parentheses, in which anything may stand.
-        let fields = text(of: "/proc/self/stat").split(separator: ")").last?.split(separator: " ") ?? []
+        let fields = systemText(of: "/proc/self/stat").split(separator: ")").last?.split(separator: " ") ?? []
         guard fields.count > 21 else { return ProcessStatus() }
         func number(_ field: Int) -> Double { Double(fields[field - 3]) ?? 0 }
         let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
@@ -62,36 +63,14 @@ struct ProcessStatus {
 
     /// Descriptors that may be open at once; infinity for any number.
     static var mostFiles: Double {
-        let line = text(of: "/proc/self/limits").split(separator: "\n").first { $0.hasPrefix("Max open files") }
+        let line = systemText(of: "/proc/self/limits").split(separator: "\n").first { $0.hasPrefix("Max open files") }
         guard let soft = line?.dropFirst("Max open files".utf8.count).split(separator: " ").first else { return 0 }
         return Double(soft) ?? .infinity
     }
 
-    /// Bytes that the process may have: what its control group says (cgroups(7), either version), or all that the machine has.
-    static var memoryLimit: Double {
-        let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
-        let limits = files.compactMap { Double(text(of: $0).prefix { $0 != "\n" }) }
-        let line = text(of: "/proc/meminfo").split(separator: "\n").first { $0.hasPrefix("MemTotal:") }
-        let kibibytes = line?.split(separator: " ").dropFirst().first.flatMap { Double($0) }
-        return min(limits.min() ?? .infinity, kibibytes.map { $0 * 1024 } ?? .infinity)
-    }
-
     /// When the machine was started, in seconds since 1970.
     private static let bootTime: Double = {
-        let line = text(of: "/proc/stat").split(separator: "\n").first { $0.hasPrefix("btime ") }
+        let line = systemText(of: "/proc/stat").split(separator: "\n").first { $0.hasPrefix("btime ") }
         return line.flatMap { Double($0.dropFirst("btime ".utf8.count)) } ?? 0
     }()
-
-    private static func text(of path: String) -> String {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return "" }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var part = [UInt8](repeating: 0, count: 4096)
-        while true {
-            let count = read(descriptor, &part, part.count)
-            guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
-            bytes += part.prefix(count)
-        }
-    }
 }

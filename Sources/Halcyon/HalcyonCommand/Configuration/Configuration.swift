@@ -9,6 +9,7 @@ import HalcyonSources
 import HalcyonTraces
 import HalcyonWire
 import HalcyonWorker
+import Processes
 import Redis
 import Settings
 import Telemetry
@@ -164,10 +165,9 @@ struct Configuration {
             bytes: limit(Keys.cacheBytes), pixels: limit(Keys.cachePixels), count: limit(Keys.cacheCount))
     }
 
-    /// How many pictures a worker renders at once: as many as there are processors, unless it is set.
+    /// How many pictures a worker renders at once: as many as it has processors, unless it is set.
     var concurrency: Int {
-        settings[Keys.concurrency] > 0
-            ? settings[Keys.concurrency] : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+        settings[Keys.concurrency] > 0 ? settings[Keys.concurrency] : MachineShare.processors
     }
 
     /// Writes to standard error; the writer is shut down by whoever asked for it.

@@ -155,7 +155,7 @@ enum Keys {
 
     static let concurrency = SettingKey(
         "worker.concurrency", .integer(in: 0...256), default: 0,
-        help: "Images rendered at once; 0 for one a processor.")
+        help: "Images rendered at once; 0 for one for each processor that it may use, by its container's limit too.")
     static let fetches = SettingKey(
         "worker.fetches", .integer(in: 1...10_000), default: Defaults.worker.fetches,
         help: "Sources on their way, or in memory waiting to be rendered.")

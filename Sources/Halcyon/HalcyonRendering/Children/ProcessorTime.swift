@@ -1,4 +1,5 @@
 import Glibc
+import Processes
 
 /// The processor time of this process (getrlimit(2), RLIMIT_CPU).
 ///
@@ -10,11 +11,11 @@ enum ProcessorTime {
         var usage = rusage()
         getrusage(RUSAGE_SELF.rawValue, &usage)
         let used = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec
-        let processors = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_CPU.rawValue), &limit) == 0 else { return }
         // Two seconds more, for what is rounded off.
-        limit.rlim_cur = min(limit.rlim_max, rlim_t(used + processors * Int(time.components.seconds + 1) + 2))
+        limit.rlim_cur = min(
+            limit.rlim_max, rlim_t(used + MachineShare.processors * Int(time.components.seconds + 1) + 2))
         setrlimit(__rlimit_resource_t(RLIMIT_CPU.rawValue), &limit)
     }
 }

@@ -49,12 +49,12 @@ struct MachineExamination {
     }
 
     private var memory: Diagnosis {
-        let physical = sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE))
+        let memory = MachineShare.memory
         let worst = concurrency * images.decodedBytes
         let message =
             "\(byteText(worst)) for \(counted(concurrency, "image")) at once in the worst case, "
-            + "\(byteText(physical)) of memory"
-        return worst <= physical
+            + "\(byteText(memory)) of memory"
+        return worst <= memory
             ? .ok("limits", message)
             : .warning("limits", message, mend: "lower images.maximumDecodedBytes or worker.concurrency")
     }

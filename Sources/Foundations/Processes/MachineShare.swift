@@ -1,0 +1,31 @@
+import CLinux
+import Glibc
+
+/// What of the machine this process may use: what its control group allows (cgroups(7), either version), as a container's limits are told, and the
+/// processors that it is bound to (sched_setaffinity(2)); or all there is.
+public enum MachineShare {
+    /// Bytes of memory.
+    public static var memory: Int {
+        let limits = ["memory.max", "memory/memory.limit_in_bytes"].compactMap { Int(line(of: $0)) }
+        return min(limits.min() ?? .max, sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE)))
+    }
+
+    /// Processors that can be kept busy, 1 or more; a part of one counts as one.
+    public static var processors: Int {
+        let quota =
+            quota(line(of: "cpu.max"))
+            ?? quota("\(line(of: "cpu/cpu.cfs_quota_us")) \(line(of: "cpu/cpu.cfs_period_us"))")
+        return max(1, min(Int(clinux_bound_processors()), quota ?? .max))
+    }
+
+    /// Of `QUOTA PERIOD`, microseconds of processor time in so many of the clock's; nil for none, which is `max` in version 2 and -1 in version 1.
+    static func quota(_ text: String) -> Int? {
+        let parts = text.split(separator: " ").map { Double($0) }
+        guard parts.count == 2, let time = parts[0], let period = parts[1], time > 0, period > 0 else { return nil }
+        return Int((time / period).rounded(.up))
+    }
+
+    private static func line(of name: String) -> String {
+        String(systemText(of: "/sys/fs/cgroup/\(name)").prefix { $0 != "\n" })
+    }
+}
