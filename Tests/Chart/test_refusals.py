@@ -42,6 +42,9 @@ REFUSALS = {
     "more than most": ({"autoscaling": {"minReplicas": 13}}, "minReplicas is more than"),
     "percent of nothing": (
         {"autoscaling": {"hpa": {"enabled": True}}, "worker": {"resources": {"requests": {"cpu": None}}}}, "requests.cpu, which is not set"),
+    "more gateways than most": ({"gateway": {"autoscaling": {"minReplicas": 7}}}, "gateway.autoscaling.minReplicas is more than"),
+    "gateways without a measure": (
+        {"gateway": {"autoscaling": {"enabled": True}, "resources": {"requests": {"cpu": None}}}}, "gateway.resources.requests.cpu, which is not set"),
     "no lane": ({"autoscaling": {"keda": {"enabled": True, "lagPerWorker": {"high": 0, "normal": 0, "low": 0}}}}, "looks at no lane"),
     "KEDA without a user": (
         {"autoscaling": {"keda": {"enabled": True}}, "secrets": {"HALCYON_KAFKA_PROPERTY_security.protocol": "sasl_ssl"}},

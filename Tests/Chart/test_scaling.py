@@ -13,11 +13,22 @@ class Scaling(unittest.TestCase):
     def test_by_cpu(self):
         manifests = Manifests("hpa-values.yaml")
         self.assertEqual(manifests.of("ScaledObject"), {})
-        spec = manifests.one("HorizontalPodAutoscaler")["spec"]
+        spec = manifests.one("HorizontalPodAutoscaler", "worker")["spec"]
         self.assertEqual(spec["scaleTargetRef"], {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop-halcyon-worker"})
         self.assertEqual((spec["minReplicas"], spec["maxReplicas"]), (2, 6))
         self.assertEqual(spec["metrics"][0]["resource"]["target"], {"type": "Utilization", "averageUtilization": 60})
         self.assertEqual(spec["behavior"]["scaleDown"]["stabilizationWindowSeconds"], 300)
+
+    def test_gateways_by_cpu(self):
+        self.assertEqual(Manifests("gateway-values.yaml").one("Deployment", "gateway")["spec"]["replicas"], 3)
+        manifests = Manifests("hpa-values.yaml")
+        self.assertNotIn("replicas", manifests.one("Deployment", "gateway")["spec"])
+        spec = manifests.one("HorizontalPodAutoscaler", "gateway")["spec"]
+        self.assertEqual(spec["scaleTargetRef"], {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop-halcyon-gateway"})
+        self.assertEqual((spec["minReplicas"], spec["maxReplicas"]), (3, 9))
+        self.assertEqual(spec["metrics"][0]["resource"]["target"], {"type": "Utilization", "averageUtilization": 75})
+        # None where there are no gateways.
+        self.assertEqual(Manifests(values={"gateway": {"autoscaling": {"enabled": True}}}).of("HorizontalPodAutoscaler"), {})
 
     def test_by_lag(self):
         manifests = Manifests("keda-values.yaml")

@@ -108,6 +108,14 @@
 {{- end -}}
 
 {{- define "halcyon.checkAutoscaling" -}}
+{{- with .Values.gateway.autoscaling -}}
+{{- if gt (int .minReplicas) (int .maxReplicas) -}}
+{{- fail "gateway.autoscaling.minReplicas is more than gateway.autoscaling.maxReplicas" -}}
+{{- end -}}
+{{- if and .enabled (not (dig "requests" "cpu" "" $.Values.gateway.resources)) -}}
+{{- fail "gateway.autoscaling counts in percent of gateway.resources.requests.cpu, which is not set" -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.autoscaling -}}
 {{- if and .hpa.enabled .keda.enabled -}}
 {{- fail "enable either autoscaling.hpa or autoscaling.keda: two that count the same workers work against each other" -}}
