@@ -33,8 +33,7 @@ enum ResultScripts {
         """
 
     /// KEYS: result, index, fences. ARGV: milliseconds to live, body, facts, rule, fence, item, fence of the oldest that it was made from, its maker's
-    /// `traceparent` or nothing. Gives
-    /// `expiresAt` and `storedAt`; nil when something newer is there, or the result has been purged since its making began. Below 0 the
+    /// `traceparent` or nothing. Gives `expiresAt` and `storedAt`; nil when something newer is there, or the result has been purged since its making began. Below 0 the
     /// fence is not looked at.
     ///
     /// All fields are written, so nothing of an older result stays; only an expiry that another rule gave does, where it is later.

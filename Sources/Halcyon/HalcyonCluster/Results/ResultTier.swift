@@ -9,9 +9,9 @@ import Telemetry
 
 /// Results in Redis, each for as long as its freshness says, and all of a tenant's within a budget.
 ///
-/// A result is a hash: `body` (the file), `facts` (JSON, ``ResultFacts``), `expiresAt` and `storedAt` (milliseconds since 1970),
-/// `rule` (``ResultRule/name`` of who gave it its expiry) `fence` (of the lease it was made under) and perhaps `trace` (where its making stands in a trace). Expiry is absolute and by Redis' own clock, so that workers whose clocks
-/// differ agree on it.
+/// A result is a hash: `body` (the file), `facts` (JSON, ``ResultFacts``), `expiresAt` and `storedAt` (milliseconds since 1970), `rule`
+/// (``ResultRule/name`` of who gave it its expiry), `fence` (of the lease it was made under) and perhaps `trace` (the `traceparent` of what it was made for).
+/// Expiry is absolute and by Redis' own clock, so that workers whose clocks differ agree on it.
 public struct ResultTier: Sendable {
     let redis: RedisClient
     private let accounts: Accounts?

@@ -5,9 +5,9 @@ import Telemetry
 
 /// Entries in Redis, which all workers share, perhaps all of them within a budget.
 ///
-/// An entry is a hash: `body`, `about` (JSON), `lifetime` (milliseconds), `storedAt` (``StoringMoment``), `fence` (of the lease under
-/// which it was loaded) and perhaps `trace` (the `traceparent` of what it was loaded for). How old it is follows from the lifetime and from what Redis says is left of it, so that no two clocks are
-/// compared.
+/// An entry is a hash: `body`, `about` (JSON), `lifetime` (milliseconds), `storedAt` (``StoringMoment``), `fence` (of the lease under which it was loaded) and
+/// perhaps `trace` (the `traceparent` of what it was loaded for). How old it is follows from the lifetime and from what Redis says is left of it, so that no
+/// two clocks are compared.
 struct RedisSourceStore: SourceStore {
     private let redis: RedisClient
     private let maximumBytes: Int
