@@ -10,7 +10,8 @@ import Threads
     @Test func redisIsFlushedAndPausedInTheMiddle() async throws {
         let origin = try CoalescingTests.origin(after: .milliseconds(100))
         try await Stage.with(partitions: 6) { stage in
-            try await stage.withWorkers(3) { _ in
+            // On a busy machine a pause of 5 s lasts longer than the standard patience, and then workers share nothing.
+            try await stage.withWorkers(3, { $0.leases.patience = .seconds(60) }) { _ in
                 for fault in 0..<3 {
                     // Each time new sources: what was there is lost, and nobody expects it back.
                     let jobs = (0..<300).map {
