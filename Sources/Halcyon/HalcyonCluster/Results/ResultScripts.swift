@@ -43,7 +43,7 @@ enum ResultScripts {
             local fence = tonumber(ARGV[5])
             if fence >= 0 and isFencedOut(KEYS[3], KEYS[1], ARGV[6], fence, tonumber(ARGV[7])) then return false end
             local expires, rule = math.floor(now) + ARGV[1], ARGV[4]
-            local old = redis.call('HMGET', KEYS[1], 'expiresAt', 'storedAt', 'rule')
+            local old = redis.call('HMGET', KEYS[1], 'expiresAt', 'storedAt', 'rule', 'trace')
             if old[1] and old[3] ~= rule and tonumber(old[1]) > expires then expires, rule = tonumber(old[1]), old[3] or '' end
             expires = string.format('%.0f', expires)
             local stored = stamp(old[2])
@@ -51,7 +51,7 @@ enum ResultScripts {
               'HSET', KEYS[1], 'body', ARGV[2], 'facts', ARGV[3], 'expiresAt', expires, 'storedAt', stored, 'rule', rule,
               'fence', ARGV[5])
             if ARGV[8] ~= '' then redis.call('HSET', KEYS[1], 'trace', ARGV[8])
-            elseif old[2] then redis.call('HDEL', KEYS[1], 'trace') end
+            elseif old[4] then redis.call('HDEL', KEYS[1], 'trace') end
             redis.call('PEXPIREAT', KEYS[1], expires)
             if fence >= 0 then enter(expires) end
             return {expires, stored}

@@ -84,13 +84,14 @@ struct RedisSourceStore: SourceStore {
         Fencing.check + StoringMoment.lua + """
             local fence = tonumber(ARGV[4])
             if isFencedOut(KEYS[2], KEYS[1], ARGV[5], fence, fence) then return false end
-            local stored = stamp(redis.call('HGET', KEYS[1], 'storedAt'))
+            local old = redis.call('HMGET', KEYS[1], 'storedAt', 'trace')
+            local stored = stamp(old[1])
             local expires = string.format('%.0f', math.floor(now) + ARGV[1])
             redis.call(
               'HSET', KEYS[1], 'about', ARGV[2], 'body', ARGV[3], 'lifetime', ARGV[1], 'storedAt', stored,
               'fence', ARGV[4])
             if ARGV[6] ~= '' then redis.call('HSET', KEYS[1], 'trace', ARGV[6])
-            else redis.call('HDEL', KEYS[1], 'trace') end
+            elseif old[2] then redis.call('HDEL', KEYS[1], 'trace') end
             redis.call('PEXPIREAT', KEYS[1], expires)
             return {expires, stored}
             """)
