@@ -272,7 +272,10 @@ let package = Package(
         tests(of: "HalcyonLeases", ["Redis", "Telemetry", "TestSupport", "Threads"]),
         tests(
             of: "HalcyonSources",
-            ["AddressRunner", "HalcyonModel", "Processes", "Redis", "Telemetry", "TestSupport", "Threads", "Vips"]),
+            [
+                "AddressRunner", "Curl", "HalcyonModel", "Processes", "Redis", "Telemetry", "TestSupport", "Threads",
+                "Vips",
+            ]),
         tests(
             of: "HalcyonCluster",
             ["CivilTime", "HalcyonBudget", "HalcyonModel", "Kafka", "Redis", "Telemetry", "TestSupport", "Threads"]),
