@@ -122,7 +122,7 @@ import Threads
 
     /// Stopping in the middle of requests of all kinds, over and over: what libmicrohttpd cannot have shows here.
     @Test func stopsUnderLoad() async throws {
-        for _ in 0..<10 {
+        for _ in 0..<300 {
             let server = try Self.start { request in
                 switch request.path {
                 case ["wait"]:
@@ -159,7 +159,7 @@ import Threads
                         }
                     }
                 }
-                try await Task.sleep(for: .milliseconds(50))
+                try await Task.sleep(for: .milliseconds(5))
                 await server.stop(within: .zero)
                 try await group.waitForAll()
             }

@@ -8,6 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+int clinux_accept(int listener, void *address, unsigned int *size)
+{
+    return accept4(listener, address, size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
 static bool listens_on(int fd, in_port_t port)
 {
     int listens = 0;

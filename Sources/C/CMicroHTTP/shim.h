@@ -34,17 +34,15 @@ static size_t cmicrohttp_keep_escapes(void *context, struct MHD_Connection *conn
 static const ssize_t cmicrohttp_end_of_stream = MHD_CONTENT_READER_END_OF_STREAM;
 static const ssize_t cmicrohttp_end_with_error = MHD_CONTENT_READER_END_WITH_ERROR;
 
-/// Starts a server on a listening socket (MHD_start_daemon is variadic). Null where it cannot; what it has to say about that
-/// goes to `on_log`.
+/// Starts a server for the connections that it is given (MHD_start_daemon is variadic). Null where it cannot; what it has to
+/// say about that goes to `on_log`.
 static inline struct MHD_Daemon *cmicrohttp_start(
-    MHD_socket listener, struct cmicrohttp_callbacks *callbacks, unsigned int threads, unsigned int connections,
-    size_t memory) {
+    struct cmicrohttp_callbacks *callbacks, unsigned int threads, unsigned int connections, size_t memory) {
     void *context = callbacks->context;
     return MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-        callbacks->on_request, context,
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
+        NULL, callbacks->on_request, context,
         MHD_OPTION_EXTERNAL_LOGGER, &cmicrohttp_log, callbacks,
-        MHD_OPTION_LISTEN_SOCKET, listener,
         MHD_OPTION_NOTIFY_CONNECTION, callbacks->on_connection, context,
         MHD_OPTION_NOTIFY_COMPLETED, callbacks->on_end, context,
         MHD_OPTION_URI_LOG_CALLBACK, callbacks->on_target, context,

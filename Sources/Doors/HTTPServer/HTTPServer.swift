@@ -15,13 +15,15 @@ public final class HTTPServer: Sendable {
     public let port: UInt16
     private let context: ServerContext
     private let daemon: Daemon
+    private let acceptor: Acceptor
     private let sweep: Sweep
     private let stopping = Lock<Task<Void, Never>?>(nil)
 
-    private init(port: UInt16, _ context: ServerContext, _ daemon: Daemon) {
-        self.port = port
+    private init(_ listener: consuming Listener, _ context: ServerContext, _ daemon: Daemon) {
+        port = listener.port
         self.context = context
         self.daemon = daemon
+        acceptor = Acceptor(listener, daemon, context.settings.note)
         sweep = Sweep(context.connections)
     }
 
@@ -34,9 +36,8 @@ public final class HTTPServer: Sendable {
         on address: String, port: UInt16 = 0, _ settings: Settings = Settings(), replying: @escaping Replier
     ) throws(HTTPServerError) -> HTTPServer {
         let listener = try Listener(on: address, port: port)
-        let port = listener.port
         let context = ServerContext(settings, replying)
-        return HTTPServer(port: port, context, try Daemon(listener, context))
+        return HTTPServer(listener, context, try Daemon(context))
     }
 
     /// Starts a server in which a task answers each request.
@@ -66,7 +67,7 @@ public final class HTTPServer: Sendable {
     }
 
     private func end(within grace: Duration) async {
-        await blocking { self.daemon.quiesce() }
+        await blocking { self.acceptor.stop() }
         context.connections.stopTaking()
         let latest = ContinuousClock.now + grace
         while ContinuousClock.now < latest, context.connections.all.contains(where: \.isBusy) {

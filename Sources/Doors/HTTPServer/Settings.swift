@@ -58,6 +58,8 @@ extension HTTPServer {
         case refused(Refusal, remoteAddress: String)
         /// A client was dropped since it did not read or write for so long, or its connection was one too many.
         case dropped(reason: String, remoteAddress: String)
+        /// No connection can be taken for now, since the process lacks descriptors or memory. It tries again twice a second.
+        case takesNone(reason: String)
         /// libmicrohttpd's words.
         case library(String)
     }

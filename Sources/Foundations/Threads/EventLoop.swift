@@ -57,8 +57,8 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         thread.withLock { $0 = started }
     }
 
-    /// Ends the thread after the jobs already handed in, and waits for it. It blocks: never call it on the loop or on a
-    /// task's thread.
+    /// Ends the thread after the jobs already handed in, lets go of what is watched and scheduled, and waits. It blocks: never
+    /// call it on the loop or on a task's thread.
     public func stop() {
         inbox.withLock { $0.stopping = true }
         wake()
@@ -165,6 +165,9 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
                 }
             }
         }
+        // They most often hold what holds the loop.
+        handlers = [:]
+        timers = []
     }
 
     /// Runs what was handed in. False when the loop is to end.

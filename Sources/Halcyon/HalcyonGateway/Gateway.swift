@@ -119,7 +119,7 @@ public final class Gateway: Sendable {
             SecurityHeaders.add(to: &response)
             return response
         }
-        settings.note = { log.debug("http", ["note": "\($0)"]) }
+        settings.note = { log.take($0) }
         var servers: [HTTPServer] = []
         do throws(HTTPServerError) {
             for address in addresses {

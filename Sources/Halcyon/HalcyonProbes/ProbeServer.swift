@@ -24,7 +24,7 @@ public final class ProbeServer: Sendable {
         settings.limits.connections = 256
         settings.limits.connectionsPerAddress = 64
         settings.limits.bodyBytes = 0
-        settings.note = { log.debug("http", ["note": "\($0)"]) }
+        settings.note = { log.take($0) }
         return ProbeServer(
             try .start(
                 on: address, port: port, settings,

@@ -57,13 +57,15 @@ struct ClientCluster: Sendable {
     }
 
     /// Starts another gateway of this cluster, on a port of 127.0.0.1, and waits until it serves.
-    func startGateway(on port: UInt16, _ settings: [String: String] = [:]) async throws -> ChildProcess {
+    func startGateway(
+        on port: UInt16, _ settings: [String: String] = [:], in folder: TemporaryFolder = TemporaryFolder("gateway")
+    ) async throws -> ChildProcess {
         let environment = [
             "HALCYON_KAFKA_BROKERS": kafka, "HALCYON_REDIS_URL": "redis://\(redis)",
             "HALCYON_GATEWAY_LISTEN": "127.0.0.1:\(port)",
         ].merging(settings) { $1 }
         let process = try await Self.start(
-            ["gateway"] + Self.noticesDeaths, environment, in: TemporaryFolder("gateway"))
+            ["gateway"] + Self.noticesDeaths, environment, in: folder)
         let url = URL(string: "http://127.0.0.1:\(port)/readyz")!
         try await until("the gateway serves") {
             let (_, response) = try await URLSession.shared.data(from: url)

@@ -54,6 +54,10 @@ int clinux_open_beneath(int folder, const char *path, int flags);
 /// errno.
 int clinux_memory_file(const char *name);
 
+/// Takes a connection, which does not block and is closed in programs that are run (accept4(2), which stands behind
+/// _GNU_SOURCE). `address` has room for `*size` bytes. Returns -1 and sets errno.
+int clinux_accept(int listener, void *address, unsigned int *size);
+
 /// Ends this process's listening on a port of 127.0.0.1, in every copy of the socket: also in that of a child that is being started, which would keep
 /// the port taken. Whoever watches the descriptor sees nothing of it: it becomes one on which nothing happens, to be closed as before.
 void clinux_end_listening(uint16_t port);

@@ -2,18 +2,18 @@ import CMicroHTTP
 import Glibc
 import Threads
 
-/// libmicrohttpd's daemon and all that belongs to it: the listening socket, and the context that its callbacks are given.
+/// libmicrohttpd's daemon, and the context that its callbacks are given.
 ///
-/// `@unchecked Sendable`: the pointers are constant, and libmicrohttpd may be asked from any thread to take no more connections
-/// and to stop, each once: ``HTTPServer`` sees to that.
+/// `@unchecked Sendable`: the pointers are constant, and libmicrohttpd may be given connections from any thread, and be asked
+/// from any to stop, once: ``HTTPServer`` sees to that.
 final class Daemon: @unchecked Sendable {
     private let daemon: OpaquePointer
     private let callbacks: UnsafeMutablePointer<cmicrohttp_callbacks>
     private let context: Unmanaged<ServerContext>
 
-    /// Serves from now on. It takes the listening socket over.
+    /// Serves what it is given from now on.
     /// - Throws: ``HTTPServerError`` when there is no memory, or no thread.
-    init(_ listener: consuming Listener, _ context: ServerContext) throws(HTTPServerError) {
+    init(_ context: ServerContext) throws(HTTPServerError) {
         let settings = context.settings
         // The door counts connections itself. libmicrohttpd gives each thread its share of them, which one may need alone.
         let connections = UInt32(clamping: (settings.limits.connections + 64) * settings.threads)
@@ -24,7 +24,7 @@ final class Daemon: @unchecked Sendable {
                 context: kept.toOpaque(), on_connection: onConnection, on_target: onTarget, on_request: onRequest,
                 on_end: onEnd, on_log: onLog))
         let daemon = cmicrohttp_start(
-            listener.release(), callbacks, UInt32(settings.threads), connections, max(4096, settings.limits.headBytes))
+            callbacks, UInt32(settings.threads), connections, max(4096, settings.limits.headBytes))
         guard let daemon else {
             callbacks.deallocate()
             kept.release()
@@ -34,13 +34,12 @@ final class Daemon: @unchecked Sendable {
         self.context = kept
     }
 
-    /// Takes no more connections.
-    func quiesce() {
-        let socket = MHD_quiesce_daemon(daemon)
-        guard socket >= 0 else { return }
-        // A child that this process has just forked has the socket too, up to its exec: closing it alone would leave it listening.
-        shutdown(socket, Int32(SHUT_RDWR))
-        close(socket)
+    /// Serves one more connection, whose socket it takes over.
+    func serve(_ socket: Int32, from address: inout sockaddr_storage, _ size: socklen_t) {
+        _ = withUnsafePointer(to: &address) {
+            // Where it cannot, it says so in its log and closes the socket.
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { MHD_add_connection(daemon, socket, $0, size) }
+        }
     }
 
     /// Ends all connections and the threads, and frees everything. It blocks. No connection may be suspended any more.

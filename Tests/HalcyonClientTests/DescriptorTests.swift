@@ -1,0 +1,34 @@
+import Foundation
+import FoundationNetworking
+import Processes
+import TestSupport
+import Testing
+
+extension ClusterTests {
+    /// A gateway that may open no more files.
+    @Suite struct DescriptorTests {
+        @Test func itSaysSoAndServesAgainWhenSomeAreFree() async throws {
+            let (port, folder) = (LoopbackPort.free(), TemporaryFolder("descriptors"))
+            let gateway = try await ClientCluster.current.startGateway(on: port, in: folder)
+            let limit = try Self.descriptors(of: gateway) + 8
+            let limiting = try await ChildProcess.start(
+                "/usr/bin/prlimit", ["--pid", "\(gateway.pid)", "--nofile=\(limit):\(limit)"])
+            #expect(await limiting.exit() == .code(0))
+            let clients = try (0..<16).map { _ in try RawClient(port) }
+            try await until("it says so") {
+                String(decoding: folder.read("errors"), as: UTF8.self).contains("no connection can be taken for now")
+            }
+            for client in clients { client.closeWriting() }
+            let url = try #require(URL(string: "http://127.0.0.1:\(port)/healthz"))
+            let (_, response) = try await URLSession.shared.data(from: url)
+            #expect((response as? HTTPURLResponse)?.statusCode == 200)
+            gateway.send(SIGTERM)
+            #expect(await gateway.exit() == .code(0))
+            await folder.remove()
+        }
+
+        private static func descriptors(of process: ChildProcess) throws -> Int {
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.pid)/fd").count
+        }
+    }
+}
