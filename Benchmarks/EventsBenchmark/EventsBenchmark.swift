@@ -109,14 +109,3 @@ import Threads
                 .utf8)
     }
 }
-
-/// Bytes of a process that are in memory (proc_pid_statm(5)).
-private func residentBytes(of pid: pid_t) -> Int {
-    guard let file = fopen("/proc/\(pid)/statm", "r") else { return 0 }
-    defer { fclose(file) }
-    var line = [CChar](repeating: 0, count: 256)
-    guard fgets(&line, 256, file) != nil else { return 0 }
-    let fields = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self).split(
-        separator: " ")
-    return (fields.count > 1 ? Int(fields[1]) ?? 0 : 0) * sysconf(Int32(_SC_PAGESIZE))
-}

@@ -1,4 +1,5 @@
 import Glibc
+import Processes
 
 /// The middle one of the values.
 public func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
@@ -25,11 +26,7 @@ public func processorTime() -> Double {
 
 /// Seconds of CPU that another process has used so far, from /proc (proc_pid_stat(5), fields 14 and 15).
 public func processorTime(of pid: pid_t) -> Double {
-    guard let file = fopen("/proc/\(pid)/stat", "r") else { return 0 }
-    defer { fclose(file) }
-    var line = [CChar](repeating: 0, count: 1024)
-    guard fgets(&line, 1024, file) != nil else { return 0 }
-    let text = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    let text = systemText(of: "/proc/\(pid)/stat")
     // The second field is a name in parentheses, which may hold anything.
     let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
     guard fields.count > 13, let user = Double(fields[12]), let system = Double(fields[13]) else { return 0 }

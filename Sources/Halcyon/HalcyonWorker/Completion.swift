@@ -48,6 +48,7 @@ struct Completion: Sendable {
                 // Not this job's: it came aboard work that others had left.
                 continue
             }
+            var elsewhere: [ResultKey] = []
             for (key, arrival) in arrivals {
                 switch arrival.value {
                 case .failed(let failure): throw failure.naming([work.keys.firstIndex(of: key)!], of: work.keys.count)
@@ -58,12 +59,12 @@ struct Completion: Sendable {
                 case .made(let result):
                     made[key] = result
                     if let maker = result.maker { work.trace?.link(to: maker) }
-                case .there, .none: break
+                case .there: elsewhere.append(key)
+                case .none: break
                 }
             }
             if let trace = work.trace {
-                let elsewhere = arrivals.filter { if case .there = $0.value.value { true } else { false } }
-                for maker in await line.lookup.makers(of: Array(elsewhere.keys)) { trace.link(to: maker) }
+                for maker in await line.lookup.makers(of: elsewhere) { trace.link(to: maker) }
             }
             // What was made for others is there by their rule: this job's own may let it live longer.
             let others = arrivals.filter { !$0.value.isOwn || made[$0.key] == nil }

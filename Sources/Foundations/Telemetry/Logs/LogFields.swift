@@ -14,14 +14,17 @@ public struct LogFields: Sendable, ExpressibleByDictionaryLiteral {
         case bool(Bool)
     }
 
-    private(set) var pairs: [(name: String, value: Scalar)] = []
+    private var values = NamedValues<Scalar>()
+
+    /// All of them, in order.
+    var pairs: [NamedValues<Scalar>.Pair] { values.pairs }
 
     /// No fields.
     public init() {}
 
     /// The fields as they stand in the code; those that are nil are left out.
     public init(dictionaryLiteral elements: (String, any LogValue)...) {
-        pairs.reserveCapacity(elements.count)
+        values = NamedValues(room: elements.count)
         for (name, value) in elements {
             if let value = value.logValue { self[name] = value }
         }
@@ -29,23 +32,14 @@ public struct LogFields: Sendable, ExpressibleByDictionaryLiteral {
 
     /// The value of a field; setting nil takes the field away.
     public subscript(name: String) -> Scalar? {
-        get { pairs.first { $0.name == name }?.value }
-        set {
-            let place = pairs.firstIndex { $0.name == name }
-            switch (place, newValue) {
-            case (let place?, let value?): pairs[place].value = value
-            case (let place?, nil): pairs.remove(at: place)
-            case (nil, let value?): pairs.append((name, value))
-            case (nil, nil): break
-            }
-        }
+        get { values[name] }
+        set { values[name] = newValue }
     }
 
     /// These fields and then `others`, whose values win.
     public func merging(_ others: LogFields) -> LogFields {
-        if pairs.isEmpty { return others }
         var merged = self
-        for (name, value) in others.pairs { merged[name] = value }
+        merged.values.merge(others.values)
         return merged
     }
 }

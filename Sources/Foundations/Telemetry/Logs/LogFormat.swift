@@ -23,9 +23,9 @@ private func jsonLine(_ record: LogRecord) -> [UInt8] {
         writer.member("ts", record.time.rfc3339)
         writer.member("level", record.level.rawValue)
         writer.member("message", record.message)
-        for (name, value) in record.fields.pairs {
-            let isTaken = name == "ts" || name == "level" || name == "message"
-            writer.member(isTaken ? name + "_" : name, value)
+        for field in record.fields.pairs {
+            let isTaken = field.name == "ts" || field.name == "level" || field.name == "message"
+            writer.member(isTaken ? field.name + "_" : field.name, field.value)
         }
     }
     return writer.bytes + [UInt8(ascii: "\n")]
@@ -50,8 +50,8 @@ private func textLine(_ record: LogRecord, isColoured: Bool) -> [UInt8] {
     let padding = String(repeating: " ", count: 8 - name.count)
     var line = coloured(String(record.time.rfc3339.dropFirst(11).dropLast()), "2")
     line += " " + coloured(name, record.level.colour) + padding + " " + printable(record.message)
-    for (name, value) in record.fields.pairs {
-        line += " " + coloured(printable(name) + "=", "2") + text(value)
+    for field in record.fields.pairs {
+        line += " " + coloured(printable(field.name) + "=", "2") + text(field.value)
     }
     return Array(line.utf8) + [UInt8(ascii: "\n")]
 }

@@ -10,41 +10,28 @@ public struct SpanAttributes: Hashable, Sendable, ExpressibleByDictionaryLiteral
         case bool(Bool)
     }
 
-    /// One name and its value.
-    struct Pair: Hashable, Sendable {
-        let name: String
-        var value: Scalar
-    }
+    private var values = NamedValues<Scalar>()
 
-    private(set) var pairs: [Pair] = []
+    /// All of them, in order.
+    var pairs: [NamedValues<Scalar>.Pair] { values.pairs }
 
     /// None.
     public init() {}
 
     /// As they stand in the code; those that are nil are left out, and the last one of a name counts.
     public init(dictionaryLiteral elements: (String, (any SpanValue)?)...) {
-        pairs.reserveCapacity(elements.count)
+        values = NamedValues(room: elements.count)
         for (name, value) in elements { if let value { self[name] = value.spanValue } }
     }
 
     /// The value of a name; setting nil takes it away.
     public subscript(name: String) -> Scalar? {
-        get { pairs.first { $0.name == name }?.value }
-        set {
-            let place = pairs.firstIndex { $0.name == name }
-            switch (place, newValue) {
-            case (let place?, let value?): pairs[place].value = value
-            case (let place?, nil): pairs.remove(at: place)
-            case (nil, let value?): pairs.append(Pair(name: name, value: value))
-            case (nil, nil): break
-            }
-        }
+        get { values[name] }
+        set { values[name] = newValue }
     }
 
     /// Takes over `others`, whose values win.
-    public mutating func merge(_ others: SpanAttributes) {
-        for pair in others.pairs { self[pair.name] = pair.value }
-    }
+    public mutating func merge(_ others: SpanAttributes) { values.merge(others.values) }
 }
 
 /// What may stand for an attribute's value in the code.
