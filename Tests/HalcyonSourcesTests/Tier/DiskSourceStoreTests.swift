@@ -38,12 +38,23 @@ import Threads
         return (0..<Int(found.gl_pathc)).map { String(cString: found.gl_pathv[$0]!) }
     }
 
+    /// When the files were used last, in nanoseconds since 1970.
+    private static func lastUses(_ path: String) -> [Int] {
+        files(path).map { file in
+            var status = stat()
+            lstat(file, &status)
+            return status.st_mtim.tv_sec * 1_000_000_000 + status.st_mtim.tv_nsec
+        }
+    }
+
     @Test func whatIsThereOutlivesTheProcess() async throws {
         let folder = TemporaryFolder("disk")
         try await Self.with(folder.path) { store async throws in
             for index in 0..<20 { try await store.keep(Self.body(1000, UInt8(index)), as: "k\(index)", for: 600) }
             _ = try await store.find("k0")
         }
+        // However fast all of that was, what was used later was used later.
+        #expect(Set(Self.lastUses(folder.path)).count == 20)
         // With room for six of them: the one that was used last, and the newest.
         try await Self.with(folder.path, capacity: 9000) { store async throws in
             #expect(store.bytes <= 9000)

@@ -69,7 +69,7 @@ final class Folder: Sendable {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw DiskError(path, errno) }
         // What is used last goes last, also after a restart.
-        futimens(descriptor, nil)
+        Self.markUsed(descriptor)
         var count = 0
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: Int(status.st_size)) { buffer, initialized in
@@ -95,6 +95,7 @@ final class Folder: Sendable {
         let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw DiskError(draft, errno) }
         var failure = writeAll(bytes, to: descriptor)
+        Self.markUsed(descriptor)
         // A full disk may show only now.
         if close(descriptor) != 0, failure == 0 { failure = errno }
         if failure == 0, rename(draft, path) != 0 { failure = errno }
@@ -106,6 +107,14 @@ final class Folder: Sendable {
 
     /// Removes a file, if it is there.
     func remove(_ name: String) { unlink(place(of: name)) }
+
+    /// Sets a file's last use to now, in nanoseconds: the kernel's own stamps are the same for all that is used within one of its
+    /// ticks, some milliseconds.
+    private static func markUsed(_ descriptor: Int32) {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        futimens(descriptor, [now, now])
+    }
 
     private static let unfinished = ".new"
 
