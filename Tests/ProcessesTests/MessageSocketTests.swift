@@ -71,12 +71,12 @@ import Threads
         close(descriptor)
     }
 
-    @Test func `a child has a socket for both directions, and its errors are heard line by line`() throws {
+    @Test func `a child has a socket for both directions, and its errors are heard line by line`() async throws {
         let (socket, childs) = try MessageSocket.pair()
-        let lines = Lock<[String]>([])
+        let (lines, line) = AsyncStream<String>.makeStream()
         var options = ChildProcess.Options()
         options.input = .descriptor(childs)
-        options.errors = .lines { line in lines.withLock { $0.append(line) } }
+        options.errors = .lines { line.yield($0) }
         let child = try ChildProcess.startBlocking(
             "sh", ["-c", "echo one >&2; cat <&0 >&0 2>&0; printf 'two\nthree' >&2"], options: options)
         close(childs)
@@ -85,7 +85,7 @@ import Threads
         #expect(try socket.receive(.init(bytes: 10))?.bodies == [[4]])
         child.send(SIGKILL)
         #expect(child.exitBlocking() == .signal(SIGKILL))
-        #expect(lines.withLock { $0.first } == "one")
+        #expect(await lines.first { _ in true } == "one")
     }
 
     @Test func `the last line is heard without its end, and a long one in parts`() async throws {
