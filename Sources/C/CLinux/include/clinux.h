@@ -60,7 +60,9 @@ int clinux_accept(int listener, void *address, unsigned int *size);
 
 /// Ends this process's listening on a port of 127.0.0.1, in every copy of the socket: also in that of a child that is being started, which would keep
 /// the port taken. Whoever watches the descriptor sees nothing of it: it becomes one on which nothing happens, to be closed as before.
-void clinux_end_listening(uint16_t port);
+/// Returns a socket that keeps the port from strangers until somebody listens there again with SO_REUSEADDR, and is to be closed then; -1 where nobody
+/// has listened.
+int clinux_end_listening(uint16_t port);
 
 /// Whether this was built with the address or the thread sanitizer: each reserves more memory than a limit allows.
 bool clinux_has_sanitizer(void);

@@ -1,5 +1,6 @@
 import CLinux
 import CRdKafka
+import Glibc
 import Threads
 
 /// A Kafka cluster inside this process: librdkafka's mock cluster, which most Kafka clients can connect to. (Apache's own, from version 4 on, finds no
@@ -52,10 +53,10 @@ public final class MockCluster: @unchecked Sendable {
         }
         // A mock broker that goes down closes its socket and binds the port anew, and aborts the process where that fails: while a child that is
         // being started holds a copy that listens.
-        for broker in bootstrapServers.split(separator: ",") {
-            if let port = broker.split(separator: ":").last.flatMap({ UInt16($0) }) { clinux_end_listening(port) }
-        }
+        let ports = bootstrapServers.split(separator: ",").compactMap { UInt16($0.drop { $0 != ":" }.dropFirst()) }
+        let kept = ports.map { clinux_end_listening($0) }
         rd_kafka_mock_broker_set_down(cluster, -1)
+        for socket in kept where socket >= 0 { close(socket) }
     }
 
     /// Holds every answer back for this long.
