@@ -151,6 +151,8 @@ import Vips
             source: try await Pictures.noise(), variants: [filling(20, 20, as: .avif)], assets: [:], isolation: .always)
         // Under the address sanitizer it would end with another code, had it lost memory.
         let child = try await blocking {
+            let renderer = Renderer()
+            let need = try renderer.plan(renderer.identify(order.source), order.variants).memory
             let (socket, childs) = try MessageSocket.pair()
             var options = ChildProcess.Options()
             options.input = .descriptor(childs)
@@ -159,6 +161,10 @@ import Vips
             close(childs)
             for _ in 0..<3 {
                 try socket.send(RenderRequest.message(order, within: ImageLimits()))
+                let first = try #require(try socket.receive(.init(bytes: 1 << 20))).value(RenderReply.self)
+                // It does nothing until it is told that there is so much memory.
+                #expect(first.memory == need)
+                try socket.send(RenderRequest.goOn)
                 #expect(try socket.receive(.init(bytes: 1 << 20))?.bodies.count == 1)
             }
             return child

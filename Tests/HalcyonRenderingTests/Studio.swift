@@ -19,7 +19,7 @@ struct Studio: Sendable {
 
     /// Runs `body` in a studio of its own and takes it down.
     static func with(
-        threads: Int = 1, limits: ImageLimits = ImageLimits(renderTime: .seconds(600)),
+        threads: Int = 1, limits: ImageLimits = ImageLimits(renderTime: .seconds(600)), memory: Int = .max,
         program: String = HalcyonExecutable.path,
         arguments: [String]? = nil, _ change: (inout RenderChildOptions) -> Void = { _ in },
         _ body: (Studio) async throws -> Void
@@ -27,7 +27,7 @@ struct Studio: Sendable {
         var options = RenderChildOptions(program: program)
         if let arguments { options.arguments = arguments }
         change(&options)
-        let studio = Studio(threads, limits, options)
+        let studio = Studio(threads, limits, memory, options)
         let result: Result<Void, any Error>
         do { result = .success(try await body(studio)) } catch { result = .failure(error) }
         await blocking {
@@ -37,11 +37,11 @@ struct Studio: Sendable {
         try result.get()
     }
 
-    private init(_ threads: Int, _ limits: ImageLimits, _ options: RenderChildOptions) {
+    private init(_ threads: Int, _ limits: ImageLimits, _ memory: Int, _ options: RenderChildOptions) {
         renderer = Renderer(limits: limits)
         pool = Renderer.makePool(threads: threads)
         children = RenderChildren(options) { [heard] note in heard.withLock { $0.append(note) } }
-        service = RenderService(renderer: renderer, pool: pool, children: children)
+        service = RenderService(renderer: renderer, pool: pool, children: children, memory: memory)
     }
 
     /// What the child does with a picture, whatever its codecs.

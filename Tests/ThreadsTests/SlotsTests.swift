@@ -89,4 +89,25 @@ import Threads
         try await waiter.value
         slots.release()
     }
+
+    @Test func whatTurnsOutToBeLargeTakesThePlacesOfSeveral() async throws {
+        let slots = Slots(2)
+        let large = Place(of: slots)
+        large.take(more: 4)
+        try await large.acquire()
+        large.take(more: 4)
+        // One place was left, and four have been taken.
+        let waiters = (0..<3).map { _ in Task { try await slots.acquire() } }
+        try await until("all wait") { slots.waiting == 3 }
+        large.releaseOwn()
+        large.releaseOwn()
+        large.take(more: 0)
+        #expect(slots.waiting == 3)
+        large.release()
+        large.release()
+        try await until("two places are free, as before") { slots.waiting == 1 }
+        slots.release(2)
+        for waiter in waiters { try await waiter.value }
+        slots.release()
+    }
 }

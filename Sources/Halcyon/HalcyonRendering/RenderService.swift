@@ -29,19 +29,23 @@ public struct RenderService: Sendable {
     private let children: RenderChildren?
     private let alarms = Alarms(name: "render-limits")
     private let underWay = TurnsUnderWay()
+    private let memory: DecodingMemory
 
     /// - Parameters:
     ///   - pool: made by ``Renderer/makePool(threads:)``; whose it is shuts it down.
     ///   - children: without them everything is rendered in this process, and what does not listen is waited for.
-    public init(renderer: Renderer, pool: ThreadPool, children: RenderChildren?) {
+    ///   - memory: bytes that all renderings under way may take together, here and in children, as ``RenderPlan/memory`` estimates
+    ///     them; what takes more by itself is rendered alone.
+    public init(renderer: Renderer, pool: ThreadPool, children: RenderChildren?, memory: Int = .max) {
         self.renderer = renderer
         self.pool = pool
         self.children = children
+        self.memory = DecodingMemory(limit: memory)
     }
 
     /// Makes each variant of a source.
     ///
-    /// The time limit (``ImageLimits/renderTime``) counts from the moment a thread is there. When it passes or the task is
+    /// The time limit (``ImageLimits/renderTime``) counts from the moment a thread is there, and anew when memory was waited for. When it passes or the task is
     /// cancelled, the rendering comes to a halt, within milliseconds also in the middle of a codec, and this throws. What still waits
     /// for a thread then is let go at once.
     ///
@@ -64,6 +68,9 @@ public struct RenderService: Sendable {
     /// When the first of the time limits of renderings under way passes; nil while nothing is rendered. What goes on long after that
     /// does not listen to being stopped, and holds its thread.
     public var firstLimit: ContinuousClock.Instant? { underWay.firstLimit }
+
+    /// Bytes of memory that the renderings under way were given, and how many wait for theirs.
+    public var memoryUse: (taken: Int, waiting: Int) { memory.use }
 
     /// Stops all renderings under way; each ends as cancelled. For a process that leaves.
     public func stopAll() { underWay.stopAll() }
@@ -104,18 +111,16 @@ public struct RenderService: Sendable {
     /// On a thread of the pool.
     private func run(_ turn: Turn) {
         guard let (order, waiter) = turn.begin() else { return }
-        let limit = ContinuousClock.now + renderer.limits.renderTime
-        underWay.enter(turn, until: limit)
-        let alarm = alarms.set(at: limit) { turn.stop(.overtime) }
-        let result = Result { try render(order, turn) }
-        alarms.cancel(alarm)
-        underWay.leave(turn)
+        let clock = TurnClock(turn, renderer.limits.renderTime, alarms, underWay)
+        clock.start()
+        let result = Result { try render(order, MemoryDoor(memory: memory, turn: turn, clock: clock)) }
+        clock.end()
         waiter.resume(with: result)
     }
 
-    private func render(_ order: Turn.Order, _ turn: Turn) throws -> Rendering {
+    private func render(_ order: Turn.Order, _ door: MemoryDoor) throws -> Rendering {
         func renderInChild(_ children: RenderChildren) throws -> Rendering {
-            try children.render(order, within: renderer.limits, turn)
+            try children.render(order, within: renderer.limits, door)
         }
         // Not even looked at here.
         if let children, order.isolation != .whereNeeded { return try renderInChild(children) }
@@ -123,8 +128,10 @@ public struct RenderService: Sendable {
         if let children, Codecs.areApart(order, of: file.format) { return try renderInChild(children) }
         let plan = try renderer.plan(file, order.variants)
         if let children, plan.unstoppable > Self.patience { return try renderInChild(children) }
+        let share = try door.turn.run(stoppedBy: memory.wake) { try door.enter(plan.memory) }
+        defer { withExtendedLifetime(share) {} }
         let cancellation = Cancellation()
-        return try turn.run(stoppedBy: cancellation.cancel) {
+        return try door.turn.run(stoppedBy: cancellation.cancel) {
             try renderer.render(plan, assets: order.assets, cancellation)
         }
     }

@@ -1,10 +1,10 @@
 import Threads
 
-/// The renderings that have a thread, and by when each has to give it back.
+/// The renderings that have a thread, and by when each has to give it back; nil while it waits for memory.
 final class TurnsUnderWay: Sendable {
-    private let turns = Lock<[ObjectIdentifier: (turn: Turn, limit: ContinuousClock.Instant)]>([:])
+    private let turns = Lock<[ObjectIdentifier: (turn: Turn, limit: ContinuousClock.Instant?)]>([:])
 
-    func enter(_ turn: Turn, until limit: ContinuousClock.Instant) {
+    func enter(_ turn: Turn, until limit: ContinuousClock.Instant?) {
         turns.withLock { $0[ObjectIdentifier(turn)] = (turn, limit) }
     }
 
@@ -14,7 +14,7 @@ final class TurnsUnderWay: Sendable {
 
     /// The first limit of them all.
     var firstLimit: ContinuousClock.Instant? {
-        turns.withLock { $0.values.lazy.map(\.limit).min() }
+        turns.withLock { $0.values.lazy.compactMap(\.limit).min() }
     }
 
     func stopAll() {

@@ -100,7 +100,9 @@ public final class Worker: Sendable {
             RenderChildren($0) { log.warning("render child", ["said": $0.description]) }
         }
         service = RenderService(
-            renderer: Renderer(limits: options.images, extensions: options.extensions), pool: pool, children: children)
+            renderer: Renderer(limits: options.imagesWithinMemory, extensions: options.extensions), pool: pool,
+            children: children, memory: options.memory.renderings)
+        service.measure(metrics)
         health = HealthWatch(options.health, log: log, metrics: metrics, whenHopeless: whenHopeless)
         roll = RollCall(redis, options.roll, topics: options.topics, threads: options.concurrency)
         loader = SourceLoader(options.sources, custom: options.providers, drawingOn: pool)
@@ -108,8 +110,9 @@ public final class Worker: Sendable {
         leases = Leases(redis, subscriber, options.leases, log: log, metrics: metrics)
         let lanes = Lane.allCases.map { options.shares[$0] ?? 1 }
         sources = try SourceTier(
-            loader, redis, leases, places: Slots(options.fetches, shares: lanes), options: options.sourceTier,
-            limits: options.origins, log: log, metrics: metrics)
+            loader, redis, leases, places: Slots(options.fetches, shares: lanes),
+            bytesPerPlace: options.memory.fetch, options: options.sourceTier, limits: options.origins, log: log,
+            metrics: metrics)
         results = ResultTier(redis, budget: options.results.budget)
         let store = Store(results: results, options: options.results, log: log, metrics: StoreMetrics(metrics))
         let shared = SharedSources(

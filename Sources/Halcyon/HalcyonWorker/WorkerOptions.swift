@@ -37,6 +37,8 @@ public struct WorkerOptions: Sendable {
     public var origins = OriginLimits()
     /// Sources on their way, or in memory waiting to be rendered.
     public var fetches = 256
+    /// Bytes of memory for pictures, see ``memory``.
+    public var memoryLimit = Int.max
     /// Results made at once while Redis is away, and with it the word of what other workers make.
     public var fetchesWithoutLeases = 32
     /// How who makes a source or a result is agreed on with other workers.
@@ -71,6 +73,20 @@ public struct WorkerOptions: Sendable {
         ControlReader.Options(
             topics: topics, properties: kafka.control, reader: reader.knowing(extensions, providers),
             memory: max(cancelMemory, sourceTier.folder == nil ? 0 : sourceTier.folderRetention))
+    }
+
+    /// How ``memoryLimit`` is divided: for renderings under way, and of what is left as much for each of the ``fetches``. A source that
+    /// is larger takes the places of several.
+    var memory: (renderings: Int, fetch: Int) {
+        let sources = memoryLimit / 4
+        return (memoryLimit - sources, max(1, sources / fetches))
+    }
+
+    /// What one image may cost: no more than all may together.
+    var imagesWithinMemory: ImageLimits {
+        var limits = images
+        limits.decodedBytes = min(limits.decodedBytes, memory.renderings)
+        return limits
     }
 
     /// Takes the places of the servers; the rest has defaults.

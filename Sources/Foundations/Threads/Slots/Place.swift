@@ -1,10 +1,18 @@
 /// A place of ``Slots`` that is held, given back while there is no need of it, and taken again. It is given back at the latest when
 /// nobody has it any more, so those who share what it stands for share it.
 ///
+/// What it stands for may turn out to be larger than one place is meant for: then it takes more beside its own.
+///
 /// To give back what is not held does nothing, so that one `defer` is right on every way out.
 public final class Place: Sendable {
+    private struct State {
+        var isHeld = false
+        /// Places beside its own.
+        var more = 0
+    }
+
     private let slots: Slots
-    private let isHeld = Lock(false)
+    private let state = Lock(State())
 
     /// A place that is not held yet.
     public init(of slots: Slots) { self.slots = slots }
@@ -15,17 +23,37 @@ public final class Place: Sendable {
     /// - Parameter urgency: of whoever waits.
     /// - Throws: `CancellationError` when the task is cancelled first.
     public func acquire(_ urgency: Urgency? = nil) async throws {
-        guard !isHeld.withLock({ $0 }) else { return }
+        guard !state.withLock({ $0.isHeld }) else { return }
         try await slots.acquire(urgency)
-        isHeld.withLock { $0 = true }
+        state.withLock { $0.isHeld = true }
     }
 
-    /// Gives the place back, if one is held.
-    public func release() {
-        let wasHeld = isHeld.withLock { held in
-            defer { held = false }
-            return held
+    /// Sets how many places it takes beside its own, without waiting. One that is not held takes none.
+    public func take(more count: Int) {
+        let change = state.withLock { state in
+            guard state.isHeld else { return 0 }
+            defer { state.more = count }
+            return count - state.more
+        }
+        if change > 0 { slots.take(change) }
+        if change < 0 { slots.release(-change) }
+    }
+
+    /// Gives its own place back and keeps those beside it: what is large still is.
+    public func releaseOwn() {
+        let wasHeld = state.withLock { state in
+            defer { state.isHeld = false }
+            return state.isHeld
         }
         if wasHeld { slots.release() }
+    }
+
+    /// Gives back all that is held.
+    public func release() {
+        let held = state.withLock { state in
+            defer { state = State() }
+            return state.more + (state.isHeld ? 1 : 0)
+        }
+        if held > 0 { slots.release(held) }
     }
 }

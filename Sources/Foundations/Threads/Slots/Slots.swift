@@ -65,14 +65,22 @@ public final class Slots: Sendable {
         state.withLock { _ = $0.cancelled.remove(number) }
     }
 
-    /// Gives a place back, to whoever's turn it is.
-    public func release() {
-        let waiter: Waiter? = state.withLock { state in
-            if let waiter = state.queue.popNext() { return waiter }
-            state.free += 1
-            return nil
+    /// Takes more places for what has turned out to be larger than one, at once, whether or not they are free: nobody gets one until as many
+    /// have been given back.
+    public func take(_ count: Int) { state.withLock { $0.free -= count } }
+
+    /// Gives places back, to those whose turn it is.
+    public func release(_ count: Int = 1) {
+        let waiters: [Waiter] = state.withLock { state in
+            state.free += count
+            var waiters: [Waiter] = []
+            while state.free > 0, let waiter = state.queue.popNext() {
+                state.free -= 1
+                waiters.append(waiter)
+            }
+            return waiters
         }
-        waiter?.resume()
+        for waiter in waiters { waiter.resume() }
     }
 
     /// How many tasks wait.

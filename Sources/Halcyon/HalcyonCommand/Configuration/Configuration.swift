@@ -135,6 +135,7 @@ struct Configuration {
         options.sourceTier = sourceTier
         options.origins = origins
         options.fetches = settings[Keys.fetches]
+        options.memoryLimit = settings[Keys.memoryLimit] > 0 ? settings[Keys.memoryLimit] : MachineShare.memory / 2
         setSharing(&options)
         setGuarantee(&options)
         options.concurrency = concurrency

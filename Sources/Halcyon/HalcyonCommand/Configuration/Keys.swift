@@ -159,6 +159,11 @@ enum Keys {
     static let fetches = SettingKey(
         "worker.fetches", .integer(in: 1...10_000), default: Defaults.worker.fetches,
         help: "Sources on their way, or in memory waiting to be rendered.")
+    static let memoryLimit = SettingKey(
+        "worker.memoryLimit", .byteSize(in: 0...(1 << 40)), default: 0,
+        help:
+            "Memory for pictures: a quarter for sources that wait, the rest for renderings, as estimated before they begin. What has no room waits, and partitions are paused; what never would ends as too_many_pixels. 0 for half of what its container or machine has."
+    )
     static let window = SettingKey(
         "worker.window", .integer(in: 1...100_000), default: Defaults.worker.consumer.window,
         help: "Jobs of one partition under way at once.")
@@ -223,7 +228,8 @@ enum Keys {
         ] + sourceTier + [
             formats, frames, maximumPixels, maximumDecodedBytes, maximumOutputPixels,
             renderTime, childMemory, defaultTTL, cacheJitter, cacheBytes, cachePixels, cacheCount,
-            inlineLimit, handOffTTL, concurrency, fetches, window, windowBytes, rebalancePatience, rollInterval, grace,
+            inlineLimit, handOffTTL, concurrency, fetches, memoryLimit, window, windowBytes, rebalancePatience,
+            rollInterval, grace,
             healthPatience, stuckLimit,
             cancelMemory, cancelledJobs, strict, maximumJobBytes,
         ] + guarantees + retrying + sharing + notifying + serving + streaming + tracing + [

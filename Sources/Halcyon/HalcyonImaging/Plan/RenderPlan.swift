@@ -13,6 +13,9 @@ public struct RenderPlan {
     /// they have made a whole picture. An estimate.
     public let unstoppable: Duration
 
+    /// Bytes of memory that it will take at most, decoding and the outputs' pixels together. An estimate.
+    public var memory: Int { load.estimatedBytes }
+
     /// - Throws: ``Failure``: for what is no image, what cannot be made of it, and what would be more than is allowed.
     init(
         _ file: EncodedImage, _ variants: [Variant], within limits: ImageLimits, _ extensions: Extensions

@@ -17,7 +17,7 @@ public enum RenderChildProgram {
         let socket = MessageSocket(owning: STDIN_FILENO)
         do {
             while let message = try socket.receive(MessageSocket.Limits(bytes: .max)) {
-                try socket.send(answer(to: message, extensions))
+                try socket.send(answer(to: message, on: socket, extensions))
             }
             return 0
         } catch MessageError.ended {
@@ -29,13 +29,17 @@ public enum RenderChildProgram {
     }
 
     private static func answer(
-        to message: MessageSocket.Message, _ extensions: Extensions
+        to message: MessageSocket.Message, on socket: MessageSocket, _ extensions: Extensions
     ) throws -> MessageSocket.Message {
         let request = try message.value(RenderRequest.self)
         ProcessorTime.limit(to: request.limits.renderTime)
         let result: Result<Rendering, Failure>
         do {
-            result = .success(try request.rendering(of: message.bodies, extensions))
+            let (renderer, plan) = try request.plan(message.bodies[0], extensions)
+            try socket.send(RenderReply.message(needing: plan.memory, residentBytes: residentBytes()))
+            // The parent says when there is room, and nothing else.
+            guard try socket.receive(MessageSocket.Limits(bytes: 0)) != nil else { throw MessageError.ended }
+            result = .success(try renderer.render(plan, assets: request.assets(message.bodies)))
         } catch let failure as Failure {
             result = .failure(failure)
         }

@@ -63,13 +63,13 @@ public final class RenderChildren: Sendable {
     /// - Throws: ``Turn/Stop``; ``ChildDeath`` of what is on trial; ``Failure``: the child's own, `corruptImage` when the picture
     ///   made two children crash, `timeout` when both had used up their processor time, `internal` when something else ended two of
     ///   them, when one answers nonsense, or none can be started.
-    func render(_ order: Turn.Order, within limits: ImageLimits, _ turn: Turn) throws -> Rendering {
-        if case .trial = order.isolation { return try attempt(order, limits, turn, in: idle() ?? start()) }
+    func render(_ order: Turn.Order, within limits: ImageLimits, _ door: MemoryDoor) throws -> Rendering {
+        if case .trial = order.isolation { return try attempt(order, limits, door, in: idle() ?? start()) }
         do {
-            return try attempt(order, limits, turn, in: idle() ?? start())
+            return try attempt(order, limits, door, in: idle() ?? start())
         } catch is ChildDeath {
             do {
-                return try attempt(order, limits, turn, in: start())
+                return try attempt(order, limits, door, in: start())
             } catch let death as ChildDeath {
                 throw death.failure
             }
@@ -77,12 +77,18 @@ public final class RenderChildren: Sendable {
     }
 
     private func attempt(
-        _ order: Turn.Order, _ limits: ImageLimits, _ turn: Turn, in child: RenderChild
+        _ order: Turn.Order, _ limits: ImageLimits, _ door: MemoryDoor, in child: RenderChild
     ) throws -> Rendering {
         let result: Result<Rendering, Failure>
         let residentBytes: Int
         do {
-            (result, residentBytes) = try turn.run(stoppedBy: child.kill) { try child.answer(order, within: limits) }
+            let stop: @Sendable () -> Void = { [memory = door.memory] in
+                child.kill()
+                memory.wake()
+            }
+            (result, residentBytes) = try door.turn.run(stoppedBy: stop) {
+                try child.answer(order, within: limits, door)
+            }
         } catch MessageError.ended {
             let death = ChildDeath(exit: end(child))
             tell(.died(death.exit))

@@ -8,7 +8,7 @@ struct RenderRequest: Codable {
     var limits: ImageLimits
     var variants: [Variant]
     /// What the bytes behind the source's are of.
-    var assets: [Source]
+    private var assets: [Source]
     /// The formats that may be read, by their names.
     var formats: Set<String>
 
@@ -21,12 +21,20 @@ struct RenderRequest: Codable {
         return try MessageSocket.Message(request, [order.source] + assets.map(\.value))
     }
 
-    /// Does it, on the calling thread.
+    /// The message by which a child that has said what memory it needs is told that it has it.
+    static let goOn = MessageSocket.Message(header: [])
+
+    /// Looks at headers, on the calling thread.
     /// - Throws: ``Failure``.
-    func rendering(of bodies: [[UInt8]], _ extensions: Extensions) throws -> Rendering {
+    func plan(_ source: [UInt8], _ extensions: Extensions) throws(Failure) -> (Renderer, RenderPlan) {
         let formats = Set(formats.compactMap(Format.init(rawValue:)))
         if VipsLibrary.allowed != formats { VipsLibrary.allow(formats) }
-        return try Renderer(limits: limits, extensions: extensions).render(
-            bodies[0], variants, assets: Dictionary(uniqueKeysWithValues: zip(assets, bodies.dropFirst())))
+        let renderer = Renderer(limits: limits, extensions: extensions)
+        return (renderer, try renderer.plan(renderer.identify(source), variants))
+    }
+
+    /// The bytes of what is laid over the source.
+    func assets(_ bodies: [[UInt8]]) -> [Source: [UInt8]] {
+        Dictionary(uniqueKeysWithValues: zip(assets, bodies.dropFirst()))
     }
 }

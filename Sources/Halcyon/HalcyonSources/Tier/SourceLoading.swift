@@ -8,29 +8,22 @@ struct SourceLoading: Sendable {
     let loader: SourceLoader
     let gate: OriginGate
     let stores: SourceStores
-    let places: Slots
+    let places: SourcePlaces
     let options: SourceTierOptions
     let metrics: SourceTierMetrics
     let origins: OriginMetrics
 
     /// A source that is as near as it can be: it is not kept.
     func near(_ request: SourceRequest, _ urgency: Urgency) async throws -> TieredSource {
-        let place = try await place(urgency)
+        let place = try await places.place(urgency)
         return TieredSource(source: try await loader.load(request), isFromTier: false, fence: nil, place: place)
-    }
-
-    /// A place for a source that is on its way or in memory.
-    func place(_ urgency: Urgency) async throws -> Place {
-        let place = Place(of: places)
-        try await place.acquire(urgency)
-        return place
     }
 
     // MARK: What is kept
 
     /// Looks for what is kept of a source, with a place for its bytes.
     func find(_ request: SourceRequest, _ urgency: Urgency) async throws -> (SourceStores.Finding, Place) {
-        let place = try await place(urgency)
+        let place = try await places.place(urgency)
         let fields = loader.fields(of: request)
         return (await stores.find(request.tierKey) { $0.entry.response.answers(request: fields) }, place)
     }
@@ -135,13 +128,13 @@ struct SourceLoading: Sendable {
         _ request: SourceRequest, _ known: FoundEntry?, _ urgency: Urgency, _ onBegin: @Sendable () -> Bool
     ) async throws -> (SourceAnswer, Place) {
         guard let origin = loader.origin(of: request.source) else {
-            let place = try await place(urgency)
+            let place = try await places.place(urgency)
             guard onBegin() else { throw CancellationError() }
             return (try await ask(request, known), place)
         }
         let pass = try await origins.waiting(for: origin) { try await gate.enter(origin, urgency) }
         do {
-            let place = try await place(urgency)
+            let place = try await places.place(urgency)
             guard onBegin() else { throw CancellationError() }
             let answer = try await ask(request, known)
             origins.count(.answered)

@@ -28,17 +28,18 @@ public struct SourceTier: Sendable {
     ///   - redis: what all workers share; nil for a process that is alone.
     ///   - leases: by which workers load a source once; nil for a process that is alone.
     ///   - places: how many sources may be on their way, or in memory waiting to be used.
+    ///   - bytesPerPlace: a source that is larger takes more of them once it is there.
     /// - Throws: what is wrong with the folder.
     public init(
         _ loader: SourceLoader, _ redis: RedisClient?, _ leases: Leases? = nil, places: Slots = Slots(256),
-        options: SourceTierOptions = SourceTierOptions(), limits: OriginLimits = OriginLimits(), log: Log,
-        metrics: Metrics
+        bytesPerPlace: Int = .max, options: SourceTierOptions = SourceTierOptions(),
+        limits: OriginLimits = OriginLimits(), log: Log, metrics: Metrics
     ) throws {
         self.leases = leases
         stores = try SourceStores(options, redis, log, metrics)
         loading = SourceLoading(
-            loader: loader, gate: OriginGate(redis, limits, shares: places.shares), stores: stores, places: places,
-            options: options,
+            loader: loader, gate: OriginGate(redis, limits, shares: places.shares), stores: stores,
+            places: SourcePlaces(places, bytesPerPlace: bytesPerPlace), options: options,
             metrics: SourceTierMetrics(metrics), origins: OriginMetrics(metrics))
     }
 
@@ -53,6 +54,15 @@ public struct SourceTier: Sendable {
     public func load(
         _ request: SourceRequest, _ use: SourceCacheUse = .standard, urgency: Urgency = Urgency(level: 0),
         trace: TraceContext? = nil, onBegin: @escaping @Sendable () -> Bool = { true }
+    ) async throws -> TieredSource {
+        let found = try await find(request, use, urgency, trace, onBegin)
+        if let place = found.place { loading.places.settle(place, bytes: found.source.body.count) }
+        return found
+    }
+
+    private func find(
+        _ request: SourceRequest, _ use: SourceCacheUse, _ urgency: Urgency, _ trace: TraceContext?,
+        _ onBegin: @escaping @Sendable () -> Bool
     ) async throws -> TieredSource {
         guard request.source.isWorthKeeping else {
             let source = try await loading.near(request, urgency)

@@ -13,7 +13,8 @@ struct Make: Sendable {
     /// Makes some of a job's variants from one decoding.
     ///
     /// The place of a fetch is given up only when there is one of the renderer: no more sources than there are such places are ever in
-    /// memory, however slow rendering is; and a slow origin holds no place of the renderer.
+    /// memory, however slow rendering is; and a slow origin holds no place of the renderer. What a large source takes beside it is given
+    /// back with the bytes.
     /// - Parameters:
     ///   - places: where in the job they stand.
     ///   - isolation: where they may be rendered.
@@ -40,7 +41,7 @@ struct Make: Sendable {
         work.trace?.fetched(fetched, work.job.request, lap)
         try await render.places.acquire(urgency)
         defer { render.places.release() }
-        fetched.place?.release()
+        fetched.place?.releaseOwn()
         let start = ContinuousClock.now
         let rendering: Rendering
         do {

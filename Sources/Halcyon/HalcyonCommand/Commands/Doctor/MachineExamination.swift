@@ -1,7 +1,6 @@
 import Curl
 import Digests
 import Glibc
-import HalcyonImaging
 import HalcyonSources
 import JSON
 import Kafka
@@ -11,9 +10,8 @@ import Vips
 
 /// Looks at what is here: libraries and limits.
 struct MachineExamination {
-    let images: ImageLimits
     let fetches: Int
-    let concurrency: Int
+    let memoryLimit: Int
 
     /// What libraries there are.
     var libraries: Diagnosis {
@@ -50,12 +48,10 @@ struct MachineExamination {
 
     private var memory: Diagnosis {
         let memory = MachineShare.memory
-        let worst = concurrency * images.decodedBytes
-        let message =
-            "\(byteText(worst)) for \(counted(concurrency, "image")) at once in the worst case, "
-            + "\(byteText(memory)) of memory"
-        return worst <= memory
+        let message = "\(byteText(memoryLimit)) for pictures, of \(byteText(memory)) of memory"
+        // The rest is for the process itself, for codecs beyond what is estimated, and for what malloc does not give back.
+        return memoryLimit <= memory / 4 * 3
             ? .ok("limits", message)
-            : .warning("limits", message, mend: "lower images.maximumDecodedBytes or worker.concurrency")
+            : .warning("limits", message, mend: "lower worker.memoryLimit to three quarters of it, or less")
     }
 }

@@ -1,0 +1,32 @@
+import Threads
+
+/// How many sources may be on their way or in memory: a number of places, each for so many bytes. A source that is larger takes several;
+/// one on its way takes as many as sources have taken lately, until its size is known.
+struct SourcePlaces: Sendable {
+    private let slots: Slots
+    private let bytesPerPlace: Int
+    /// The mean of the sizes of late, in bytes; those of long ago count for less and less.
+    private let typical = Lock(Double(1 << 20))
+
+    init(_ slots: Slots, bytesPerPlace: Int) {
+        self.slots = slots
+        self.bytesPerPlace = bytesPerPlace
+    }
+
+    /// Waits for a place.
+    /// - Throws: `CancellationError`.
+    func place(_ urgency: Urgency) async throws -> Place {
+        let place = Place(of: slots)
+        try await place.acquire(urgency)
+        place.take(more: more(for: Int(typical.withLock { $0 })))
+        return place
+    }
+
+    /// A source is there, of so many bytes, and has this place.
+    func settle(_ place: Place, bytes: Int) {
+        place.take(more: more(for: bytes))
+        typical.withLock { $0 += (Double(bytes) - $0) / 8 }
+    }
+
+    private func more(for bytes: Int) -> Int { max(0, bytes - 1) / bytesPerPlace }
+}
