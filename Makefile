@@ -7,7 +7,7 @@ KAFKA_VERSION := 4.1.1
 SECONDS ?= 300
 # CI makes warnings errors here.
 SWIFT_FLAGS ?=
-FORMATTED := Package.swift Sources Tests Benchmarks Chaos Examples Fuzzing
+FORMATTED := Package.swift Sources Samples Tests Benchmarks Chaos Examples Fuzzing
 
 .PHONY: help deps build release test demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance chart check docc commands docker-test monitoring kafka clean
 

@@ -144,6 +144,11 @@ let package = Package(
             ]),
         // What applications import: nothing but Foundation, and no module of the server's.
         module("HalcyonClient", "Halcyon"),
+        // For `halcyon dev --demo`; the demo script and tests read the others from the folder.
+        .target(
+            name: "SamplePhotographs", path: "Samples",
+            exclude: ["README.md", "astronaut.jpg", "coffee.jpg", "hubble.jpg", "rocket.jpg"],
+            resources: [.embedInCode("chelsea.jpg")]),
         .target(
             name: "HalcyonCommand",
             dependencies: [
@@ -152,7 +157,7 @@ let package = Package(
                 "HalcyonGateway", "HalcyonPlan", "HTTPServer",
                 "CivilTime", "Kafka", "Redis",
                 "Curl", "Vips",
-                "Telemetry", "Settings", "Arguments", "Processes", "Threads", "JSON", "Digests",
+                "Telemetry", "Settings", "Arguments", "Processes", "Threads", "JSON", "Digests", "SamplePhotographs",
             ],
             path: "Sources/Halcyon/HalcyonCommand"),
         .executableTarget(name: "halcyon", dependencies: ["HalcyonCommand"], path: "Sources/Halcyon/halcyon"),

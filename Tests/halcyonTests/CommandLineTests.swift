@@ -278,7 +278,7 @@ import Threads
             "PATH": "/usr/bin:/bin", "HALCYON_KAFKA_BROKERS": away, "HALCYON_REDIS_URL": "redis://\(away)",
         ]
         try await ChildProcess.start("/bin/sh", ["-c", script, HalcyonExecutable.path], options: options).exit()
-        try await until("it has said so") { lines.withLock { $0 }.contains { $0.contains("for 1 image at once") } }
+        try await until("it has said so") { lines.withLock { $0 }.contains { $0.contains("1 image at once, in ") } }
     }
 
     @Test func saysWhichServerIsAwayAndWhatToDo() async throws {

@@ -9,6 +9,10 @@ struct KafkaAccess: Sendable {
     /// The addresses, for messages.
     let brokers: String
 
+    init(_ properties: KafkaProperties, _ topics: Topics, at brokers: String) {
+        (self.properties, self.topics, self.brokers) = (properties, topics, brokers)
+    }
+
     init(_ configuration: Configuration) {
         properties = configuration.kafka
         topics = configuration.topics

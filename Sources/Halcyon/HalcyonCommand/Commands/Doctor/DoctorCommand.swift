@@ -27,7 +27,7 @@ enum DoctorCommand: Subcommand {
         async let redis = RedisExamination(endpoint: worker.redis).findings()
         async let codecs = CodecExamination().findings()
         let machine = MachineExamination(
-            fetches: worker.fetches, memoryLimit: worker.memoryLimit)
+            fetches: worker.fetches, concurrency: worker.concurrency, memoryLimit: worker.memoryLimit)
         let findings = try await kafka + redis + [machine.libraries, machine.videos] + codecs + machine.limits
         try Task.checkCancellation()
 

@@ -11,6 +11,7 @@ import Vips
 /// Looks at what is here: libraries and limits.
 struct MachineExamination {
     let fetches: Int
+    let concurrency: Int
     let memoryLimit: Int
 
     /// What libraries there are.
@@ -48,7 +49,8 @@ struct MachineExamination {
 
     private var memory: Diagnosis {
         let memory = MachineShare.memory
-        let message = "\(byteText(memoryLimit)) for pictures, of \(byteText(memory)) of memory"
+        let message =
+            "\(counted(concurrency, "image")) at once, in \(byteText(memoryLimit)) of \(byteText(memory)) of memory"
         // The rest is for the process itself, for codecs beyond what is estimated, and for what malloc does not give back.
         return memoryLimit <= memory / 4 * 3
             ? .ok("limits", message)

@@ -41,14 +41,8 @@ struct Listening: Sendable {
 struct Gallery: Sendable {
     let folder: String
     let results: ResultTier
-    private let stems: [String]
-
-    /// - Parameter jobs: in the order of their indices.
-    init(folder: String, results: ResultTier, jobs: [PreparedJob]) {
-        self.folder = folder
-        self.results = results
-        stems = FileNames.stems(of: jobs.map(\.job.source.text))
-    }
+    /// What the names of each job's files begin with, no two alike.
+    let stems: [String]
 
     /// Writes the images of one job, from the event if they are in it, else from Redis.
     /// - Returns: the files' paths, in the order of the variants.

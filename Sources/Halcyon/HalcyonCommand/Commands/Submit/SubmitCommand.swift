@@ -55,7 +55,9 @@ enum SubmitCommand: Subcommand {
         if let folder = arguments[output] {
             try await Files.makeFolder(folder)
             return try await configuration.withResults { results in
-                try await submission.wait(writingTo: Gallery(folder: folder, results: results, jobs: jobs))
+                let stems = FileNames.stems(of: jobs.map(\.job.source.text))
+                return try await submission.wait(
+                    writingTo: Gallery(folder: folder, results: results, stems: stems))
             }
         }
         return try await arguments[wait] ? submission.wait(writingTo: nil) : submission.send()

@@ -4,6 +4,7 @@ import HalcyonCluster
 import HalcyonGateway
 import HalcyonSources
 import HalcyonTraces
+import HalcyonWire
 import HalcyonWorker
 import JSON
 import Kafka
@@ -14,7 +15,12 @@ import Telemetry
 
 /// `halcyon dev`: a whole cluster in one process group, for development.
 enum DevCommand: Subcommand {
-    private static let json = Parameter.flag("json", help: "Print the addresses as one line of JSON when ready.")
+    private static let json = Parameter.flag(
+        "json", help: "Print the addresses as one line of JSON when ready, and then one for each job of --demo.")
+    private static let demo = Parameter.flag(
+        "demo", help: "Submit sample jobs when ready, and write their results into a folder.")
+    private static let output = Parameter<String?>.option(
+        "output", .folder, as: "DIR", help: "The folder of --demo. Unless given, halcyon-demo.")
 
     static let command = Command(
         "dev", summary: "Run a whole cluster on this machine, with nothing to set up.",
@@ -22,9 +28,10 @@ enum DevCommand: Subcommand {
             Starts an embedded Kafka broker (librdkafka's mock cluster: most Kafka clients can connect, Apache's own from version 4 on \
             cannot; it keeps the newest 5 MB of each partition, in memory), a private redis-server, a worker and a gateway, all on 127.0.0.1, and prints their addresses. Images may be loaded from \
             loopback addresses here. Ctrl-C stops all of it and leaves nothing behind.
-            """, parameters: [json],
+            """, parameters: [json, demo, output],
         examples: [
             .init("halcyon dev", "Start it; then put jobs on the topic halcyon.jobs."),
+            .init("halcyon dev --demo", "See it work: a photograph in nine ways, in the folder halcyon-demo."),
             .init(
                 "halcyon submit https://… --width 400 --wait", "In another terminal, with the two variables it printed."
             ),
@@ -35,6 +42,9 @@ enum DevCommand: Subcommand {
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
+        guard arguments[demo] || arguments[output] == nil else {
+            throw InputError("--output is for the results of --demo", of: arguments)
+        }
         guard configuration.settings[Keys.delivery] == .atLeastOnce else {
             throw ConfigurationError(
                 "delivery: the embedded broker has no transactions; exactly-once needs Apache Kafka and `halcyon worker`"
@@ -48,6 +58,7 @@ enum DevCommand: Subcommand {
         let (ends, end) = AsyncStream<String?>.makeStream()
         StopRequest.listen { end.yield(nil) }
 
+        let demo = arguments[demo] ? try await Demo(in: arguments[output] ?? "halcyon-demo") : nil
         let topics = configuration.topics
         let kafka = try MockCluster()
         for topic in topics.all { try kafka.createTopic(topic, partitions: 8) }
@@ -60,6 +71,7 @@ enum DevCommand: Subcommand {
         options.redis = RedisEndpoint(loopbackPort: redis.port)
         options.sources.policy = AddressPolicy(
             allow: configuration.settings[Keys.allow] + ["127.0.0.0/8", "::1"], deny: configuration.settings[Keys.deny])
+        if let demo { options.sources.fileRoots.append(demo.folder) }
         let metrics = Metrics.ofProgram()
         metrics.readVips()
         let tracing = configuration.traces.map { Tracing($0, log: log, metrics: metrics) }
@@ -78,16 +90,38 @@ enum DevCommand: Subcommand {
             kafka: kafka.bootstrapServers, redis: "127.0.0.1:\(redis.port)",
             gateway: "http://127.0.0.1:\(gateway.ports[0])")
         announce(addresses, topics, asJSON: arguments[json])
+        let access = KafkaAccess(options.kafka, topics, at: kafka.bootstrapServers)
+        let (endpoint, reader, asJSON) = (options.redis, configuration.jobReader, arguments[json])
+        let showing = demo.map { demo in Task { await show(demo, access, endpoint, reader, asJSON: asJSON) } }
 
         Task { end.yield("redis-server ended by itself: \(await redis.process.exit())") }
         let reason = await ends.first { _ in true } ?? nil
         if let reason { log.error("\(reason)") }
+        showing?.cancel()
+        let isShown = await showing?.value ?? true
         async let served: Void = gateway.drain(grace: options.grace)
         _ = await WorkerCommand.drain(worker, companions, tracing, grace: options.grace, log)
         await served
         await redis.process.stop()
         await kafka.stop()
-        return reason == nil ? .done : .failed
+        return reason == nil && isShown ? .done : .failed
+    }
+
+    /// - Returns: false when it went wrong; what was interrupted has not.
+    private static func show(
+        _ demo: Demo, _ kafka: KafkaAccess, _ redis: RedisEndpoint, _ reader: JobReader, asJSON: Bool
+    ) async -> Bool {
+        do {
+            let code = try await demo.run(kafka, redis, reader, asJSON: asJSON)
+            if code != .interrupted, !asJSON {
+                Console.print("The results are in \(demo.folder). Ctrl-C stops all of it.")
+            }
+            return code != .failed
+        } catch {
+            guard !Task.isCancelled else { return true }
+            Console.complain("--demo: \(error)")
+            return false
+        }
     }
 
     /// A gateway on the cluster of `worker`. Where `gateway.listen` is not set and its port is taken, as by another `halcyon dev`, it has a

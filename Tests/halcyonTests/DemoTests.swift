@@ -1,0 +1,42 @@
+import Glibc
+import JSON
+import TestSupport
+import Testing
+
+/// `halcyon dev --demo`, as somebody runs it who has nothing but the program.
+@Suite struct DemoTests {
+    @Test func sampleJobsLeaveTheirResultsInAFolder() async throws {
+        let folder = TemporaryFolder("demo")
+        let process = try await Executable.start(
+            ["dev", "--demo", "--json", "--log-level", "error", "--output", "../my results"], in: folder)
+        // The addresses, and a line for each job.
+        try await until("all jobs have ended") {
+            !process.isRunning || folder.read("output").count { $0 == UInt8(ascii: "\n") } == 10
+        }
+        process.send(SIGINT)
+        #expect(await process.exit() == .code(0))
+        #expect(folder.read("errors").isEmpty)
+        let lines = try Executable.text(folder.read("output")).split(separator: "\n").map {
+            try JSON.parse(Array($0.utf8), maximumSize: 1 << 20)
+        }
+        #expect(lines.first?.at("gateway") != nil)
+        #expect(lines.dropFirst().map { $0.at("outcome") } == Array(repeating: "ready", count: 9))
+        let jpegs = ["fill", "fit", "stretch", "center", "crop", "gray"].map { "\($0)-240x180.jpg" }
+        for name in jpegs { #expect(folder.read("my results/\(name)").starts(with: [0xff, 0xd8]), "\(name)") }
+        #expect(Set(jpegs.map { folder.read("my results/\($0)") }).count == jpegs.count, "each way has its own picture")
+        for name in ["round-180x180.png", "avatar-180x180.png"] {
+            #expect(folder.read("my results/\(name)").starts(with: [0x89, 0x50]), "\(name)")
+        }
+        for name in ["small-320x213.webp", "small-160x106.webp", "small-80x53.webp"] {
+            #expect(folder.read("my results/\(name)").starts(with: "RIFF".utf8), "\(name)")
+        }
+        await folder.remove()
+    }
+
+    @Test func aFolderThatCannotBeMadeEndsIt() async throws {
+        let run = try await Executable.run(["dev", "--demo", "--output", "/dev/null/demo"])
+        run.expect(1)
+        #expect(run.errors.contains("/dev/null"))
+        try await Executable.run(["dev", "--output", "demo"]).expect(2)
+    }
+}
