@@ -124,7 +124,14 @@ import Testing
         (#""dominantColor":0"#, "dominantColor: expected true or false, found a number"),
         (#""maxAge":"60""#, "maxAge: expected a number, found a string"),
         (#""delivery":"email""#, "delivery: expected one of reference, inline, found \"email\""),
-        (#""delivery":{"put":"https://example.org/"}"#, "delivery: {put: URL} is not supported by this version"),
+        (#""delivery":{}"#, "delivery: expected {\"put\": URL}"),
+        (#""delivery":{"put":1}"#, "delivery.put: expected a string, found a number"),
+        (#""delivery":{"put":"ftp://h/"}"#, "delivery.put: expected an http or https URL"),
+        (#""delivery":{"post":"http://h/"}"#, "delivery.post: is no way to deliver: put"),
+        (
+            #""delivery":{"put":"http://h/"},"variants":[{"width":1},{"width":2}]"#,
+            "delivery.put: is one URL, and there are 2 variants: submit a job for each"
+        ),
         (#""tags":"a""#, "tags: expected an array, found a string"),
         (#""tags":["a",""]"#, "tags[1]: expected 1 to 128 bytes without control characters"),
         (#""tags":["\u001f"]"#, "tags[0]: expected 1 to 128 bytes without control characters"),

@@ -122,7 +122,6 @@ import Testing
         #expect(try words("scaleOptions") == ScaleOptions.allCases.map(\.rawValue))
         #expect(try words("interpolationQuality") == InterpolationQuality.allCases.map(\.rawValue))
         #expect(try words("format") == ["auto"] + ImageFormat.writable.map(\.rawValue))
-        #expect(try words("delivery") == Job.Delivery.allCases.map(\.rawValue))
         #expect(try words("priority") == Lane.allCases.map(\.rawValue))
     }
 }

@@ -59,6 +59,11 @@ struct Providers: Sendable {
         }
     }
 
+    /// - Throws: ``Failure``, `CancellationError`.
+    func put(_ body: [UInt8], mediaType: String, at url: WebURL) async throws {
+        try await web.put(body, mediaType: mediaType, at: url)
+    }
+
     /// Loads what a provider of the host program has. Whatever it throws becomes a failure that names it.
     private func load(_ source: CustomSource, _ known: Validators?) async throws -> SourceAnswer {
         let provider = try custom.provider(source.name)

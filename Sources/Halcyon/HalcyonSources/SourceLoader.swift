@@ -40,6 +40,13 @@ public struct SourceLoader: Sendable {
         return try await stored.load(request, unlike: known)
     }
 
+    /// Puts a result where a job wants it, by HTTP, under the rules for addresses and time that sources are loaded by.
+    /// - Parameter mediaType: what the bytes are, such as `image/jpeg`.
+    /// - Throws: ``Failure``; `CancellationError` when the task is cancelled, which ends the transfer.
+    public func put(_ body: [UInt8], mediaType: String, at url: WebURL) async throws {
+        try await stored.put(body, mediaType: mediaType, at: url)
+    }
+
     /// What the source is asked for with that its response may depend on (RFC 9110, section 12.5.5).
     ///
     /// In whichever encoding a body travels, it arrives as the same bytes.

@@ -32,7 +32,8 @@ struct Completion: Sendable {
         _ found: [ResultKey: ReadyResult], _ beginning: Beginning, since start: ContinuousClock.Instant
     ) async throws -> Ready {
         var (results, made) = (found, [ResultKey: Made]())
-        var (timings, origin) = (Timings(), ResultOrigin.coalesced)
+        var timings = Timings()
+        var origin = work.missing(from: found).isEmpty ? ResultOrigin.memory : .coalesced
         for round in 0... {
             let missing = work.missing(from: results).filter { made[work.keys[$0]] == nil }
             if missing.isEmpty { break }

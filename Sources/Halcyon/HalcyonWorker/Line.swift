@@ -7,7 +7,7 @@ import Telemetry
 
 /// The line that a job goes down, once for each attempt at it: read it from top to bottom.
 ///
-///     taken ─▶ intake ─▶ lookup ─▶ coalesce (fetch ─▶ render ─▶ keep) ─▶ deliver ─▶ publish ─▶ ended
+///     taken ─▶ intake ─▶ lookup ─▶ coalesce (fetch ─▶ render ─▶ keep) ─▶ deliver ─▶ put ─▶ publish ─▶ ended
 ///
 /// What stands in the brackets is done once for all jobs that want the same, wherever they are. Failure is a value: whatever stage a
 /// job stops at, one place turns the outcome into its event, its retry or its dead letter.
@@ -18,6 +18,7 @@ final class Line: Sendable {
     let lookup: Lookup
     let coalesce: Coalesce
     let deliver: Store
+    let put: Put
     let publish: Publish
     let wanted: Wanted
     let tagging: Tagging
@@ -28,13 +29,14 @@ final class Line: Sendable {
     let log: Log
 
     init(
-        intake: Intake, lookup: Lookup, coalesce: Coalesce, deliver: Store, publish: Publish, wanted: Wanted,
+        intake: Intake, lookup: Lookup, coalesce: Coalesce, deliver: Store, put: Put, publish: Publish, wanted: Wanted,
         tagging: Tagging, retrying: Retrying, tracing: JobTracing?, metrics: WorkerMetrics, log: Log
     ) {
         self.intake = intake
         self.lookup = lookup
         self.coalesce = coalesce
         self.deliver = deliver
+        self.put = put
         self.publish = publish
         self.wanted = wanted
         self.tagging = tagging
@@ -122,7 +124,7 @@ final class Line: Sendable {
     private func ready(
         _ work: Work, _ identity: JobIdentity, _ found: [ResultKey: ReadyResult], _ taken: TakenRecord
     ) async throws -> Ready {
-        if work.missing(from: found).isEmpty {
+        if work.missing(from: found).isEmpty, work.job.delivery.isLimited {
             let results = work.keys.compactMap { found[$0] }
             await tagging.enter(results, of: work)
             return Ready(results: results, origin: .memory, timings: Timings())
@@ -132,7 +134,8 @@ final class Line: Sendable {
             // Between the claim and this moment nobody could have told the job of a newer one.
             if let slot = identity.slot { try await wanted.check(slot) }
             let marks = await tagging.marks(of: work)
-            let ready = try await Completion(line: self, work: work, taken: taken).run(found)
+            let ready = try await put.run(
+                Completion(line: self, work: work, taken: taken).run(found), of: work)
             await tagging.enter(ready.results, of: work, since: marks)
             return ready
         }

@@ -139,6 +139,7 @@ public final class Worker: Sendable {
                 leases: leases, make: make, store: store,
                 withoutLeases: Slots(options.fetchesWithoutLeases, shares: lanes)),
             deliver: store,
+            put: Put(loader, places: Slots(options.puts, shares: lanes), metrics: metrics),
             publish: Publish(
                 events: EventPublisher(producer, topics: options.topics),
                 outbox: transactional ?? AcknowledgedOutbox(producer),

@@ -37,6 +37,8 @@ public struct WorkerOptions: Sendable {
     public var origins = OriginLimits()
     /// Sources on their way, or in memory waiting to be rendered.
     public var fetches = 256
+    /// Results on their way at once to where jobs have them put by HTTP.
+    public var puts = 64
     /// Bytes of memory for pictures, see ``memory``.
     public var memoryLimit = Int.max
     /// Results made at once while Redis is away, and with it the word of what other workers make.

@@ -72,6 +72,13 @@ import struct HalcyonWire.JobReader
         #expect(try read(ImageJob("initials:A", width: 8, processors: [processor])) == "none")
     }
 
+    @Test(arguments: [.reference, .inline, .put(URL(string: "https://example.org/a?b=c%20d")!)] as [ImageJob.Delivery])
+    func everyDeliveryIsRead(delivery: ImageJob.Delivery) throws {
+        var job = ImageJob("initials:A", width: 8)
+        job.delivery = delivery
+        #expect(try read(job) == "none")
+    }
+
     @Test(arguments: ContentMode.allCases) func everyContentModeIsRead(mode: ContentMode) throws {
         #expect(try read(ImageJob("initials:A", width: 8, height: 9, contentMode: mode)) == "none")
     }

@@ -35,7 +35,7 @@ extension RandomJobs {
         ("effort", [0, 9, 4.0]),
         ("progressive", [true, false]),
         ("maxAge", [0, -1, 60, 0.5, 1e300]),
-        ("delivery", ["reference", "inline"]),
+        ("delivery", ["reference", "inline", ["put": "https://u:p@example.org:8443/up?sig=1"]]),
         ("priority", ["high", "normal", "low"]),
         ("deadline", [0, 30, 0.25, 315_360_000, "2026-11-21T12:00:00Z", "2026-11-21 12:00:60.25+05:30"]),
         ("metadata", [nil, ["n": [1, 2.5, true, nil, "é"]], "text"]),
@@ -158,7 +158,14 @@ extension RandomJobs {
         ("lossless", [0, 1, "true"]),
         ("effort", [-1, 0, 9, 10, 4.5]),
         ("maxAge", [-1e308, "60", nil]),
-        ("delivery", ["put", ["put": "https://example.org/up"], "Inline"]),
+        (
+            "delivery",
+            [
+                "put", "Inline", nil, [:], ["put": nil], ["put": ["https://example.org/"]],
+                ["put": "ftp://example.org/"],
+                ["put": "https://exa mple.org/"], ["put": "https://example.org/", "inline": true],
+            ]
+        ),
         ("priority", ["urgent", 1, "HIGH", nil]),
         (
             "deadline",

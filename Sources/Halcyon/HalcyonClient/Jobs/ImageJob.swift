@@ -14,7 +14,7 @@ public struct ImageJob: Sendable, Equatable, Encodable {
     public var maxAge: Double?
     /// Which tiers are used.
     public var cache: Cache?
-    /// Whether the bytes stand in the event.
+    /// How the bytes are handed over.
     public var delivery: Delivery?
     /// The lane.
     public var priority: Priority?
@@ -49,9 +49,20 @@ public struct ImageJob: Sendable, Equatable, Encodable {
     }
 
     /// Where the bytes are.
-    public enum Delivery: String, Sendable, Codable {
+    public enum Delivery: Sendable, Equatable, Encodable {
         /// Under the key that the event names; in the event.
         case reference, inline
+        /// Put by HTTP at this URL, of a job with one output, before the event says that they are ready.
+        case put(URL)
+
+        /// As a job has it.
+        public func encode(to encoder: any Encoder) throws {
+            switch self {
+            case .reference: try "reference".encode(to: encoder)
+            case .inline: try "inline".encode(to: encoder)
+            case .put(let url): try ["put": url.absoluteString].encode(to: encoder)
+            }
+        }
     }
 
     /// A lane.

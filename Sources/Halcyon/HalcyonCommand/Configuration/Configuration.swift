@@ -150,6 +150,7 @@ struct Configuration {
         options.results.budget = budget
         options.results.handOffLifetime = settings[Keys.handOffTTL] / .seconds(1)
         options.results.inlineLimit = settings[Keys.inlineLimit]
+        options.puts = settings[Keys.puts]
         options.grace = settings[Keys.grace]
         options.health.patience = settings[Keys.healthPatience]
         let stuckLimit = settings[Keys.stuckLimit]

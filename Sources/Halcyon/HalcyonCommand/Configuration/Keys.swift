@@ -151,6 +151,10 @@ enum Keys {
         "delivery.handOffTTL", .duration(in: .milliseconds(1) ... .seconds(86_400)),
         default: .seconds(Defaults.results.handOffLifetime),
         help: "Life of an image that may be read only once.")
+    static let puts = SettingKey(
+        "delivery.puts", .integer(in: 1...10_000), default: Defaults.worker.puts,
+        help: "Images on their way at once to where jobs have them put by HTTP.")
+
     // MARK: Worker
 
     static let concurrency = SettingKey(
@@ -228,7 +232,7 @@ enum Keys {
         ] + sourceTier + [
             formats, frames, maximumPixels, maximumDecodedBytes, maximumOutputPixels,
             renderTime, childMemory, defaultTTL, cacheJitter, cacheBytes, cachePixels, cacheCount,
-            inlineLimit, handOffTTL, concurrency, fetches, memoryLimit, window, windowBytes, rebalancePatience,
+            inlineLimit, handOffTTL, puts, concurrency, fetches, memoryLimit, window, windowBytes, rebalancePatience,
             rollInterval, grace,
             healthPatience, stuckLimit,
             cancelMemory, cancelledJobs, strict, maximumJobBytes,

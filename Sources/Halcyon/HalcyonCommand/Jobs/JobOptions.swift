@@ -37,8 +37,11 @@ enum JobOptions {
             flag: "only-if-cached", field: "cache", member: "onlyIfCached",
             help: "Take a result, or a kept source, that is there; fail as not_found rather than ask an origin."),
         FieldOption(
-            "delivery", .oneOf(Job.Delivery.allCases.map(\.rawValue)), as: "HOW",
+            "delivery", .oneOf(["reference", "inline"]), as: "HOW",
             help: "Whether the event names the result's key or carries the image."),
+        FieldOption(
+            "put", field: "delivery", .put, as: "URL",
+            help: "Where the image is put by HTTP before its event says that it is ready; for one output."),
         FieldOption(
             "deadline", .deadline, as: "WHEN",
             help: "When nobody wants it any more: seconds from now, or a date and time."),
@@ -52,6 +55,15 @@ enum JobOptions {
 }
 
 extension ArgumentKind<GivenJSON> {
+    /// The URL that a result is put at.
+    static var put: Self {
+        ArgumentKind("an http or https URL") { text in
+            var writer = JSONWriter()
+            writer.object { $0.member("put", text) }
+            return GivenJSON(String(decoding: writer.bytes, as: UTF8.self))
+        }
+    }
+
     static var json: Self { ArgumentKind(#"JSON such as {"article": 17}"#) { GivenJSON($0) } }
 
     /// A number as it is, anything else as a text.

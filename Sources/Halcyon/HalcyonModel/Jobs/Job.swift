@@ -77,11 +77,19 @@ public struct Job: Sendable {
     }
 
     /// How a result is handed over.
-    public enum Delivery: String, CaseIterable, Sendable {
+    public enum Delivery: Hashable, Sendable {
         /// By its key in the result tier.
         case reference
         /// In the event, as base64, and by key where it is stored.
         case inline
+        /// By HTTP PUT at this URL, of a job with one output, and by key where it is stored. The URL may be a secret.
+        case put(WebURL)
+
+        /// Whether who delivers needs the bytes.
+        public var wantsBytes: Bool { self != .reference }
+
+        /// Whether the event has to have room for the bytes.
+        public var isLimited: Bool { if case .put = self { false } else { true } }
     }
 
     /// When a job is no longer wanted.

@@ -33,7 +33,7 @@ extension Failure {
         case .cannotConnect: code = .connectError
         case .refusedAddress:
             code = .blockedAddress
-            message += "; name it in sources.allow if it is to be loaded from"
+            message += "; name it in sources.allow if jobs may reach it"
         case .tls: code = .tlsError
         case .timeout: code = .timeout
         case .tooLarge:

@@ -37,7 +37,7 @@ struct JobFields {
         case "source": source = try reader.source(value)
         case "variants": variants = value.given
         case "maxAge": maxAge = try value.double()
-        case "delivery": delivery = try Self.delivery(value)
+        case "delivery": delivery = try value.delivery()
         case "deadline": deadline = try Job.Deadline(value)
         case "metadata": echo.metadata = try Self.echoed(value)
         case "placeholder": echo.placeholder = try Self.echoed(value)
@@ -80,8 +80,14 @@ struct JobFields {
         guard slot != nil || generation == nil else {
             throw JSONError(.invalid, "goes with a slot, and there is none", path: "generation")
         }
+        let variants = try outputs()
+        guard variants.count == 1 || delivery.isLimited else {
+            throw JSONError(
+                .invalid, "is one URL, and there are \(variants.count) variants: submit a job for each",
+                path: "delivery.put")
+        }
         return Job(
-            id: id ?? defaultID, source: source, variants: try outputs(), maxAge: maxAge, cache: cache, tenant: tenant,
+            id: id ?? defaultID, source: source, variants: variants, maxAge: maxAge, cache: cache, tenant: tenant,
             headers: headers, tags: tags, slot: slot.map { Job.Slot(name: $0, generation: generation) },
             delivery: delivery, deadline: deadline, webhook: webhook, echo: echo)
     }
@@ -128,13 +134,6 @@ struct JobFields {
                 .invalid, "expected 1 to \(Job.longestTenant) letters, digits, dots, hyphens and underscores")
         }
         return name
-    }
-
-    private static func delivery(_ value: JSONElement) throws(JSONError) -> Job.Delivery {
-        guard value.kind != .object else {
-            throw JSONError(.invalid, "{put: URL} is not supported by this version; use reference or inline")
-        }
-        return try value.choice(of: Job.Delivery.allCases)
     }
 
     static func echoed(_ value: JSONElement) throws(JSONError) -> [UInt8] {

@@ -9,7 +9,7 @@ struct Lookup: Sendable {
     /// Bytes of all the files together that an event may carry.
     let inlineLimit: Int
 
-    /// Those that are there, by key, with their bytes when the job wants them in its event and they fit. Each lives as long as the
+    /// Those that are there, by key, with their bytes when whoever delivers wants them, and they fit where that is the event. Each lives as long as the
     /// job's own rule says, where that is longer than it would.
     ///
     /// None when Redis is away: then the work is done again, which costs time and nothing else.
@@ -45,9 +45,9 @@ struct Lookup: Sendable {
         let found = try await results(keys, of: work)
         guard !found.isEmpty else { return [:] }
         results.used(found.keys.lazy.map(\.description), of: work.job.tenant)
-        guard work.job.delivery == .inline else { return found }
+        guard work.job.delivery.wantsBytes else { return found }
         let bytes = keys.reduce(0) { $0 + (found[$1]?.facts.bytes ?? 0) }
-        guard bytes <= inlineLimit else { return found }
+        guard !work.job.delivery.isLimited || bytes <= inlineLimit else { return found }
         return try await withBodies(found)
     }
 

@@ -48,7 +48,7 @@ struct Store: Sendable {
     func deliver(
         _ made: [Made], beside found: [ResultKey: ReadyResult], _ work: Work
     ) async throws -> [ResultKey: ReadyResult] {
-        let fits = bytesToCarry(made, beside: found, work) <= options.inlineLimit
+        let fits = !work.job.delivery.isLimited || bytesToCarry(made, beside: found, work) <= options.inlineLimit
         var results = found
         if !fits { for key in found.keys { results[key]?.inline = nil } }
         if made.count == 1 {
@@ -67,7 +67,7 @@ struct Store: Sendable {
     /// Bytes of the files that the event would have to carry, each as often as it has a variant with it.
     private func bytesToCarry(_ made: [Made], beside found: [ResultKey: ReadyResult], _ work: Work) -> Int {
         var bytes = Dictionary(uniqueKeysWithValues: made.map { ($0.key, $0.image.body.count) })
-        if work.job.delivery == .inline { for (key, result) in found { bytes[key] = result.facts.bytes } }
+        if work.job.delivery.wantsBytes { for (key, result) in found { bytes[key] = result.facts.bytes } }
         return work.keys.reduce(0) { $0 + (bytes[$1] ?? 0) }
     }
 
@@ -79,7 +79,7 @@ struct Store: Sendable {
         func result(_ key: String, _ expiresAt: Double?, _ inline: [UInt8]?) -> ReadyResult {
             ReadyResult(key: key, facts: made.facts, expiresAt: expiresAt, inline: inline)
         }
-        let asked = fits && work.job.delivery == .inline ? body : nil
+        let asked = fits && work.job.delivery.wantsBytes ? body : nil
         switch made.storing {
         case .stored(let expiresAt): return result(name, expiresAt, asked)
         case .failed where fits: return result(name, nil, body)

@@ -25,6 +25,15 @@ extension JobTrace {
         add(.fetch, lap, request.source.spanKind, attributes, error: error)
     }
 
+    /// A result was put where the job wants it, or not. Of the URL, which may be a secret, the host is told.
+    func put(at url: WebURL, _ bytes: Int, _ lap: Lap, _ error: (any Error)?) {
+        var attributes: SpanAttributes = [
+            "http.request.method": "PUT", "server.address": url.host, "http.request.body.size": bytes,
+        ]
+        if let failure = error as? Failure { attributes.merge(["error.type": failure.code.rawValue]) }
+        add(.put, lap, .client, attributes, error: error)
+    }
+
     /// The outputs are there. How long its parts took was measured where they were made, one after the other, and the last of them has just
     /// ended: before the first of them a thread was waited for.
     func rendered(_ timings: Rendering.Timings, _ lap: Lap) {

@@ -16,7 +16,7 @@ final class JobTrace: Sendable {
         case fetch, decode, process, encode
         /// All of decode, process and encode, where it failed.
         case render
-        case store, publish
+        case store, put, publish
     }
 
     private struct State {

@@ -1,0 +1,40 @@
+import HalcyonModel
+import JSON
+
+extension JSONElement {
+    /// How a result is handed over: a word, or where it is to be put.
+    func delivery() throws(JSONError) -> Job.Delivery {
+        guard kind == .object else { return try choice(of: DeliveryWord.allCases).delivery }
+        var url: WebURL?
+        try forEachMember { name, value throws(JSONError) in
+            switch name {
+            case "put": url = try value.target()
+            default: throw JSONError(.unknown, "is no way to deliver: put")
+            }
+        }
+        guard let url else { throw JSONError(.missing, "expected {\"put\": URL}") }
+        return .put(url)
+    }
+
+    private func target() throws(JSONError) -> WebURL {
+        let text = try string()
+        do throws(Failure) {
+            return try WebURL(text)
+        } catch {
+            throw JSONError(
+                .invalid, error.code == .unsupportedSource ? "expected an http or https URL" : error.message)
+        }
+    }
+}
+
+/// The ways of delivery that a word names.
+private enum DeliveryWord: String, CaseIterable {
+    case reference, inline
+
+    var delivery: Job.Delivery {
+        switch self {
+        case .reference: .reference
+        case .inline: .inline
+        }
+    }
+}

@@ -1,0 +1,46 @@
+import HalcyonModel
+import HalcyonSources
+import Telemetry
+import Threads
+
+/// Puts results where jobs want them, by HTTP, before anybody is told that they are ready. A job that is done again puts again: the same
+/// bytes at the same place.
+struct Put: Sendable {
+    let loader: SourceLoader
+    /// How many are on their way at once.
+    let places: Slots
+    /// Bytes that were taken.
+    let bytes: Counter
+
+    init(_ loader: SourceLoader, places: Slots, metrics: Metrics) {
+        self.loader = loader
+        self.places = places
+        bytes = metrics.counter(
+            "halcyon_put_bytes_total", help: "Bytes of images that were taken where jobs had them put by HTTP.")
+    }
+
+    /// What is to be told of a job: where it wants its result put, that is there by then, and not in the event.
+    /// - Throws: ``Failure``; `CancellationError` when the job is taken off its work.
+    func run(_ ready: Ready, of work: Work) async throws -> Ready {
+        guard case .put(let url) = work.job.delivery else { return ready }
+        var ready = ready
+        for index in ready.results.indices {
+            guard let body = ready.results[index].inline else {
+                throw Failure(.internal, "the result has gone before it was put where the job wants it")
+            }
+            try await places.acquire(Urgency(level: work.lane.level))
+            defer { places.release() }
+            let start = ContinuousClock.now
+            do {
+                try await loader.put(body, mediaType: ready.results[index].facts.format.mediaType, at: url)
+            } catch {
+                work.trace?.put(at: url, body.count, Lap(from: start), error)
+                throw error
+            }
+            work.trace?.put(at: url, body.count, Lap(from: start), nil)
+            bytes.add(body.count)
+            ready.results[index].inline = nil
+        }
+        return ready
+    }
+}
