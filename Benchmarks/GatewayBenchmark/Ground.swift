@@ -17,7 +17,8 @@ final class Ground: Sendable {
     private let client = CurlClient()
     private let redis: RedisServer
 
-    init(executable: String, photographs: [[UInt8]]) async throws {
+    /// - Parameter processors: those of the worker, as taskset(1) lists them; nil shares the machine's with everything else.
+    init(executable: String, photographs: [[UInt8]], workerOn processors: String?) async throws {
         self.photographs = try await PhotographServer(photographs)
         redis = try await RedisServer.start()
         broker = try await RunBroker.start(Topics().all)
@@ -30,7 +31,13 @@ final class Ground: Sendable {
             "HALCYON_GATEWAY_BURST": "1000000",
         ]
         options.errors = .inherited
-        worker = try await ChildProcess.start(executable, ["worker"], options: options)
+        worker =
+            if let processors {
+                try await ChildProcess.start(
+                    "/usr/bin/taskset", ["--cpu-list", processors, executable, "worker"], options: options)
+            } else {
+                try await ChildProcess.start(executable, ["worker"], options: options)
+            }
         gateway = try await ChildProcess.start(executable, ["gateway"], options: options)
         let port = port
         try await until("the gateway is ready") { try await RawClient(port).get("/readyz").status == 200 }
