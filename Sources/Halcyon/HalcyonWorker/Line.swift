@@ -124,7 +124,7 @@ final class Line: Sendable {
     private func ready(
         _ work: Work, _ identity: JobIdentity, _ found: [ResultKey: ReadyResult], _ taken: TakenRecord
     ) async throws -> Ready {
-        if work.missing(from: found).isEmpty, work.job.delivery.isLimited {
+        if !work.job.delivery.isPut, work.missing(from: found).isEmpty {
             let results = work.keys.compactMap { found[$0] }
             await tagging.enter(results, of: work)
             return Ready(results: results, origin: .memory, timings: Timings())

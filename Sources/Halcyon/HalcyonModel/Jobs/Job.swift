@@ -88,8 +88,8 @@ public struct Job: Sendable {
         /// Whether who delivers needs the bytes.
         public var wantsBytes: Bool { self != .reference }
 
-        /// Whether the event has to have room for the bytes.
-        public var isLimited: Bool { if case .put = self { false } else { true } }
+        /// Whether it is put somewhere, however large: the event need not have room for it.
+        public var isPut: Bool { if case .put = self { true } else { false } }
     }
 
     /// When a job is no longer wanted.

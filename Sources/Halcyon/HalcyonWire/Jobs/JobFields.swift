@@ -81,7 +81,7 @@ struct JobFields {
             throw JSONError(.invalid, "goes with a slot, and there is none", path: "generation")
         }
         let variants = try outputs()
-        guard variants.count == 1 || delivery.isLimited else {
+        guard variants.count == 1 || !delivery.isPut else {
             throw JSONError(
                 .invalid, "is one URL, and there are \(variants.count) variants: submit a job for each",
                 path: "delivery.put")

@@ -47,7 +47,7 @@ struct Lookup: Sendable {
         results.used(found.keys.lazy.map(\.description), of: work.job.tenant)
         guard work.job.delivery.wantsBytes else { return found }
         let bytes = keys.reduce(0) { $0 + (found[$1]?.facts.bytes ?? 0) }
-        guard !work.job.delivery.isLimited || bytes <= inlineLimit else { return found }
+        guard work.job.delivery.isPut || bytes <= inlineLimit else { return found }
         return try await withBodies(found)
     }
 

@@ -23,24 +23,23 @@ struct Put: Sendable {
     /// - Throws: ``Failure``; `CancellationError` when the job is taken off its work.
     func run(_ ready: Ready, of work: Work) async throws -> Ready {
         guard case .put(let url) = work.job.delivery else { return ready }
-        var ready = ready
-        for index in ready.results.indices {
-            guard let body = ready.results[index].inline else {
-                throw Failure(.internal, "the result has gone before it was put where the job wants it")
-            }
-            try await places.acquire(Urgency(level: work.lane.level))
-            defer { places.release() }
-            let start = ContinuousClock.now
-            do {
-                try await loader.put(body, mediaType: ready.results[index].facts.format.mediaType, at: url)
-            } catch {
-                work.trace?.put(at: url, body.count, Lap(from: start), error)
-                throw error
-            }
-            work.trace?.put(at: url, body.count, Lap(from: start), nil)
-            bytes.add(body.count)
-            ready.results[index].inline = nil
+        // A job that has its result put has one.
+        guard let result = ready.results.first, let body = result.inline else {
+            throw Failure(.internal, "the result has gone before it was put where the job wants it")
         }
-        return ready
+        try await places.acquire(Urgency(level: work.lane.level))
+        defer { places.release() }
+        let start = ContinuousClock.now
+        do {
+            try await loader.put(body, mediaType: result.facts.format.mediaType, at: url)
+        } catch {
+            work.trace?.put(at: url, body.count, Lap(from: start), error)
+            throw error
+        }
+        work.trace?.put(at: url, body.count, Lap(from: start), nil)
+        bytes.add(body.count)
+        var told = ready
+        told.results[0].inline = nil
+        return told
     }
 }

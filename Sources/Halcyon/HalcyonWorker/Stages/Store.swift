@@ -48,7 +48,7 @@ struct Store: Sendable {
     func deliver(
         _ made: [Made], beside found: [ResultKey: ReadyResult], _ work: Work
     ) async throws -> [ResultKey: ReadyResult] {
-        let fits = !work.job.delivery.isLimited || bytesToCarry(made, beside: found, work) <= options.inlineLimit
+        let fits = work.job.delivery.isPut || bytesToCarry(made, beside: found, work) <= options.inlineLimit
         var results = found
         if !fits { for key in found.keys { results[key]?.inline = nil } }
         if made.count == 1 {
