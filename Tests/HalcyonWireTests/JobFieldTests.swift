@@ -127,6 +127,8 @@ import Testing
         (#""delivery":{}"#, "delivery: expected {\"put\": URL}"),
         (#""delivery":{"put":1}"#, "delivery.put: expected a string, found a number"),
         (#""delivery":{"put":"ftp://h/"}"#, "delivery.put: expected an http or https URL"),
+        (#""delivery":{"put":"https://u:s3cr3t/x@h/"}"#, "delivery.put: expected an http or https URL"),
+        (#""webhook":"https://u:s3cr3t/x@h/""#, "webhook: expected an http or https URL"),
         (#""delivery":{"post":"http://h/"}"#, "delivery.post: is no way to deliver: put"),
         (
             #""delivery":{"put":"http://h/"},"variants":[{"width":1},{"width":2}]"#,
@@ -148,6 +150,7 @@ import Testing
         let refused = try #require(refusal(members))
         #expect(refused.failure.code == .invalidJob)
         #expect(refused.failure.message.hasPrefix(message), "\(refused.failure.message)")
+        #expect(!refused.failure.message.contains("s3cr3t"))
         #expect(!refused.failure.isRetryable)
     }
 

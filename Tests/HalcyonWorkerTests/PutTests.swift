@@ -106,6 +106,21 @@ import Threads
         try await photographs.stop()
     }
 
+    @Test func itDoesNotMatterHowMuchIsAnswered() async throws {
+        let target = RawOrigin { _ in
+            [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"), .zeros(1_000_000)]
+        }
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                try await stage.submit(job("a", at: target.url("/a")))
+                #expect(try await stage.events.terminal(of: "a").kind == "ready")
+                #expect(target.requests.count == 1)
+            }
+        }
+        try await target.stop()
+        try await photographs.stop()
+    }
+
     @Test(arguments: ["403 Forbidden", "302 Found"]) func aTargetThatRefusesEndsTheJob(status: String) async throws {
         let target = RawOrigin { request in
             request.path.hasPrefix("/else") ? RawOrigin.answer() : RawOrigin.answer(status, ["Location: /else"])

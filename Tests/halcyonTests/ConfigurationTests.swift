@@ -78,6 +78,8 @@ import Testing
         ("delivery=twice", "delivery: expected one of at-least-once, exactly-once"),
         ("delivery.linger=2s", "delivery.linger: expected a duration"),
         ("delivery.batch=0", "delivery.batch: expected a whole number from 1 to 50000"),
+        ("delivery.puts=0", "delivery.puts: expected a whole number from 1 to 10000"),
+        ("worker.memoryLimit=half", "worker.memoryLimit: expected a byte size"),
         ("worker.staticMember=true", "worker.staticMember: a static member needs a name, worker.instance"),
         ("worker.rebalancePatience=-1s", "worker.rebalancePatience: expected a duration"),
         ("leases.duration=0s", "leases.duration: expected a duration"),

@@ -21,14 +21,7 @@ public enum Webhook: Hashable, Sendable {
                 "expected an http or https URL, or a name of 1 to \(Self.longestName) letters, digits, dots, hyphens and underscores"
             )
         }
-        let url: WebURL
-        do throws(Failure) {
-            url = try WebURL(text)
-        } catch {
-            // Another scheme is no other kind of webhook.
-            throw Failure(
-                .invalidJob, error.code == .unsupportedSource ? "expected an http or https URL" : error.message)
-        }
+        let url = try WebURL(secret: text)
         guard !url.hasUser else {
             throw Failure(.invalidJob, "a webhook's URL has no user and no password: what is sent is signed")
         }

@@ -39,6 +39,19 @@ public struct WebURL: TextualSource {
         hasUser = !authority.user.isEmpty
         canonical = "\(scheme)://\(authority.text)\(root)\(String(decoding: tail, as: UTF8.self))"
     }
+
+    /// A URL that may be a secret, such as a signed one: what is wrong with it is told without a word of it.
+    /// - Throws: ``Failure`` `invalid_job`.
+    public init(secret text: String) throws(Failure) {
+        do throws(Failure) {
+            try self.init(text)
+        } catch {
+            throw Failure(
+                .invalidJob,
+                "expected an http or https URL of at most \(Self.longest) bytes, its host in ASCII, all else percent-encoded"
+            )
+        }
+    }
 }
 
 /// User, host and port of a URL (RFC 3986, section 3.2).

@@ -13,6 +13,8 @@ extension WebProvider {
                 request.method = .put
                 request.headers = ["Content-Type": mediaType]
                 request.body = body
+                // Who has taken it may think about it for as long as there is time.
+                request.stall = nil
             }
         } catch let failure as Failure {
             throw failure.within(place)

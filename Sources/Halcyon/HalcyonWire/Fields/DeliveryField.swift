@@ -19,10 +19,9 @@ extension JSONElement {
     private func target() throws(JSONError) -> WebURL {
         let text = try string()
         do throws(Failure) {
-            return try WebURL(text)
+            return try WebURL(secret: text)
         } catch {
-            throw JSONError(
-                .invalid, error.code == .unsupportedSource ? "expected an http or https URL" : error.message)
+            throw JSONError(.invalid, error.message)
         }
     }
 }
