@@ -180,7 +180,7 @@ import Testing
 
     @Test func whatIsExtendedCountsForAsLongAsItLives() async throws {
         try await Tier.with(budget: Budget(count: 9)) { tier, client, redis in
-            try await Self.store(tier, Self.keys[0], bytes: 10, for: 0.2)
+            try await Self.store(tier, Self.keys[0], bytes: 10, for: 60)
             let found = try #require(try await tier.find(Self.keys[0], for: ResultRule(maxAge: 600)))
             _ = try await tier.extend(found, as: Self.keys[0], by: ResultRule(maxAge: 600))
             let score = try await client.send("ZSCORE", "halcyon:{budget:}:expiry", .string(Self.keys[0])).number
