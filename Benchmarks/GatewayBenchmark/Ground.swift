@@ -31,13 +31,9 @@ final class Ground: Sendable {
             "HALCYON_GATEWAY_BURST": "1000000",
         ]
         options.errors = .inherited
-        worker =
-            if let processors {
-                try await ChildProcess.start(
-                    "/usr/bin/taskset", ["--cpu-list", processors, executable, "worker"], options: options)
-            } else {
-                try await ChildProcess.start(executable, ["worker"], options: options)
-            }
+        let place = processors.map { ["/usr/bin/taskset", "--cpu-list", $0] } ?? []
+        let command = place + [executable, "worker"]
+        worker = try await ChildProcess.start(command[0], Array(command.dropFirst()), options: options)
         gateway = try await ChildProcess.start(executable, ["gateway"], options: options)
         let port = port
         try await until("the gateway is ready") { try await RawClient(port).get("/readyz").status == 200 }

@@ -46,7 +46,7 @@ class Image(unittest.TestCase):
         box = ("run", "--rm", "--network", "none", "--cpus", "0.5", "--memory", "512m")
         done = docker(*box, IMAGE, "doctor", "--json", "--brokers", "127.0.0.1:1", "--redis", "redis://127.0.0.1:1", check=False)
         said = [finding["message"] for finding in json.loads(done.stdout)["findings"] if finding["subject"] == "limits"]
-        self.assertTrue("1 image at once, in 268 MB of 537 MB of memory" in said, said)
+        self.assertIn("1 image at once, in 268 MB of 537 MB of memory", said)
 
     def test_renders_without_a_network_and_a_disk(self):
         for format in ("jpeg", "png", "webp", "avif", "gif", "tiff", "jxl"):

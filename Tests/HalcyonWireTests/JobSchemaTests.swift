@@ -113,7 +113,11 @@ import Testing
         func words(_ name: String) throws -> [String] {
             var words: [String] = []
             let property = try #require(schema.member("properties")?.member(name))
-            try #require(property.member("enum")).forEachElement { word throws(JSONError) in
+            var lists = [property.member("enum")].compactMap(\.self)
+            try property.member("oneOf")?.forEachElement { choice throws(JSONError) in
+                if let list = choice.member("enum") { lists.append(list) }
+            }
+            try #require(lists.first).forEachElement { word throws(JSONError) in
                 if !word.isNull { words.append(try word.string()) }
             }
             return words
@@ -122,6 +126,7 @@ import Testing
         #expect(try words("scaleOptions") == ScaleOptions.allCases.map(\.rawValue))
         #expect(try words("interpolationQuality") == InterpolationQuality.allCases.map(\.rawValue))
         #expect(try words("format") == ["auto"] + ImageFormat.writable.map(\.rawValue))
+        #expect(try words("delivery") == Job.Delivery.Word.allCases.map(\.rawValue))
         #expect(try words("priority") == Lane.allCases.map(\.rawValue))
     }
 }

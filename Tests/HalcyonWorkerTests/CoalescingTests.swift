@@ -11,8 +11,7 @@ import Threads
     static func origin(
         _ headers: [String] = ["Cache-Control: max-age=600"], after pause: Duration = .milliseconds(300)
     ) throws -> RawOrigin {
-        let photograph = try Photograph.bytes()
-        return RawOrigin { _ in [.pause(pause)] + RawOrigin.Step.response(photograph, headers) }
+        try Photograph.origin(headers, after: pause)
     }
 
     static func job(_ id: String, _ origin: RawOrigin, _ path: String, width: Int = 40, _ more: String = "") -> String {

@@ -4,8 +4,7 @@ import Testing
 
 @Suite(.takesTurns) struct DeadlineTests {
     @Test func `a deadline in the middle of an encoder that does not listen ends the job as expired`() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph) }
+        let origin = try Photograph.origin([])
         try await Stage.with { stage in
             try await stage.withWorker {
                 $0.renderChildren = RenderChildOptions(program: HalcyonExecutable.path)
@@ -29,8 +28,7 @@ import Testing
     }
 
     @Test func `what takes longer than a rendering may ends as a timeout`() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph) }
+        let origin = try Photograph.origin([])
         try await Stage.with { stage in
             try await stage.withWorker {
                 $0.renderChildren = RenderChildOptions(program: HalcyonExecutable.path)

@@ -35,8 +35,7 @@ import Vips
     }
 
     @Test func jobsNameThem() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let origin = try Photograph.origin()
         let extensions = try Extensions(processors: [Invert()], sizers: [Square()])
         try await Stage.with { stage in
             try await stage.withWorker({ $0.extensions = extensions }) {

@@ -16,8 +16,7 @@ import Testing
 
         /// Runs `body` beside a worker that was started while the broker was not.
         static func with(_ body: (Scene) async throws -> Void) async throws {
-            let photograph = try Photograph.bytes()
-            let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+            let origin = try Photograph.origin()
             let kafka = try await ApacheKafka(hasOwnController: true)
             try await Stage.with { stage in
                 let scene = Scene(kafka: kafka, stage: stage, notes: Notes(), origin: origin)

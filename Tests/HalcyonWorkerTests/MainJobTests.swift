@@ -42,8 +42,7 @@ import Testing
     }
 
     @Test func theSameResultIsNotMadeTwice() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let origin = try Photograph.origin()
         try await Stage.with { stage in
             try await stage.withWorker {
                 let job = #""source":"\#(origin.url("/a"))","width":90,"height":90"#
@@ -63,8 +62,7 @@ import Testing
 
     @Test(arguments: [(700 << 10, true), (100, false)])
     func inlineDeliveryIsFollowedUpToItsLimit(limit: Int, isCarried: Bool) async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let origin = try Photograph.origin()
         try await Stage.with { stage in
             try await stage.withWorker({ $0.results.inlineLimit = limit }) {
                 let job = #""source":"\#(origin.url("/a"))","width":90,"height":90,"delivery":"inline""#
@@ -81,8 +79,7 @@ import Testing
     }
 
     @Test func aJobWithoutAnIDIsKnownByItsPlace() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph) }
+        let origin = try Photograph.origin([])
         try await Stage.with { stage in
             try await stage.withWorker {
                 try await stage.submit(#"{"source":"\#(origin.url("/a"))"}"#)
@@ -97,8 +94,7 @@ import Testing
 
     @Test(arguments: [(#""maxAge":-1"#, "max-age=600"), (#""maxAge":0"#, "no-store")])
     func whatMustNotBeStoredComesInItsEvent(field: String, cacheControl: String) async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: \(cacheControl)"]) }
+        let origin = try Photograph.origin(["Cache-Control: \(cacheControl)"])
         try await Stage.with { stage in
             try await stage.withWorker {
                 try await stage.submit(#"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64,\#(field)}"#)
@@ -114,8 +110,7 @@ import Testing
     }
 
     @Test func whatMustNotBeStoredAndIsTooLargeForAnEventIsHandedOver() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: no-store"]) }
+        let origin = try Photograph.origin(["Cache-Control: no-store"])
         try await Stage.with { stage in
             try await stage.withWorker({ $0.results.inlineLimit = 100 }) {
                 try await stage.submit(#"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64}"#)

@@ -6,8 +6,7 @@ import Testing
 /// A worker that has little memory.
 @Suite(.takesTurns) struct MemoryLimitTests {
     @Test func jobsWaitForMemoryAndAllEndWell() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let origin = try Photograph.origin()
         let metrics = Metrics()
         try await Stage.with { stage in
             try await stage.withWorker(
@@ -31,8 +30,7 @@ import Testing
     }
 
     @Test func whatWouldNeverHaveRoomIsRefused() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let origin = try Photograph.origin()
         try await Stage.with { stage in
             try await stage.withWorker({ $0.memoryLimit = 1 << 20 }) {
                 try await stage.submit(

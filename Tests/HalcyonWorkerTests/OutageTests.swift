@@ -8,8 +8,7 @@ import Testing
 
 @Suite(.takesTurns) struct OutageTests {
     @Test func redisAwayForAWhileLosesNoJobAndIsSaidOnce() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let origin = try Photograph.origin()
         let notes = Notes()
         try await Stage.with { stage in
             let worker = try await Worker.start(stage.options, log: Log(level: .info, sink: notes), metrics: Metrics())
@@ -43,8 +42,7 @@ import Testing
     }
 
     @Test func aLostMasterOfAClusterLosesNoJob() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let origin = try Photograph.origin()
         let notes = Notes()
         try await Stage.with(redis: .cluster) { stage in
             let cluster = try #require(stage.deployment.cluster)
@@ -84,8 +82,7 @@ import Testing
     }
 
     @Test func withoutRedisResultsComeInTheirEvents() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let origin = try Photograph.origin()
         try await Stage.with { stage in
             stage.redis.process.send(SIGKILL)
             await stage.redis.process.exit()
@@ -99,8 +96,7 @@ import Testing
     }
 
     @Test func aFullRedisFailsNoJob() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let origin = try Photograph.origin()
         try await Stage.with(redisArguments: ["--maxmemory", "100kb", "--maxmemory-policy", "noeviction"]) { stage in
             try await stage.withWorker {
                 try await stage.submit(#"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64}"#)
@@ -112,8 +108,7 @@ import Testing
     }
 
     @Test func whatAFullRedisRefusesAndNoEventCanCarryFails() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let origin = try Photograph.origin()
         try await Stage.with(redisArguments: ["--maxmemory", "100kb", "--maxmemory-policy", "noeviction"]) { stage in
             try await stage.withWorker({ $0.results.inlineLimit = 100 }) {
                 try await stage.submit(#"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64}"#)

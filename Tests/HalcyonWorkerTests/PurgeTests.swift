@@ -99,8 +99,7 @@ import Threads
     }
 
     @Test func workersForgetWhatTheyKeepByThemselves() async throws {
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let origin = try Photograph.origin()
         let folder = TemporaryFolder("purge")
         try await Stage.with { stage in
             let purge = Purge(.source(try Source(origin.url("/a"))))

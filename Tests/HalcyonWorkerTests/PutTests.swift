@@ -12,10 +12,7 @@ import Threads
     private let photographs: RawOrigin
 
     init() throws {
-        let photograph = try Photograph.bytes()
-        photographs = RawOrigin { _ in
-            [.pause(.milliseconds(100))] + RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"])
-        }
+        photographs = try Photograph.origin(after: .milliseconds(100))
     }
 
     /// A place that takes what it is given.

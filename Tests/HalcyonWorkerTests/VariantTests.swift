@@ -6,11 +6,6 @@ import Testing
 
 /// Jobs of several outputs.
 @Suite(.takesTurns) struct VariantTests {
-    private func origin(_ headers: [String] = ["Cache-Control: max-age=600"]) throws -> RawOrigin {
-        let photograph = try Photograph.bytes()
-        return RawOrigin { _ in RawOrigin.Step.response(photograph, headers) }
-    }
-
     private func sizes(_ event: EventLog.Entry) -> [String] {
         event.variants.map { "\($0["width"] ?? "")x\($0["height"] ?? "") \($0["format"] ?? "")" }
     }
@@ -18,7 +13,7 @@ import Testing
     private func keys(_ event: EventLog.Entry) -> [String] { event.variants.compactMap { $0["key"] as? String } }
 
     @Test func oneFetchMakesAllOfThemAndOneEventTells() async throws {
-        let origin = try origin()
+        let origin = try Photograph.origin()
         try await Stage.with { stage in
             try await stage.withWorker {
                 let source = origin.url("/rocket.jpg")
@@ -61,7 +56,7 @@ import Testing
     }
 
     @Test func onlyWhatIsMissingIsMade() async throws {
-        let origin = try origin()
+        let origin = try Photograph.origin()
         try await Stage.with { stage in
             try await stage.withWorker {
                 let source = #""source":"\#(origin.url("/a"))""#
@@ -84,7 +79,7 @@ import Testing
     }
 
     @Test func equalVariantsAreOneResult() async throws {
-        let origin = try origin()
+        let origin = try Photograph.origin()
         try await Stage.with { stage in
             try await stage.withWorker {
                 try await stage.submit(
@@ -104,7 +99,7 @@ import Testing
     }
 
     @Test func oneThatFailsFailsTheJobAndIsNamed() async throws {
-        let origin = try origin()
+        let origin = try Photograph.origin()
         try await Stage.with { stage in
             try await stage.withWorker({ $0.images.outputPixels = 10_000 }) {
                 let source = #""source":"\#(origin.url("/a"))""#
@@ -129,7 +124,7 @@ import Testing
 
     @Test(arguments: [(700 << 10, true), (2000, false)])
     func theInlineLimitCountsOverAllOfThem(limit: Int, isCarried: Bool) async throws {
-        let origin = try origin()
+        let origin = try Photograph.origin()
         try await Stage.with { stage in
             try await stage.withWorker({ $0.results.inlineLimit = limit }) {
                 let source = #""source":"\#(origin.url("/a"))","delivery":"inline","height":60"#
@@ -158,7 +153,7 @@ import Testing
 
     @Test(arguments: [(700 << 10, 0), (100, 2)])
     func whatMustNotBeStoredIsCarriedOrHandedOver(limit: Int, stored: Int) async throws {
-        let origin = try origin(["Cache-Control: no-store"])
+        let origin = try Photograph.origin(["Cache-Control: no-store"])
         try await Stage.with { stage in
             try await stage.withWorker({ $0.results.inlineLimit = limit }) {
                 try await stage.submit(
@@ -174,7 +169,7 @@ import Testing
     }
 
     @Test func withoutRedisAllComeInTheEvent() async throws {
-        let origin = try origin()
+        let origin = try Photograph.origin()
         try await Stage.with { stage in
             try await stage.withWorker({ $0.results.patience = .milliseconds(200) }) {
                 await stage.redis.stop()

@@ -10,6 +10,15 @@ public enum Photograph {
     public static func bytes(_ name: String = "rocket.jpg") throws -> [UInt8] {
         [UInt8](try Data(contentsOf: URL(filePath: "\(folder)/\(name)")))
     }
+
+    /// An origin that gives one, whatever it is asked for.
+    /// - Parameter pause: how long it takes to begin.
+    public static func origin(
+        _ headers: [String] = ["Cache-Control: max-age=600"], after pause: Duration? = nil
+    ) throws -> RawOrigin {
+        let steps = (pause.map { [.pause($0)] } ?? []) + RawOrigin.Step.response(try bytes(), headers)
+        return RawOrigin { _ in steps }
+    }
 }
 
 extension RawOrigin.Step {

@@ -45,9 +45,9 @@ public struct RenderService: Sendable {
 
     /// Makes each variant of a source.
     ///
-    /// The time limit (``ImageLimits/renderTime``) counts from the moment a thread is there, and anew when memory was waited for. When it passes or the task is
-    /// cancelled, the rendering comes to a halt, within milliseconds also in the middle of a codec, and this throws. What still waits
-    /// for a thread then is let go at once.
+    /// The time limit (``ImageLimits/renderTime``) counts from the moment a thread is there, and anew when memory was
+    /// waited for. When it passes or the task is cancelled, the rendering comes to a halt, within milliseconds also in the middle of a
+    /// codec, and this throws. What still waits for a thread then is let go at once.
     ///
     /// - Parameter assets: the bytes of ``Variant/assets``.
     /// - Throws: ``Failure``, of code `timeout` when the time limit passed, `poison` when a trial found nothing better; `CancellationError`;

@@ -28,8 +28,7 @@ import Vips
 
     @Test func aRenderingThatDoesNotStopIsSaidOnceAndItsEndToo() async throws {
         let (gate, notes, metrics, hopeless) = (Gate(), Notes(), Metrics(), Lock(0))
-        let photograph = try Photograph.bytes()
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let origin = try Photograph.origin()
         try await Stage.with { stage in
             var options = stage.options
             options.extensions = try Extensions(processors: [Held(gate: gate)])

@@ -9,16 +9,6 @@ struct KafkaAccess: Sendable {
     /// The addresses, for messages.
     let brokers: String
 
-    init(_ properties: KafkaProperties, _ topics: Topics, at brokers: String) {
-        (self.properties, self.topics, self.brokers) = (properties, topics, brokers)
-    }
-
-    init(_ configuration: Configuration) {
-        properties = configuration.kafka
-        topics = configuration.topics
-        brokers = configuration.settings[Keys.brokers].map(\.description).joined(separator: ", ")
-    }
-
     /// Waits until a broker answers, and says so when none does at once.
     /// - Parameter deadline: nil to wait for ever.
     /// - Throws: ``Trouble`` when the time is over, ``KafkaError`` for a property that is refused, `CancellationError`.
@@ -103,5 +93,13 @@ struct Trouble: Error, CustomStringConvertible {
         Trouble(
             "Kafka does not answer at \(brokers); is it running, and the address right (--brokers)? "
                 + "`halcyon doctor` looks closer")
+    }
+}
+
+extension KafkaAccess {
+    init(_ configuration: Configuration) {
+        self.init(
+            properties: configuration.kafka, topics: configuration.topics,
+            brokers: configuration.settings[Keys.brokers].map(\.description).joined(separator: ", "))
     }
 }

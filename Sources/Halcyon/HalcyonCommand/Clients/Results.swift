@@ -12,8 +12,15 @@ extension Configuration {
     /// - Throws: ``ConfigurationError``, ``Trouble`` when Redis does not do what it is asked for, and what `body`
     ///   throws.
     func withRedis<Value: Sendable>(_ body: (RedisClient) async throws -> Value) async throws -> Value {
-        let endpoint = try redis()
-        let client = RedisClient(endpoint)
+        try await redis().withClient(body)
+    }
+}
+
+extension RedisEndpoint {
+    /// Runs `body` with what is there, and ends the connection.
+    /// - Throws: ``Trouble`` when Redis does not do what it is asked for, and what `body` throws.
+    func withClient<Value: Sendable>(_ body: (RedisClient) async throws -> Value) async throws -> Value {
+        let client = RedisClient(self)
         let result: Result<Value, any Error>
         do {
             result = .success(try await body(client))
@@ -21,7 +28,7 @@ extension Configuration {
             let next = "is it running, and the address right (--redis)? `halcyon doctor` looks closer"
             result =
                 error.code == .cancelled
-                ? .failure(CancellationError()) : .failure(Trouble("Redis at \(endpoint): \(error); \(next)"))
+                ? .failure(CancellationError()) : .failure(Trouble("Redis at \(self): \(error); \(next)"))
         } catch {
             result = .failure(error)
         }

@@ -37,7 +37,7 @@ enum JobOptions {
             flag: "only-if-cached", field: "cache", member: "onlyIfCached",
             help: "Take a result, or a kept source, that is there; fail as not_found rather than ask an origin."),
         FieldOption(
-            "delivery", .oneOf(["reference", "inline"]), as: "HOW",
+            "delivery", .oneOf(Job.Delivery.Word.allCases.map(\.rawValue)), as: "HOW",
             help: "Whether the event names the result's key or carries the image."),
         FieldOption(
             "put", field: "delivery", .put, as: "URL",

@@ -85,6 +85,20 @@ public struct Job: Sendable {
         /// By HTTP PUT at this URL, of a job with one output, and by key where it is stored. The URL may be a secret.
         case put(WebURL)
 
+        /// The ways that a word names.
+        public enum Word: String, CaseIterable, Sendable {
+            /// As above.
+            case reference, inline
+
+            /// What it names.
+            public var delivery: Delivery {
+                switch self {
+                case .reference: .reference
+                case .inline: .inline
+                }
+            }
+        }
+
         /// Whether who delivers needs the bytes.
         public var wantsBytes: Bool { self != .reference }
 

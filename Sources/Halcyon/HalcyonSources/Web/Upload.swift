@@ -6,26 +6,20 @@ extension WebProvider {
     /// URL was signed for holds nowhere else.
     /// - Throws: ``Failure`` that names the host and nothing else of the URL, which may be a secret; `CancellationError`.
     func put(_ body: [UInt8], mediaType: String, at url: WebURL) async throws {
-        let place = "putting the result at \(url.host)"
-        let transfer: Transfer
         do {
-            transfer = try await self.transfer(url) { request in
+            let response = try await transfer(url) { request in
                 request.method = .put
                 request.headers = ["Content-Type": mediaType]
                 request.body = body
                 // Who has taken it may think about it for as long as there is time.
                 request.stall = nil
-            }
-        } catch let failure as Failure {
-            throw failure.within(place)
-        }
-        switch transfer {
-        case .broken(let failure, _): throw failure.within(place)
-        case .whole(let response):
+            }.get()
             guard !(200...299).contains(response.status) else { return }
             var failure = Failure(response)
             (failure.code, failure.message) = (.httpError, "it answered \(response.status)")
-            throw failure.within(place)
+            throw failure
+        } catch let failure as Failure {
+            throw failure.within("putting the result at \(url.host)")
         }
     }
 }

@@ -4,7 +4,7 @@ import JSON
 extension JSONElement {
     /// How a result is handed over: a word, or where it is to be put.
     func delivery() throws(JSONError) -> Job.Delivery {
-        guard kind == .object else { return try choice(of: DeliveryWord.allCases).delivery }
+        guard kind == .object else { return try choice(of: Job.Delivery.Word.allCases).delivery }
         var url: WebURL?
         try forEachMember { name, value throws(JSONError) in
             switch name {
@@ -22,18 +22,6 @@ extension JSONElement {
             return try WebURL(secret: text)
         } catch {
             throw JSONError(.invalid, error.message)
-        }
-    }
-}
-
-/// The ways of delivery that a word names.
-private enum DeliveryWord: String, CaseIterable {
-    case reference, inline
-
-    var delivery: Job.Delivery {
-        switch self {
-        case .reference: .reference
-        case .inline: .inline
         }
     }
 }

@@ -9,8 +9,8 @@ struct Lookup: Sendable {
     /// Bytes of all the files together that an event may carry.
     let inlineLimit: Int
 
-    /// Those that are there, by key, with their bytes when whoever delivers wants them, and they fit where that is the event. Each lives as long as the
-    /// job's own rule says, where that is longer than it would.
+    /// Those that are there, by key, with their bytes when whoever delivers wants them, and they fit where that is the event.
+    /// Each lives as long as the job's own rule says, where that is longer than it would.
     ///
     /// None when Redis is away: then the work is done again, which costs time and nothing else.
     /// - Throws: ``Failure`` `internal` when Redis is away and the job is content with what is there; `not_found` when it is, a

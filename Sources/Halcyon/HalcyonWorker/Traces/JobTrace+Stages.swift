@@ -21,16 +21,16 @@ extension JobTrace {
     /// The source does not come.
     func failedToFetch(_ request: SourceRequest, _ lap: Lap, _ error: any Error) {
         var attributes = request.spanAttributes
-        if let failure = error as? Failure { attributes.merge(["error.type": failure.code.rawValue]) }
+        attributes.merge(["error.type": (error as? Failure)?.code.rawValue])
         add(.fetch, lap, request.source.spanKind, attributes, error: error)
     }
 
     /// A result was put where the job wants it, or not. Of the URL, which may be a secret, the host is told.
     func put(at url: WebURL, _ bytes: Int, _ lap: Lap, _ error: (any Error)?) {
-        var attributes: SpanAttributes = [
+        let attributes: SpanAttributes = [
             "http.request.method": "PUT", "server.address": url.host, "http.request.body.size": bytes,
+            "error.type": (error as? Failure)?.code.rawValue,
         ]
-        if let failure = error as? Failure { attributes.merge(["error.type": failure.code.rawValue]) }
         add(.put, lap, .client, attributes, error: error)
     }
 

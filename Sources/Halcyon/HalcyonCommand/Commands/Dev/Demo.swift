@@ -23,18 +23,11 @@ struct Demo: Sendable {
     /// Submits the jobs, waits for them, prints a line for each image and writes them into the folder.
     func run(_ kafka: KafkaAccess, _ redis: RedisEndpoint, _ reader: JobReader, asJSON: Bool) async throws -> ExitCode {
         let jobs = try jobs(reader)
-        let client = RedisClient(redis)
-        let gallery = Gallery(folder: folder, results: ResultTier(client), stems: jobs.map(\.job.id))
-        let result: Result<ExitCode, any Error>
-        do {
-            result = .success(
-                try await Submission(batch: Batch(jobs), kafka: kafka, timeout: nil, asJSON: asJSON)
-                    .wait(writingTo: gallery))
-        } catch {
-            result = .failure(error)
+        let submission = Submission(batch: Batch(jobs), kafka: kafka, timeout: nil, asJSON: asJSON)
+        return try await redis.withClient { client in
+            try await submission.wait(
+                writingTo: Gallery(folder: folder, results: ResultTier(client), stems: jobs.map(\.job.id)))
         }
-        await client.close()
-        return try result.get()
     }
 
     private func jobs(_ reader: JobReader) throws -> [PreparedJob] {

@@ -90,7 +90,7 @@ enum DevCommand: Subcommand {
             kafka: kafka.bootstrapServers, redis: "127.0.0.1:\(redis.port)",
             gateway: "http://127.0.0.1:\(gateway.ports[0])")
         announce(addresses, topics, asJSON: arguments[json])
-        let access = KafkaAccess(options.kafka, topics, at: kafka.bootstrapServers)
+        let access = KafkaAccess(properties: options.kafka, topics: topics, brokers: kafka.bootstrapServers)
         let (endpoint, reader, asJSON) = (options.redis, configuration.jobReader, arguments[json])
         let showing = demo.map { demo in Task { await show(demo, access, endpoint, reader, asJSON: asJSON) } }
 
