@@ -47,7 +47,7 @@ import Testing
             #expect(isWait(try await two.enter(origin, load: "e")))
             // Others have their own.
             #expect(try await two.enter(Origin("http://img.example.org"), load: "e") == .go)
-            try await two.leave(origin, load: "a", .answered)
+            try await two.leave(origin, load: "a", of: "u", .answered)
             #expect(try await one.enter(origin, load: "d") == .go)
             #expect(isWait(try await two.enter(origin, load: "e")))
         }
@@ -62,7 +62,7 @@ import Testing
             try await until("its lease is over") { try await two.enter(origin, load: "b") == .go }
             // It is late to say now that the first goes on.
             try await two.prolong([origin: ["a"]])
-            try await two.leave(origin, load: "b", .answered)
+            try await two.leave(origin, load: "b", of: "u", .answered)
             #expect(try await one.enter(origin, load: "c") == .go)
         }
     }
@@ -75,7 +75,7 @@ import Testing
         } _: { one, two async throws in
             // Where the machine stalls for too long it begins anew.
             try await until("it was counted for longer than its lease", within: .seconds(600)) {
-                for load in ["a", "b"] { try await two.leave(origin, load: load, .answered) }
+                for load in ["a", "b"] { try await two.leave(origin, load: load, of: "u", .answered) }
                 let start = ContinuousClock.now
                 guard try await one.enter(origin, load: "a") == .go else { return false }
                 while start.duration(to: .now) < .seconds(18) {
@@ -109,37 +109,66 @@ import Testing
         }
     }
 
-    @Test(arguments: Kind.allCases) func failuresInARowGiveARestThatOneLoadEnds(_ kind: Kind) async throws {
+    @Test(arguments: Kind.allCases) func manyFailuresOpenTheBreakerUntilAProbeSucceeds(_ kind: Kind) async throws {
         try await Self.with(kind) {
             $0.failures = 3
             $0.rest = .seconds(3)
         } _: { one, two async throws in
             func load(_ name: String, _ outcome: OriginOutcome) async throws {
                 #expect(try await one.enter(origin, load: name) == .go)
-                try await two.leave(origin, load: name, outcome)
+                try await two.leave(origin, load: name, of: name, outcome)
             }
-            // An answer between them begins the row anew; what nobody knows does not count.
-            for outcome in [OriginOutcome.failed, .failed, .answered, .failed, .unknown, .failed] {
-                try await load("a", outcome)
+            // Of the last six loads only two failed; unknown outcomes do not count.
+            for (name, outcome) in [
+                ("a", OriginOutcome.failed), ("b", .answered), ("c", .answered), ("d", .answered), ("e", .answered),
+                ("f", .answered), ("g", .failed), ("h", .unknown), ("i", .failed),
+            ] {
+                try await load(name, outcome)
             }
             #expect(try await one.enter(origin, load: "late") == .go)
-            try await load("a", .failed)
+            try await load("j", .failed)
             #expect(isResting(try await one.enter(origin, load: "b")))
             #expect(isResting(try await two.enter(origin, load: "b")))
-            // What began before says nothing new.
-            try await one.leave(origin, load: "late", .failed)
+            // Loads that began before the breaker opened do not change it.
+            try await one.leave(origin, load: "late", of: "late", .failed)
             try await until("it is over") { try await two.enter(origin, load: "probe") == .go }
             // One is let through, and the others wait for what it finds out.
             #expect(isResting(try await one.enter(origin, load: "c")))
-            try await two.leave(origin, load: "probe", .failed)
+            try await two.leave(origin, load: "probe", of: "probe", .failed)
             guard case .resting(let left) = try await one.enter(origin, load: "c") else {
                 Issue.record("no rest after the probe failed")
                 return
             }
             #expect(left <= .seconds(6))
             try await until("it is over") { try await two.enter(origin, load: "probe") == .go }
-            try await two.leave(origin, load: "probe", .answered)
+            try await two.leave(origin, load: "probe", of: "probe", .answered)
             for name in ["x", "y", "z"] { #expect(try await one.enter(origin, load: name) == .go) }
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func retriesOfOneBadURLOpenNothing(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            $0.failures = 3
+        } _: { one, two async throws in
+            for name in 0..<10 {
+                #expect(try await one.enter(origin, load: "bad\(name)") == .go)
+                try await two.leave(origin, load: "bad\(name)", of: name % 2 == 0 ? "a" : "b", .failed)
+            }
+            #expect(try await two.enter(origin, load: "good") == .go)
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func failuresOutsideTheWindowOpenNothing(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            ($0.failures, $0.failingURLs) = (2, 1)
+            $0.window = .milliseconds(1)
+        } _: { one, two async throws in
+            for name in ["a", "b", "c"] {
+                #expect(try await one.enter(origin, load: name) == .go)
+                try await two.leave(origin, load: name, of: "u", .failed)
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            #expect(try await two.enter(origin, load: "good") == .go)
         }
     }
 
@@ -149,9 +178,9 @@ import Testing
             $0.rest = .milliseconds(50)
         } _: { one, two async throws in
             #expect(try await one.enter(origin, load: "a") == .go)
-            try await one.leave(origin, load: "a", .failed)
+            try await one.leave(origin, load: "a", of: "u", .failed)
             try await until("it is over") { try await two.enter(origin, load: "probe") == .go }
-            try await two.leave(origin, load: "probe", .unknown)
+            try await two.leave(origin, load: "probe", of: "u", .unknown)
             #expect(try await one.enter(origin, load: "again") == .go)
         }
     }
@@ -163,12 +192,12 @@ import Testing
         var state = OriginState(limits, at: now)
         for expected in [5, 10, 20, 30, 30] {
             #expect(state.enter("a", at: now) == .go)
-            state.leave("a", .failed, at: now)
+            state.leave("a", of: "u", .failed, at: now)
             #expect(state.enter("b", at: now) == .resting(.seconds(expected)))
             now += .seconds(expected)
         }
         #expect(state.enter("a", at: now) == .go)
-        state.leave("a", .answered, at: now)
+        state.leave("a", of: "u", .answered, at: now)
         #expect(state.isIdle)
     }
 }

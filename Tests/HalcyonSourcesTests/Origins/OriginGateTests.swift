@@ -18,7 +18,7 @@ import Threads
             for load in 0..<loads {
                 group.addTask { [origin] in
                     let gate = gates[load % gates.count]
-                    let pass = try await gate.enter(origin)
+                    let pass = try await gate.enter(origin, "u")
                     running.withLock { running in
                         running.now += 1
                         running.most = max(running.most, running.now)
@@ -60,8 +60,8 @@ import Threads
         var limits = OriginLimits()
         limits.concurrency = 1
         let gate = OriginGate(nil, limits)
-        let first = try await gate.enter(origin)
-        let waiting = (0..<3).map { _ in Task { [origin] in try await gate.enter(origin) } }
+        let first = try await gate.enter(origin, "u")
+        let waiting = (0..<3).map { _ in Task { [origin] in try await gate.enter(origin, "u") } }
         try await Task.sleep(for: .milliseconds(50))
         waiting[0].cancel()
         waiting[1].cancel()
@@ -77,11 +77,11 @@ import Threads
         limits.rest = .seconds(600)
         limits.longestRest = .seconds(600)
         let gate = OriginGate(nil, limits)
-        for _ in 0..<2 { await gate.leave(try await gate.enter(origin), .failed) }
-        let failure = await #expect(throws: Failure.self) { try await gate.enter(origin) }
-        #expect(failure?.code == .connectError && failure?.isRetryable == true)
+        for url in ["a", "b"] { await gate.leave(try await gate.enter(origin, url), .failed) }
+        let failure = await #expect(throws: Failure.self) { try await gate.enter(origin, "u") }
+        #expect(failure?.code == .originUnavailable && failure?.isRetryable == true)
         #expect(failure?.message.contains("https://img.example.org") == true)
         #expect((1...600).contains(failure?.retryAfter ?? 0))
-        await gate.leave(try await gate.enter(Origin("https://other.example.org")), .answered)
+        await gate.leave(try await gate.enter(Origin("https://other.example.org"), "u"), .answered)
     }
 }

@@ -11,7 +11,7 @@ import Testing
 
     @Test func anOriginThatRestsIsCountedUntilItsRestIsOver() async throws {
         let counted = OriginMetrics(metrics)
-        let refusal = Failure(.connectError, "left alone").notBefore(0.5)
+        let refusal = Failure(.originUnavailable, "left alone").notBefore(0.5)
         for name in ["one", "one", "two"] {
             await #expect(throws: Failure.self) {
                 try await counted.waiting(for: Origin(name)) { () async throws in throw refusal }

@@ -9,6 +9,7 @@ public enum FailureCode: String, Sendable, Codable, CaseIterable {
     case httpError = "http_error"
     case dnsError = "dns_error"
     case connectError = "connect_error"
+    case originUnavailable = "origin_unavailable"
     case tlsError = "tls_error"
     case timeout
     case tooManyRedirects = "too_many_redirects"

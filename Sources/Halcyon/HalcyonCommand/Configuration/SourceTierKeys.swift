@@ -66,10 +66,17 @@ extension Keys {
         help: "How many may come at once after a quiet time, where there is a rate.")
     static let originFailures = SettingKey(
         "sources.origin.failures", .integer(in: 0...1_000_000), default: origins.failures,
-        help: "Failures in a row after which an origin is left alone; 0 for never.")
+        help:
+            "Failures that open an origin's circuit breaker when they are half of its last loads; 0 for never.")
+    static let originFailingURLs = SettingKey(
+        "sources.origin.failingURLs", .integer(in: 1...1_000_000), default: origins.failingURLs,
+        help: "Different URLs that must be among these failures.")
+    static let originWindow = SettingKey(
+        "sources.origin.window", .duration(in: .milliseconds(1) ... .seconds(86_400)), default: origins.window,
+        help: "The age at which a load counts no longer for the circuit breaker.")
     static let originRest = SettingKey(
         "sources.origin.rest", .duration(in: .milliseconds(1) ... .seconds(86_400)), default: origins.rest,
-        help: "For how long; it doubles with each failure of the one load that is tried then.")
+        help: "The time for which the breaker stays open; it doubles with each failure of the probe.")
     static let originLongestRest = SettingKey(
         "sources.origin.longestRest", .duration(in: .milliseconds(1) ... .seconds(86_400)),
         default: origins.longestRest, help: "The longest of these times.")
@@ -80,7 +87,7 @@ extension Keys {
         staleWhileRevalidate,
         staleIfError, keepMissing, keepRefused, keepFailing, keepUnreachable, originConcurrency, originRate,
         originBurst,
-        originFailures, originRest, originLongestRest,
+        originFailures, originFailingURLs, originWindow, originRest, originLongestRest,
     ]
 
     private static let tier = SourceTierOptions()
@@ -114,6 +121,8 @@ extension Configuration {
         limits.rate = settings[Keys.originRate]
         limits.burst = settings[Keys.originBurst]
         limits.failures = settings[Keys.originFailures]
+        limits.failingURLs = settings[Keys.originFailingURLs]
+        limits.window = settings[Keys.originWindow]
         limits.rest = settings[Keys.originRest]
         limits.longestRest = settings[Keys.originLongestRest]
         limits.lease = settings[Keys.leaseDuration]

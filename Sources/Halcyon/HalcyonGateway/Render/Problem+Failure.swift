@@ -12,7 +12,8 @@ extension Problem {
             case .blockedAddress, .forbidden: .forbidden
             case .notFound: .notFound
             case .gone: .gone
-            case .httpError, .dnsError, .connectError, .tlsError, .tooManyRedirects, .providerError: .badOrigin
+            case .httpError, .dnsError, .connectError, .originUnavailable, .tlsError, .tooManyRedirects, .providerError:
+                .badOrigin
             case .tooLarge, .tooManyPixels, .unsupportedFormat, .corruptImage, .poison: .unprocessable
             case .timeout, .expired: .timeout
             case .internal: .unavailable

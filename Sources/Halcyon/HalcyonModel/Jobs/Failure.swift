@@ -18,6 +18,8 @@ public enum FailureCode: String, CaseIterable, Codable, Sendable {
     case dnsError = "dns_error"
     /// No connection to the host.
     case connectError = "connect_error"
+    /// The circuit breaker of the origin is open: too many of its last loads failed.
+    case originUnavailable = "origin_unavailable"
     /// No trust in the host's certificate, or no agreement on TLS.
     case tlsError = "tls_error"
     /// A time limit passed: connecting, the whole transfer, or a stall.
@@ -44,7 +46,7 @@ public enum FailureCode: String, CaseIterable, Codable, Sendable {
     /// Whether the same job may succeed later, where nothing more is known.
     public var isRetryable: Bool {
         switch self {
-        case .httpError, .dnsError, .connectError, .timeout, .providerError, .internal: true
+        case .httpError, .dnsError, .connectError, .originUnavailable, .timeout, .providerError, .internal: true
         default: false
         }
     }

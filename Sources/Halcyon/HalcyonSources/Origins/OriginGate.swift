@@ -11,6 +11,7 @@ struct OriginGate: Sendable {
     struct Pass: Sendable {
         fileprivate let origin: Origin
         fileprivate let load: String
+        fileprivate let url: String
         fileprivate let book: any OriginBook
     }
 
@@ -40,8 +41,9 @@ struct OriginGate: Sendable {
 
     /// Waits until a load may begin. Whoever was let through says how it went with ``leave(_:_:)``.
     ///
-    /// - Throws: ``Failure`` `connect_error` while the origin is left alone; `CancellationError`.
-    func enter(_ origin: Origin, _ urgency: Urgency? = nil) async throws -> Pass {
+    /// - Parameter url: an identifier of what is loaded, for the circuit breaker.
+    /// - Throws: ``Failure`` `origin_unavailable` while the circuit breaker is open; `CancellationError`.
+    func enter(_ origin: Origin, _ url: String, _ urgency: Urgency? = nil) async throws -> Pass {
         let turn = turns.withLock { turns in
             turns[origin, default: Turn(slots: Slots(1, shares: shares))].users += 1
             return turns[origin]!
@@ -58,13 +60,13 @@ struct OriginGate: Sendable {
         while true {
             let (answer, book) = await ask(origin, load)
             switch answer {
-            case .go: return Pass(origin: origin, load: load, book: book)
+            case .go: return Pass(origin: origin, load: load, url: url, book: book)
             // Not all processes at the same moment.
             case .wait(let time): try await Task.sleep(for: time * Double.random(in: 0.75...1.25))
             case .resting(let time):
                 throw Failure(
-                    .connectError,
-                    "\(origin) failed too often and is left alone for \(time.wholeMilliseconds) ms more"
+                    .originUnavailable,
+                    "the circuit breaker of \(origin) is open for \(time.wholeMilliseconds) ms more: too many loads failed"
                 ).notBefore(time / .seconds(1))
             }
         }
@@ -73,7 +75,7 @@ struct OriginGate: Sendable {
     /// A load has ended.
     func leave(_ pass: Pass, _ outcome: OriginOutcome) async {
         // Also when the task that loaded was cancelled. Where Redis is away the load counts until its lease is over.
-        await Task { try? await pass.book.leave(pass.origin, load: pass.load, outcome) }.value
+        await Task { try? await pass.book.leave(pass.origin, load: pass.load, of: pass.url, outcome) }.value
     }
 
     private func ask(_ origin: Origin, _ load: String) async -> (OriginAnswer, any OriginBook) {

@@ -24,12 +24,12 @@ final class OriginKeeper: OriginBook {
         return answer
     }
 
-    func leave(_ origin: Origin, load: String, _ outcome: OriginOutcome) async throws {
+    func leave(_ origin: Origin, load: String, of url: String, _ outcome: OriginOutcome) async throws {
         state.withLock { state in
             state.loads[origin]?.remove(load)
             if state.loads[origin]?.isEmpty == true { state.loads[origin] = nil }
         }
-        try await book.leave(origin, load: load, outcome)
+        try await book.leave(origin, load: load, of: url, outcome)
     }
 
     func prolong(_ loads: [Origin: Set<String>]) async throws { try await book.prolong(loads) }

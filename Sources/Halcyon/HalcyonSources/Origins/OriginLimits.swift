@@ -6,9 +6,15 @@ public struct OriginLimits: Hashable, Sendable {
     public var rate = 0.0
     /// Loads that may come at once after a quiet time, where there is a rate.
     public var burst = 16
-    /// Failures in a row after which an origin is left alone for a while; 0 for never.
+    /// Failures that open an origin's circuit breaker when they are at least half of its last loads, of which it looks at
+    /// twice as many; 0 for never.
     public var failures = 8
-    /// For how long; it doubles with each failure of the single load that is tried then.
+    /// The URLs that these failures must be of at least, so that the retries of one bad URL leave the others alone. No more than
+    /// ``failures`` count.
+    public var failingURLs = 3
+    /// The age at which a load counts no longer.
+    public var window = Duration.seconds(60)
+    /// The time for which the breaker stays open; it doubles with each failure of the probe that is let through then.
     public var rest = Duration.seconds(5)
     /// The longest of these times.
     public var longestRest = Duration.seconds(120)
@@ -45,7 +51,8 @@ protocol OriginBook: Sendable {
     /// - Parameter load: a name of its own.
     func enter(_ origin: Origin, load: String) async throws -> OriginAnswer
     /// A load that began has ended.
-    func leave(_ origin: Origin, load: String, _ outcome: OriginOutcome) async throws
+    /// - Parameter url: an identifier of what was loaded.
+    func leave(_ origin: Origin, load: String, of url: String, _ outcome: OriginOutcome) async throws
     /// These loads, by their origins, go on. One that counts as over already stays so.
     func prolong(_ loads: [Origin: Set<String>]) async throws
 }

@@ -11,7 +11,8 @@ struct OriginState: Sendable {
     private var loads: [String: Instant] = [:]
     private var tokens: Double
     private var countedAt: Instant
-    private var failuresInARow = 0
+    /// The loads of the last ``OriginLimits/window``, the oldest first, while one of them failed.
+    private var recent: [(end: Instant, failedURL: String?)] = []
     private var rest = Duration.zero
     private var restsUntil: Instant?
     /// The one load that is let through after a rest.
@@ -24,7 +25,7 @@ struct OriginState: Sendable {
     }
 
     /// Whether there is nothing to remember.
-    var isIdle: Bool { loads.isEmpty && failuresInARow == 0 && tokens >= Double(limits.burst) }
+    var isIdle: Bool { loads.isEmpty && recent.isEmpty && restsUntil == nil && tokens >= Double(limits.burst) }
 
     mutating func enter(_ load: String, at now: Instant) -> OriginAnswer {
         loads = loads.filter { now < $0.value }
@@ -49,21 +50,32 @@ struct OriginState: Sendable {
         for name in names { if let end = loads[name], now < end { loads[name] = now + limits.lease } }
     }
 
-    mutating func leave(_ load: String, _ outcome: OriginOutcome, at now: Instant) {
+    mutating func leave(_ load: String, of url: String, _ outcome: OriginOutcome, at now: Instant) {
         loads[load] = nil
-        if probe == load { probe = nil }
-        switch outcome {
-        case .unknown: break
-        case .answered:
-            (failuresInARow, rest, restsUntil) = (0, .zero, nil)
-        case .failed:
-            // Those that began before the rest say nothing new.
-            if let restsUntil, now < restsUntil { return }
-            failuresInARow += 1
-            guard limits.failures > 0, failuresInARow >= limits.failures else { return }
-            rest = min(rest == .zero ? limits.rest : rest * 2, limits.longestRest)
-            restsUntil = now + rest
+        let isProbe = probe == load
+        if isProbe { probe = nil }
+        guard outcome != .unknown, limits.failures > 0 else { return }
+        if restsUntil != nil {
+            // The probe alone says how the origin is; the others began before.
+            guard isProbe else { return }
+            (recent, restsUntil) = ([], nil)
+            if outcome == .answered { rest = .zero } else { open(at: now) }
+            return
         }
+        recent.append((now, outcome == .failed ? url : nil))
+        let start = now - limits.window
+        recent = recent.filter { start < $0.end }.suffix(2 * limits.failures)
+        let failed = recent.compactMap(\.failedURL)
+        if failed.isEmpty { recent = [] }
+        guard failed.count >= limits.failures, Set(failed).count >= min(limits.failingURLs, limits.failures) else {
+            return
+        }
+        open(at: now)
+    }
+
+    private mutating func open(at now: Instant) {
+        rest = min(rest == .zero ? limits.rest : rest * 2, limits.longestRest)
+        restsUntil = now + rest
     }
 }
 
@@ -78,9 +90,9 @@ final class LocalOriginBook: OriginBook {
         origins.withLock { $0[origin, default: OriginState(limits, at: .now)].enter(load, at: .now) }
     }
 
-    func leave(_ origin: Origin, load: String, _ outcome: OriginOutcome) {
+    func leave(_ origin: Origin, load: String, of url: String, _ outcome: OriginOutcome) {
         origins.withLock { origins in
-            origins[origin]?.leave(load, outcome, at: .now)
+            origins[origin]?.leave(load, of: url, outcome, at: .now)
             if origins[origin]?.isIdle == true { origins[origin] = nil }
         }
     }

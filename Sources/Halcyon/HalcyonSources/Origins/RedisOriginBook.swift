@@ -30,11 +30,12 @@ struct RedisOriginBook: OriginBook {
         }
     }
 
-    func leave(_ origin: Origin, load: String, _ outcome: OriginOutcome) async throws {
+    func leave(_ origin: Origin, load: String, of url: String, _ outcome: OriginOutcome) async throws {
         _ = try await redis.run(
             Self.leaving, keys: Self.keys(of: origin),
             arguments: [
-                .string(load), .string(outcome.rawValue), .integer(limits.failures),
+                .string(load), .string(outcome.rawValue), .string(url), .integer(limits.failures),
+                .integer(min(limits.failingURLs, limits.failures)), .integer(limits.window.wholeMilliseconds),
                 .integer(limits.rest.wholeMilliseconds), .integer(limits.longestRest.wholeMilliseconds),
             ])
     }
@@ -47,12 +48,13 @@ struct RedisOriginBook: OriginBook {
     }
 
     private static func keys(of origin: Origin) -> [RedisArgument] {
-        ["loads", "state"].map { .string("halcyon:{origin:\(origin)}:\($0)") }
+        ["loads", "state", "recent"].map { .string("halcyon:{origin:\(origin)}:\($0)") }
     }
 
-    // loads: a sorted set, each load by when it counts as over. state: tokens, at (when they were counted), failures in a
-    // row, rest (its length), until (its end), probe (the load that may find out how the origin is). A day after the last
-    // load all is forgotten. Times are milliseconds.
+    // loads: a sorted set, each load by when it counts as over. state: tokens, at (when they were counted), rest (its
+    // length), until (its end), probe (the load that may find out how the origin is). recent: a sorted set of the last
+    // loads by their ends, each a load's name, a colon, and its URL where it failed. A day after the last load all is
+    // forgotten. Times are milliseconds.
     private static let entering = RedisScript(
         """
         local time = redis.call('TIME')
@@ -95,21 +97,44 @@ struct RedisOriginBook: OriginBook {
 
     private static let leaving = RedisScript(
         """
-        redis.call('ZREM', KEYS[1], ARGV[1])
-        if redis.call('HGET', KEYS[2], 'probe') == ARGV[1] then redis.call('HDEL', KEYS[2], 'probe') end
-        if ARGV[2] == 'answered' then redis.call('HDEL', KEYS[2], 'failures', 'rest', 'until') end
-        if ARGV[2] ~= 'failed' then return 0 end
+        local load, outcome, url, most, urls, window = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+        redis.call('ZREM', KEYS[1], load)
+        local probing = redis.call('HGET', KEYS[2], 'probe') == load
+        if probing then redis.call('HDEL', KEYS[2], 'probe') end
+        if outcome == 'unknown' or most == 0 then return 0 end
         local time = redis.call('TIME')
         local now = time[1] * 1000 + math.floor(time[2] / 1000)
-        local resting = tonumber(redis.call('HGET', KEYS[2], 'until'))
-        if resting and now < resting then return 0 end
-        local failures = redis.call('HINCRBY', KEYS[2], 'failures', 1)
-        redis.call('PEXPIRE', KEYS[2], 86400000)
-        local most = tonumber(ARGV[3])
-        if most == 0 or failures < most then return 0 end
+        if redis.call('HEXISTS', KEYS[2], 'until') == 1 then
+            if not probing then return 0 end
+            redis.call('DEL', KEYS[3])
+            if outcome == 'answered' then
+                redis.call('HDEL', KEYS[2], 'rest', 'until')
+                return 0
+            end
+        else
+            redis.call('ZADD', KEYS[3], now, load .. ':' .. (outcome == 'failed' and url or ''))
+            redis.call('PEXPIRE', KEYS[3], window)
+            if outcome == 'answered' then
+                redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -(2 * most + 1))
+                return 0
+            end
+            redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - window)
+            redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -(2 * most + 1))
+            local failed, different, seen = 0, 0, {}
+            for _, member in ipairs(redis.call('ZRANGE', KEYS[3], 0, -1)) do
+                local failing = string.match(member, ':(.+)$')
+                if failing then
+                    failed = failed + 1
+                    if not seen[failing] then different = different + 1 end
+                    seen[failing] = true
+                end
+            end
+            if failed < most or different < urls then return 0 end
+        end
         local rest = tonumber(redis.call('HGET', KEYS[2], 'rest'))
-        rest = math.min(rest and rest * 2 or tonumber(ARGV[4]), tonumber(ARGV[5]))
+        rest = math.min(rest and rest * 2 or tonumber(ARGV[7]), tonumber(ARGV[8]))
         redis.call('HSET', KEYS[2], 'rest', rest, 'until', now + rest)
+        redis.call('PEXPIRE', KEYS[2], 86400000)
         return 1
         """)
 }

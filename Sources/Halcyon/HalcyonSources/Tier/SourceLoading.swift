@@ -132,7 +132,7 @@ struct SourceLoading: Sendable {
             guard onBegin() else { throw CancellationError() }
             return (try await ask(request, known), place)
         }
-        let pass = try await origins.waiting(for: origin) { try await gate.enter(origin, urgency) }
+        let pass = try await origins.waiting(for: origin) { try await gate.enter(origin, request.tierKey, urgency) }
         do {
             let place = try await places.place(urgency)
             guard onBegin() else { throw CancellationError() }

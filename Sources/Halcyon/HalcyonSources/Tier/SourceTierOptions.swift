@@ -49,7 +49,7 @@ public struct FailureLifetimes: Hashable, Sendable {
         case .httpError: failure.isRetryable ? failing : refused
         case .dnsError, .connectError, .tlsError, .timeout: unreachable
         case .invalidJob, .unsupportedSource, .blockedAddress, .tooManyPixels, .unsupportedFormat, .corruptImage,
-            .expired, .providerError, .poison, .internal:
+            .expired, .providerError, .poison, .internal, .originUnavailable:
             0
         }
     }
