@@ -42,9 +42,11 @@ import Vips
     }
 
     @Test func decodersShrinkAsFarAsTheOutputAllowsAndNoFurther() {
-        func reduction(_ format: ImageFormat, _ part: (Int, Int), _ target: (Int, Int)) -> LoadPlan.Reduction {
+        func reduction(
+            _ format: ImageFormat, _ part: (Int, Int), _ target: (Int, Int), _ quality: InterpolationQuality = .default
+        ) -> LoadPlan.Reduction {
             let spare = min(Double(part.0) / Double(target.0), Double(part.1) / Double(target.1))
-            return LoadPlan.Reduction(of: format, spare: spare, smooth: true)
+            return LoadPlan.Reduction(of: format, spare: spare, quality: quality)
         }
         #expect(reduction(.jpeg, (1600, 1200), (400, 300)) == .shrink(4))
         #expect(reduction(.jpeg, (1600, 1199), (400, 300)) == .shrink(2))
@@ -55,6 +57,12 @@ import Vips
         #expect(reduction(.png, (1600, 1200), (400, 300)) == .none)
         #expect(reduction(.svg, (100, 100), (200, 400)) == .scale(4))
         #expect(reduction(.pdf, (100, 100), (100, 100)) == .none)
+        // High quality leaves at least a factor of two.
+        #expect(reduction(.jpeg, (1600, 1200), (400, 300), .high) == .shrink(2))
+        #expect(reduction(.jpeg, (1600, 1200), (401, 300), .high) == .none)
+        #expect(reduction(.webp, (1600, 1200), (400, 300), .high) == .scale(0.5))
+        #expect(reduction(.webp, (1600, 1200), (800, 600), .high) == .none)
+        #expect(reduction(.jpeg, (1600, 1200), (400, 300), .none) == .none)
     }
 
     @Test func nearestNeighbourGivesPixelsOfTheSourceOnly() async throws {

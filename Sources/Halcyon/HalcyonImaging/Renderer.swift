@@ -3,7 +3,8 @@ import HalcyonModel
 import Threads
 import Vips
 
-/// Makes outputs of a source: bytes and variants in, files out. However many the outputs, the source is decoded once.
+/// Makes outputs of a source: bytes and variants in, files out. Outputs share a decoding where their pixels do not depend
+/// on it.
 ///
 /// The steps are the whole of it, each in a file of its own: identify, plan, check limits, shrink on load, decode, focus,
 /// resize, colour, orientation, canvas, processors, flatten, encode.
@@ -56,21 +57,24 @@ public struct Renderer: Sendable {
         _ plan: RenderPlan, assets: [Source: [UInt8]] = [:], _ cancellation: Cancellation? = nil
     ) throws -> Rendering {
         var progress = Progress(cancellation)
-        let (source, load) = (plan.source, plan.load)
-        let decoded = try progress.step(\.decode, .corruptImage) { cancellation in
-            try DecodedImage(source, load, cancellation)
-        }
+        let source = plan.source
         let assets = ProcessingAssets(assets, within: limits, cancellation)
-        var images: [RenderedImage] = []
-        for (index, output) in plan.outputs.enumerated() {
-            do {
-                images.append(try image(output, of: source, from: decoded, assets, &progress))
-            } catch let failure as Failure {
-                throw failure.of(variant: index)
+        var images: [Int: RenderedImage] = [:]
+        for (load, outputs) in plan.decodings {
+            let decoded = try progress.step(\.decode, .corruptImage) { cancellation in
+                try DecodedImage(source, load, cancellation)
+            }
+            for index in outputs {
+                do {
+                    images[index] = try image(plan.outputs[index], of: source, from: decoded, assets, &progress)
+                } catch let failure as Failure {
+                    throw failure.of(variant: index)
+                }
             }
         }
         return Rendering(
-            sourceFormat: source.format, sourceSize: source.size, images: images, timings: progress.timings)
+            sourceFormat: source.format, sourceSize: source.size,
+            images: plan.outputs.indices.compactMap { images[$0] }, timings: progress.timings)
     }
 
     private func image(

@@ -3,8 +3,11 @@ import HalcyonModel
 /// Step 3, shrink on load: how much smaller the decoder may make the picture on its way, and what that will take.
 ///
 /// JPEG's DCT can be taken at 1/2, 1/4 or 1/8, and WebP is scaled to any size: both cost a fraction of decoding whole. What
-/// is drawn (SVG, PDF) is drawn at the size that is needed. The decoded part must not be smaller than any output, so that
+/// is drawn (SVG, PDF) is drawn at the size that is needed. The decoded part must not be smaller than the output, so that
 /// the last step is a real resize with a good kernel.
+///
+/// The reduction follows from the output alone, never from the other outputs of a job: the pixels of a result are a function
+/// of its key. Outputs of one reduction share a decoding.
 struct LoadPlan: Hashable {
     enum Reduction: Hashable {
         case none
@@ -15,14 +18,25 @@ struct LoadPlan: Hashable {
 
         /// - Parameters:
         ///   - spare: pixels of the source for each pixel of the output.
-        ///   - smooth: false for nearest neighbour, which promises pixels of the source and no averages.
-        init(of format: ImageFormat, spare: Double, smooth: Bool) {
+        ///   - quality: `none` promises pixels of the source and no averages; `high` leaves at least a factor of two to the
+        ///     kernel, as libvips' thumbnail does.
+        init(of format: ImageFormat, spare: Double, quality: InterpolationQuality) {
+            let reducible = quality == .none ? 1 : quality == .high ? spare / 2 : spare
             switch format {
             case .svg, .pdf: self = spare == 1 ? .none : .scale(1 / spare)
-            case .jpeg where smooth && spare >= 2: self = .shrink(spare >= 8 ? 8 : spare >= 4 ? 4 : 2)
-            case .webp where smooth && spare > 1: self = .scale(1 / spare)
+            case .jpeg where reducible >= 2: self = .shrink(reducible >= 8 ? 8 : reducible >= 4 ? 4 : 2)
+            case .webp where reducible > 1: self = .scale(1 / reducible)
             default: self = .none
             }
+        }
+
+        /// The reduction for an output. Animations are decoded whole.
+        init(for output: OutputPlan, of source: SourceImage) {
+            self =
+                output.frames > 1
+                ? .none
+                : Reduction(
+                    of: source.format, spare: output.spare, quality: output.variant.interpolationQuality)
         }
 
         /// Decoded pixels for each stored one along a side, about.
@@ -39,22 +53,20 @@ struct LoadPlan: Hashable {
     /// Frames that are decoded.
     let frames: Int
     /// Whether decoding, resizing and cropping are one pass, row by row, and the whole picture is never in memory. It is not
-    /// for several outputs, which share one decoding, nor where all pixels are looked at first.
+    /// for several outputs, which share the decoding, nor where all pixels are looked at first.
     let isOnePass: Bool
     /// Bytes of memory that decoding will take at most, and the outputs' pixels with it.
     let estimatedBytes: Int
 
-    /// The plan for all outputs of a source.
+    /// The plan for outputs that share a decoding.
     ///
-    /// - Parameter sizes: of each output.
-    init(_ outputs: [OutputPlan], _ sizes: [OutputSizes], of source: SourceImage) {
+    /// - Parameters:
+    ///   - outputs: not empty, all of this reduction.
+    ///   - sizes: of each output.
+    init(_ reduction: Reduction, _ outputs: [OutputPlan], _ sizes: [OutputSizes], of source: SourceImage) {
+        self.reduction = reduction
         frames = outputs.map(\.frames).max() ?? 1
         isOnePass = outputs.count == 1 && frames == 1 && !outputs[0].variant.needsFocus
-        reduction =
-            frames > 1
-            ? .none
-            : Reduction(
-                of: source.format, spare: outputs.map(\.spare).min() ?? 1, smooth: outputs.allSatisfy(\.isSmooth))
         let samples = source.bytesPerPixel
         let decoded = Self.pixels(of: source.rawSize, at: reduction.ratio)
         let kept = isOnePass ? 0 : decoded * Double(samples * frames) * 4 / 3

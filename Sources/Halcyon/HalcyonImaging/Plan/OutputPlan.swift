@@ -44,9 +44,6 @@ struct OutputPlan {
             Double(geometry.sourceRect.width) / Double(geometry.destRect.width),
             Double(geometry.sourceRect.height) / Double(geometry.destRect.height))
     }
-
-    /// Whether pixels may be averaged on the way. Nearest neighbour promises pixels of the source.
-    var isSmooth: Bool { variant.interpolationQuality != .none }
 }
 
 extension Variant {

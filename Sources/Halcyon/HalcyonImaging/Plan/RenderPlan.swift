@@ -7,14 +7,15 @@ import Vips
 public struct RenderPlan {
     let source: SourceImage
     let outputs: [OutputPlan]
-    let load: LoadPlan
+    /// The decodings, one after the other, each with the outputs that share it, as indices.
+    let decodings: [(load: LoadPlan, outputs: [Int])]
 
     /// How long the rendering may go on after it was told to stop, in time of a processor: some codecs do not look up before
     /// they have made a whole picture. An estimate.
     public let unstoppable: Duration
 
     /// Bytes of memory that it will take at most, decoding and the outputs' pixels together. An estimate.
-    public var memory: Int { load.estimatedBytes }
+    public var memory: Int { decodings.map(\.load.estimatedBytes).max() ?? 0 }
 
     /// - Throws: ``Failure``: for what is no image, what cannot be made of it, and what would be more than is allowed.
     init(
@@ -34,8 +35,22 @@ public struct RenderPlan {
                 throw error.of(variant: index)
             }
         }
-        load = LoadPlan(outputs, sizes, of: source)
-        try limits.admit(source, load)
+        var shared: [(reduction: LoadPlan.Reduction, outputs: [Int])] = []
+        for (index, output) in outputs.enumerated() {
+            let reduction = LoadPlan.Reduction(for: output, of: source)
+            if let place = shared.firstIndex(where: { $0.reduction == reduction }) {
+                shared[place].outputs.append(index)
+            } else {
+                shared.append((reduction, [index]))
+            }
+        }
+        var decodings: [(load: LoadPlan, outputs: [Int])] = []
+        for (reduction, indices) in shared {
+            let load = LoadPlan(reduction, indices.map { outputs[$0] }, indices.map { sizes[$0] }, of: source)
+            try limits.admit(source, load)
+            decodings.append((load, indices))
+        }
+        self.decodings = decodings
         self.outputs = outputs
         unstoppable = longest.isFinite ? .seconds(longest / 1000) : .seconds(3600)
     }

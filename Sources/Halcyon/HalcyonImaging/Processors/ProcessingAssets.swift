@@ -62,7 +62,7 @@ final class ProcessingAssets {
             output: OutputOptions(format: .png))
         let output = try OutputPlan(variant, of: source, Extensions())
         let sizes = try limits.admit(output, Extensions())
-        let load = LoadPlan([output], [sizes], of: source)
+        let load = LoadPlan(LoadPlan.Reduction(for: output, of: source), [output], [sizes], of: source)
         try limits.admit(source, load)
         let target = source.orientation.upright(output.geometry.destRect.size)
         return try DecodedImage(source, load, cancellation).sized(0, output.part, to: target, for: output)

@@ -1,8 +1,7 @@
 import HalcyonModel
 import Vips
 
-/// Step 4, decode: the pixels of a source as its outputs take them. One pass for a single output; in memory, with halves of
-/// it as they are needed, for several.
+/// Step 4, decode: the pixels of a source as its outputs take them. One pass for a single output; in memory for several.
 ///
 /// Confined to the rendering that made it, as its pictures are.
 final class DecodedImage {
@@ -24,8 +23,7 @@ final class DecodedImage {
     private let isInMemory: Bool
     private let cancellation: Cancellation?
     private let whole: Image
-    /// Of each frame the whole, then half of it, then half of that.
-    private var frames: [[Level]] = []
+    private(set) var frames: [Level] = []
     /// What was sized last: the same picture is often wanted in several formats, one after the other.
     private var last: (key: SizedPart, image: Image)?
 
@@ -48,7 +46,7 @@ final class DecodedImage {
         whole = image
         for index in 0..<image.frames {
             let frame = image.frames > 1 ? try image.page(index) : image
-            frames.append([Level(image: frame, across: across, down: down)])
+            frames.append(Level(image: frame, across: across, down: down))
         }
     }
 
@@ -61,24 +59,10 @@ final class DecodedImage {
         let quality = output.variant.interpolationQuality
         let key = SizedPart(frame: index, part: part, target: target, quality: quality)
         if let last, last.key == key { return last.image }
-        let level = try frame(index, for: output)
+        let level = frames[index]
         let image = try level.image.resized(part, at: level, to: target, quality).inMemory(cancellation)
         if isInMemory, frames.count == 1 { last = (key, image) }
         return image
-    }
-
-    /// A frame at the resolution that an output takes: of those not smaller than it the smallest.
-    ///
-    /// Halving averages each four pixels, as shrinking on load does, so that an output is the same by eye whether it is made
-    /// alone or beside others.
-    func frame(_ index: Int, for output: OutputPlan) throws(VipsError) -> Level {
-        guard isInMemory, output.isSmooth else { return frames[index][0] }
-        var depth = 0
-        while output.spare * min(frames[index][depth].across, frames[index][depth].down) >= 2 {
-            depth += 1
-            if depth == frames[index].count { frames[index].append(try half(of: frames[index][depth - 1])) }
-        }
-        return frames[index][depth]
     }
 
     /// The frames of an output, joined to the animation that they are in the source.
@@ -87,10 +71,5 @@ final class DecodedImage {
         let delays = whole.frameDelays.prefix(frames.count)
         return try .strip(
             frames, delays: delays.count == frames.count ? Array(delays) : [], loop: whole.loopCount ?? 0)
-    }
-
-    private func half(of level: Level) throws(VipsError) -> Level {
-        // An odd row or column makes one more pixel: dropped at each halving, they would add up.
-        Level(image: try level.image.halved(cancellation), across: level.across / 2, down: level.down / 2)
     }
 }

@@ -28,7 +28,7 @@ extension Image {
 }
 
 extension InterpolationQuality {
-    /// libvips' name. When it enlarges, libvips takes bicubic for Lanczos.
+    /// libvips' name. When it enlarges, libvips takes bicubic for Lanczos, so that `high` and `medium` are the same there.
     fileprivate var kernel: String {
         switch self {
         case .none: "nearest"
