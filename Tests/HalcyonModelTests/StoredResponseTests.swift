@@ -31,6 +31,9 @@ import Testing
             ([("Cache-Control", "max-age=60"), ("Date", "Sun, 06 Nov 1994 08:49:07 GMT")], 30),
             ([("Cache-Control", "max-age=60"), ("Age", "20"), ("Date", "Sun, 06 Nov 1994 08:49:07 GMT")], 30),
             ([("Cache-Control", "max-age=60"), ("Age", "-5")], 60),
+            // Of several the first.
+            ([("Cache-Control", "max-age=60"), ("Age", "20, 0")], 40),
+            ([("Cache-Control", "max-age=60"), ("Age", "20"), ("Age", "0")], 40),
             ([("Cache-Control", "max-age=60"), ("Age", "rubbish")], 60),
             ([("Cache-Control", "max-age=60"), ("Date", "rubbish")], 60),
             // A clock that is ahead makes nothing younger than it is.
@@ -83,7 +86,7 @@ import Testing
             Self.freshness([("Cache-Control", "max-age=10")], after: 12, policy)
                 == .stale(whileRevalidating: true, onError: true))
         #expect(Self.freshness(headers, after: 51, policy) == .stale(whileRevalidating: false, onError: false))
-        for word in ["must-revalidate", "proxy-revalidate", "no-cache"] {
+        for word in ["must-revalidate", "proxy-revalidate", "no-cache", "s-maxage=10"] {
             #expect(
                 Self.freshness([("Cache-Control", "max-age=10, \(word), stale-if-error=40")], after: 12, policy)
                     == .stale(whileRevalidating: false, onError: false))
@@ -107,6 +110,69 @@ import Testing
         ] as [(HeaderFields, HeaderFields, Bool)])
     func isKeptWhereASharedCacheMay(_ headers: HeaderFields, _ request: HeaderFields, _ expected: Bool) {
         #expect(Self.response(headers, request: request).mayBeStored(request: request) == expected)
+    }
+
+    /// What redirects leave of a response that is fresh for 60 seconds.
+    @Test(
+        arguments: [
+            ([(302, [("Cache-Control", "max-age=20")])], .seconds(20), .fresh(seconds: 20), true),
+            ([(302, [("Cache-Control", "max-age=90")])], .seconds(60), .fresh(seconds: 60), true),
+            ([(301, [])], .seconds(60), .fresh(seconds: 60), true),
+            ([(308, [])], .seconds(60), .fresh(seconds: 60), true),
+            ([(302, [])], .notStored, stale, true), ([(303, [])], .notStored, stale, true),
+            ([(307, [])], .notStored, stale, true),
+            ([(302, [("Expires", "0")])], .notStored, stale, true),
+            ([(301, [("Cache-Control", "no-cache")])], .notStored, stale, true),
+            ([(301, [("Cache-Control", "no-store")])], .notStored, .fresh(seconds: 60), false),
+            ([(301, [("Cache-Control", "private, max-age=30")])], .seconds(30), .fresh(seconds: 30), false),
+            ([(301, [("Vary", "*")])], .seconds(60), .fresh(seconds: 60), false),
+            ([(302, [("Cache-Control", "max-age=40, s-maxage=30")])], .seconds(40), .fresh(seconds: 30), true),
+            ([(302, [("Cache-Control", "max-age=40"), ("Age", "15")])], .seconds(40), .fresh(seconds: 25), true),
+            (
+                [(301, [("Cache-Control", "max-age=40")]), (302, [("Expires", "Sun, 06 Nov 1994 08:49:47 GMT")])],
+                .seconds(10), .fresh(seconds: 10), true
+            ),
+        ] as [([(Int, HeaderFields)], ResultLifetime, SourceFreshness, Bool)])
+    func theShortestLifeOnTheWayCounts(
+        _ redirects: [(Int, HeaderFields)], _ result: ResultLifetime, _ source: SourceFreshness, _ isKept: Bool
+    ) {
+        var limits = RedirectLimits()
+        for (status, headers) in redirects {
+            limits.add(status: status, headers: headers, requestedAt: Self.now, receivedAt: Self.now)
+        }
+        var headers: HeaderFields = [("Cache-Control", "max-age=60")]
+        headers[RedirectLimits.field] = limits.value(at: Self.now)
+        #expect(ResultLifetime(maxAge: 0, headers: headers, completedAt: Self.now) == result)
+        #expect(ResultLifetime(maxAge: 5, headers: headers, completedAt: Self.now) == .seconds(5))
+        let response = Self.response(headers)
+        #expect(response.freshness(after: 0) == source)
+        #expect(response.mayBeStored(request: []) == isKept)
+    }
+
+    private static let stale = SourceFreshness.stale(whileRevalidating: false, onError: false)
+
+    @Test func aRedirectLengthensNothing() {
+        var limits = RedirectLimits()
+        limits.add(
+            status: 302, headers: [("Cache-Control", "max-age=90")], requestedAt: Self.now, receivedAt: Self.now)
+        var headers = HeaderFields()
+        headers[RedirectLimits.field] = limits.value(at: Self.now + 10)
+        let lifetime = ResultLifetime(maxAge: 0, headers: headers, completedAt: Self.now)
+        #expect(lifetime == .standardUpTo(90))
+        let rule = ResultRule(maxAge: 0)
+        #expect(rule.seconds(of: lifetime, age: 0, standard: 60, cut: 0) == 60)
+        #expect(rule.seconds(of: lifetime, age: 0, standard: 600, cut: 0) == 90)
+        #expect(Self.freshness(headers) == Self.stale)
+        headers["Cache-Control"] = "max-age=600"
+        #expect(Self.freshness(headers, after: 79) == .fresh(seconds: 1))
+    }
+
+    @Test func aConfirmationHasItsOwnWay() {
+        let stored = Self.response([("Cache-Control", "max-age=60"), (RedirectLimits.field, "s-maxage=5, max-age=5")])
+        #expect(stored.freshness(after: 0) == .fresh(seconds: 5))
+        #expect(stored.confirmed(by: Self.response([], status: 304)).freshness(after: 0) == .fresh(seconds: 60))
+        let shorter = Self.response([(RedirectLimits.field, "s-maxage=3")], status: 304)
+        #expect(stored.confirmed(by: shorter).freshness(after: 0) == .fresh(seconds: 3))
     }
 
     @Test func answersOnlyRequestsLikeItsOwn() {

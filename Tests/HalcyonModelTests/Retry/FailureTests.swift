@@ -10,6 +10,12 @@ import Testing
         #expect(Failure(shared: failure.shared) == failure)
     }
 
+    @Test(arguments: [nil, 12.5]) func thatNothingStaleWillDoGoesAlong(after seconds: Double?) {
+        var failure = Failure(.httpError, "the origin answered 429", isRetryable: true, retryAfter: seconds)
+        failure.forbidsStaleUse = true
+        #expect(Failure(shared: failure.shared) == failure)
+    }
+
     @Test(arguments: ["", "http_error", "http_error retryable", "nonsense final x"])
     func whatIsNoneIsNone(text: String) { #expect(Failure(shared: text) == nil) }
 

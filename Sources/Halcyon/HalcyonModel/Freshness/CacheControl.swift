@@ -32,6 +32,9 @@ struct CacheControl: Equatable {
     /// `no-store`, or `no-cache` with or without field names: results made of it are not stored.
     var forbidsStoring: Bool { noStore || noCache }
 
+    /// `must-revalidate`, `proxy-revalidate`, `no-cache` or `s-maxage`: not to be used when stale (RFC 9111, section 4.2.4).
+    var forbidsStaleUse: Bool { mustRevalidate || noCache || sharedMaxAge != .absent }
+
     /// Numbers from here on count as "for ever" (RFC 9111, section 1.2.2).
     static let greatestSeconds = 1 << 31
 

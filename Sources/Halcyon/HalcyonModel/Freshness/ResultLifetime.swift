@@ -4,11 +4,14 @@ public enum ResultLifetime: Hashable, Sendable {
     case seconds(Double)
     /// Nothing said how long: the configured default (`cache.defaultTTL`).
     case standard
+    /// Nothing but a redirect said how long: the configured default, or these seconds, above 0, if they are fewer.
+    case standardUpTo(Double)
     /// Not at all.
     case notStored
 
     /// The rule of the result tier: a job's own `maxAge` above 0 wins over all headers; 0 follows the response, Cache-Control's
     /// max-age first (RFC 9111, section 5.2.2.1), else Expires (section 5.3), else the default; below 0 nothing is stored.
+    /// What redirects on the way leave of it counts beside that (``RedirectLimits``).
     /// `Age` does not count: the life of a result starts with its fetch. 2^31 seconds and more mean "for ever" (section 1.2.2).
     ///
     /// - Parameters:
@@ -22,6 +25,18 @@ public enum ResultLifetime: Hashable, Sendable {
             self = .notStored
         } else {
             self.init(headers: headers, completedAt: completedAt)
+            limit(by: CacheControl(headers[RedirectLimits.field] ?? ""))
+        }
+    }
+
+    private mutating func limit(by redirects: CacheControl) {
+        switch (self, redirects.maxAge) {
+        case _ where redirects.forbidsStoring: self = .notStored
+        case (.notStored, _), (_, .absent): break
+        case (_, .invalid), (_, .seconds(0)): self = .notStored
+        case (.seconds(let own), .seconds(let seconds)): self = .seconds(min(own, Double(seconds)))
+        case (.standard, .seconds(let seconds)): self = .standardUpTo(Double(seconds))
+        case (.standardUpTo(let own), .seconds(let seconds)): self = .standardUpTo(min(own, Double(seconds)))
         }
     }
 

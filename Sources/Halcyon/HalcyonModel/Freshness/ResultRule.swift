@@ -50,6 +50,7 @@ public enum ResultRule: Hashable, Sendable {
         case (.never, _), (.response, .notStored): return nil
         case (.response, .seconds(let seconds)): whole = seconds
         case (.response, .standard): whole = standard
+        case (.response, .standardUpTo(let seconds)): whole = min(standard, seconds)
         }
         let left = whole - max(0, age)
         return left > 0 ? left * (1 - cut) : nil

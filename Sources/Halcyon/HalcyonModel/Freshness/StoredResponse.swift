@@ -15,6 +15,7 @@ public struct StoredResponse: Hashable, Codable, Sendable {
     /// The fields that are kept.
     public static let keptFields = [
         "Cache-Control", "Expires", "Date", "Age", "ETag", "Last-Modified", "Vary", "Content-Type",
+        RedirectLimits.field, Validators.resourceField,
     ]
 
     /// - Parameters:
@@ -33,9 +34,15 @@ public struct StoredResponse: Hashable, Codable, Sendable {
         let date = headers.first("Date").flatMap { HTTPDate.seconds(of: $0, now: receivedAt) } ?? receivedAt
         self.headers["Date"] = HTTPDate.text(of: date)
         let apparentAge = max(0, receivedAt - date)
-        let age = headers.first("Age").flatMap { Double($0) }.map { max(0, $0) } ?? 0
+        let age = Self.seconds(ofAge: headers.first("Age"))
         let responseDelay = max(0, receivedAt - requestedAt)
         initialAge = max(apparentAge, age + responseDelay)
+    }
+
+    /// Of several ages the first counts (RFC 9111, section 5.1).
+    private static func seconds(ofAge text: String?) -> Double {
+        let first = text?.split(separator: ",", maxSplits: 1).first.map { $0.filter { $0 != " " && $0 != "\t" } }
+        return max(0, first.flatMap { Double($0) } ?? 0)
     }
 
     /// As it was kept.
@@ -47,13 +54,16 @@ public struct StoredResponse: Hashable, Codable, Sendable {
     }
 
     private var control: CacheControl { CacheControl(headers["Cache-Control"] ?? "") }
+    /// What redirects on the way leave of it.
+    private var redirects: CacheControl { CacheControl(headers[RedirectLimits.field] ?? "") }
 
     /// Whether a shared cache may keep the response to a GET (section 3).
     ///
     /// - Parameter request: the fields that were sent.
     public func mayBeStored(request: HeaderFields) -> Bool {
         let control = control
-        guard !control.noStore, !control.isPrivate, !headers.list("Vary").contains("*") else { return false }
+        for control in [control, redirects] where control.noStore || control.isPrivate { return false }
+        guard !headers.list("Vary").contains("*") else { return false }
         guard request["Authorization"] != nil else { return true }
         // Section 3.5.
         return control.isPublic || control.mustRevalidate || control.sharedMaxAge != .absent
@@ -78,25 +88,20 @@ public struct StoredResponse: Hashable, Codable, Sendable {
         }
         // An age says nothing about a response that came straight from its origin.
         if notModified.headers["Age"] == nil { confirmed.headers["Age"] = nil }
+        // The way to it was gone anew.
+        confirmed.headers[RedirectLimits.field] = notModified.headers[RedirectLimits.field]
         confirmed.initialAge = notModified.initialAge
         return confirmed
-    }
-
-    /// The same response, so many seconds older.
-    public func aged(by seconds: Double) -> StoredResponse {
-        var aged = self
-        aged.initialAge += max(0, seconds)
-        return aged
     }
 
     /// Seconds for which it is of any use to keep it: while it is fresh or may be used stale; and for `retention` where its
     /// origin can be asked whether it still holds.
     public func keepingTime(_ policy: FreshnessPolicy = FreshnessPolicy(), retention: Double) -> Double {
         let control = control
-        let left = control.noCache ? 0 : lifetime(control, policy) - initialAge
+        let left = needsRevalidation ? 0 : timeLeft(after: 0, policy)
         let whileRevalidating = control.staleWhileRevalidate.map(Double.init) ?? policy.staleWhileRevalidate
         let onError = control.staleIfError.map(Double.init) ?? policy.staleIfError
-        let usable = left + (control.mustRevalidate || control.noCache ? 0 : max(whileRevalidating, onError))
+        let usable = left + (forbidsStaleUse ? 0 : max(whileRevalidating, onError))
         return max(0, usable, validators == nil ? 0 : retention)
     }
 
@@ -104,13 +109,27 @@ public struct StoredResponse: Hashable, Codable, Sendable {
     public func freshness(after residentTime: Double, _ policy: FreshnessPolicy = FreshnessPolicy()) -> SourceFreshness
     {
         let control = control
-        let left = lifetime(control, policy) - (initialAge + max(0, residentTime))
-        if left > 0, !control.noCache { return .fresh(seconds: left) }
-        guard !control.mustRevalidate, !control.noCache else { return .stale(whileRevalidating: false, onError: false) }
+        let left = timeLeft(after: residentTime, policy)
+        if left > 0, !needsRevalidation { return .fresh(seconds: left) }
+        guard !forbidsStaleUse else { return .stale(whileRevalidating: false, onError: false) }
         func isWithin(_ seconds: Double) -> Bool { -left < seconds }
         return .stale(
             whileRevalidating: isWithin(control.staleWhileRevalidate.map(Double.init) ?? policy.staleWhileRevalidate),
             onError: isWithin(control.staleIfError.map(Double.init) ?? policy.staleIfError))
+    }
+
+    private var needsRevalidation: Bool { control.noCache || redirects.noCache }
+    private var forbidsStaleUse: Bool {
+        control.forbidsStaleUse || redirects.mustRevalidate || redirects.noCache
+    }
+
+    /// Seconds of freshness that are left, its own or those of the redirects on the way; at most 0 when it is stale.
+    private func timeLeft(after residentTime: Double, _ policy: FreshnessPolicy) -> Double {
+        let own = lifetime(control, policy) - (initialAge + max(0, residentTime))
+        let redirects = redirects.sharedMaxAge
+        guard redirects != .absent else { return own }
+        // Unlike its own life, this one counts from when it had come.
+        return min(own, Double(redirects.number ?? 0) - max(0, residentTime))
     }
 
     /// Section 4.2.1, for a shared cache: s-maxage, else max-age, else Expires, else a heuristic.

@@ -8,18 +8,21 @@ extension Failure {
         }
     }
 
-    /// One line: code, `final` or `retryable`, message. After `retryable` may stand in how many seconds: `retryable:12.5`.
+    /// One line: code, `final` or `retryable`, message. After `retryable` may stand in how many seconds, `retryable:12.5`, and
+    /// after these that nothing stale is to be used: `retryable:12.5:fresh`, `retryable::fresh`.
     public var shared: String {
-        let after = retryAfter.map { ":\($0)" } ?? ""
-        return "\(code.rawValue) \(isRetryable ? "retryable\(after)" : "final") \(message)"
+        let fresh = forbidsStaleUse ? ":fresh" : ""
+        let after = retryAfter.map { ":\($0)" } ?? (forbidsStaleUse ? ":" : "")
+        return "\(code.rawValue) \(isRetryable ? "retryable\(after)\(fresh)" : "final") \(message)"
     }
 
     /// From such a line; nil when it is none.
     public init?(shared text: String) {
         let parts = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let code = FailureCode(rawValue: String(parts[0])) else { return nil }
-        let words = parts[1].split(separator: ":", maxSplits: 1)
+        let words = parts[1].split(separator: ":", omittingEmptySubsequences: false)
         let after = words.count > 1 ? Double(words[1]).flatMap { $0.isFinite && $0 >= 0 ? $0 : nil } : nil
         self.init(code, String(parts[2]), isRetryable: words.first == "retryable", retryAfter: after)
+        forbidsStaleUse = words.dropFirst(2).first == "fresh"
     }
 }

@@ -65,6 +65,8 @@ public struct Failure: Error, Hashable, Codable, Sendable, CustomStringConvertib
     /// Seconds until it is worth trying again: its origin said so, is left alone for so long, or the failure is remembered; nil when
     /// nothing is known of that.
     public var retryAfter: Double?
+    /// Whether it is an answer in whose place nothing stale is to be used, unlike one of an origin in trouble.
+    public var forbidsStaleUse = false
 
     /// `isRetryable` defaults to what the code says.
     public init(

@@ -25,6 +25,7 @@ extension Failure {
             if response.status == 405 { self.code = .gone }
             self.message = message
         }
+        forbidsStaleUse = isRetryable && !response.allowsStaleUse
     }
 }
 

@@ -89,6 +89,7 @@ public actor SharedSources {
         switch ResultLifetime(maxAge: 0, headers: source.headers, completedAt: source.completedAt) {
         case .seconds(let seconds): seconds
         case .standard: defaultLifetime
+        case .standardUpTo(let seconds): min(defaultLifetime, seconds)
         case .notStored: nil
         }
     }

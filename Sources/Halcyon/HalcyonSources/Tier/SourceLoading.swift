@@ -61,7 +61,7 @@ struct SourceLoading: Sendable {
     /// What may be used because the origin is in trouble.
     /// - Throws: the failure when there is nothing of the kind.
     func stale(_ found: FoundEntry?, after failure: Failure) throws(Failure) -> TieredSource {
-        guard failure.isRetryable, let found, found.entry.failure == nil,
+        guard failure.isRetryable, !failure.forbidsStaleUse, let found, found.entry.failure == nil,
             case .stale(_, onError: true) = freshness(of: found)
         else { throw failure }
         return use(found, nil, metrics.stale)
@@ -113,7 +113,7 @@ struct SourceLoading: Sendable {
                     by: StoredResponse(
                         status: 304, headers: confirmation.headers, request: fields, requestedAt: requestedAt,
                         receivedAt: confirmation.completedAt))
-                isShared = await keep(entry, of: request, terms)
+                isShared = await keep(entry.response.mayBeStored(request: fields) ? entry : nil, of: request, terms)
                 return (TieredSource(entry, completedAt: confirmation.completedAt, fence, place), isShared)
             }
         } catch let failure as Failure {

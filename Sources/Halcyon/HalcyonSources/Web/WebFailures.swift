@@ -6,6 +6,7 @@ extension Failure {
     /// What a response without an image means for a job.
     init(_ response: HTTPResponse) {
         self.init(status: response.status)
+        forbidsStaleUse = isRetryable && !response.allowsStaleUse
         guard isRetryable, let text = response.headers["Retry-After"] else { return }
         retryAfter = RetryAfter.seconds(of: text, date: response.headers["Date"], now: Timestamp.now.seconds)
     }
@@ -45,4 +46,9 @@ extension Failure {
         }
         self.init(code, message, isRetryable: error.isRetriable)
     }
+}
+
+extension HTTPResponse {
+    /// Whether it is one of those in whose place what is stale will do (RFC 5861, section 4).
+    var allowsStaleUse: Bool { [500, 502, 503, 504].contains(status) }
 }

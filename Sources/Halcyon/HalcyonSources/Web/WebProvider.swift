@@ -1,5 +1,6 @@
 import CivilTime
 import Curl
+import Digests
 import HalcyonModel
 
 /// Loads images from the web.
@@ -36,17 +37,30 @@ struct WebProvider: SourceProvider {
 
     /// - Throws: ``Failure``; `CancellationError`.
     func load(_ reference: Reference) async throws -> LoadedSource {
-        guard case .loaded(let loaded) = try await load(reference, unlike: Validators()) else {
-            throw Failure(.httpError, "the origin answered 304, and nobody had asked whether there is a change")
-        }
+        guard case .loaded(let loaded) = try await load(reference, unlike: Validators()) else { throw Self.unasked }
         return loaded
     }
 
+    private static let unasked = Failure(
+        .httpError, "the origin answered 304, and nobody had asked whether there is a change")
+
     func load(_ reference: Reference, unlike known: Validators) async throws -> SourceAnswer {
-        var reference = reference
+        var (reference, redirects) = (reference, RedirectLimits())
         for _ in 0...options.maximumRedirects {
-            let response = try await download(reference.url, unlike: known) { $0.add(reference.headers) }
-            guard let target = response.redirectURL else { return try answer(response) }
+            let (resource, requestedAt) = (reference.resource, Timestamp.now.seconds)
+            // Validators say nothing to any other resource than the one that sent them. Where nobody wrote down which that
+            // was, a redirect may have led to it.
+            let condition = known.resource == resource ? known : Validators()
+            let response = try await download(reference.url, unlike: condition) { $0.add(reference.headers) }
+            guard response.status != 304, let target = response.redirectURL else {
+                var fields = response.fields
+                fields[RedirectLimits.field] = redirects.value(at: Timestamp.now.seconds)
+                fields[Validators.resourceField] = resource
+                return try answer(response, fields, isConditional: !condition.isEmpty)
+            }
+            redirects.add(
+                status: response.status, headers: response.fields, requestedAt: requestedAt,
+                receivedAt: Timestamp.now.seconds)
             do throws(Failure) {
                 try reference.move(to: WebURL(target))
             } catch {
@@ -56,10 +70,20 @@ struct WebProvider: SourceProvider {
         throw Failure(.tooManyRedirects, "more than \(options.maximumRedirects) redirects")
     }
 
-    private func answer(_ response: HTTPResponse) throws(Failure) -> SourceAnswer {
+    /// - Parameters:
+    ///   - fields: the response's, and what is to be known of the way to it.
+    ///   - isConditional: whether the request asked for a change.
+    private func answer(
+        _ response: HTTPResponse, _ fields: HeaderFields, isConditional: Bool
+    ) throws(Failure) -> SourceAnswer {
         switch response.status {
-        case 200: return .loaded(LoadedSource(response))
-        case 304: return .notModified(.init(headers: response.fields))
+        // 203 says that a proxy has changed something, such as the picture's size.
+        case 200, 203:
+            var loaded = LoadedSource(response)
+            loaded.headers = fields
+            return .loaded(loaded)
+        case 304 where isConditional: return .notModified(.init(headers: fields))
+        case 304: throw Self.unasked
         default: throw Failure(response)
         }
     }
@@ -93,6 +117,9 @@ struct WebProvider: SourceProvider {
 }
 
 extension WebProvider.Reference {
+    /// What its validators are kept with: a digest, for the URL may be a secret.
+    fileprivate var resource: String { SHA256.hash(url.text).description }
+
     /// Follows a redirect. What the job adds is for the origin that it named: another one learns nothing of it, be it a
     /// password or not (RFC 9110, section 15.4), nor does anybody later on the way.
     fileprivate mutating func move(to target: WebURL) {
@@ -139,7 +166,7 @@ extension HTTPResponse {
 }
 
 extension LoadedSource {
-    /// What came with a 200.
+    /// What came with a 200 or a 203.
     init(_ response: HTTPResponse) {
         self.init(
             body: response.body, headers: response.fields, status: response.status,
