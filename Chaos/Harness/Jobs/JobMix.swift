@@ -68,7 +68,9 @@ struct JobMix {
         case .missing: return draft(kind, origin.missing + "\(number / 20)", size, ["failed/not_found"])
         case .broken:
             // An origin that fails again and again is left alone for a while.
-            return draft(kind, origin.broken + "\(count)", size, ["failed/http_error", "failed/connect_error"])
+            return draft(
+                kind, origin.broken + "\(count)", size,
+                ["failed/http_error", "failed/connect_error", "failed/origin_unavailable"])
         case .hostile:
             let file = origin.hostile.randomElement(using: &numbers)!
             return draft(kind, file.url + "\(count)", #""width":40,"height":40"#, file.ends)

@@ -53,8 +53,9 @@ struct RedisOriginBook: OriginBook {
 
     // loads: a sorted set, each load by when it counts as over. state: tokens, at (when they were counted), rest (its
     // length), until (its end), probe (the load that may find out how the origin is). recent: a sorted set of the last
-    // loads by their ends, each a load's name, a colon, and its URL where it failed. A day after the last load all is
-    // forgotten. Times are milliseconds.
+    // loads by their ends, each a load's name, a colon, and its URL where it failed; it begins with a failure and expires
+    // a window after the last one, so that a healthy origin has none. A day after the last load all is forgotten. Times are
+    // milliseconds.
     private static let entering = RedisScript(
         """
         local time = redis.call('TIME')
@@ -112,12 +113,15 @@ struct RedisOriginBook: OriginBook {
                 return 0
             end
         else
-            redis.call('ZADD', KEYS[3], now, load .. ':' .. (outcome == 'failed' and url or ''))
-            redis.call('PEXPIRE', KEYS[3], window)
             if outcome == 'answered' then
-                redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -(2 * most + 1))
+                if redis.call('EXISTS', KEYS[3]) == 1 then
+                    redis.call('ZADD', KEYS[3], now, load .. ':')
+                    redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -(2 * most + 1))
+                end
                 return 0
             end
+            redis.call('ZADD', KEYS[3], now, load .. ':' .. url)
+            redis.call('PEXPIRE', KEYS[3], window)
             redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - window)
             redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -(2 * most + 1))
             local failed, different, seen = 0, 0, {}
