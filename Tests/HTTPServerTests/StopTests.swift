@@ -142,10 +142,11 @@ import Threads
                     return text("read")
                 }
             }
+            // Connected before anything else: a task may have its turn only after the stop.
+            let clients = try (0..<12).map { _ in try RawClient(server.port) }
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for number in 0..<12 {
+                for (number, client) in clients.enumerated() {
                     group.addTask {
-                        let client = try RawClient(server.port)
                         while true {
                             switch number % 3 {
                             case 0: try await client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")

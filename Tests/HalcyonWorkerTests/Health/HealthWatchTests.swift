@@ -11,12 +11,14 @@ import Vips
 
 /// Workers that do not get on, and workers that only wait.
 @Suite(.takesTurns) struct HealthWatchTests {
-    /// Holds its thread until the gate is open, and hears nothing.
+    /// Says that it has begun, holds its thread until the gate is open, and hears nothing.
     private struct Held: ImageProcessor {
         let name = "held"
+        let begun: Lock<Bool>
         let gate: Gate
 
         func process(_ image: Image, parameters: String) throws -> Image {
+            begun.withLock { $0 = true }
             gate.pass()
             return image
         }
@@ -27,19 +29,21 @@ import Vips
     }
 
     @Test func aRenderingThatDoesNotStopIsSaidOnceAndItsEndToo() async throws {
-        let (gate, notes, metrics, hopeless) = (Gate(), Notes(), Metrics(), Lock(0))
+        let (begun, gate, notes, metrics, hopeless) = (Lock(false), Gate(), Notes(), Metrics(), Lock(0))
         let origin = try Photograph.origin()
         try await Stage.with { stage in
             var options = stage.options
-            options.extensions = try Extensions(processors: [Held(gate: gate)])
-            options.images.renderTime = .milliseconds(500)
-            (options.health.patience, options.health.stuckLimit) = (.milliseconds(400), .milliseconds(200))
+            options.extensions = try Extensions(processors: [Held(begun: begun, gate: gate)])
+            options.images.renderTime = .seconds(1)
+            // Seconds, so that a machine which is busy with other tests is not taken for a worker that is stuck.
+            (options.health.patience, options.health.stuckLimit) = (.seconds(3), .milliseconds(200))
             let worker = try await Worker.start(options, log: Log(level: .info, sink: notes), metrics: metrics) {
                 hopeless.withLock { $0 += 1 }
             }
             await worker.ready()
             try await stage.submit(
                 #"{"id":"a","source":"\#(origin.url("/a"))","width":9,"height":9,"processors":["held"]}"#)
+            try await until("it is in the middle") { begun.withLock { $0 } }
             try await until("it is hopeless") { hopeless.withLock { $0 } > 0 }
             #expect(isStuck(metrics) && worker.liveness.liveness.isStuck && worker.liveness.progress.jobs == 1)
             // Other jobs go on meanwhile, on the other thread.
