@@ -119,6 +119,7 @@ extension HostileFile {
     /// Every file.
     public static func all() -> [HostileFile] {
         PNGFile.hostile() + JPEGFile.hostile() + GIFFile.hostile() + WebPFile.hostile() + TIFFFile.hostile()
-            + HEIFFile.hostile() + SVGFile.hostile() + PDFFile.hostile() + noImages() + polyglots()
+            + HEIFFile.hostile() + SVGFile.hostile() + PDFFile.hostile() + compressedStreams() + noImages()
+            + polyglots()
     }
 }

@@ -6,21 +6,21 @@ public struct EncodedImage: Sendable {
     public let format: Format
     private let bytes: KeptBytes
 
-    /// Looks at the first bytes; decodes nothing. The array is held, not copied; only compressed text of a PNG that is
+    /// Looks at the first bytes, and nothing of libvips does; decodes nothing. The array is held, not copied; only compressed text of a PNG that is
     /// long is left out, which is no part of the picture.
     ///
     /// - Throws: ``VipsError`` of code `unsupportedFormat` when they are of no format of ``VipsLibrary/allowed``.
     public init(_ bytes: [UInt8]) throws(VipsError) {
         VipsLibrary.start()
-        let kept = KeptBytes(PNGChunks.withoutCompressedText(bytes))
-        guard let format = Self.find(kept) else {
-            vips_error_clear()
+        guard let format = Format(announcedBy: bytes), VipsLibrary.allowed.contains(format),
+            VipsLibrary.has(operation: format.loader)
+        else {
             throw VipsError(
                 .unsupportedFormat, "foreign_find_load",
                 bytes.isEmpty ? "there are no bytes" : "the bytes are of no image format that may be loaded")
         }
         self.format = format
-        self.bytes = kept
+        self.bytes = KeptBytes(PNGChunks.withoutCompressedText(bytes))
     }
 
     /// Bytes in the file.
@@ -33,21 +33,6 @@ public struct EncodedImage: Sendable {
     /// - Throws: ``VipsError``, `failed` for a damaged header.
     public func open(_ options: Operation.Arguments = [:]) throws(VipsError) -> Image {
         try Operation.load(format.loader, bytes, options)
-    }
-
-    private static func find(_ bytes: KeptBytes) -> Format? {
-        guard bytes.count > 0, let name = vips_foreign_find_load_buffer(bytes.start, bytes.count) else { return nil }
-        let nickname = String(cString: vips_nickname_find(g_type_from_name(name)))
-        // libvips finds blocked loaders too, and refuses only to run them.
-        let format = VipsLibrary.allowed.first { $0.loader == nickname }
-        return format == .pdf && !beginsAsPDF(bytes) ? nil : format
-    }
-
-    /// libvips 8.15 to 8.18 takes for a PDF whatever has its mark anywhere, be it a page of HTML. Later ones look where
-    /// this does, 8.14 at the very first bytes alone.
-    private static func beginsAsPDF(_ bytes: KeptBytes) -> Bool {
-        let beginning = UnsafeRawBufferPointer(start: bytes.start, count: min(bytes.count, 32 + 3))
-        return beginning.indices.contains { beginning[$0...].starts(with: "%PDF".utf8) }
     }
 }
 
