@@ -7,7 +7,7 @@ actor Transactions {
     /// What became of a transaction.
     enum Outcome: Sendable {
         case committed
-        /// Nothing of it will ever be seen. Records that failed, by place.
+        /// Nothing of it will ever be seen. Records that failed for their own sake or for want of a broker, by place.
         case aborted(KafkaError, failures: [Int: KafkaError])
         /// It is over, and was to be committed: what the group has committed tells whether it is.
         case inDoubt(KafkaError, failures: [Int: KafkaError])
@@ -110,7 +110,8 @@ actor Transactions {
                 isCommitting ? "transaction not committed" : "transaction aborted",
                 ["error": "\(error)", "kind": "\(error.kind)"])
             let end = await settle(producer, error)
-            let failures = await sends?.failures() ?? [:]
+            // Where the producer failed, the brokers refuse its records with it, whatever is in them.
+            let failures = error.kind == .abortable ? await sends?.failures() ?? [:] : [:]
             if let end { return .over(end) }
             return isCommitting
                 ? .inDoubt(error.cause, failures: failures) : .aborted(error.cause, failures: failures)
