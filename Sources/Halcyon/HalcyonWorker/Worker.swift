@@ -64,6 +64,8 @@ public final class Worker: Sendable {
         }
         do {
             await worker.transactional?.start()
+            // A static member that comes back moves nothing.
+            if options.staticMember == nil { await worker.roll.waitForTheDead(log: log) }
             try await worker.consumer.start(
                 topics: options.topics.taken,
                 properties: options.kafka.worker(
@@ -104,7 +106,8 @@ public final class Worker: Sendable {
             children: children, memory: options.memory.renderings)
         service.measure(metrics)
         health = HealthWatch(options.health, log: log, metrics: metrics, whenHopeless: whenHopeless)
-        roll = RollCall(redis, options.roll, topics: options.topics, threads: options.concurrency)
+        roll = RollCall(
+            redis, options.roll, session: options.kafka.session, topics: options.topics, threads: options.concurrency)
         loader = SourceLoader(options.sources, custom: options.providers, drawingOn: pool)
         subscriber = RedisSubscriber(options.redis)
         leases = Leases(redis, subscriber, options.leases, log: log, metrics: metrics)

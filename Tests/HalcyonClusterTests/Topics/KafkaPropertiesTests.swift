@@ -31,13 +31,22 @@ import Testing
         #expect(properties["acks"] == own["acks"] ?? "all")
     }
 
-    @Test func whoTellsOthersIsReplacedSoonerThanAWorkerUnlessTheOperatorSaysOtherwise() {
+    @Test func aSilentMemberIsReplacedAfterTenSecondsUnlessTheOperatorSaysOtherwise() {
         func session(_ own: [String: String]) -> [String?] {
             let properties = KafkaProperties(brokers: "b:1", properties: own)
             return [properties.notifier(group: "g"), properties.worker(group: "g")].map { $0["session.timeout.ms"] }
         }
-        #expect(session([:]) == ["10000", nil])
+        #expect(session([:]) == ["10000", "10000"])
         #expect(session(["session.timeout.ms": "30000"]) == ["30000", "30000"])
+        #expect(KafkaProperties(brokers: "b:1").session == .seconds(10))
+    }
+
+    @Test func membersOfTheNewerProtocolAreToldByTheBrokers() {
+        let properties = KafkaProperties(brokers: "b:1", properties: ["group.protocol": "consumer"]).worker(group: "g")
+        for name in ["partition.assignment.strategy", "heartbeat.interval.ms", "session.timeout.ms"] {
+            #expect(properties[name] == nil)
+        }
+        #expect(properties["group.protocol"] == "consumer")
     }
 
     @Test func offsetsAreReadCommittedWhereTransactionsCommitThemWhateverTheOperatorSet() {

@@ -20,7 +20,7 @@ public final class JobConsumer: Sendable {
         /// How often offsets are committed.
         public var commitInterval = Duration.milliseconds(250)
         /// How long a partition that is taken away may wait for the jobs that have begun. The whole group waits meanwhile.
-        public var revocationPatience = Duration.seconds(10)
+        public var revocationPatience = Duration.seconds(1)
         /// The defaults.
         public init() {}
     }

@@ -3,8 +3,8 @@ import Redis
 
 /// Which workers there are, in Redis: each signs the roll every few seconds, and is off it when it has not for a while, by Redis' own clock.
 ///
-/// The roll is one hash, so that a cluster of Redis has all of it in one place and reading it is one step. It is for people to look at: nothing rests on
-/// it, and with Redis away there is none.
+/// The roll is one hash, so that a cluster of Redis has all of it in one place and reading it is one step. It is for people to look at, and for a worker
+/// that starts, to see whether another one has just died; with Redis away there is none.
 public struct WorkerRoll: Sendable {
     private let redis: RedisClient
 
@@ -36,7 +36,7 @@ public struct WorkerRoll: Sendable {
     public func entries() async throws(RedisError) -> [[UInt8]] {
         let fields = try await redis.run(Self.reading, keys: [Self.key]).array ?? []
         var entries: [(id: String, json: [UInt8])] = []
-        for index in stride(from: 0, to: fields.count - 1, by: 2) {
+        for index in stride(from: 0, to: fields.count - 2, by: 3) {
             // What another release has written is handed on, if it is JSON.
             guard let id = fields[index].string, let json = fields[index + 1].bytes,
                 (try? JSON.parse(json, maximumSize: 16 << 10)) != nil
@@ -44,6 +44,17 @@ public struct WorkerRoll: Sendable {
             entries.append((id, json))
         }
         return entries.sorted { $0.id < $1.id }.prefix(Self.most).map(\.json)
+    }
+
+    /// When each worker is off it unless it signs again, in milliseconds since 1970 by Redis' clock, by their ids.
+    /// - Throws: `RedisError`.
+    public func ends() async throws(RedisError) -> [String: Int] {
+        let fields = try await redis.run(Self.reading, keys: [Self.key]).array ?? []
+        var ends: [String: Int] = [:]
+        for index in stride(from: 0, to: fields.count - 2, by: 3) {
+            if let id = fields[index].string, let end = fields[index + 2].integer { ends[id] = end }
+        }
+        return ends
     }
 
     private static let key: RedisArgument = "halcyon:{workers}"
@@ -66,9 +77,11 @@ public struct WorkerRoll: Sendable {
         local found = {}
         for i = 1, #fields, 2 do
             local space = string.find(fields[i + 1], ' ', 1, true)
-            if space and tonumber(string.sub(fields[i + 1], 1, space)) > now then
+            local over = space and tonumber(string.sub(fields[i + 1], 1, space)) or 0
+            if over > now then
                 found[#found + 1] = fields[i]
                 found[#found + 1] = string.sub(fields[i + 1], space + 1)
+                found[#found + 1] = over
             else
                 redis.call('HDEL', KEYS[1], fields[i])
             end

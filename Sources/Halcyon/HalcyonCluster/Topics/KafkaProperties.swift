@@ -51,27 +51,31 @@ public struct KafkaProperties: Sendable {
     ) -> [String: String] {
         var role = [
             "client.id": "halcyon-worker", "group.id": group, "auto.offset.reset": "earliest",
-            // Sound in every version; cooperative-sticky hangs now and then in librdkafka before 2.10.
+            // The partitions of each lane are shared evenly. cooperative-sticky counts those of all topics together: after a few rebalances
+            // one worker has all of the lanes that are busy and another those of retries, where nothing comes.
             "partition.assignment.strategy": "range",
             "max.poll.interval.ms": "\(rebalanceLimit(patience))",
-            // A member learns by its next heartbeat that another one has come or gone, and the group waits for it: a worker that is
-            // added takes jobs after one second rather than librdkafka's three.
-            "heartbeat.interval.ms": "1000",
+            // A member learns by its next heartbeat that another one has come or gone, and the group waits for it: half a second rather
+            // than librdkafka's three.
+            "heartbeat.interval.ms": "500",
+            // Heartbeats have a thread of their own: who sends none for so long is dead, or does not run.
+            "session.timeout.ms": "\(Self.sessionTimeout)",
         ]
         if let instance { role["group.instance.id"] = instance }
+        // The brokers set these for members of the newer protocol (KIP-848), and librdkafka refuses them.
+        if own["group.protocol"] == "consumer" {
+            for name in ["partition.assignment.strategy", "heartbeat.interval.ms", "session.timeout.ms"] {
+                role[name] = nil
+            }
+        }
         return merged(role).merging(exactlyOnce ? ["isolation.level": "read_committed"] : [:]) { $1 }
     }
 
     /// For reading committed events as a member of `group`.
-    ///
-    /// A member that was killed is replaced within ten seconds, unless the operator set another time: somebody waits for what is told, and telling it
-    /// twice costs little.
     /// - Parameter patience: how long giving partitions back may take.
     public func notifier(group: String, patience: Duration = .seconds(10)) -> [String: String] {
-        worker(group: group, patience: patience, exactlyOnce: true).merging([
-            "client.id": own["client.id"] ?? "halcyon-notifier",
-            "session.timeout.ms": own["session.timeout.ms"] ?? "10000",
-        ]) { $1 }
+        worker(group: group, patience: patience, exactlyOnce: true)
+            .merging(["client.id": own["client.id"] ?? "halcyon-notifier"]) { $1 }
     }
 
     /// For keeping books of committed events as a member of `group`, which nobody waits for: events come by the heap rather than one by
@@ -103,7 +107,12 @@ public struct KafkaProperties: Sendable {
         max(60_000, sessionTimeout, Int(patience / .milliseconds(1)) + 30_000)
     }
 
-    private var sessionTimeout: Int { own["session.timeout.ms"].flatMap { Int($0) } ?? 45_000 }
+    private static let sessionTimeout = 10_000
+
+    private var sessionTimeout: Int { own["session.timeout.ms"].flatMap { Int($0) } ?? Self.sessionTimeout }
+
+    /// For how long a group takes a member for alive that sends no heartbeats.
+    public var session: Duration { .milliseconds(sessionTimeout) }
 
     /// Half of the session's time, from 2 to 10 s: by when the group gives a silent worker's partitions to others, its transaction is over;
     /// and who reads committed events does not wait long for it.

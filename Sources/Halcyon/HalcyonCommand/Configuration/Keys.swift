@@ -176,12 +176,12 @@ enum Keys {
         help: "What the messages of those jobs may weigh together; one that weighs more comes alone.")
     static let rebalancePatience = SettingKey(
         "worker.rebalancePatience", .duration(), default: Defaults.worker.consumer.revocationPatience,
-        help: "Time to finish what was begun of a partition that moves to another worker; the whole group waits for it."
-    )
+        help: "Time to finish what was begun when the group shares its partitions anew; the whole group waits for it.")
     static let rollInterval = SettingKey(
         "worker.rollInterval", .duration(in: .milliseconds(100) ... .seconds(3600)),
         default: Defaults.worker.roll.interval,
-        help: "How often a worker says that it is there; it counts as gone when it has not four times.")
+        help: "How often a worker says that it is there; one that starts waits for the others to say so."
+    )
     static let grace = SettingKey(
         "worker.grace", .duration(), default: Defaults.worker.grace,
         help: "Time to finish what was begun when asked to stop.")

@@ -3,21 +3,27 @@ import Glibc
 import HalcyonCluster
 import HalcyonModel
 import Redis
+import Telemetry
 import Threads
 
 /// Has a worker stand on the roll for as long as it lives, with the jobs that it has under way. While Redis is away it stands nowhere, and goes on.
 final class RollCall: Sendable {
     private let roll: WorkerRoll
     private let options: RollOptions
+    /// For how long the group takes a silent member for alive.
+    private let session: Duration
     /// The word for each topic that jobs come from.
     private let words: [String: String]
     private let entry: Lock<WorkerEntry>
     private let task = Lock<Task<Void, Never>?>(nil)
 
-    /// - Parameter redis: stays its maker's.
-    init(_ redis: RedisClient, _ options: RollOptions, topics: Topics, threads: Int) {
+    /// - Parameters:
+    ///   - redis: stays its maker's.
+    ///   - session: for how long the worker's group takes a silent member for alive.
+    init(_ redis: RedisClient, _ options: RollOptions, session: Duration, topics: Topics, threads: Int) {
         roll = WorkerRoll(redis)
         self.options = options
+        self.session = session
         words = Dictionary(uniqueKeysWithValues: Lane.allCases.map { (topics.jobs($0), $0.rawValue) })
         let (host, pid) = (Self.host, getpid())
         let number = String(UInt32.random(in: 0 ... .max), radix: 16)
@@ -31,12 +37,42 @@ final class RollCall: Sendable {
     func start() {
         let signing = Task {
             while !Task.isCancelled {
-                try? await roll.sign(entry.withLock { $0 }, for: options.interval * 4)
+                try? await roll.sign(entry.withLock { $0 }, for: life)
                 try? await Task.sleep(for: options.interval)
             }
         }
         task.withLock { $0 = signing }
     }
+
+    /// Waits, before a worker joins its group, until all others have shown that they live, or the group has given up those that have not.
+    ///
+    /// A group of Kafka waits for all of its members before it shares the partitions anew, and with it all workers that live. A worker that has
+    /// died is waited for too, until its session is over: then better the newcomer waits, alone. Where Redis is away nobody does.
+    func waitForTheDead(log: Log) async {
+        await atMost(giveUp) { [self] in
+            guard var unseen = try? await roll.ends() else { return }
+            let start = ContinuousClock.now
+            var isSaid = false
+            while !unseen.isEmpty {
+                try? await Task.sleep(for: .milliseconds(100))
+                guard let ends = try? await roll.ends() else { return }
+                // Who lives signs anew; who is dead goes off the roll.
+                unseen = unseen.filter { id, end in ends[id] == end }
+                if !isSaid, !unseen.isEmpty, start.duration(to: .now) > options.interval * 2 {
+                    isSaid = true
+                    log.notice(
+                        "another worker does not show that it lives: this one joins the group when that one's session is over",
+                        ["workers": "\(unseen.keys.sorted())", "session": "\(session)"])
+                }
+            }
+        }
+    }
+
+    /// After this the others have shared the partitions of one that has died, so that the group does not share anew twice in a row.
+    private var giveUp: Duration { session + .seconds(2) }
+
+    /// For how long it stays on the roll unless it signs again.
+    private var life: Duration { max(giveUp, options.interval * 4) }
 
     /// A job was taken from a topic.
     func took(from topic: String) { count(topic, 1) }

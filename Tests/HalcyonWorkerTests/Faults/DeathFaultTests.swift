@@ -1,0 +1,77 @@
+import Glibc
+import HalcyonCluster
+import Kafka
+import Processes
+import Redis
+import TestSupport
+import Testing
+import Threads
+
+/// What the others notice of the death of a worker, with the settings as they are shipped.
+@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable)) struct DeathFaultTests {
+    /// The group waits for the dead one's session to end as soon as somebody joins: so nobody joins before.
+    @Test func theOthersGoOnWhenOneDiesAndIsStartedAgainAtOnce() async throws {
+        let kafka = try await ApacheKafka()
+        let redis = try await RedisServer.start()
+        let client = RedisClient(RedisEndpoint(loopbackPort: redis.port))
+        let result: Result<Void, any Error>
+        do {
+            try await kafka.start()
+            result = .success(try await run(kafka, redis, client))
+        } catch {
+            result = .failure(error)
+        }
+        await client.close()
+        await redis.stop()
+        await kafka.remove()
+        try result.get()
+    }
+
+    private func run(_ kafka: ApacheKafka, _ redis: RedisServer, _ client: RedisClient) async throws {
+        let (topics, properties) = (Topics(), ["bootstrap.servers": kafka.bootstrapServers])
+        let admin = try Admin(properties: properties)
+        _ = try await admin.create(topics.all.map { NewTopic($0, partitions: 6, replication: 1) })
+        await admin.close()
+        let roll = WorkerRoll(client)
+        var workers: [ChildProcess] = []
+        func start() async throws {
+            workers.append(
+                try await WorkerProcess.start(
+                    brokers: kafka.bootstrapServers, redisPort: redis.port, ["HALCYON_LOG_LEVEL": "error"]))
+        }
+        for _ in 0..<3 { try await start() }
+        let events = try await EventLog(topics, properties)
+        let producer = try Producer(properties: properties.merging(["linger.ms": "0"]) { $1 })
+        /// A job in each partition, named after it.
+        func submit(_ round: String) async throws {
+            for partition in 0..<6 {
+                let job = #"{"id":"\#(round)\#(partition)","source":"initials:JD","width":8}"#
+                _ = try await producer.send(
+                    ProducerRecord(topic: topics.jobs(.normal), partition: Int32(partition), value: Array(job.utf8)))
+            }
+        }
+        @Sendable func ended(_ round: String) -> [String] {
+            events.terminal.map(\.jobID).filter { $0.hasPrefix(round) }
+        }
+
+        try await until("all three are on the roll") { try await roll.entries().count == 3 }
+        try await submit("a")
+        try await until("all jobs end") { ended("a").count == 6 }
+
+        workers[0].send(SIGKILL)
+        await workers[0].exit()
+        try await start()
+        try await submit("b")
+        // Two of three go on, and have ended all of their jobs by the time at which the group gives the dead one's to others.
+        try await until("the others' jobs end") { ended("b").count == 4 }
+        #expect(try await roll.entries().count == 3, "the dead one is on the roll, the new one has not joined")
+        try await submit("c")
+        try await until("all jobs end") { ended("b").count == 6 && ended("c").count == 6 }
+        let order = events.terminal.map(\.jobID)
+        let firstOfTheDead = try #require(ended("b").dropFirst(4).first.flatMap { order.firstIndex(of: $0) })
+        #expect(ended("c").prefix(4).allSatisfy { order.firstIndex(of: $0)! < firstOfTheDead }, "\(order)")
+        await producer.close()
+        await events.close()
+        for worker in workers.dropFirst() { await worker.stop(grace: .seconds(60)) }
+    }
+}
