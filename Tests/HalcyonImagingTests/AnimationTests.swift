@@ -1,4 +1,5 @@
 import HalcyonModel
+import HostileFiles
 import TestSupport
 import Testing
 import Vips
@@ -76,5 +77,14 @@ import Vips
         #expect(await code(ImageLimits(outputPixels: 12 * 400), animated) == nil)
         #expect(await code(ImageLimits(outputPixels: 12 * 400 - 1), animated) == .tooManyPixels)
         #expect(await code(ImageLimits(decodedBytes: 12 * 1600), animated) == .tooManyPixels)
+    }
+
+    @Test func framesThatTheDecoderDoesNotCountAreNotNumbered() async throws {
+        let source = try #require(HostileFile.all().first { $0.name == "GIF of 10000 frames" }).bytes()
+        for limit in [1000, 65_535] {
+            let failure = await BadInputTests().failure(source, filling(9, 9, as: nil), ImageLimits(frames: limit))
+            #expect(failure?.code == .tooManyPixels)
+            #expect(failure?.message.contains("more than 4096 frames") == true, "\(failure?.message ?? "")")
+        }
     }
 }

@@ -63,6 +63,21 @@ import Vips
         #expect(failure?.isRetryable == false)
     }
 
+    @Test func kindsOfJPEGThatAreNotDecodedAreNoDamage() async throws {
+        let photo = try await Self.photo(.jpeg)
+        let frame = try #require(photo.indices.dropLast().first { photo[$0] == 0xff && photo[$0 + 1] == 0xc0 })
+        for (place, byte, word): (Int, UInt8, String) in [
+            (1, 0xc3, "lossless coding (SOF3)"), (1, 0xc5, "hierarchical coding (SOF5)"),
+            (1, 0xcb, "lossless arithmetic coding (SOF11)"), (4, 12, "12 bits a sample"),
+        ] {
+            var bytes = photo
+            bytes[frame + place] = byte
+            let failure = await self.failure(bytes)
+            #expect(failure?.code == .unsupportedFormat)
+            #expect(failure?.message.contains(word) == true, "\(failure?.message ?? "")")
+        }
+    }
+
     @Test func aHeaderAloneIsCorrupt() async throws {
         for format in [Format.jpeg, .png, .webp, .gif, .tiff] {
             let bytes = try await Self.photo(format)

@@ -15,11 +15,13 @@ import Vips
         """.utf8)
 
     /// The same as a page of 20×10 points.
-    static let pdf: [UInt8] = {
+    static let pdf = pdf("20 10")
+
+    static func pdf(_ corner: String) -> [UInt8] {
         let content = "1 0 0 rg 0 0 10 10 re f 0 0 1 rg 10 0 10 10 re f"
         let objects = [
             "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 20 10] /Contents 4 0 R >>",
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 \(corner)] /Contents 4 0 R >>",
             "<< /Length \(content.utf8.count) >>\nstream\n\(content)\nendstream",
         ]
         var text = "%PDF-1.4\n"
@@ -36,7 +38,7 @@ import Vips
         }
         text += "trailer\n<< /Size 5 /Root 1 0 R >>\nstartxref\n\(table)\n%%EOF\n"
         return Array(text.utf8)
-    }()
+    }
 
     @Test(arguments: [svg, pdf])
     func theyAreDrawnAtTheSizeThatIsWanted(_ source: [UInt8]) async throws {
@@ -63,5 +65,18 @@ import Vips
         await #expect(throws: Failure.self) {
             try await render(Self.svg, filling(8000, 4000), limits: ImageLimits(decodedBytes: 100 << 20))
         }
+    }
+
+    @Test(arguments: [
+        pdf("1000000000 1000000000"), pdf("30000000 10"),
+        Array(#"<svg xmlns="http://www.w3.org/2000/svg" width="1000000000" height="10"/>"#.utf8),
+    ])
+    func sidesBeyondMeasureAreTooManyPixelsAndNotOne(_ source: [UInt8]) async {
+        #expect(await BadInputTests().failure(source)?.code == .tooManyPixels)
+    }
+
+    @Test func aDrawingOfOnePixelIsNoneOfThem() async throws {
+        let dot = Array(#"<svg xmlns="http://www.w3.org/2000/svg" width="1" height="2000"/>"#.utf8)
+        #expect(try await render(dot, filling(1, 1)).size == PixelSize(width: 1, height: 1))
     }
 }

@@ -111,6 +111,36 @@ import Vips
         }
     }
 
+    @Test func sixteenBitsOfAProfileKeepTheirAlpha() async throws {
+        for alpha in [0, 1, 60, 128, 254, 255] {
+            let source = try await offThePool {
+                try Operation.call(
+                    "colourspace", ["in": .image(try Self.plain([90, UInt8(alpha)])), "space": "grey16"]
+                ).image().with(header: ["icc-profile-data": .bytes(Self.greyProfile)]).encoded(as: .tiff)
+            }
+            let opened = try EncodedImage(source).open()
+            #expect(opened.sampleFormat == .uint16 && opened.has(field: "icc-profile-data"))
+            let output = try await renderedPixels(source, filling(60, 40))[20, 20]
+            #expect(output.last == alpha, "\(output)")
+            #expect(alpha == 0 || abs(output[0] - 90) <= 3, "\(output)")
+        }
+    }
+
+    /// The least of a grey profile (ICC.1:2001-04, 6.3.2): a white point, and a gamma of 2.2.
+    static let greyProfile: [UInt8] = {
+        func big(_ numbers: Int...) -> [UInt8] {
+            numbers.flatMap { number in (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
+        }
+        let white = big(0xf6d6, 0x10000, 0xd32d)
+        let tags =
+            big(2) + Array("wtpt".utf8) + big(156, 20) + Array("kTRC".utf8) + big(176, 16)
+            + Array("XYZ ".utf8) + big(0) + white + Array("curv".utf8) + big(0, 1) + [0x02, 0x33, 0, 0]
+        let header =
+            big(128 + tags.count, 0, 0x0210_0000) + Array("mntrGRAYXYZ ".utf8) + big(0, 0, 0) + Array("acsp".utf8)
+            + big(0, 0, 0, 0, 0, 0, 0) + white
+        return header + [UInt8](repeating: 0, count: 128 - header.count) + tags
+    }()
+
     @Test func fourInksBecomeSRGB() async throws {
         for strip in [false, true] {
             let source = try await Self.plain([200, 100, 50], in: "cmyk", as: .jpeg, strip: strip)

@@ -78,8 +78,9 @@ enum JPEGFile {
             .corrupt(
                 "JPEG with a Huffman table of more codes than there can be",
                 start + segment(0xc4, [0] + [UInt8](repeating: 255, count: 16) + zeros(200)) + frame(9, 9) + body),
-            .corrupt(
-                "JPEG with arithmetic coding that it has not", head + frame(600, 400, components: 1, marker: 0xcb)),
+            .unsupported("JPEG, lossless", head + frame(600, 400, marker: 0xc3) + body),
+            .unsupported("JPEG, lossless, with arithmetic coding", head + frame(600, 400, marker: 0xcb)),
+            .corrupt("JPEG with arithmetic coding that it has not", head + frame(600, 400, marker: 0xc9)),
             .renders("JPEG of 1×65500", picture(1, 65_500)),
             .renders("JPEG of 65500×1", picture(65_500, 1)),
             .tooManyPixels("JPEG that claims 50000×50000", head + frame(50_000, 50_000) + body),

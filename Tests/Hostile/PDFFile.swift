@@ -77,6 +77,7 @@ enum PDFFile {
             .fails("PDF that counts −1 pages", page(kids: "[]", count: -1)),
             .rendersOrFails("PDF whose pages go round", page(kids: "[2 0 R]")),
             .tooManyPixels("PDF of 50000×50000", page(box: "0 0 50000 50000")),
+            .tooManyPixels("PDF of a thousand million points a side", page(box: "0 0 1000000000 1000000000")),
             .rendersOrFails("PDF of 1e30×1e30", page(box: "0 0 1e30 1e30")),
             .rendersOrFails("PDF of no sides", page(box: "0 0 0 0")),
             .rendersOrFails("PDF of negative sides", page(box: "0 0 -60 -40")),

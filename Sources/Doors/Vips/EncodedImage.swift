@@ -30,9 +30,25 @@ public struct EncodedImage: Sendable {
     ///
     /// - Parameter options: of the format's loader, such as `shrink` for JPEG, `scale` for WebP, SVG and PDF, `dpi` for
     ///   SVG and PDF, `page` (from 0) and `n` (-1 for all) for those with pages or frames, `access`, `fail-on`.
-    /// - Throws: ``VipsError``, `failed` for a damaged header.
+    ///
+    /// Samples of a TIFF that are neither colour nor alpha are left out.
+    /// - Throws: ``VipsError``, `failed` for a damaged header, and for what ``unsupportedFeature`` names.
     public func open(_ options: Operation.Arguments = [:]) throws(VipsError) -> Image {
-        try Operation.load(format.loader, bytes, options)
+        let image = try Operation.load(format.loader, bytes, options)
+        guard format == .tiff, image.bands > 2, let directory = TIFFDirectory(bytes.bytes) else { return image }
+        let samples = directory.meaningfulSamples(of: image.bands)
+        guard samples < image.bands else { return image }
+        return try Operation.call("extract_band", ["in": .image(image), "band": 0, "n": .int(samples)]).image()
+    }
+
+    /// A part of its format that the file makes use of and the libraries have not, such as `lossless coding`; nil where none is
+    /// known. It tells what to think of a file that cannot be decoded: libraries differ, and another may know it.
+    public var unsupportedFeature: String? {
+        switch format {
+        case .jpeg: JPEGSegments.unsupportedFeature(of: bytes.bytes)
+        case .tiff: TIFFDirectory(bytes.bytes)?.unsupportedFeature
+        default: nil
+        }
     }
 }
 

@@ -6,7 +6,7 @@ import CVips
 /// which does not move while it is alive and unchanged: this object holds it, never changes it, and every blob made of
 /// it holds this object. So nothing is copied.
 final class KeptBytes: Sendable {
-    private let bytes: [UInt8]
+    let bytes: [UInt8]
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 

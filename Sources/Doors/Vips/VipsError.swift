@@ -33,12 +33,15 @@ public struct VipsError: Error, Sendable, CustomStringConvertible {
         self.message = message
     }
 
+    /// Some decoders fail without a word.
+    private static let speechless = "it failed without a message: as a rule the picture is damaged"
+
     /// A failure in libvips' own words, taken out of its buffer.
     static func last(_ code: Code = .failed, in operation: String) -> VipsError {
         let text = vips_error_buffer_copy()
         defer { g_free(text) }
         let lines = text.map { String(cString: $0) } ?? ""
         let message = lines.split(separator: "\n").prefix(3).joined(separator: "; ")
-        return VipsError(code, operation, message.isEmpty ? "no reason given" : String(message.prefix(400)))
+        return VipsError(code, operation, message.isEmpty ? speechless : String(message.prefix(400)))
     }
 }

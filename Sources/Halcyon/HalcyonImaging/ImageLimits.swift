@@ -30,11 +30,16 @@ public struct ImageLimits: Sendable, Hashable, Codable {
     /// - Throws: `tooManyPixels`.
     func admit(_ source: SourceImage, _ load: LoadPlan) throws(Failure) {
         let size = source.rawSize
-        guard load.frames <= frames else {
+        guard load.frames <= min(frames, source.countableFrames) else {
+            let count =
+                source.frames > source.countableFrames
+                ? "more than \(source.countableFrames)" : String(source.frames)
             throw Failure(
                 .tooManyPixels,
-                "the source has \(source.frames) frames; \(frames) are allowed: the job can ask for fewer by \"frames\""
-            )
+                """
+                the source has \(count) frames; \(min(frames, source.countableFrames)) are allowed: the job can ask for \
+                fewer by "frames"
+                """)
         }
         guard size.pixels <= sourcePixels / load.frames else {
             let times = load.frames > 1 ? " in each of \(load.frames) frames" : ""
@@ -70,6 +75,11 @@ public struct ImageLimits: Sendable, Hashable, Codable {
         }
         return sizes
     }
+}
+
+extension SourceImage {
+    /// Frames that the decoder counts: libnsgif stops one behind its NSGIF_FRAME_COUNT_MAX of 4096, however many follow.
+    fileprivate var countableFrames: Int { format == .gif ? 4096 : 65_535 }
 }
 
 extension ImageFormat {

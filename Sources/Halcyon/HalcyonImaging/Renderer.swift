@@ -56,8 +56,8 @@ public struct Renderer: Sendable {
     public func render(
         _ plan: RenderPlan, assets: [Source: [UInt8]] = [:], _ cancellation: Cancellation? = nil
     ) throws -> Rendering {
-        var progress = Progress(cancellation)
         let source = plan.source
+        var progress = Progress(of: source.file, cancellation)
         let assets = ProcessingAssets(assets, within: limits, cancellation)
         var images: [Int: RenderedImage] = [:]
         for (load, outputs) in plan.decodings {
@@ -124,10 +124,14 @@ public struct Renderer: Sendable {
 
 /// A rendering under way: who may stop it, and how long what took.
 private struct Progress {
+    private let file: EncodedImage
     private let cancellation: Cancellation?
     private(set) var timings = Rendering.Timings()
 
-    init(_ cancellation: Cancellation?) { self.cancellation = cancellation }
+    init(of file: EncodedImage, _ cancellation: Cancellation?) {
+        self.file = file
+        self.cancellation = cancellation
+    }
 
     /// Runs a step, and says whose fault it is when libvips refuses.
     mutating func step<Result>(
@@ -140,7 +144,7 @@ private struct Progress {
             return try body(cancellation)
         } catch let error as VipsError {
             if error.code == .cancelled { throw CancellationError() }
-            throw Failure(blame, error.description)
+            throw blame == .corruptImage ? file.failure(error.description) : Failure(blame, error.description)
         }
     }
 }

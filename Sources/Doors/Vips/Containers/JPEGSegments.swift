@@ -23,6 +23,35 @@ enum JPEGSegments {
         return output + file[place...]
     }
 
+    /// What the frame's header says that libjpeg does not decode everywhere; nil where it is nothing of the kind, or where
+    /// there is no frame.
+    static func unsupportedFeature(of file: [UInt8]) -> String? {
+        guard let frame = frame(of: file) else { return nil }
+        switch frame.marker {
+        // Table B.1: 0xc0 to 0xc2 are baseline, extended and progressive, 0xc9 and 0xca the latter two with arithmetic coding.
+        case 0xc3: return "lossless coding (SOF3)"
+        case 0xcb: return "lossless arithmetic coding (SOF11)"
+        case 0xc5...0xc7, 0xcd...0xcf: return "hierarchical coding (SOF\(frame.marker - 0xc0))"
+        default: return frame.depth == 8 ? nil : "\(frame.depth) bits a sample"
+        }
+    }
+
+    /// The first frame's marker, and the bits of its samples.
+    private static func frame(of file: [UInt8]) -> (marker: UInt8, depth: UInt8)? {
+        var place = 2
+        while place + 4 < file.count, file[place] == 0xff {
+            let marker = file[place + 1]
+            switch marker {
+            case 0xff: place += 1  // a byte of filling
+            case 0x01, 0xd0...0xd7: place += 2  // no length
+            case 0xc0...0xc3, 0xc5...0xc7, 0xc9...0xcb, 0xcd...0xcf: return (marker, file[place + 4])
+            case 0xd8, 0xd9, 0xda: return nil
+            default: place += 2 + Int(file[place + 2]) << 8 + Int(file[place + 3])
+            }
+        }
+        return nil
+    }
+
     private static let segments: [(marker: UInt8, start: String, kind: MetadataKept)] = [
         (0xe1, "Exif\0", .exif), (0xe1, "http://ns.adobe.com/xap/1.0/\0", .xmp), (0xe2, "ICC_PROFILE\0", .icc),
         (0xed, "Photoshop 3.0\0", .iptc),

@@ -26,7 +26,17 @@ extension Image {
         return try calling("colourspace", ["space": "srgb"])
     }
 
+    /// By profiles, to 8 bits. libvips 8.14 would cut an alpha of 16 bits off at 255 where the profile is grey: it goes by
+    /// itself.
     private func converted() throws(VipsError) -> Image {
+        guard hasAlpha, sampleFormat == .uint16 else { return try throughProfiles() }
+        let alpha = try alpha().calling("cast", ["format": "uchar", "shift": true])
+        return try Operation.call(
+            "bandjoin", ["in": .images([try withoutAlpha().throughProfiles(), alpha])]
+        ).image()
+    }
+
+    private func throughProfiles() throws(VipsError) -> Image {
         var arguments: [String: Value] = [
             "output-profile": "srgb", "embedded": true, "depth": 8, "intent": "relative",
         ]

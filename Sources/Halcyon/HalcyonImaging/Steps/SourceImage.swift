@@ -13,16 +13,20 @@ struct SourceImage {
     /// Frames of an animation; 1 for everything else, whatever pages it has.
     let frames: Int
 
-    /// - Throws: `corruptImage` for a header that cannot be read.
+    /// - Throws: `corruptImage` for a header that cannot be read, `unsupportedFormat` where the libraries lack what it asks for,
+    ///   `tooManyPixels` for a drawing that is larger than any picture.
     init(_ file: EncodedImage) throws(Failure) {
         self.file = file
         do throws(VipsError) {
             header = try file.open(Self.options)
         } catch {
-            throw Failure(.corruptImage, "the header: \(error.message)")
+            throw file.failure("the header: \(error.message)")
         }
         format = ImageFormat(file.format, header)
         rawSize = header.size
+        if file.isBeyondMeasure(header) {
+            throw Failure(.tooManyPixels, "the source has a side of more pixels than any picture can have")
+        }
         orientation = Orientation(exif: header.orientation)
         frames = format.hasAnimation ? header.pages : 1
     }
@@ -42,6 +46,24 @@ struct SourceImage {
     }
 
     private static var options: [String: Value] { ["access": "sequential", "fail-on": "error"] }
+}
+
+extension EncodedImage {
+    /// What is to be said of pixels that cannot be decoded: the file's fault, or that of the libraries.
+    func failure(_ message: String) -> Failure {
+        guard let unsupportedFeature else { return Failure(.corruptImage, message) }
+        return Failure(
+            .unsupportedFormat,
+            "the \(format.rawValue.uppercased()) has \(unsupportedFeature), which is not decoded here")
+    }
+
+    /// Whether a drawing has a side that libvips cannot count: it takes 1 for such a side.
+    fileprivate func isBeyondMeasure(_ header: Image) -> Bool {
+        guard format == .svg || format == .pdf, header.width == 1 || header.height == 1,
+            let small = try? open(["scale": 0.001])
+        else { return false }
+        return small.width > header.width || small.height > header.height
+    }
 }
 
 extension ImageFormat {
