@@ -11,7 +11,7 @@ import json
 import sys
 
 from keys_colors import color
-from keys_numbers import half_away, points, rounded, text
+from keys_numbers import exact, half_away, points, rounded, text
 from keys_processors import processor, rule
 from keys_sources import parameters_text, source
 
@@ -95,10 +95,11 @@ def gravity(fields, crop):
 def variant_text(fields):
     lines = ["halcyon-variant/1"]
     rect = fields.get("cropRect", {"x": 0, "y": 0, "width": 1, "height": 1})
-    sides = [text(rect[side]) for side in ("x", "y", "width", "height")]
-    crop = sides != ["0", "0", "1", "1"] and sides[2] != "0" and sides[3] != "0"
+    sides = [exact(rect[side]) for side in ("x", "y", "width", "height")]
+    pixels = rect.get("unit") == "pixels"
+    crop = (pixels or sides != ["0", "0", "1", "1"]) and sides[2] != "0" and sides[3] != "0"
     if crop:
-        lines.append("crop=" + ",".join(sides))
+        lines.append("crop=" + ",".join(sides) + (" pixels" if pixels else ""))
     lines.append("size=" + size(fields))
     if gravity(fields, crop):
         lines.append("gravity=" + gravity(fields, crop))

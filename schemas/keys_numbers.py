@@ -1,4 +1,5 @@
 """Numbers as keys know them: to six decimals (docs/keys.md, Numbers)."""
+import decimal
 import math
 
 
@@ -21,6 +22,13 @@ def text(number):
     whole, rest = divmod(abs(millionths), 1_000_000)
     fraction = f".{rest:06}".rstrip("0") if rest else ""
     return f"{'-' if millionths < 0 else ''}{whole}{fraction}"
+
+
+def exact(number):
+    """The shortest decimal that reads back as the same double, without exponent."""
+    number = float(number)
+    digits = format(decimal.Decimal(repr(number)), "f") if number else "0"
+    return digits.removesuffix(".0")
 
 
 def points(number):

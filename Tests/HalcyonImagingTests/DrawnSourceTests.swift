@@ -54,7 +54,7 @@ import Vips
     @Test(arguments: [svg, pdf])
     func partsOfThemToo(_ source: [UInt8]) async throws {
         var variant = filling(300, 300)
-        variant.sizing.cropRect = UnitRect(x: 0.25, y: 0, width: 0.5, height: 1)
+        variant.sizing.cropRect = CropRect(x: 0.25, y: 0, width: 0.5, height: 1)
         let images = try await render(source, [variant, filling(10, 10)]).images
         let pixels = try Pixels(images[0].body)
         #expect(pixels[146, 150].prefix(3) == [255, 0, 0] && pixels[153, 150].prefix(3) == [0, 0, 255])

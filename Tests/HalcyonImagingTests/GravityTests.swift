@@ -25,7 +25,7 @@ import Vips
         }
     }
 
-    static func square(_ gravity: Gravity, crop: UnitRect = .whole) -> Variant {
+    static func square(_ gravity: Gravity, crop: CropRect = .whole) -> Variant {
         var variant = filling(100, 100)
         variant.sizing.gravity = gravity
         variant.sizing.cropRect = crop
@@ -54,9 +54,9 @@ import Vips
 
     @Test func thePixelsAreThoseOfTheCropAndOfTheUprightPicture() async throws {
         let source = try await Self.patched(PixelSize(width: 1200, height: 400), at: 1090, 150, as: .jpeg)
-        let left = UnitRect(x: 0, y: 0, width: 0.5, height: 1)
+        let left = CropRect(x: 0, y: 0, width: 0.5, height: 1)
         #expect(try Self.share(try await render(source, Self.square(.attention, crop: left)).body) == 0)
-        let right = UnitRect(x: 0.5, y: 0, width: 0.5, height: 1)
+        let right = CropRect(x: 0.5, y: 0, width: 0.5, height: 1)
         #expect(try Self.share(try await render(source, Self.square(.attention, crop: right)).body) > 0.035)
         for orientation in 1...8 {
             let turned = withEXIF(source, orientation: UInt8(orientation))

@@ -14,7 +14,7 @@ import Vips
         for round in 0..<24 {
             let size = PixelSize(
                 width: .random(in: 301...700, using: &generator), height: .random(in: 301...700, using: &generator))
-            let crop = UnitRect(
+            let crop = CropRect(
                 x: .random(in: 0...0.4, using: &generator), y: .random(in: 0...0.4, using: &generator),
                 width: .random(in: 0.3...0.6, using: &generator), height: .random(in: 0.3...0.6, using: &generator))
             let display = Display(

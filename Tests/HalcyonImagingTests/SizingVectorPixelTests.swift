@@ -35,7 +35,7 @@ import Vips
             return Variant(
                 sizing: Sizing(
                     goal: sizeForDisplay == false ? .original : .display(display),
-                    cropRect: cropRect.map { UnitRect(x: $0[0], y: $0[1], width: $0[2], height: $0[3]) } ?? .whole,
+                    cropRect: cropRect.map { CropRect(x: $0[0], y: $0[1], width: $0[2], height: $0[3]) } ?? .whole,
                     screenScale: screenScale),
                 output: OutputOptions(format: .png))
         }

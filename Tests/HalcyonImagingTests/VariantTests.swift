@@ -22,7 +22,7 @@ import Vips
 
     static func variants() -> [Variant] {
         var crop = filling(150, 200)
-        crop.sizing.cropRect = UnitRect(x: 0.25, y: 0.5, width: 0.5, height: 0.5)
+        crop.sizing.cropRect = CropRect(x: 0.25, y: 0.5, width: 0.5, height: 0.5)
         var nearest = filling(61, 40, .scaleToFill)
         nearest.interpolationQuality = .none
         return [
@@ -82,7 +82,7 @@ import Vips
     @Test func outputsOfOneSizeAreNotTakenForEachOther() async throws {
         let source = try await Self.card(as: .png, orientation: 1)
         var crop = filling(90, 60)
-        crop.sizing.cropRect = UnitRect(x: 0.5, y: 0, width: 0.5, height: 0.5)
+        crop.sizing.cropRect = CropRect(x: 0.5, y: 0, width: 0.5, height: 0.5)
         var linear = filling(90, 60)
         linear.interpolationQuality = .low
         var tiff = filling(90, 60)

@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct GravityTests {
     static func plan(
-        _ gravity: Gravity, _ source: PixelSize, width: Double = 100, height: Double = 100, crop: UnitRect = .whole,
+        _ gravity: Gravity, _ source: PixelSize, width: Double = 100, height: Double = 100, crop: CropRect = .whole,
         focus: UnitPoint? = nil
     ) throws -> SizingPlan {
         try Sizing(goal: .display(Display(width: width, height: height)), cropRect: crop, gravity: gravity)
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func aPointCountsInTheWholeImageNotInItsCrop() throws {
-        let right = UnitRect(x: 0.5, y: 0, width: 0.5, height: 1)
+        let right = CropRect(x: 0.5, y: 0, width: 0.5, height: 1)
         // The crop is 200×200 from x = 200; a display of 50×100 keeps 100 of its 200 columns.
         func left(_ gravity: Gravity) throws -> Int {
             try Self.plan(gravity, Self.wide, width: 50, crop: right).sourceRect.x
@@ -76,7 +76,7 @@ import Testing
     @Test func noPlanLeavesTheSource() throws {
         for _ in 0..<20_000 {
             let source = PixelSize(width: .random(in: 1...3000), height: .random(in: 1...3000))
-            let crop = UnitRect(
+            let crop = CropRect(
                 x: .random(in: 0..<1), y: .random(in: 0..<1), width: .random(in: 0.001...1.5),
                 height: .random(in: 0.001...1.5))
             let plan = try Self.plan(

@@ -31,7 +31,7 @@ import Testing
             let display = Display(width: display[0], height: display[1], contentMode: mode, scaleOptions: options)
             return Sizing(
                 goal: sizeForDisplay == false ? .original : .display(display),
-                cropRect: cropRect.map { UnitRect(x: $0[0], y: $0[1], width: $0[2], height: $0[3]) } ?? .whole,
+                cropRect: cropRect.map { CropRect(x: $0[0], y: $0[1], width: $0[2], height: $0[3]) } ?? .whole,
                 screenScale: screenScale)
         }
     }
@@ -64,7 +64,7 @@ import Testing
                 width: .random(in: 0.1...2000), height: .random(in: 0.1...2000),
                 contentMode: ContentMode.allCases.randomElement()!, scaleOptions: ScaleOptions.allCases.randomElement()!
             )
-            let crop = UnitRect(
+            let crop = CropRect(
                 x: .random(in: 0..<1), y: .random(in: 0..<1), width: .random(in: 0.001...1.5),
                 height: .random(in: 0.001...1.5))
             let sizing = Sizing(goal: .display(display), cropRect: crop, screenScale: .random(in: 1...4))

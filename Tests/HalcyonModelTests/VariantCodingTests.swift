@@ -37,7 +37,7 @@ import Testing
             try gravities.map { gravity in
                 Variant(
                     sizing: Sizing(
-                        goal: goal, cropRect: UnitRect(x: 0.1, y: 0.2, width: 0.3, height: 4), screenScale: 1.5,
+                        goal: goal, cropRect: CropRect(x: 0.1, y: 0.2, width: 0.3, height: 4), screenScale: 1.5,
                         gravity: gravity, upscale: true),
                     interpolationQuality: .low, background: CSSColor(red: 1, green: 2, blue: 3, alpha: 4),
                     processors: try processors(),

@@ -31,7 +31,7 @@ import Testing
         #expect(job.slot == Job.Slot(name: "cell", generation: 3))
         #expect(job.id == "j")
         #expect(job.variant.sizing.screenScale == 2)
-        #expect(job.variant.sizing.cropRect == UnitRect(x: 0.5, y: 0, width: 0.25, height: 1))
+        #expect(job.variant.sizing.cropRect == CropRect(x: 0.5, y: 0, width: 0.25, height: 1))
         #expect(
             job.variant.sizing.goal
                 == .display(Display(width: 400, height: 300.5, contentMode: .center, scaleOptions: .fitCropsExcess)))

@@ -56,17 +56,17 @@ import Testing
     }
 
     @Test(arguments: [
-        (#"{"x":0.5,"y":0,"width":0.5,"height":1}"#, UnitRect(x: 0.5, y: 0, width: 0.5, height: 1)),
-        (#"{"height":2,"width":1000,"y":0.25,"x":0}"#, UnitRect(x: 0, y: 0.25, width: 1000, height: 2)),
+        (#"{"x":0.5,"y":0,"width":0.5,"height":1}"#, CropRect(x: 0.5, y: 0, width: 0.5, height: 1)),
+        (#"{"height":2,"width":1000,"y":0.25,"x":0}"#, CropRect(x: 0, y: 0.25, width: 1000, height: 2)),
         (#"{"x":0,"y":0,"width":1,"height":1}"#, .whole),
     ])
-    func cropRectsAreFractionsAndMayOverrun(json: String, rect: UnitRect) throws {
+    func cropRectsAreFractionsAndMayOverrun(json: String, rect: CropRect) throws {
         #expect(try read(#""cropRect":\#(json)"#).variant.sizing.cropRect == rect)
     }
 
     @Test(arguments: [
         #"{"x":0,"y":0,"width":0,"height":0}"#, #"{"x":1,"y":1,"width":0,"height":1}"#,
-        #"{"x":0.1,"y":0.1,"width":0.5,"height":0.0000001}"#,
+        #"{"x":0.1,"y":0.1,"width":0.5,"height":-0.0}"#, #"{"x":0,"y":9,"width":0,"height":7,"unit":"pixels"}"#,
     ])
     func anEmptyCropRectIsNoCrop(json: String) throws {
         let variant = try read(#""cropRect":\#(json)"#).variant
@@ -75,7 +75,46 @@ import Testing
         #expect(variant.canonicalText == "halcyon-variant/1\nsize=natural\n")
     }
 
+    @Test(arguments: [PixelSize(width: 1365, height: 911), PixelSize(width: 99_991, height: 7)])
+    func aPlaceInPixelsComesBackFromAFractionOfTheSide(image: PixelSize) throws {
+        var generator = SeededGenerator(seed: 40)
+        for _ in 0..<500 {
+            let x = Int.random(in: 0..<image.width, using: &generator)
+            let y = Int.random(in: 0..<image.height, using: &generator)
+            let width = Int.random(in: 1...image.width - x, using: &generator)
+            let height = Int.random(in: 1...image.height - y, using: &generator)
+            let (across, down) = (Double(image.width), Double(image.height))
+            let wanted = PixelRect(x: x, y: y, width: width, height: height)
+            for json in [
+                """
+                {"x":\(Double(x) / across),"y":\(Double(y) / down),"width":\(Double(width) / across),\
+                "height":\(Double(height) / down)}
+                """,
+                #"{"x":\#(x),"y":\#(y),"width":\#(width),"height":\#(height).0,"unit":"pixels"}"#,
+            ] {
+                #expect(try read(#""cropRect":\#(json)"#).variant.sizing.crop(of: image) == wanted, "\(json)")
+            }
+        }
+    }
+
+    @Test func aRectangleInPixelsIsRoundedDownCutOffOrOutside() throws {
+        func crop(_ sides: String, _ width: Int, _ height: Int) throws -> PixelRect {
+            try read(#""cropRect":{"unit":"pixels",\#(sides)}"#).variant.sizing
+                .crop(of: PixelSize(width: width, height: height))
+        }
+        let sides = #""x":10.9,"y":19.99999,"width":100,"height":0.5"#
+        #expect(try crop(sides, 640, 480) == PixelRect(x: 10, y: 20, width: 100, height: 1))
+        #expect(try crop(sides, 50, 21) == PixelRect(x: 10, y: 20, width: 40, height: 1))
+        for (width, height) in [(10, 480), (640, 20)] {
+            let failure = #expect(throws: Failure.self) { try crop(sides, width, height) }
+            #expect(failure?.code == .invalidJob)
+            #expect(failure?.message == "cropRect: lies outside the image, which has \(width)×\(height) pixels")
+        }
+    }
+
     @Test(arguments: [
+        (#""cropRect":{"x":0,"y":0,"width":1,"height":1,"unit":"points"}"#, "cropRect.unit: expected one of fractions"),
+        (#""cropRect":{"x":0,"y":0,"width":10000001,"height":1,"unit":"pixels"}"#, "cropRect.width: expected 0.0 to"),
         (#""cropRect":{"x":1,"y":0,"width":1,"height":1}"#, "cropRect: lies outside the image"),
         (#""cropRect":{"x":-0.1,"y":0,"width":1,"height":1}"#, "cropRect.x: expected 0.0 to 1.0, found -0.1"),
         (#""cropRect":{"x":0,"y":0,"width":1001,"height":1}"#, "cropRect.width: expected 0.0 to 1000.0"),

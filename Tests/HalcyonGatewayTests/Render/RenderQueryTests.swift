@@ -16,6 +16,8 @@ import Testing
         ("format", "webp", #""webp""#),
         ("background", "#fff", ##""#fff""##), ("background", "true", #""true""#), ("tenant", "7", #""7""#),
         ("cropRect", "0.5,0,0.5,1", #"{"x":0.5,"y":0.0,"width":0.5,"height":1.0}"#), ("cropRect", "0.5,0", #""0.5,0""#),
+        ("cropRect", "40,30,600,400,pixels", #"{"x":40.0,"y":30.0,"width":600.0,"height":400.0,"unit":"pixels"}"#),
+        ("cropRect", "40,30,600,400,points", #""40,30,600,400,points""#),
         ("gravity", "0.25,0.75", #"{"x":0.25,"y":0.75}"#), ("gravity", "attention", #""attention""#),
         ("sizer", "natural", #""natural""#),
         ("sizer", #"{"aspectScaleDownByWidth":6}"#, #"{"aspectScaleDownByWidth":6}"#),

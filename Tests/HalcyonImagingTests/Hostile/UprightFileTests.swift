@@ -39,7 +39,7 @@ private enum Carrier: String, CaseIterable {
             let file = try await carrier.file(card, orientation: orientation)
             #expect(try await offThePool { try EncodedImage(file).open().orientation } == orientation)
             var variant = filling(60, 40)
-            variant.sizing.cropRect = UnitRect(
+            variant.sizing.cropRect = CropRect(
                 x: Double(part.x) / 240, y: Double(part.y) / 160, width: Double(part.width) / 240,
                 height: Double(part.height) / 160)
             for format in [ImageFormat.png, .jpeg, .webp] {

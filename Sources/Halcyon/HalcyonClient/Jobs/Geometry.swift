@@ -23,14 +23,22 @@ public enum ImageFormat: String, Sendable, Codable, CaseIterable {
     case jpeg, png, webp, avif, gif, tiff, jxl
 }
 
-/// A part of an image, in fractions of its sides, from the top left corner.
+/// A part of an image, in fractions of its sides or in pixels, from the top left corner.
 public struct CropRect: Sendable, Equatable, Codable {
-    /// In 0…1.
+    /// What the numbers of a rectangle count.
+    public enum Unit: String, Sendable, Codable, CaseIterable {
+        /// Shares of the sides, in 0…1; pixels of the upright image.
+        case fractions, pixels
+    }
+
+    /// In the ``unit``.
     public var x, y, width, height: Double
+    /// What they count; nil for fractions.
+    public var unit: Unit?
 
     /// This part.
-    public init(x: Double, y: Double, width: Double, height: Double) {
-        (self.x, self.y, self.width, self.height) = (x, y, width, height)
+    public init(x: Double, y: Double, width: Double, height: Double, unit: Unit? = nil) {
+        (self.x, self.y, self.width, self.height, self.unit) = (x, y, width, height, unit)
     }
 }
 

@@ -22,8 +22,10 @@ enum SizingOptions {
             "scale-options", .oneOf(ScaleOptions.allCases.map(\.rawValue)), as: "OPTIONS",
             help: "What becomes of excess when aspect ratios differ."),
         FieldOption(
-            "crop-rect", .rectangle, as: "X,Y,WIDTH,HEIGHT",
-            help: "The part of the image used at all, in fractions of its sides: 0.5,0,0.5,1 is the right half."),
+            "crop-rect", .rectangle, as: "X,Y,WIDTH,HEIGHT[,pixels]",
+            help:
+                "The part of the image used at all, in fractions of its sides (0.5,0,0.5,1 is the right half) or in pixels."
+        ),
         FieldOption(
             "sizer", .sizer, as: "SIZER",
             help:
@@ -77,9 +79,10 @@ enum SizingOptions {
     static let allOfKeys: [any AnyParameter] = keyFields.map(\.parameter) + [job]
 }
 
-/// A part of an image in fractions of its sides.
+/// A part of an image, in fractions of its sides or in pixels.
 struct GivenRectangle: JSONWritable, Sendable {
     let x, y, width, height: Double
+    let isInPixels: Bool
 
     func write(to writer: inout JSONWriter) {
         writer.object { writer in
@@ -87,16 +90,19 @@ struct GivenRectangle: JSONWritable, Sendable {
             writer.member("y", y)
             writer.member("width", width)
             writer.member("height", height)
+            if isInPixels { writer.member("unit", "pixels") }
         }
     }
 }
 
 extension ArgumentKind<GivenRectangle> {
     static var rectangle: Self {
-        ArgumentKind("four numbers such as 0.5,0,0.5,1") { text in
-            let sides = text.split(separator: ",", omittingEmptySubsequences: false).map { Double($0) ?? .nan }
+        ArgumentKind("four numbers such as 0.5,0,0.5,1, or 10,20,300,200,pixels") { text in
+            let parts = text.split(separator: ",", omittingEmptySubsequences: false)
+            let isInPixels = parts.count == 5 && parts[4] == "pixels"
+            let sides = (isInPixels ? parts.dropLast() : parts).map { Double($0) ?? .nan }
             guard sides.count == 4, sides.allSatisfy(\.isFinite) else { return nil }
-            return GivenRectangle(x: sides[0], y: sides[1], width: sides[2], height: sides[3])
+            return GivenRectangle(x: sides[0], y: sides[1], width: sides[2], height: sides[3], isInPixels: isInPixels)
         }
     }
 }

@@ -5,7 +5,7 @@ import JSON
 /// The job that the query of a URL describes: `source=https://…&width=400&format=auto`. A pure value.
 ///
 /// Parameters have the names of the job's fields, and the values that the command line takes: words as they are, numbers, `true`, four numbers
-/// with commas between them for a rectangle, two for a point, and JSON for everything else.
+/// with commas between them for a rectangle, and `pixels` as a fifth part where they are such, two for a point, and JSON for everything else.
 struct RenderQuery {
     /// The job, without an id.
     let draft: JobDraft
@@ -47,8 +47,13 @@ struct RenderQuery {
     }
 
     private static func json(_ item: HTTPServer.QueryItem) -> [UInt8] {
-        let numbers = item.value.split(separator: ",", omittingEmptySubsequences: false).map { Double($0) }
+        let parts = item.value.split(separator: ",", omittingEmptySubsequences: false)
+        let numbers = parts.map { Double($0) }
         switch (item.name, numbers.count) {
+        case ("cropRect", 5) where parts[4] == "pixels":
+            if let json = object(["x", "y", "width", "height"], Array(numbers.prefix(4)), unit: "pixels") {
+                return json
+            }
         case ("cropRect", 4): if let json = object(["x", "y", "width", "height"], numbers) { return json }
         case ("gravity", 2): if let json = object(["x", "y"], numbers) { return json }
         case ("tags", _) where !item.value.hasPrefix("["):
@@ -62,12 +67,13 @@ struct RenderQuery {
         return item.value.json
     }
 
-    private static func object(_ names: [String], _ numbers: [Double?]) -> [UInt8]? {
+    private static func object(_ names: [String], _ numbers: [Double?], unit: String? = nil) -> [UInt8]? {
         var object = JobDraft()
         for (name, number) in zip(names, numbers) {
             guard let number, number.isFinite else { return nil }
             object.set(name, number)
         }
+        if let unit { object.set("unit", unit) }
         return object.json
     }
 }

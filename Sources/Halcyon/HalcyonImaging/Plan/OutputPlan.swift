@@ -34,7 +34,7 @@ struct OutputPlan {
         }
         self.encoder = encoder
         part = source.orientation.stored(
-            variant.needsFocus ? variant.sizing.crop(of: source.size) : geometry.sourceRect, in: source.size)
+            variant.needsFocus ? try variant.sizing.crop(of: source.size) : geometry.sourceRect, in: source.size)
     }
 
     /// Pixels of the stored source for each pixel of the output, along the side where they are fewer. What is kept has no

@@ -3,9 +3,9 @@ import Vips
 
 extension DecodedImage {
     /// Step 5, focus: the middle of the part that the pixels say is to be kept, in fractions of the upright source.
-    func focus(of output: OutputPlan, in source: SourceImage) throws(VipsError) -> UnitPoint {
+    func focus(of output: OutputPlan, in source: SourceImage) throws -> UnitPoint {
         let level = frames[0]
-        let crop = output.variant.sizing.crop(of: source.size)
+        let crop = try output.variant.sizing.crop(of: source.size)
         let window = output.geometry.sourceRect
         // 256 pixels tell where the eye is drawn, and a window inside them is placed to half a percent.
         let scale = 256 / Double(max(crop.width, crop.height))

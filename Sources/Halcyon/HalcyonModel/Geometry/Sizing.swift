@@ -15,7 +15,7 @@ public struct Sizing: Hashable, Codable, Sendable {
     /// The rule.
     public var goal: Goal
     /// The part of the auto-rotated source that is used at all.
-    public var cropRect: UnitRect
+    public var cropRect: CropRect
     /// Pixels a point, 1 to 4.
     public var screenScale: Double
     /// Which part `scaleAspectFill` keeps.
@@ -26,7 +26,7 @@ public struct Sizing: Hashable, Codable, Sendable {
 
     /// Takes the values as they are.
     public init(
-        goal: Goal, cropRect: UnitRect = .whole, screenScale: Double = 1, gravity: Gravity = .center,
+        goal: Goal, cropRect: CropRect = .whole, screenScale: Double = 1, gravity: Gravity = .center,
         upscale: Bool? = nil
     ) {
         self.goal = goal
@@ -43,8 +43,10 @@ public struct Sizing: Hashable, Codable, Sendable {
     }
 
     /// The part of a source of `source` pixels that is used, after auto-rotation.
-    public func crop(of source: PixelSize) -> PixelRect {
-        cropRect.isEmpty ? PixelRect(source) : cropRect.pixels(of: source)
+    ///
+    /// - Throws: ``Failure`` `invalid_job` where that is nothing.
+    public func crop(of source: PixelSize) throws(Failure) -> PixelRect {
+        cropRect.isEmpty ? PixelRect(source) : try cropRect.pixels(of: source)
     }
 
     /// The pixels of an output for a source of `source` pixels, after auto-rotation.
@@ -54,14 +56,15 @@ public struct Sizing: Hashable, Codable, Sendable {
     ///   - focus: where the pixels say that the eye is drawn, in fractions of the source; nil for what ``gravity`` says without
     ///     them.
     ///   - custom: what a registered sizer makes of the size of the crop; its plan counts from the crop's corner.
-    /// - Throws: what `custom` throws; without one, ``Failure`` `invalid_job` for every registered sizer.
+    /// - Throws: what `custom` throws; without one, ``Failure`` `invalid_job` for every registered sizer. The same for a crop
+    ///   outside the source.
     public func plan(
         for source: PixelSize, focus: UnitPoint? = nil,
         custom: (CustomRule, PixelSize) throws(Failure) -> SizingPlan = { rule, _ throws(Failure) in
             throw Failure(.invalidJob, "sizer: nothing is registered as \(rule.name)")
         }
     ) throws(Failure) -> SizingPlan {
-        let crop = crop(of: source)
+        let crop = try crop(of: source)
         var plan =
             switch goal {
             case .display(let display): place(crop, of: source, on: display, focus)

@@ -5,17 +5,28 @@ public enum CanonicalNumber {
     /// - Parameter value: below 2^43 in size.
     public static func rounded(_ value: Double) -> Double { Double(millionths(value)) / 1_000_000 }
 
-    /// The same for each side.
-    public static func rounded(_ rect: UnitRect) -> UnitRect {
-        UnitRect(x: rounded(rect.x), y: rounded(rect.y), width: rounded(rect.width), height: rounded(rect.height))
-    }
-
     fileprivate static func millionths(_ value: Double) -> Int {
         Int((value * 1_000_000).rounded(.toNearestOrAwayFromZero))
     }
 }
 
 extension String {
+    /// Appends the shortest decimal that reads back as the same double, without exponent: `0.3333333333333333`, `0.5`, `400`.
+    /// - Parameter value: 0 to 2^53.
+    mutating func append(exact value: Double) {
+        guard value != 0 else {
+            self += "0"
+            return
+        }
+        let text = value.description
+        if let mark = text.firstIndex(of: "e"), let exponent = Int(text[text.index(after: mark)...]) {
+            // Of numbers so small alone: from 2^53 on Swift writes a positive one.
+            self += "0." + String(repeating: "0", count: -exponent - 1) + text[..<mark].filter { $0 != "." }
+        } else {
+            self += text.hasSuffix(".0") ? text.dropLast(2) : text[...]
+        }
+    }
+
     /// Appends a number to six decimals, without trailing zeros or exponent: `0.333333`, `400`, `-1.5`.
     /// - Parameter value: below 2^43 in size.
     mutating func append(canonical value: Double) {

@@ -46,25 +46,24 @@ extension Variant {
 
 extension String {
     /// Nothing for the whole image, and for an empty rectangle, which means no crop.
-    fileprivate mutating func append(crop: UnitRect) {
-        let crop = CanonicalNumber.rounded(crop)
+    fileprivate mutating func append(crop: CropRect) {
         if crop.isNoCrop { return }
         self += "crop="
-        append(canonical: crop.x)
+        append(exact: crop.x)
         self += ","
-        append(canonical: crop.y)
+        append(exact: crop.y)
         self += ","
-        append(canonical: crop.width)
+        append(exact: crop.width)
         self += ","
-        append(canonical: crop.height)
-        self += "\n"
+        append(exact: crop.height)
+        self += crop.unit == .pixels ? " pixels\n" : "\n"
     }
 
     /// Nothing for the middle of what is used, however it is said.
     fileprivate mutating func append(gravityOf sizing: Sizing) {
         switch sizing.gravity {
         case .center: return
-        case .focalPoint(.center) where CanonicalNumber.rounded(sizing.cropRect).isNoCrop: return
+        case .focalPoint(.center) where sizing.cropRect.isNoCrop: return
         case .attention: self += "gravity=attention\n"
         case .entropy: self += "gravity=entropy\n"
         case .focalPoint(let point):
@@ -102,7 +101,7 @@ extension String {
     }
 }
 
-extension UnitRect {
+extension CropRect {
     fileprivate var isNoCrop: Bool { self == .whole || isEmpty }
 }
 

@@ -47,26 +47,37 @@ extension JSONElement {
     }
 }
 
-extension UnitRect {
+extension CropRect {
+    /// Pixels along a side, and behind it, that any image can have.
+    private static let farthest = 10_000_000.0
+
     init(_ value: JSONElement) throws(JSONError) {
+        // What is right for the sides depends on the unit, wherever it stands.
+        let isInPixels = (try? value.member("unit")?.string()) == Unit.pixels.rawValue
+        let places = 0...(isInPixels ? Self.farthest : 1)
+        let lengths = 0...(isInPixels ? Self.farthest : 1000)
+        var unit = Unit.fractions
         var x: Double?
         var y: Double?
         var width: Double?
         var height: Double?
         try value.forEachMember { name, side throws(JSONError) in
             switch name {
-            case "x": x = try side.double(in: 0...1)
-            case "y": y = try side.double(in: 0...1)
-            case "width": width = try side.double(in: 0...1000)
-            case "height": height = try side.double(in: 0...1000)
-            default: throw JSONError(.unknown, "is no side of a rectangle: x, y, width, height")
+            case "x": x = try side.double(in: places)
+            case "y": y = try side.double(in: places)
+            case "width": width = try side.double(in: lengths)
+            case "height": height = try side.double(in: lengths)
+            case "unit": unit = try side.choice(of: Unit.allCases)
+            default: throw JSONError(.unknown, "is no side of a rectangle: x, y, width, height; or its unit")
             }
         }
         guard let x, let y, let width, let height else {
-            throw JSONError(.missing, "expected x, y, width and height in fractions of the image")
+            throw JSONError(.missing, "expected x, y, width and height in fractions of the image, or a unit of pixels")
         }
-        guard width == 0 || height == 0 || (x < 1 && y < 1) else { throw JSONError(.invalid, "lies outside the image") }
-        self = CanonicalNumber.rounded(UnitRect(x: x, y: y, width: width, height: height))
+        guard width == 0 || height == 0 || unit == .pixels || (x < 1 && y < 1) else {
+            throw JSONError(.invalid, "lies outside the image")
+        }
+        self.init(x: x, y: y, width: width, height: height, unit: unit)
     }
 }
 

@@ -12,7 +12,7 @@ struct VariantFields {
     private var screenScale = 1.0
     private var contentMode = ContentMode.scaleAspectFill
     private var scaleOptions = ScaleOptions.fitLeavesExcessAndFillCropsExcess
-    private var cropRect = UnitRect.whole
+    private var cropRect = CropRect.whole
     private var gravity = Gravity.center
     private var upscale: Bool?
     private var interpolationQuality = InterpolationQuality.default
@@ -37,7 +37,7 @@ struct VariantFields {
                 try isNull ? .scaleAspectFill : value.choice(of: ContentMode.allCases, ContentMode.init(name:))
         case "scaleOptions":
             scaleOptions = try isNull ? .fitLeavesExcessAndFillCropsExcess : value.choice(of: ScaleOptions.allCases)
-        case "cropRect": cropRect = try isNull ? .whole : UnitRect(value)
+        case "cropRect": cropRect = try isNull ? .whole : CropRect(value)
         case "format": output.format = try isNull ? nil : OutputOptions.format(value)
         case "quality": output.quality = try isNull ? nil : Int(value.integer(in: 1...100))
         case "sizeForDisplay": sizeForDisplay = try isNull ? true : value.bool()
