@@ -129,6 +129,8 @@ def variant_text(fields):
         lines.append("profile")
     if "frames" in fields:
         lines.append(f"frames={int(fields['frames'])}")
+    if "tolerance" in fields:
+        lines.append(f"tolerance={fields['tolerance']}")
     if fields.get("blurhash", False):
         lines.append("blurhash")
     if fields.get("dominantColor", False):

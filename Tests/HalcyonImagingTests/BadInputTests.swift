@@ -39,6 +39,65 @@ import Vips
         }
     }
 
+    /// The same in a job that tolerates files that end too early.
+    static func tolerant(_ variant: Variant) -> Variant {
+        var variant = variant
+        variant.tolerance = .truncated
+        return variant
+    }
+
+    @Test func aJPEGWithoutItsEndIsWholeToAJobThatToleratesIt() async throws {
+        let photo = try await Self.photo(.jpeg)
+        let wanted = try await render(photo, [filling(100, 100)])
+        let cut = Array(photo.dropLast(2))
+        let tolerated = try await render(cut, [Self.tolerant(filling(100, 100))])
+        #expect(tolerated.images[0].sha256 == wanted.images[0].sha256)
+        #expect(tolerated.sourceIsTruncated && !wanted.sourceIsTruncated)
+        let intact = try await render(photo, [Self.tolerant(filling(100, 100))])
+        #expect(intact.images[0].sha256 == wanted.images[0].sha256 && !intact.sourceIsTruncated)
+    }
+
+    @Test(arguments: [Format.jpeg, .png, .gif])
+    func whatThereIsOfATruncatedFileIsRendered(_ format: Format) async throws {
+        let whole = try await Self.photo(format)
+        for progressive in format == .jpeg ? [false, true] : [false] {
+            let whole = progressive ? try await Self.photo(.jpeg, progressive: true) : whole
+            let cut = Array(whole.prefix(whole.count * 3 / 4))
+            let rendering = try await render(cut, [Self.tolerant(filling(640, 480)), Self.tolerant(filling(64, 48))])
+            #expect(rendering.sourceIsTruncated)
+            let (found, wanted) = (
+                try Pixels(rendering.images[0].body), try await renderedPixels(whole, filling(640, 480))
+            )
+            if !progressive {
+                for y in [0, 100, 300] { #expect(found[320, y].prefix(3) == wanted[320, y].prefix(3), "row \(y)") }
+            }
+            // The setting says so for jobs that say nothing, and a job may forbid it.
+            let limits = ImageLimits(tolerance: .truncated)
+            #expect(await failure(cut, filling(64, 48), limits) == nil)
+            var strict = filling(64, 48)
+            strict.tolerance = .strict
+            #expect(await failure(cut, strict, limits)?.code == .corruptImage)
+            await #expect(throws: Failure.self) {
+                try await render(cut, [Self.tolerant(filling(64, 48)), filling(9, 9)])
+            }
+        }
+    }
+
+    @Test func damageThatIsNoEndIsNotTolerated() async throws {
+        var png = try await Self.photo(.png)
+        for index in png.count / 2..<png.count / 2 + 40 { png[index] ^= 0x55 }
+        #expect(await failure(png, Self.tolerant(filling(100, 100)))?.code == .corruptImage)
+        for format in [Format.webp, .tiff] {
+            let whole = try await Self.photo(format)
+            let cut = Array(whole.prefix(whole.count / 2))
+            #expect(await failure(cut, Self.tolerant(filling(100, 100)))?.code == .corruptImage, "\(format)")
+        }
+        for format in [Format.jpeg, .png, .gif] {
+            let bytes = try await Self.photo(format)
+            #expect(await failure(Array(bytes.prefix(24)), Self.tolerant(filling(9, 9)))?.code == .corruptImage)
+        }
+    }
+
     @Test func aTruncatedProgressiveJPEGIsCorrupt() async throws {
         let whole = try await Self.photo(.jpeg, progressive: true)
         #expect(await failure(Array(whole.prefix(whole.count / 2)))?.code == .corruptImage)

@@ -40,7 +40,7 @@ import Testing
                         goal: goal, cropRect: CropRect(x: 0.1, y: 0.2, width: 0.3, height: 4), screenScale: 1.5,
                         gravity: gravity, upscale: true),
                     interpolationQuality: .low, background: CSSColor(red: 1, green: 2, blue: 3, alpha: 4),
-                    processors: try processors(),
+                    processors: try processors(), tolerance: .truncated,
                     output: OutputOptions(
                         format: .webp, quality: 70, lossless: true, effort: 3, progressive: true, stripMetadata: false,
                         keepProfile: true, frames: 5),

@@ -21,7 +21,7 @@ import Testing
             """
             "id":"j","width":400,"height":300.5,"screenScale":2,"contentMode":"center","scaleOptions":"fitCropsExcess",\
             "cropRect":{"x":0.5,"y":0,"width":0.25,"height":1},"interpolationQuality":"low","format":"webp","quality":70,\
-            "lossless":true,"effort":3,"progressive":true,"stripMetadata":false,"keepProfile":true,"frames":5,\
+            "lossless":true,"effort":3,"progressive":true,"stripMetadata":false,"keepProfile":true,"frames":5,"tolerance":"truncated",\
             "gravity":{"x":0.25,"y":0.3333333},"upscale":false,"background":"#ff8800","processors":["flip"],\
             "blurhash":true,"dominantColor":true,"maxAge":60.5,"delivery":"inline","deadline":30,\
             "metadata":{"a":1},"placeholder":"p","altText":null,"priority":"low",\
@@ -40,6 +40,7 @@ import Testing
         #expect(job.variant.interpolationQuality == .low)
         #expect(job.variant.background == CSSColor(red: 255, green: 136, blue: 0))
         #expect(job.variant.processors == [.flip(.horizontal)])
+        #expect(job.variant.tolerance == .truncated)
         #expect(job.variant.findings == [.blurhash, .dominantColor])
         #expect(
             job.variant.output
@@ -116,6 +117,7 @@ import Testing
         (#""background":"blurple""#, "background: expected a CSS colour such as white, #ff8800 or rgb("),
         (#""background":16711680"#, "background: expected a string, found a number"),
         (#""stripMetadata":1"#, "stripMetadata: expected true or false, found a number"),
+        (#""tolerance":"lax""#, "tolerance: expected one of strict, truncated, found \"lax\""),
         (#""keepProfile":"p3""#, "keepProfile: expected true or false, found a string"),
         (#""frames":0"#, "frames: expected 1 to 65535, found 0"),
         (#""frames":65536"#, "frames: expected 1 to 65535, found 65536"),

@@ -8,7 +8,8 @@ import Testing
         ResultFacts(
             width: 400, height: 300, format: format, bytes: 1 << 40, sha256: String(repeating: "0a", count: 32),
             source: SourceFacts(
-                status: status, etag: etag, bytes: 1 << 50, format: sourceFormat, width: 65_535, height: 1))
+                status: status, etag: etag, bytes: 1 << 50, format: sourceFormat, width: 65_535, height: 1,
+                isTruncated: status == 304))
     }
 
     static func json(_ facts: ResultFacts) -> [UInt8] {

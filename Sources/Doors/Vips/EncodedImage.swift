@@ -26,6 +26,9 @@ public struct EncodedImage: Sendable {
     /// Bytes in the file.
     public var count: Int { bytes.count }
 
+    /// The file itself.
+    var content: [UInt8] { bytes.bytes }
+
     /// Reads the header; pixels follow when they are asked for. Can be called again with other options.
     ///
     /// - Parameter options: of the format's loader, such as `shrink` for JPEG, `scale` for WebP, SVG and PDF, `dpi` for
@@ -35,7 +38,7 @@ public struct EncodedImage: Sendable {
     /// - Throws: ``VipsError``, `failed` for a damaged header, and for what ``unsupportedFeature`` names.
     public func open(_ options: Operation.Arguments = [:]) throws(VipsError) -> Image {
         let image = try Operation.load(format.loader, bytes, options)
-        guard format == .tiff, image.bands > 2, let directory = TIFFDirectory(bytes.bytes) else { return image }
+        guard format == .tiff, image.bands > 2, let directory = TIFFDirectory(content) else { return image }
         let samples = directory.meaningfulSamples(of: image.bands)
         guard samples < image.bands else { return image }
         return try Operation.call("extract_band", ["in": .image(image), "band": 0, "n": .int(samples)]).image()
@@ -45,8 +48,8 @@ public struct EncodedImage: Sendable {
     /// known. It tells what to think of a file that cannot be decoded: libraries differ, and another may know it.
     public var unsupportedFeature: String? {
         switch format {
-        case .jpeg: JPEGSegments.unsupportedFeature(of: bytes.bytes)
-        case .tiff: TIFFDirectory(bytes.bytes)?.unsupportedFeature
+        case .jpeg: JPEGSegments.unsupportedFeature(of: content)
+        case .tiff: TIFFDirectory(content)?.unsupportedFeature
         default: nil
         }
     }

@@ -14,17 +14,20 @@ public struct ImageLimits: Sendable, Hashable, Codable {
     /// From the first look at the source to the last byte of the last output. A ``Renderer`` does not look at the clock:
     /// who runs it stops it then.
     public var renderTime: Duration
+    /// What damage to the source does no harm where the job does not say.
+    public var tolerance: Tolerance
 
-    /// 100 million pixels and 1000 frames in, 64 million pixels out, 1 GiB of memory, 30 s.
+    /// 100 million pixels and 1000 frames in, 64 million pixels out, 1 GiB of memory, 30 s; no damage.
     public init(
         sourcePixels: Int = 100_000_000, frames: Int = 1000, decodedBytes: Int = 1 << 30,
-        outputPixels: Int = 64_000_000, renderTime: Duration = .seconds(30)
+        outputPixels: Int = 64_000_000, renderTime: Duration = .seconds(30), tolerance: Tolerance = .strict
     ) {
         self.sourcePixels = sourcePixels
         self.frames = frames
         self.decodedBytes = decodedBytes
         self.outputPixels = outputPixels
         self.renderTime = renderTime
+        self.tolerance = tolerance
     }
 
     /// - Throws: `tooManyPixels`.

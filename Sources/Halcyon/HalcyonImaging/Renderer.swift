@@ -73,7 +73,7 @@ public struct Renderer: Sendable {
             }
         }
         return Rendering(
-            sourceFormat: source.format, sourceSize: source.size,
+            sourceFormat: source.format, sourceSize: source.size, sourceIsTruncated: source.isTruncated,
             images: plan.outputs.indices.compactMap { images[$0] }, timings: progress.timings)
     }
 

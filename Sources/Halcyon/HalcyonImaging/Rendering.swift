@@ -6,6 +6,8 @@ public struct Rendering: Sendable, Codable {
     public var sourceFormat: ImageFormat
     /// The size of the source in pixels, upright; of an animation, of one frame.
     public var sourceSize: PixelSize
+    /// Whether the file of the source ends too early, and what there is of it was rendered.
+    public var sourceIsTruncated: Bool
     /// One output for each variant, in their order.
     public var images: [RenderedImage]
     /// How long it took, over all outputs.

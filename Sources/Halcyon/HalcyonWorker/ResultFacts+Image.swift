@@ -11,6 +11,7 @@ extension ResultFacts {
             source: SourceFacts(
                 status: source.status, etag: source.validators.etag, bytes: source.body.count,
                 format: rendering.sourceFormat,
-                width: rendering.sourceSize.width, height: rendering.sourceSize.height))
+                width: rendering.sourceSize.width, height: rendering.sourceSize.height,
+                isTruncated: rendering.sourceIsTruncated))
     }
 }

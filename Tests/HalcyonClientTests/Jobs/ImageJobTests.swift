@@ -29,7 +29,7 @@ import struct HalcyonWire.JobReader
         output.background = "#fff"
         (output.quality, output.effort, output.frames) = (80, 4, 1)
         (output.lossless, output.progressive, output.stripMetadata, output.keepProfile) = (false, false, true, false)
-        (output.blurhash, output.dominantColor) = (true, true)
+        (output.blurhash, output.dominantColor, output.tolerance) = (true, true, .truncated)
         var variant = ImageOutput()
         variant.sizer = .aspectScaleDownByWidth(60)
         var natural = ImageOutput()

@@ -50,7 +50,7 @@ extension RandomJobs {
         ),
         ("background", colors + [nil]),
         ("stripMetadata", [true, false, nil]),
-        ("keepProfile", [true, false, nil]),
+        ("keepProfile", [true, false, nil]), ("tolerance", ["strict", "truncated", nil]),
         ("upscale", [true, false, nil]), ("frames", [1, 65_535, 12.0, nil]),
         ("blurhash", [true, false, nil]), ("dominantColor", [true, false, nil]),
         (
@@ -195,7 +195,7 @@ extension RandomJobs {
         ),
         ("background", badColors),
         ("stripMetadata", [1]),
-        ("keepProfile", [0]),
+        ("keepProfile", [0]), ("tolerance", ["Truncated", true, ""]),
         ("processors", RandomProcessors.faults.map { [$0] } + [[:], "blur", [["flip": [:]], "blackWhite", nil]]),
         (
             "headers",

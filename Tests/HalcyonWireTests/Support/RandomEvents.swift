@@ -53,7 +53,7 @@ struct RandomEvents {
             frames: maybe(count()), blurhash: maybe("LEHV6nWB2yk8pyo0adR*.7kCMdnj"), dominantColor: maybe("#8a6f5c"),
             source: SourceFacts(
                 status: maybe(200), etag: maybe(text()), bytes: count(), format: pick(ImageFormat.allCases),
-                width: count(), height: count()))
+                width: count(), height: count(), isTruncated: Bool.random(using: &generator)))
     }
 
     private mutating func timings() -> Timings {

@@ -36,6 +36,17 @@ enum JPEGSegments {
         }
     }
 
+    /// Whether there is no mark of the end behind the first scan's beginning: inside of pictures such a mark cannot be.
+    static func isTruncated(_ file: [UInt8]) -> Bool {
+        var place = 2
+        while place + 4 <= file.count, file[place] == 0xff, file[place + 1] != 0xda {
+            place += file[place + 1] == 0xff ? 1 : 2 + Int(file[place + 2]) << 8 + Int(file[place + 3])
+        }
+        guard place + 4 <= file.count else { return true }
+        // As a rule it is the very last.
+        return !stride(from: file.count - 2, to: place, by: -1).contains { file[$0] == 0xff && file[$0 + 1] == 0xd9 }
+    }
+
     /// The first frame's marker, and the bits of its samples.
     private static func frame(of file: [UInt8]) -> (marker: UInt8, depth: UInt8)? {
         var place = 2

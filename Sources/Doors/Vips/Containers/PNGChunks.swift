@@ -29,6 +29,16 @@ enum PNGChunks {
         return (kept + [start..<file.count]).reduce(into: []) { $0 += file[$1] }
     }
 
+    /// Whether the file ends before its last chunk does.
+    static func isTruncated(_ file: [UInt8]) -> Bool {
+        var place = 8
+        while place + 12 <= file.count {
+            if file[place + 4..<place + 8].elementsEqual("IEND".utf8) { return false }
+            place += 12 + file[place..<place + 4].reduce(0) { $0 << 8 | Int($1) }
+        }
+        return true
+    }
+
     /// - Parameter chunk: its type and data.
     private static func isCompressedText(_ chunk: ArraySlice<UInt8>) -> Bool {
         let data = chunk.dropFirst(4)

@@ -17,6 +17,12 @@ public enum InterpolationQuality: String, Sendable, Codable, CaseIterable {
     case none, low, medium, high
 }
 
+/// What of a damaged source is rendered all the same.
+public enum Tolerance: String, Sendable, Codable, CaseIterable {
+    /// Nothing; what there is of a JPEG, PNG or GIF that ends too early.
+    case strict, truncated
+}
+
 /// The format of a file.
 public enum ImageFormat: String, Sendable, Codable, CaseIterable {
     /// As the job's schema has them.

@@ -40,6 +40,8 @@ public struct ImageOutput: Sendable, Equatable, Encodable {
     public var keepProfile: Bool?
     /// At most so many frames of an animation.
     public var frames: Int?
+    /// What of a damaged source is rendered; nil for what the worker's settings say.
+    public var tolerance: Tolerance?
     /// The event tells the BlurHash; the colour that most of it has.
     public var blurhash, dominantColor: Bool?
 

@@ -95,7 +95,8 @@ struct Configuration {
         ImageLimits(
             sourcePixels: settings[Keys.maximumPixels], frames: settings[Keys.frames],
             decodedBytes: settings[Keys.maximumDecodedBytes],
-            outputPixels: settings[Keys.maximumOutputPixels], renderTime: settings[Keys.renderTime])
+            outputPixels: settings[Keys.maximumOutputPixels], renderTime: settings[Keys.renderTime],
+            tolerance: settings[Keys.tolerance])
     }
 
     var renderChildren: RenderChildOptions {

@@ -1,5 +1,6 @@
 import HalcyonCluster
 import HalcyonImaging
+import HalcyonModel
 import HalcyonRendering
 import HalcyonSources
 import HalcyonWorker
@@ -126,6 +127,10 @@ enum Keys {
         "images.childMemory", .byteSize(in: (64 << 20)...(1 << 40)), default: Defaults.children.memory,
         help: "Memory of a child that renders what cannot be stopped half way (AVIF, HEIF, JPEG XL, SVG, PDF).")
 
+    static let tolerance = SettingKey(
+        "images.tolerance", .oneOf, default: Defaults.images.tolerance,
+        help: "Whether what there is of a source that ends too early is rendered, where the job does not say.")
+
     // MARK: Results
 
     static let defaultTTL = SettingKey(
@@ -231,7 +236,7 @@ enum Keys {
             videoTime, videoMemory, videoMaximumBytes,
         ] + sourceTier + [
             formats, frames, maximumPixels, maximumDecodedBytes, maximumOutputPixels,
-            renderTime, childMemory, defaultTTL, cacheJitter, cacheBytes, cachePixels, cacheCount,
+            renderTime, childMemory, tolerance, defaultTTL, cacheJitter, cacheBytes, cachePixels, cacheCount,
             inlineLimit, handOffTTL, puts, concurrency, fetches, memoryLimit, window, windowBytes, rebalancePatience,
             rollInterval, grace,
             healthPatience, stuckLimit,

@@ -65,6 +65,9 @@ enum SizingOptions {
             flag: "keep-metadata", field: "stripMetadata", sets: false, help: "Keep EXIF, XMP and IPTC of the source."),
         FieldOption(flag: "keep-profile", help: "Keep the source's colours and ICC profile; else it is made sRGB."),
         FieldOption("frames", .integer(), as: "N", help: "Frames kept of an animation; 1 for a still image."),
+        FieldOption(
+            "tolerance", .oneOf(Tolerance.allCases.map(\.rawValue)), as: "TOLERANCE",
+            help: "What of a damaged source is rendered: nothing, or what there is of a truncated JPEG, PNG or GIF."),
         FieldOption(flag: "blurhash", help: "Find the image's BlurHash."),
         FieldOption(flag: "dominant-color", help: "Find the colour that most of the image has."),
         FieldOption(

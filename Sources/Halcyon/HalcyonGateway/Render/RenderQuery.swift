@@ -15,6 +15,7 @@ struct RenderQuery {
     /// Fields whose value is a word or a text, whatever it looks like.
     static let texts: Set = [
         "contentMode", "scaleOptions", "interpolationQuality", "background", "format", "tenant", "priority",
+        "tolerance",
     ]
     /// Fields that may be texts, and otherwise are what they look like.
     static let values: Set = [

@@ -21,7 +21,9 @@ public struct RenderPlan {
     init(
         _ file: EncodedImage, _ variants: [Variant], within limits: ImageLimits, _ extensions: Extensions
     ) throws(Failure) {
-        source = try SourceImage(file)
+        // One that is not to be made of a truncated file fails the others.
+        let toleratesCut = variants.allSatisfy { ($0.tolerance ?? limits.tolerance) == .truncated }
+        source = try SourceImage(file, toleratingCut: toleratesCut)
         var outputs: [OutputPlan] = []
         var sizes: [OutputSizes] = []
         var longest = source.unstoppableMilliseconds

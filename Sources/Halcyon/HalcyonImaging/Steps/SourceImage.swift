@@ -12,13 +12,20 @@ struct SourceImage {
     let orientation: Orientation
     /// Frames of an animation; 1 for everything else, whatever pages it has.
     let frames: Int
+    private let options: Operation.Arguments
+    /// Whether the file ends too early, and that is to be tolerated.
+    let isTruncated: Bool
 
     /// - Throws: `corruptImage` for a header that cannot be read, `unsupportedFormat` where the libraries lack what it asks for,
     ///   `tooManyPixels` for a drawing that is larger than any picture.
-    init(_ file: EncodedImage) throws(Failure) {
+    ///
+    /// - Parameter toleratingCut: whether what there is of a file that ends too early will do.
+    init(_ file: EncodedImage, toleratingCut: Bool = false) throws(Failure) {
         self.file = file
+        isTruncated = toleratingCut && file.isTruncated
+        options = ["access": "sequential", "fail-on": isTruncated ? "none" : "error"]
         do throws(VipsError) {
-            header = try file.open(Self.options)
+            header = try file.open(options)
         } catch {
             throw file.failure("the header: \(error.message)")
         }
@@ -34,18 +41,16 @@ struct SourceImage {
     /// The size as one sees it.
     var size: PixelSize { orientation.upright(rawSize) }
 
-    /// Opens the pixels, from the top down. Any damage is an error: without `fail-on` libvips fills what is missing
-    /// with grey.
+    /// Opens the pixels, from the top down. Any damage is an error, unless the file is known to be cut off: without `fail-on`
+    /// libvips fills what is missing.
     func open(_ load: LoadPlan) throws(VipsError) -> Image {
         switch load.reduction {
-        case .none where load.frames > 1: try file.open(Self.options.merging(["n": .int(load.frames)]) { $1 })
+        case .none where load.frames > 1: try file.open(options.merging(["n": .int(load.frames)]) { $1 })
         case .none: header
-        case .shrink(let factor): try file.open(Self.options.merging(["shrink": .int(factor)]) { $1 })
-        case .scale(let factor): try file.open(Self.options.merging(["scale": .double(factor)]) { $1 })
+        case .shrink(let factor): try file.open(options.merging(["shrink": .int(factor)]) { $1 })
+        case .scale(let factor): try file.open(options.merging(["scale": .double(factor)]) { $1 })
         }
     }
-
-    private static var options: [String: Value] { ["access": "sequential", "fail-on": "error"] }
 }
 
 extension EncodedImage {

@@ -194,14 +194,19 @@ public struct SourceFacts: Hashable, Sendable {
     public var width: Int
     /// Pixels down, after auto-rotation.
     public var height: Int
+    /// Whether its file ends too early, and what there is of it was rendered.
+    public var isTruncated: Bool
 
     /// Takes the values as they are.
-    public init(status: Int?, etag: String?, bytes: Int, format: ImageFormat, width: Int, height: Int) {
+    public init(
+        status: Int?, etag: String?, bytes: Int, format: ImageFormat, width: Int, height: Int, isTruncated: Bool = false
+    ) {
         self.status = status
         self.etag = etag
         self.bytes = bytes
         self.format = format
         self.width = width
         self.height = height
+        self.isTruncated = isTruncated
     }
 }

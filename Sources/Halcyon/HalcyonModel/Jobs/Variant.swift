@@ -8,6 +8,8 @@ public struct Variant: Hashable, Codable, Sendable {
     public var background: CSSColor
     /// What is done to the sized picture, in this order.
     public var processors: [Processor]
+    /// What damage to the source does no harm; nil for what the renderer's limits say.
+    public var tolerance: Tolerance?
     /// The encoding.
     public var output: OutputOptions
     /// What is to be found out about the output besides its size.
@@ -16,12 +18,14 @@ public struct Variant: Hashable, Codable, Sendable {
     /// Takes the values as they are.
     public init(
         sizing: Sizing, interpolationQuality: InterpolationQuality = .default, background: CSSColor = .transparent,
-        processors: [Processor] = [], output: OutputOptions = OutputOptions(), findings: Set<Finding> = []
+        processors: [Processor] = [], tolerance: Tolerance? = nil, output: OutputOptions = OutputOptions(),
+        findings: Set<Finding> = []
     ) {
         self.sizing = sizing
         self.interpolationQuality = interpolationQuality
         self.background = background
         self.processors = processors
+        self.tolerance = tolerance
         self.output = output
         self.findings = findings
     }

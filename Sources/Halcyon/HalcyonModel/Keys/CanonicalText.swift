@@ -36,6 +36,7 @@ extension Variant {
         if !output.stripMetadata { text += "metadata\n" }
         if output.keepProfile { text += "profile\n" }
         if let frames = output.frames { text += "frames=\(frames)\n" }
+        if let tolerance { text += "tolerance=\(tolerance.rawValue)\n" }
         if !findings.isEmpty {
             if findings.contains(.blurhash) { text += "blurhash\n" }
             if findings.contains(.dominantColor) { text += "dominant-color\n" }

@@ -50,6 +50,7 @@ extension SourceFacts: JSONWritable {
             writer.member("format", format.rawValue)
             writer.member("width", width)
             writer.member("height", height)
+            if isTruncated { writer.member("truncated", true) }
         }
     }
 
@@ -57,10 +58,12 @@ extension SourceFacts: JSONWritable {
         self.init(
             status: try value.optional("status", wholeNumber), etag: try value.optional("etag", text),
             bytes: try value.required("bytes", wholeNumber), format: try value.required("format", imageFormat),
-            width: try value.required("width", wholeNumber), height: try value.required("height", wholeNumber))
+            width: try value.required("width", wholeNumber), height: try value.required("height", wholeNumber),
+            isTruncated: try value.optional("truncated", flag) ?? false)
     }
 }
 
+private func flag(_ value: JSONElement) throws(JSONError) -> Bool { try value.bool() }
 private func wholeNumber(_ value: JSONElement) throws(JSONError) -> Int { Int(try value.integer(in: 0...Int64.max)) }
 private func text(_ value: JSONElement) throws(JSONError) -> String { try value.string() }
 private func imageFormat(_ value: JSONElement) throws(JSONError) -> ImageFormat {

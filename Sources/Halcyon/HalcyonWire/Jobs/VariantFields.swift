@@ -18,6 +18,7 @@ struct VariantFields {
     private var interpolationQuality = InterpolationQuality.default
     private var background = CSSColor.transparent
     private var processors: ProcessorList?
+    private var tolerance: Tolerance?
     private var output = OutputOptions()
     private var findings: Set<Finding> = []
 
@@ -54,6 +55,7 @@ struct VariantFields {
         case "stripMetadata": output.stripMetadata = try isNull ? true : value.bool()
         case "keepProfile": output.keepProfile = try isNull ? false : value.bool()
         case "frames": output.frames = try isNull ? nil : Int(value.integer(in: 1...65_535))
+        case "tolerance": tolerance = try isNull ? nil : value.choice(of: Tolerance.allCases)
         case "blurhash": find(.blurhash, try isNull ? false : value.bool())
         case "dominantColor": find(.dominantColor, try isNull ? false : value.bool())
         default: return false
@@ -80,8 +82,8 @@ struct VariantFields {
             goal: try goal(), cropRect: cropRect, screenScale: screenScale, gravity: gravity, upscale: upscale)
         return Variant(
             sizing: sizing, interpolationQuality: interpolationQuality, background: background,
-            processors: try processors?.scaled(by: screenScale, reader) ?? [], output: output,
-            findings: findings)
+            processors: try processors?.scaled(by: screenScale, reader) ?? [], tolerance: tolerance,
+            output: output, findings: findings)
     }
 
     /// Not both a sizer and a size.

@@ -41,7 +41,8 @@ struct RenderReport {
             // Of several it must be said which is which.
             + [rendering.images.count > 1 ? files[index].map { "in \($0)" } : nil]
         return """
-            \(from.width)x\(from.height) \(rendering.sourceFormat.rawValue), \(byteText(sourceBytes)) \
+            \(from.width)x\(from.height) \(rendering.sourceFormat.rawValue), \(byteText(sourceBytes))\
+            \(rendering.sourceIsTruncated ? ", truncated" : "") \
             -> \(to.width)x\(to.height) \(image.format.rawValue), \(facts.compactMap(\.self).joined(separator: ", "))
             """
     }
@@ -65,6 +66,7 @@ struct RenderReport {
                 writer.member("height", rendering.sourceSize.height)
                 writer.member("format", rendering.sourceFormat.rawValue)
                 writer.member("bytes", sourceBytes)
+                if rendering.sourceIsTruncated { writer.member("truncated", true) }
             }
             writer.name("timings")
             writer.object { writer in
