@@ -6,8 +6,8 @@ public struct EncodedImage: Sendable {
     public let format: Format
     private let bytes: KeptBytes
 
-    /// Looks at the first bytes, and nothing of libvips does; decodes nothing. The array is held, not copied; only compressed text of a PNG that is
-    /// long is left out, which is no part of the picture.
+    /// Looks at the first bytes, and nothing of libvips does; decodes nothing. The array is held, not copied; only
+    /// compressed text of a PNG that is long is left out, which is no part of the picture.
     ///
     /// - Throws: ``VipsError`` of code `unsupportedFormat` when they are of no format of ``VipsLibrary/allowed``.
     public init(_ bytes: [UInt8]) throws(VipsError) {
@@ -52,6 +52,14 @@ public struct EncodedImage: Sendable {
         case .tiff: TIFFDirectory(content)?.unsupportedFeature
         default: nil
         }
+    }
+
+    /// The file itself without metadata, comments, thumbnails and what stands behind its end, its coded pixels as they are. nil for
+    /// other formats than JPEG, and for one that does not follow the format to its end.
+    ///
+    /// - Parameter keepingProfile: whether its colour profile stays.
+    public func withoutMetadata(keepingProfile: Bool) -> [UInt8]? {
+        format == .jpeg ? JPEGSegments.pixels(of: content, keepingProfile: keepingProfile) : nil
     }
 }
 

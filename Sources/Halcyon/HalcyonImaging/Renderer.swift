@@ -113,7 +113,8 @@ public struct Renderer: Sendable {
             try Findings(variant.findings, of: picture)
         }
         let body = try progress.step(\.encode, .internal) { cancellation in
-            try output.encoder.encode(try decoded.animation(of: frames), cancellation)
+            try output.ownFile(of: source)
+                ?? output.encoder.encode(try decoded.animation(of: frames), cancellation)
         }
         return RenderedImage(
             body: body, format: output.format, size: picture.size,

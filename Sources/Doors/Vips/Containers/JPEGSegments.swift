@@ -36,6 +36,46 @@ enum JPEGSegments {
         }
     }
 
+    /// The file with what its pixels need alone, and with its colour profile where that is kept: no other metadata, comments or
+    /// thumbnails, and nothing behind its end. nil for a file that does not follow the format to its end.
+    static func pixels(of file: [UInt8], keepingProfile: Bool) -> [UInt8]? {
+        guard file.starts(with: [0xff, 0xd8]) else { return nil }
+        var output: [UInt8] = [0xff, 0xd8]
+        output.reserveCapacity(file.count)
+        var place = 2
+        while place + 4 <= file.count, file[place] == 0xff {
+            let marker = file[place + 1]
+            if marker == 0xff {  // a byte of filling
+                place += 1
+                continue
+            }
+            let end = place + 2 + Int(file[place + 2]) << 8 + Int(file[place + 3])
+            guard marker >= 0xc0, !(0xd0...0xd9).contains(marker), end > place + 3, end <= file.count else { break }
+            let body = file[place + 4..<end]
+            let isKept =
+                switch marker {
+                case 0xc0...0xdf: true
+                // Of 16 bytes: it is longer where it has a thumbnail.
+                case 0xe0: body.starts(with: "JFIF\0".utf8) && body.count == 14
+                case 0xe2: keepingProfile && body.starts(with: "ICC_PROFILE\0".utf8)
+                case 0xee: body.starts(with: "Adobe".utf8)
+                default: false
+                }
+            if isKept { output += file[place..<end] }
+            place = end
+            if marker == 0xda {
+                // Samples go on to the next marker that is none of theirs (B.1.1.5): a stuffed byte, or a restart.
+                while place + 1 < file.count, file[place] != 0xff || isOfSamples(file[place + 1]) { place += 1 }
+                output += file[end..<place]
+            }
+            if place + 1 < file.count, file[place] == 0xff, file[place + 1] == 0xd9 { return output + [0xff, 0xd9] }
+        }
+        return nil
+    }
+
+    /// Whether a byte behind 0xff says that samples go on.
+    private static func isOfSamples(_ byte: UInt8) -> Bool { byte == 0 || (0xd0...0xd7).contains(byte) }
+
     /// Whether there is no mark of the end behind the first scan's beginning: inside of pictures such a mark cannot be.
     static func isTruncated(_ file: [UInt8]) -> Bool {
         var place = 2

@@ -1,0 +1,73 @@
+import HalcyonModel
+import TestSupport
+import Testing
+import Vips
+
+@testable import HalcyonImaging
+
+/// JPEGs of which nothing is asked.
+@Suite(.takesTurns) struct PassThroughTests {
+    static func natural(_ change: (inout Variant) -> Void = { _ in }) -> Variant {
+        var variant = Variant(sizing: Sizing(goal: .sizer(.natural)))
+        change(&variant)
+        return variant
+    }
+
+    /// A file of quality 97, whose pixels another encoding would change.
+    static func photo(progressive: Bool = false) async throws -> [UInt8] {
+        let pixels = try Pixels(try await BadInputTests.photo(.jpeg))
+        return try await offThePool {
+            try Image(pixels: pixels.bytes, width: pixels.width, height: pixels.height, bands: pixels.bands)
+                .encoded(as: .jpeg, ["Q": 97, "interlace": .bool(progressive)], keeping: [])
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func thePixelsAreTheSourcesOwnWithoutWhatIsNone(progressive: Bool) async throws {
+        let plain = try await Self.photo(progressive: progressive)
+        let place = Array("a place".utf8)
+        let exif = withEXIF(
+            plain, orientation: 1, more: [segment(0xfe, place), segment(0xe7, place), segment(0xed, place)])
+        let source = exif + place
+        for variant in [
+            Self.natural(), Self.natural { $0.output.format = .jpeg }, Self.natural { $0.sizing.goal = .original },
+            Self.natural { $0.findings = [.blurhash] }, filling(640, 480, as: .jpeg),
+        ] {
+            let image = try await render(source, variant)
+            #expect(image.body == plain && image.format == .jpeg && image.size == PixelSize(width: 640, height: 480))
+            #expect((image.blurhash != nil) == variant.findings.contains(.blurhash))
+        }
+    }
+
+    @Test func whatIsAskedForIsDone() async throws {
+        let plain = try await Self.photo()
+        let turned = withEXIF(plain, orientation: 6)
+        #expect(try await render(turned, Self.natural()).size == PixelSize(width: 480, height: 640))
+        for variant in [
+            Self.natural { $0.output.quality = 97 }, Self.natural { $0.output.effort = 3 },
+            Self.natural { $0.output.progressive = true }, Self.natural { $0.output.stripMetadata = false },
+            Self.natural { $0.processors = [.flip(.horizontal)] }, filling(639, 480, as: .jpeg),
+            Self.natural { $0.sizing.cropRect = CropRect(x: 0, y: 0, width: 0.5, height: 1) },
+            Self.natural { $0.output.format = .webp },
+        ] {
+            #expect(try await render(plain, variant).body != plain)
+        }
+    }
+
+    @Test func aProfileIsAppliedUnlessItIsKept() async throws {
+        let wide = try await OutputTests.plain([200, 100, 50], in: "p3", as: .jpeg)
+        let converted = try await renderedPixels(wide, Self.natural { $0.output.format = .jpeg })
+        #expect(zip(converted[20, 20], [200, 100, 50]).allSatisfy { abs($0 - $1) <= 6 })
+        let kept = try await render(wide, Self.natural { $0.output.keepProfile = true })
+        #expect(try Pixels(kept.body).bytes == Pixels(wide).bytes)
+        #expect(
+            try EncodedImage(kept.body).open().bytes(of: "icc-profile-data")
+                == EncodedImage(wide).open().bytes(of: "icc-profile-data"))
+    }
+
+    @Test func aDamagedOneIsRefused() async throws {
+        let plain = try await Self.photo()
+        let failure = await BadInputTests().failure(Array(plain.prefix(plain.count / 2)), Self.natural())
+        #expect(failure?.code == .corruptImage)
+    }
+}
