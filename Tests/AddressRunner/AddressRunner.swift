@@ -10,8 +10,9 @@ import Threads
 /// arrives here and is seen at the socket.
 @main struct AddressRunner {
     static func main() async throws {
-        func list(_ name: String) -> [String] {
-            getenv(name).map { String(cString: $0).split(separator: ",").map(String.init) } ?? []
+        func list(_ name: String) -> [AddressRule] {
+            let entries = getenv(name).map { String(cString: $0).split(separator: ",").map(String.init) } ?? []
+            return entries.map { AddressRule($0)! }
         }
         let listener = Listener(port: 8080)
         NameServer().start()

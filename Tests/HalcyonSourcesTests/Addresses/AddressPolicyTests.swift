@@ -45,6 +45,53 @@ import Testing
         #expect(policy.denies(host: "bad.intern.example") && !policy.denies(host: "good.intern.example"))
     }
 
+    /// What would match nothing is no entry: it would let in what it was to keep out.
+    @Test(arguments: [
+        "127.0.0.0/88", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/+8", "10.0.0.0/", "10.0.0.0/8/8", "300.1.1.1", "127.1",
+        "10.0.0", "2130706433", "0x7f.1", "0x7f000001", "127.0.0.1.5", "127.0.0.*", "*", "*.", "*.*.test", "a.*.test",
+        "10.0.0.0/255.0.0.0", "10.0.0.1-10.0.0.9", "http://x", "http://x/", "x/8", "x:80", "[127.0.0.1]", "[::1]",
+        "::1/129", "::g", "", " ", ".", "..", ".test", "a..test", "a b", " a", "-\u{e9}.test", "127.0.0.1\0", "a\0b",
+        String(repeating: "a", count: 64) + ".test",
+    ])
+    func takesNothingElseAsAnEntry(text: String) {
+        #expect(AddressRule(text) == nil)
+    }
+
+    @Test(arguments: ["denied.test", "denied.test.", "DENIED.Test", "Denied.TEST."])
+    func namesAreTheSameWithAndWithoutTheDotOfTheRoot(text: String) throws {
+        let policy = AddressPolicy(deny: [try #require(AddressRule(text))])
+        #expect(policy.denies(host: "denied.test") && policy.denies(host: "denied.test."))
+        #expect(!policy.denies(host: "not-denied.test") && !policy.denies(host: "a.denied.test"))
+        let below = AddressPolicy(allow: [try #require(AddressRule("*." + text))])
+        #expect(below.trusts(host: "a.denied.test") && below.trusts(host: "a.denied.test."))
+        #expect(!below.trusts(host: "denied.test"))
+    }
+
+    /// Through translators and tunnels they lead to what is denied.
+    @Test(arguments: [
+        "93.184.216.34", "::ffff:93.184.216.34", "::93.184.216.34", "::ffff:0:93.184.216.34", "64:ff9b::93.184.216.34",
+        "64:ff9b:1:5db8:d8:2200::", "64:ff9b:1:ab:5d:b8d8:2200::", "64:ff9b:1:2:5d:b8d8:2200::",
+        "64:ff9b:1::93.184.216.34", "2002:5db8:d822::1", "2001:0:5db8:d822::1", "2001:0:1:1:1:1:a247:27dd",
+        "2606:4700::5efe:93.184.216.34",
+    ])
+    func whatIsDeniedIsSoInsideIPv6(text: String) throws {
+        let address = try #require(IPAddress(text))
+        for rule: AddressRule in ["93.184.216.34", "93.184.0.0/16"] {
+            #expect(AddressPolicy(deny: [rule]).denies(address))
+            #expect(!AddressPolicy(allow: ["::/0"], deny: [rule]).permits(address))
+        }
+        #expect(!AddressPolicy(deny: ["93.185.0.0/16"]).denies(address))
+    }
+
+    /// What is allowed is the address, and not every tunnel to it.
+    @Test func whatIsAllowedIsNotSoInsideIPv6() throws {
+        let policy = AddressPolicy(allow: ["10.0.0.0/8"])
+        for text in ["64:ff9b::10.0.0.1", "2002:a00:1::1"] {
+            let address = try #require(IPAddress(text))
+            #expect(!policy.permits(address))
+        }
+    }
+
     @Test(arguments: ["1.2.3.4/33", "::/129", "1.2.3/8", "x", "", "0x7f.1", "1.2.3.4/", "1.2.3.4/a"])
     func readsNoRangeFromOtherForms(text: String) {
         #expect(AddressRange(text) == nil)

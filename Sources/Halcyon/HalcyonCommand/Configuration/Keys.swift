@@ -41,12 +41,12 @@ enum Keys {
     // MARK: Sources
 
     static let allow = SettingKey(
-        "sources.allow", .list(of: .string), default: [],
+        "sources.allow", .list(of: .addressRule), default: [],
         help:
             "Hosts (img.example.org, *.example.org), addresses and CIDR ranges to load from though they are not public."
     )
     static let deny = SettingKey(
-        "sources.deny", .list(of: .string), default: [],
+        "sources.deny", .list(of: .addressRule), default: [],
         help: "Hosts, addresses and CIDR ranges never to load from.")
     static let fileRoots = SettingKey(
         "sources.fileRoots", .list(of: .absolutePath), default: Defaults.sources.fileRoots,
@@ -270,4 +270,18 @@ enum Defaults {
 /// How log lines look.
 enum LogStyle: String, CaseIterable, Sendable {
     case auto, json, text
+}
+
+extension SettingKind<AddressRule> {
+    /// An address, a range or a host.
+    static var addressRule: Self {
+        SettingKind(AddressRule.expectation, scalar: { AddressRule($0) }, write: \.description)
+    }
+}
+
+extension SettingKind<HostPattern> {
+    /// A host, or `*.` and the end of hosts.
+    static var hostPattern: Self {
+        SettingKind("a host (hooks.example.org, *.example.org)", scalar: { HostPattern($0) }, write: \.description)
+    }
 }

@@ -25,7 +25,7 @@ extension Keys {
         help: "What the other webhooks are signed with; several, with spaces between them, make a signature each.",
         isSecret: true)
     static let webhookAllow = SettingKey(
-        "webhooks.allow", .list(of: .string), default: [],
+        "webhooks.allow", .list(of: .hostPattern), default: [],
         help: "Hosts (hooks.example.org, *.example.org) that jobs may name in URLs of webhooks. Unless set, none.")
     static let webhookTypes = SettingKey(
         "webhooks.types", .list(of: .oneOf), default: Event.Kind.allCases.filter(webhooks.kinds.contains),

@@ -24,13 +24,13 @@ public struct WebhookTargets: Sendable {
     ///   - allow: hosts (`hooks.example.org`, `*.example.org`) that jobs may name in URLs.
     public init(
         urls: [String: WebURL] = [:], secretsByName: [String: [WebhookSecret]] = [:], secrets: [WebhookSecret] = [],
-        allow: [String] = []
+        allow: [HostPattern] = []
     ) {
         named = Dictionary(
             uniqueKeysWithValues: urls.map { name, url in
                 (name, Endpoint(url: url, secrets: secretsByName[name] ?? secrets, isTrusted: true))
             })
-        allowed = allow.map(HostPattern.init)
+        allowed = allow
         self.secrets = secrets
     }
 

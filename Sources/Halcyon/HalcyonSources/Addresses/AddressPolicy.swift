@@ -9,14 +9,23 @@ public struct AddressPolicy: Sendable {
     private let deniedHosts: [HostPattern]
 
     /// - Parameters:
-    ///   - allow: hosts (`img.example.org`, `*.example.org`), addresses and CIDR ranges that may be dialled though they are not
-    ///     public.
-    ///   - deny: the same forms; what they name is refused whatever else is said.
-    public init(allow: [String] = [], deny: [String] = []) {
-        allowedRanges = allow.compactMap { AddressRange($0) }
-        deniedRanges = deny.compactMap { AddressRange($0) }
-        allowedHosts = allow.filter { AddressRange($0) == nil }.map(HostPattern.init)
-        deniedHosts = deny.filter { AddressRange($0) == nil }.map(HostPattern.init)
+    ///   - allow: what may be dialled though it is not public. A range of IPv4 addresses lets in these alone, and no IPv6 address that
+    ///     carries one of them.
+    ///   - deny: what is refused whatever else is said. A range of IPv4 addresses refuses IPv6 addresses that carry one of them, too.
+    public init(allow: [AddressRule] = [], deny: [AddressRule] = []) {
+        (allowedRanges, allowedHosts) = Self.parts(of: allow)
+        (deniedRanges, deniedHosts) = Self.parts(of: deny)
+    }
+
+    private static func parts(of rules: [AddressRule]) -> ([AddressRange], [HostPattern]) {
+        var (ranges, hosts): ([AddressRange], [HostPattern]) = ([], [])
+        for rule in rules {
+            switch rule {
+            case .range(let range): ranges.append(range)
+            case .host(let host): hosts.append(host)
+            }
+        }
+        return (ranges, hosts)
     }
 
     /// Whether a host is refused by name. `host` is in lower case.
@@ -26,25 +35,15 @@ public struct AddressPolicy: Sendable {
     public func trusts(host: String) -> Bool { allowedHosts.contains { $0.matches(host) } }
 
     /// Whether an address is refused whatever the host.
-    public func denies(_ address: IPAddress) -> Bool { deniedRanges.contains { $0.contains(address) } }
+    public func denies(_ address: IPAddress) -> Bool {
+        if deniedRanges.isEmpty { return false }
+        let addresses = [address] + address.carried
+        return deniedRanges.contains { addresses.contains(where: $0.contains) }
+    }
 
     /// Whether an address may be dialled for a host that is not allowed by name.
     public func permits(_ address: IPAddress) -> Bool {
         if denies(address) { return false }
         return allowedRanges.contains { $0.contains(address) } || SpecialRanges.isPublic(address)
-    }
-}
-
-/// A host name, or `*.` and the end of host names.
-public struct HostPattern: Sendable {
-    private let name: String
-
-    /// `img.example.org` or `*.example.org`, in any case.
-    public init(_ text: String) { name = text.lowercased() }
-
-    /// Whether it stands for a host, which is in lower case.
-    public func matches(_ host: String) -> Bool {
-        guard name.hasPrefix("*.") else { return host == name }
-        return host.hasSuffix(name.dropFirst())
     }
 }

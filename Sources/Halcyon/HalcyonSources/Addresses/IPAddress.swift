@@ -20,6 +20,8 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     public init?(_ text: some StringProtocol) {
         var bytes = [UInt8](repeating: 0, count: 16)
         let text = String(text)
+        // What stands behind a zero byte, C would not see.
+        guard text.utf8.allSatisfy({ $0 != 0 }) else { return nil }
         if inet_pton(AF_INET, text, &bytes) == 1 {
             self.init(bytes: bytes.prefix(4))
         } else if inet_pton(AF_INET6, text, &bytes) == 1 {
@@ -65,7 +67,9 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
         let longest = isIPv4 ? 32 : 128
         var bits = longest
         if parts.count == 2 {
-            guard let length = Int(parts[1]), (0...longest).contains(length) else { return nil }
+            guard parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }), let length = Int(parts[1]),
+                (0...longest).contains(length)
+            else { return nil }
             bits = length
         }
         self.first = address

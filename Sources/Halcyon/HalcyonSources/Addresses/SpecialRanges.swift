@@ -38,3 +38,34 @@ enum SpecialRanges {
         return true
     }
 }
+
+extension IPAddress {
+    private static let compatible = AddressRange("::/96")!
+    private static let translated = AddressRange("::ffff:0:0:0/96")!
+    private static let nat64 = AddressRange("64:ff9b::/96")!
+    private static let localNAT64 = AddressRange("64:ff9b:1::/48")!
+    private static let sixToFour = AddressRange("2002::/16")!
+    private static let teredo = AddressRange("2001::/32")!
+
+    /// The IPv4 addresses that an IPv6 address may carry, by which a gateway or a tunnel would go on; several where that depends on how
+    /// a network is set up. Of mapped ones there are none: they are IPv4 addresses themselves.
+    var carried: [IPAddress] {
+        let bytes = bytes
+        func address(_ places: [Int]) -> IPAddress? { IPAddress(bytes: places.map { bytes[$0] }) }
+        var found: [IPAddress?] = []
+        if [Self.compatible, Self.translated, Self.nat64].contains(where: { $0.contains(self) }) {
+            found = [lastFourBytes]
+        } else if Self.localNAT64.contains(self) {
+            // For prefixes of 48, 56, 64 and 96 bits (RFC 6052, section 2.2); the ninth byte is left out.
+            found = [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], [12, 13, 14, 15]].map(address)
+        } else if Self.sixToFour.contains(self) {
+            found = [address([2, 3, 4, 5])]
+        } else if Self.teredo.contains(self) {
+            // Of the server, and of the client with all bits turned (RFC 4380, section 4).
+            found = [address([4, 5, 6, 7]), IPAddress(bytes: bytes.suffix(4).map { ~$0 })]
+        }
+        // ISATAP (RFC 5214, section 6.1).
+        if low >> 32 & 0xfdff_ffff == 0x5efe { found.append(lastFourBytes) }
+        return found.compactMap { $0 }
+    }
+}

@@ -70,7 +70,8 @@ enum DevCommand: Subcommand {
         options.kafka = KafkaProperties(brokers: kafka.bootstrapServers, properties: properties)
         options.redis = RedisEndpoint(loopbackPort: redis.port)
         options.sources.policy = AddressPolicy(
-            allow: configuration.settings[Keys.allow] + ["127.0.0.0/8", "::1"], deny: configuration.settings[Keys.deny])
+            allow: configuration.settings[Keys.allow] + ["127.0.0.0/8", "::1"],
+            deny: configuration.settings[Keys.deny])
         if let demo { options.sources.fileRoots.append(demo.folder) }
         let metrics = Metrics.ofProgram()
         metrics.readVips()
