@@ -12,7 +12,8 @@ import Testing
     @Test(arguments: [
         "evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.1.",
         "127.evil",
-        "127.0.0.256", "128.0.0.1", "[::2]", "notlocalhost", "10.0.0.1", "0.0.0.0",
+        "[::1].evil", "[::1].evil:80", "[::1]evil", "[::1", "[::1]:80.evil", "localhost:80.evil", "localhost:80:80",
+        "::1", "127.0.0.256", "128.0.0.1", "[::2]", "notlocalhost", "10.0.0.1", "0.0.0.0",
     ])
     func namesThatOthersMayOwnAreNot(_ host: String) {
         #expect(!HostRule(AccessOptions()).allows(host))

@@ -96,6 +96,56 @@ import Testing
         }
     }
 
+    /// A picture on a page of another site is loaded without `Origin`, and would be rendered in the name of whoever looks at it.
+    @Test func withoutKeysPagesOfOtherSitesHaveNothingRendered() async throws {
+        let routes: [Route] = [
+            .yes("GET", "/render", for: .submit, acceptsSignature: true, startsJobs: true),
+            .yes("POST", "/jobs", for: .submit, startsJobs: true), .yes("GET", "/read", for: .read),
+        ]
+        try await withServed(routes, .with { $0.origins = ["https://friend.example"] }) { port in
+            let client = try RawClient(port)
+            for site in ["cross-site", "same-site", "Cross-Site"] {
+                let line = "Sec-Fetch-Site: \(site)\r\n"
+                for (method, path) in [("GET", "/render"), ("HEAD", "/render"), ("POST", "/jobs")] {
+                    #expect(try await client.ask(method, path, line).status == 403)
+                    #expect(try await client.ask(method, path, line + "Origin: http://localhost\r\n").status == 403)
+                }
+                #expect(try await client.ask("GET", "/read", line).status == 200)
+                // As browsers ask for a picture with `crossorigin`.
+                let friend = line + "Origin: https://friend.example\r\n"
+                #expect(try await client.ask("GET", "/render", friend).status == 200)
+            }
+            for origin in ["https://evil.example", "null"] {
+                #expect(try await client.ask("GET", "/render", "Origin: \(origin)\r\n").status == 403)
+            }
+            for lines in ["", "Sec-Fetch-Site: none\r\n", "Sec-Fetch-Site: same-origin\r\n"] {
+                #expect(try await client.ask("GET", "/render", lines).status == 200)
+            }
+        }
+        try await withServed(routes, .with { $0.origins = ["*"] }) { port in
+            let client = try RawClient(port)
+            #expect(try await client.ask("GET", "/render", "Sec-Fetch-Site: cross-site\r\n").status == 200)
+        }
+    }
+
+    @Test func secretsOfSignedURLsAloneCloseTheGateway() async throws {
+        let access = AccessOptions.with { $0.urlKeys = ["1": Array(repeating: 7, count: 32)] }
+        let routes: [Route] = [
+            .yes("GET", "/render", for: .submit, acceptsSignature: true, startsJobs: true),
+            .yes("POST", "/jobs", for: .submit, startsJobs: true), .yes("GET", "/free", for: nil),
+        ]
+        try await withServed(routes, access) { port in
+            let client = try RawClient(port)
+            #expect(try await client.ask("GET", "/render?width=1").status == 401)
+            #expect(try await client.ask("POST", "/jobs").status == 401)
+            #expect(try await client.ask("GET", "/free").status == 200)
+            let signer = URLSigner(keys: access.urlKeys, requiresExpiry: true)
+            let signed = try #require(signer.sign("/render?width=1", keyId: "1", expires: 4_000_000_000))
+            #expect(try await client.ask("GET", signed, "Sec-Fetch-Site: cross-site\r\n").status == 200)
+        }
+        #expect(access.allowsListening(on: "0.0.0.0"))
+    }
+
     @Test func aSecretIsNotKept() {
         var text = ""
         dump(Self.keys, to: &text)

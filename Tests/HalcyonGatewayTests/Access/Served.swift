@@ -34,9 +34,9 @@ extension AccessOptions {
 extension Route {
     /// Answers `yes`.
     static func yes(
-        _ method: String, _ path: String, for scope: Scope?, acceptsSignature: Bool = false
+        _ method: String, _ path: String, for scope: Scope?, acceptsSignature: Bool = false, startsJobs: Bool = false
     ) -> Route {
-        Route(method, path, for: scope, acceptsSignature: acceptsSignature) { _ in
+        Route(method, path, for: scope, acceptsSignature: acceptsSignature, startsJobs: startsJobs) { _ in
             HTTPServer.Response(status: 200, text: "yes")
         }
     }

@@ -61,19 +61,21 @@ extension Keys {
     static let gatewayURLKeys = SettingMap(
         "gateway.urlKeys", variables: "GATEWAY_URL_KEYS_",
         help:
-            "Secrets of signed URLs by their keyId, each of 32 or more characters; several while one takes another's place.",
+            "Secrets of signed URLs by their keyId, each of 32 or more characters; several while one takes another's place. Without gateway.keys such URLs are then all that lets in.",
         isSecret: { _ in true })
     static let gatewayOpen = SettingKey(
         "gateway.open", .bool, default: gateway.access.isOpen,
         help:
-            "Whether a gateway without keys may listen where other machines reach it: everybody there may do everything."
+            "Whether a gateway without keys may listen where other machines reach it: everybody there may do everything, but for pages of origins that gateway.origins does not name."
     )
     static let gatewayRequiresExpiry = SettingKey(
         "gateway.requiresExpiry", .bool, default: gateway.access.requiresExpiry,
         help: "Whether a signed URL must say when it ends.")
     static let gatewayOrigins = SettingKey(
         "gateway.origins", .list(of: .string), default: gateway.access.origins,
-        help: "Origins (https://example.org) whose pages may read answers (CORS), * for all. Unless set, none.")
+        help:
+            "Origins (https://example.org) whose pages may read answers (CORS), and have jobs run where no keys are asked for; * for all. Unless set, none."
+    )
     static let gatewayRate = SettingKey(
         "gateway.rate", .integer(in: 1...1_000_000), default: Int(gateway.access.limits.rate),
         help: "Requests a second of one caller in the long run: of a key, or of an address without one.")
@@ -182,6 +184,11 @@ extension Configuration {
                         "gateway.keys.\(name): expected 16 or more visible ASCII characters; `openssl rand -hex 32` draws some"
                     )
                 }
+                if let other = secrets.first(where: { $0.key != name && $0.value == secret }) {
+                    throw ConfigurationError(
+                        "gateway.keys.\(name): has the secret of gateway.keys.\(other.key); who sends it would be either"
+                    )
+                }
                 keys.append(APIKey(name: name, secret: secret, scopes: try Self.scopes(of: name, scopes[name])))
             }
             return keys
@@ -198,16 +205,24 @@ extension Configuration {
             }
             scopes.insert(scope)
         }
+        guard !scopes.isEmpty else {
+            throw ConfigurationError(
+                "gateway.scopes.\(name): expected submit, read or admin, found none; take the key away if it may do nothing"
+            )
+        }
         return scopes
     }
 
     private var urlKeys: [String: [UInt8]] {
         get throws(ConfigurationError) {
             var keys: [String: [UInt8]] = [:]
-            for (id, secret) in settings[Keys.gatewayURLKeys] {
+            for (id, secret) in settings[Keys.gatewayURLKeys].sorted(by: { $0.key < $1.key }) {
                 guard secret.utf8.count >= 32 else {
                     throw ConfigurationError(
                         "gateway.urlKeys.\(id): expected 32 or more characters; `openssl rand -hex 32` draws some")
+                }
+                if let other = keys.first(where: { $0.value == Array(secret.utf8) }) {
+                    throw ConfigurationError("gateway.urlKeys.\(id): has the secret of gateway.urlKeys.\(other.key)")
                 }
                 keys[id] = Array(secret.utf8)
             }

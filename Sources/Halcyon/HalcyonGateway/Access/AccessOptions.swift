@@ -1,8 +1,8 @@
 /// Who may do what, how often, and from where.
 public struct AccessOptions: Sendable {
-    /// The keys. Without any, everybody may do everything.
+    /// The keys. Without any, and without ``urlKeys``, everybody may do everything.
     public var keys: [APIKey] = []
-    /// Whether a gateway without keys may listen where other machines reach it.
+    /// Whether a gateway that asks for no key may listen where other machines reach it.
     public var isOpen = false
     /// What each caller may take.
     public var limits = CallerLimits()
@@ -16,10 +16,14 @@ public struct AccessOptions: Sendable {
     /// The defaults.
     public init() {}
 
+    /// Whether nobody may do anything without a key or a signed URL. Secrets of signed URLs alone are enough for that: what they open would
+    /// else be open without them.
+    var asksForKeys: Bool { !keys.isEmpty || !urlKeys.isEmpty }
+
     /// Whether a gateway may listen on an address: one that lets everybody do everything does so on this machine alone, unless it is
     /// said to be open.
     func allowsListening(on host: String) -> Bool {
-        !keys.isEmpty || isOpen || host == "::1" || host.hasPrefix("127.")
+        asksForKeys || isOpen || host == "::1" || host.hasPrefix("127.")
     }
 }
 

@@ -28,13 +28,16 @@ struct CrossOrigin: Sendable {
         response.headers.add("Access-Control-Expose-Headers", "ETag, Location, Retry-After")
     }
 
-    /// Whether a page of another origin, which may not, has its reader's browser change something. Browsers send some such requests without
-    /// asking beforehand, and to a gateway that asks nobody for a key they would come as anybody's.
-    func isForged(_ request: HTTPServer.Request) -> Bool {
-        guard !["GET", "HEAD", "OPTIONS"].contains(request.method), let origin = request.headers["Origin"] else {
-            return false
+    /// Whether a page of another origin, which is not among ``origins``, has its reader's browser make this request. Browsers make many without
+    /// asking beforehand, pictures and links among them, and to a gateway that asks nobody for a key they come as anybody's. `Origin` is
+    /// not sent with all of them, and `Sec-Fetch-Site` (Fetch Metadata) not by all browsers: each is enough to tell.
+    func isForeign(_ request: HTTPServer.Request) -> Bool {
+        if origins.contains("*") { return false }
+        if let origin = request.headers["Origin"] {
+            if allowed(origin) != nil { return false }
+            if !["http://", "https://"].contains(where: { origin == $0 + request.host }) { return true }
         }
-        return allowed(origin) == nil && !["http://", "https://"].contains { origin == $0 + request.host }
+        return request.headers["Sec-Fetch-Site"].map { ["cross-site", "same-site"].contains($0.lowercased()) } ?? false
     }
 
     private func allowed(_ origin: String) -> String? {

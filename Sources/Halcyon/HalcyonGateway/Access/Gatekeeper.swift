@@ -56,8 +56,11 @@ struct Gatekeeper: Sendable {
         if route.acceptsSignature, URLSigner.isSigned(request) {
             return .signature(expires: try signer.check(request, at: .now))
         }
-        if options.keys.isEmpty {
-            if crossOrigin.isForged(request) { throw Problem(.forbidden, "pages of this origin may not do this") }
+        if !options.asksForKeys {
+            if route.hasEffects, crossOrigin.isForeign(request) {
+                throw Problem(
+                    .forbidden, "pages of other origins may not do this: gateway.origins names those that may")
+            }
             return .open
         }
         guard let key else {

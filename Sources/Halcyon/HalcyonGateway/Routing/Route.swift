@@ -48,6 +48,9 @@ struct Route: CustomStringConvertible, Sendable {
         self.answer = answer
     }
 
+    /// Whether it does more than to tell what is there.
+    var hasEffects: Bool { startsJobs || method != "GET" }
+
     /// As in `GET /v1/jobs/{id}`.
     var description: String { "\(method) \(template)" }
 
