@@ -83,7 +83,8 @@ import Testing
 
     /// Members of a job, and how its failure's message begins.
     static let faults: [(members: String, message: String)] = [
-        (#""id":"""#, "id: expected 1 to 128 characters"),
+        (#""id":"""#, "id: expected 1 to 128 characters, none of them U+0000"),
+        (#""id":"a\u0000b""#, "id: expected 1 to 128 characters, none of them U+0000"),
         (#""id":7"#, "id: expected a string, found a number"),
         (#""width":"400""#, "width: expected a number, found a string"),
         (#""width":0"#, "width: expected a number above 0"),

@@ -59,6 +59,16 @@ import Testing
                 == "\u{1b}[2m10:35:00.250\u{1b}[0m \u{1b}[31mERROR\u{1b}[0m    lost \u{1b}[2mjob=\u{1b}[0m1\n")
     }
 
+    /// What turns text round, or cannot be seen, makes a line read as another one.
+    @Test(arguments: [
+        "202e", "202a", "2066", "2069", "200f", "61c", "200b", "200d", "ad", "feff", "2028", "2029", "e0041",
+    ])
+    func textCannotBeTurnedRound(code: String) throws {
+        let scalar = try #require(UInt32(code, radix: 16).flatMap(Unicode.Scalar.init))
+        let text = line(.text(isColoured: false), .info, "a\(scalar)b", ["x": "gpj\(scalar).exe"])
+        #expect(text == "10:35:00.250 INFO     a\\u{\(code)}b x=gpj\\u{\(code)}.exe\n")
+    }
+
     @Test func textCannotCommandTheTerminal() {
         let text = line(
             .text(isColoured: false), .info, "a\u{1b}[2Jb\nc", ["x": "\u{9b}31m\r\n", "q": "say \"hi\" \\"])

@@ -67,7 +67,8 @@ private func text(_ value: LogFields.Scalar) -> String {
     }
 }
 
-/// Control characters written out, so that what came from outside can neither start a line nor command the terminal.
+/// Characters that control are written out, so that what came from outside can neither start a line, nor command the terminal, nor turn
+/// round or hide what stands beside it.
 private func printable(_ text: String, quote: Bool = false) -> String {
     var result = ""
     for scalar in text.unicodeScalars {
@@ -76,11 +77,21 @@ private func printable(_ text: String, quote: Bool = false) -> String {
         case "\t": result += "\\t"
         case "\"" where quote: result += "\\\""
         case "\\" where quote: result += "\\\\"
-        case _ where scalar.properties.generalCategory == .control: result += "\\u{\(String(scalar.value, radix: 16))}"
+        case _ where scalar.controls: result += "\\u{\(String(scalar.value, radix: 16))}"
         default: result.unicodeScalars.append(scalar)
         }
     }
     return result
+}
+
+extension Unicode.Scalar {
+    /// Whether it is no picture of its own: of control, of the direction of text and other formatting, and the ends of lines and paragraphs.
+    fileprivate var controls: Bool {
+        switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: true
+        default: false
+        }
+    }
 }
 
 extension LogLevel {

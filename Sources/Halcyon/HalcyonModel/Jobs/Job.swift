@@ -54,10 +54,11 @@ public struct Job: Sendable {
     /// Characters of the longest id.
     public static let longestID = 128
 
-    /// Whether a text can be an id: 1 to 128 characters of Unicode.
+    /// Whether a text can be an id: 1 to 128 characters of Unicode, and not U+0000, at which a text ends for much else.
     public static func isID(_ text: String) -> Bool {
         // No more bytes than that are no more characters, and bytes are counted at once.
         !text.isEmpty && (text.utf8.count <= longestID || text.unicodeScalars.count <= longestID)
+            && !text.utf8.contains(0)
     }
 
     /// Characters of the longest tenant's name.

@@ -122,7 +122,9 @@ struct JobFields {
 
     static func id(_ value: JSONElement) throws(JSONError) -> String {
         let id = try value.string()
-        guard Job.isID(id) else { throw JSONError(.invalid, "expected 1 to \(Job.longestID) characters") }
+        guard Job.isID(id) else {
+            throw JSONError(.invalid, "expected 1 to \(Job.longestID) characters, none of them U+0000")
+        }
         return id
     }
 

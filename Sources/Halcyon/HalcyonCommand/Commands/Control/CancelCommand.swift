@@ -50,6 +50,6 @@ enum CancelCommand: Subcommand {
 extension ArgumentKind<String> {
     /// A job's id.
     fileprivate static var jobID: Self {
-        ArgumentKind("1 to \(Job.longestID) characters") { Job.isID($0) ? $0 : nil }
+        ArgumentKind("1 to \(Job.longestID) characters, none of them U+0000") { Job.isID($0) ? $0 : nil }
     }
 }
