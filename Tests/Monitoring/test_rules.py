@@ -1,4 +1,6 @@
 """Rules, alerts and the dashboard, as far as no cluster is needed."""
+import itertools
+import os
 import re
 import subprocess
 import unittest
@@ -34,8 +36,19 @@ class Rules(unittest.TestCase):
         self.assertEqual(headings, {rule["alert"] for rule in alerts})
         for rule in alerts:
             self.assertIn(rule["labels"]["severity"], ("critical", "warning", "info"), rule["alert"])
-            self.assertEqual(rule["annotations"].keys(), {"summary", "description", "runbook"}, rule["alert"])
-            self.assertEqual(rule["annotations"]["runbook"], f"docs/alerts.md#{rule['alert'].lower()}")
+            self.assertEqual(rule["annotations"].keys(), {"summary", "description", "runbook_url"}, rule["alert"])
+            self.assertEqual(rule["annotations"]["runbook_url"], f"docs/alerts.md#{rule['alert'].lower()}")
+
+    def test_what_is_to_be_typed_exists(self):
+        typed = re.findall(r"`(halcyon [^`]+)`", (ROOT / "docs/alerts.md").read_text())
+        self.assertTrue(typed)
+        for line in typed:
+            words = line.split()[1:]
+            options = {word for word in words if word.startswith("--")}
+            command = list(itertools.takewhile(lambda word: not word.startswith("--"), words))
+            done = subprocess.run([os.environ["HALCYON_EXECUTABLE"], *command, "--help"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, line)
+            self.assertLessEqual(options, set(re.findall(r"--[a-z-]+", done.stdout)), line)
 
 
 class Dashboard(unittest.TestCase):
