@@ -27,6 +27,7 @@ import Testing
                         #expect(try ResultFacts(json: Self.json(facts)) == facts)
                         var animated = facts
                         animated.frames = 12
+                        animated.isPrivate = true
                         animated.blurhash = "LEHV6nWB2yk8pyo0adR*.7kCMdnj"
                         animated.dominantColor = "#8a6f5c"
                         #expect(try ResultFacts(json: Self.json(animated)) == animated)

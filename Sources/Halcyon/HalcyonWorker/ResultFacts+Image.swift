@@ -12,6 +12,7 @@ extension ResultFacts {
                 status: source.status, etag: source.validators.etag, bytes: source.body.count,
                 format: rendering.sourceFormat,
                 width: rendering.sourceSize.width, height: rendering.sourceSize.height,
-                isTruncated: rendering.sourceIsTruncated))
+                isTruncated: rendering.sourceIsTruncated),
+            isPrivate: source.headers.isPrivate)
     }
 }

@@ -52,6 +52,42 @@ import Testing
         try await origin.stop()
     }
 
+    /// What an origin has for one reader alone no cache for many is told to keep, wherever it is read, also when a redirect said so.
+    @Test(arguments: ["private, max-age=600", "max-age=600, private=\"x\""])
+    func whatIsPrivateAtTheOriginIsPrivateHere(_ control: String) async throws {
+        let (origin, open) = (try Self.origin(control), try Self.origin())
+        let redirecting = RawOrigin { _ in
+            let lines = ["HTTP/1.1 301 Moved", "Location: \(open.url("/a"))", "Cache-Control: \(control)"]
+            return [.text(lines.map { $0 + "\r\n" }.joined() + "Content-Length: 0\r\n\r\n")]
+        }
+        try await GatewayGround.with { ground in
+            try await ground.withWorker {
+                try await ground.withGateway { (ask: Asking) async throws in
+                    for (origin, word) in [(origin, "private"), (redirecting, "private"), (open, "public")] {
+                        for _ in 0..<2 {
+                            let answer = try await ask(.get, Self.path(origin))
+                            #expect(answer.headers["Cache-Control"]?.hasPrefix("\(word), max-age=") == true)
+                            let tag = try #require(answer.headers["ETag"])
+                            let known = try await ask(.get, Self.path(origin), headers: ["If-None-Match": tag])
+                            #expect(known.status == 304)
+                            #expect(known.headers["Cache-Control"]?.hasPrefix("\(word), ") == true)
+                        }
+                    }
+                    let taken = try await ask(
+                        .post, "/v1/jobs", #"{"id":"p","source":"\#(origin.url("/a"))","width":60,"height":40}"#)
+                    _ = try await ask(.get, "/v1/jobs/p?wait=30")
+                    let image = try #require((taken.json["images"] as? [String])?.first)
+                    for _ in 0..<2 {
+                        let answer = try await ask(.get, image)
+                        #expect(answer.status == 200)
+                        #expect(answer.headers["Cache-Control"]?.hasPrefix("private, max-age=") == true)
+                    }
+                }
+            }
+        }
+        for origin in [origin, open, redirecting] { try await origin.stop() }
+    }
+
     @Test func whatMayNotBeStoredIsGivenOnce() async throws {
         let origin = try Self.origin("no-store")
         try await GatewayGround.with { ground in

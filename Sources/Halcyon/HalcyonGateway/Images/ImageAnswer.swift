@@ -30,6 +30,9 @@ struct ImageAnswer {
 
     init(_ facts: ResultFacts, _ validity: Validity) { (self.facts, self.validity) = (facts, validity) }
 
+    /// Whether a cache for many may keep it: its origin has a word in that, too.
+    private var isPublic: Bool { validity.isPublic && !facts.isPrivate }
+
     /// Equal bytes have equal tags, whenever they were made.
     private var tag: EntityTag { EntityTag(value: facts.sha256) }
 
@@ -37,7 +40,7 @@ struct ImageAnswer {
     private var keeping: HTTPServer.Headers {
         [
             "ETag": tag.description,
-            "Cache-Control": "\(validity.isPublic ? "public" : "private"), max-age=\(validity.maxAge)",
+            "Cache-Control": "\(isPublic ? "public" : "private"), max-age=\(validity.maxAge)",
         ]
     }
 

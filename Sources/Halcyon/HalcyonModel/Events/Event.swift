@@ -162,11 +162,13 @@ public struct ResultFacts: Hashable, Sendable {
     public var dominantColor: String?
     /// What it was made from.
     public var source: SourceFacts
+    /// Whether the source's origin, or a redirect to it, said `private` (RFC 9111, section 5.2.2.7): no cache that serves many may keep it.
+    public var isPrivate: Bool
 
     /// Takes the values as they are.
     public init(
         width: Int, height: Int, format: ImageFormat, bytes: Int, sha256: String, frames: Int? = nil,
-        blurhash: String? = nil, dominantColor: String? = nil, source: SourceFacts
+        blurhash: String? = nil, dominantColor: String? = nil, source: SourceFacts, isPrivate: Bool = false
     ) {
         self.width = width
         self.height = height
@@ -177,6 +179,7 @@ public struct ResultFacts: Hashable, Sendable {
         self.blurhash = blurhash
         self.dominantColor = dominantColor
         self.source = source
+        self.isPrivate = isPrivate
     }
 }
 

@@ -1,3 +1,10 @@
+extension HeaderFields {
+    /// Whether a loaded response, or a redirect that led to it, was for one reader alone.
+    public var isPrivate: Bool {
+        ["Cache-Control", RedirectLimits.field].contains { CacheControl(self[$0] ?? "").isPrivate }
+    }
+}
+
 /// How long the result tier keeps a result.
 public enum ResultLifetime: Hashable, Sendable {
     /// This many seconds from the moment the fetch was complete, above 0.

@@ -9,6 +9,7 @@ extension ResultFacts: JSONWritable {
         writer.object { writer in
             writeMembers(to: &writer)
             writer.member("source", source)
+            if isPrivate { writer.member("private", true) }
         }
     }
 
@@ -36,7 +37,8 @@ extension ResultFacts: JSONWritable {
             format: try value.required("format", imageFormat), bytes: try value.required("bytes", wholeNumber),
             sha256: try value.required("sha256", text), frames: try value.optional("frames", wholeNumber),
             blurhash: try value.optional("blurhash", text), dominantColor: try value.optional("dominantColor", text),
-            source: try value.required("source", SourceFacts.init))
+            source: try value.required("source", SourceFacts.init),
+            isPrivate: try value.optional("private", truth) ?? false)
     }
 }
 
@@ -65,6 +67,7 @@ extension SourceFacts: JSONWritable {
 
 private func flag(_ value: JSONElement) throws(JSONError) -> Bool { try value.bool() }
 private func wholeNumber(_ value: JSONElement) throws(JSONError) -> Int { Int(try value.integer(in: 0...Int64.max)) }
+private func truth(_ value: JSONElement) throws(JSONError) -> Bool { try value.bool() }
 private func text(_ value: JSONElement) throws(JSONError) -> String { try value.string() }
 private func imageFormat(_ value: JSONElement) throws(JSONError) -> ImageFormat {
     try value.choice(of: ImageFormat.allCases)
