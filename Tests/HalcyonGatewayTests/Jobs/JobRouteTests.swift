@@ -41,6 +41,52 @@ import Testing
         }
     }
 
+    /// By HTTP nobody cancels another one's job or takes its id; who administers may cancel all.
+    @Test func jobsAreBoundToTheKeyThatTheyCameBy() async throws {
+        let access = AccessOptions.with {
+            $0.keys = [
+                APIKey(name: "a", secret: "a-secret", scopes: [.submit, .read]),
+                APIKey(name: "b", secret: "b-secret", scopes: [.submit, .read]),
+                APIKey(name: "chief", secret: "c-secret", scopes: [.admin]),
+            ]
+        }
+        let (a, b, chief): (HTTPHeaders, HTTPHeaders, HTTPHeaders) = (
+            ["X-API-Key": "a-secret"], ["X-API-Key": "b-secret"], ["X-API-Key": "c-secret"]
+        )
+        func job(_ id: String) -> String { #"{"id":"\#(id)","source":"initials:J","width":8}"# }
+        try await GatewayGround.with { ground in
+            try await ground.withGateway({ $0.access = access }) { (ask: Asking) async throws in
+                #expect(try await ask(.post, "/v1/jobs", job("one"), headers: a).status == 202)
+                // The same once more is the same one's.
+                #expect(try await ask(.post, "/v1/jobs", job("one"), headers: a).status == 202)
+                for headers in [b, chief] {
+                    #expect(try await ask(.post, "/v1/jobs", job("one"), headers: headers).status == 409)
+                }
+                var lines = b
+                lines["Content-Type"] = "application/x-ndjson"
+                let several = try await ask(.post, "/v1/jobs", job("one") + "\n" + job("two") + "\n", headers: lines)
+                let problem = several.lines.first?["problem"] as? [String: Any]
+                #expect(problem?["type"] as? String == "/problems/conflict")
+                #expect(several.lines.last?["id"] as? String == "two")
+                #expect(try await ask(.get, "/v1/jobs/one", headers: a).json["state"] as? String == "accepted")
+
+                for id in ["one", "came-by-kafka"] {
+                    #expect(try await ask(.delete, "/v1/jobs/\(id)", headers: b).status == 403)
+                }
+                #expect(try await ask(.delete, "/v1/jobs/one", headers: a).status == 202)
+                #expect(try await ask(.delete, "/v1/jobs/two", headers: b).status == 202)
+                for id in ["one", "two", "came-by-kafka"] {
+                    #expect(try await ask(.delete, "/v1/jobs/\(id)", headers: chief).status == 202)
+                }
+            }
+            // Who asks for no key knows of none.
+            try await ground.withGateway { (ask: Asking) async throws in
+                #expect(try await ask(.post, "/v1/jobs", job("one")).status == 202)
+                #expect(try await ask(.delete, "/v1/jobs/one").status == 202)
+            }
+        }
+    }
+
     /// Of a job by itself, and of each of several.
     @Test(arguments: [json, lines]) func theTraceOfTheRequestIsTheJobs(headers: HTTPHeaders) async throws {
         let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

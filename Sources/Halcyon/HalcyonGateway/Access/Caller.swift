@@ -44,4 +44,6 @@ struct Caller: Hashable, Sendable {
     let name: String?
     /// How it was let in.
     let leave: Leave
+    /// Whether it may do what concerns the jobs of all: by a key of that scope, or where nobody needs a key.
+    let mayAdminister: Bool
 }

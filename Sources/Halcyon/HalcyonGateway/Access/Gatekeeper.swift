@@ -26,7 +26,9 @@ struct Gatekeeper: Sendable {
         // Before anything is refused: who tries keys is counted, too.
         let account = try count(
             key.map { .key($0.name) } ?? .init(remoteAddress: request.remoteAddress), at: now)
-        return (Caller(name: key?.name, leave: try leave(request, route, key)), account)
+        let leave = try leave(request, route, key)
+        let mayAdminister = leave == .open || leave == .key && key?.allows(.admin) == true
+        return (Caller(name: key?.name, leave: leave, mayAdminister: mayAdminister), account)
     }
 
     /// A place for a request that has been let in, which is its own until nobody holds it any more.

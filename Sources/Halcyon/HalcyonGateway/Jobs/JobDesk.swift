@@ -47,10 +47,11 @@ struct JobDesk: Sendable {
 
     /// Has a job remembered and puts it on its lane, and returns when the brokers have it.
     /// - Parameter latest: after that it is not sent any more.
-    /// - Throws: ``Problem``: Kafka does not take it, and will not have it.
+    /// - Throws: ``Problem``: its id is of a job that came by another key; or Kafka does not take it, and will not have it.
     func submit(
-        _ prepared: PreparedJob, traceparent: String?, by latest: ContinuousClock.Instant? = nil
+        _ prepared: PreparedJob, for caller: Caller, traceparent: String?, by latest: ContinuousClock.Instant? = nil
     ) async throws(Problem) {
+        if let name = caller.name { try await memory.claim(prepared.job.id, for: name) }
         // Before the job is there: its events come after this.
         await memory.note(accepted: prepared.job.id)
         do throws(Problem) {

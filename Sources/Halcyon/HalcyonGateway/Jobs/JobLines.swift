@@ -15,7 +15,7 @@ struct JobLines: Sendable {
     private static let window = 512
 
     /// - Throws: ``Problem``, `HTTPServer.BodyError`.
-    func take(_ request: HTTPServer.Request, traceparent: String?) async throws -> HTTPServer.Response {
+    func take(_ call: Call) async throws -> HTTPServer.Response {
         let answers = try await withThrowingTaskGroup(of: (Int, [UInt8]).self) { group in
             var (answers, count): ([[UInt8]], Int) = ([], 0)
             var lines = LineBuffer(longest: desk.reader.maximumBytes)
@@ -29,9 +29,9 @@ struct JobLines: Sendable {
                     count -= 1
                 }
                 count += 1
-                group.addTask { (index, await answer(line, traceparent)) }
+                group.addTask { (index, await answer(line, call)) }
             }
-            while let part = try await request.body.next() {
+            while let part = try await call.request.body.next() {
                 for line in lines.append(part) { try await add(line) }
             }
             for line in lines.end() { try await add(line) }
@@ -45,14 +45,14 @@ struct JobLines: Sendable {
             })
     }
 
-    private func answer(_ line: LineBuffer.Line, _ traceparent: String?) async -> [UInt8] {
+    private func answer(_ line: LineBuffer.Line, _ call: Call) async -> [UInt8] {
         var writer = JSONWriter(capacity: 256)
         do throws(Problem) {
             guard let bytes = line.bytes else {
                 throw Problem(.tooLarge, "the job is longer than \(desk.reader.maximumBytes) bytes")
             }
             let prepared = try desk.prepare(bytes)
-            try await desk.submit(prepared, traceparent: traceparent)
+            try await desk.submit(prepared, for: call.caller, traceparent: call.traceparent)
             writer.object { writer in
                 writer.member("line", Int64(line.number))
                 AcceptedJob(prepared).writeMembers(to: &writer)

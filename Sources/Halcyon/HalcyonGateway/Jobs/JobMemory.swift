@@ -8,6 +8,8 @@ import Telemetry
 
 /// What has become of the jobs that came by `POST /v1/jobs`, for whoever asks any of the gateways: in Redis, under `halcyon:job:ID`, for a time.
 ///
+/// Beside it, under `halcyon:job-key:ID`, stands the name of the key that the job came by, so that nobody else cancels it or takes its id.
+///
 /// Jobs that came otherwise leave nothing there, for most of them nobody asks. A gateway notes that it has accepted a job; the gateways' group
 /// follows the committed events and replaces what is noted, where something is.
 struct JobMemory: Sendable {
@@ -27,6 +29,35 @@ struct JobMemory: Sendable {
             writer.member("state", "accepted")
         }
         await send(["SET", Self.key(of: id), .bytes(writer.bytes), "PX", milliseconds])
+    }
+
+    /// Keeps an id for the bearer of a key for as long as its job is remembered. Redis away keeps it for nobody.
+    /// - Throws: ``Problem``: it is another one's.
+    func claim(_ id: String, for name: String) async throws(Problem) {
+        let key = Self.ownerKey(of: id)
+        let owner: [UInt8]?
+        do throws(RedisError) {
+            let taken = try await redis.send(["SET", key, .string(name), "PX", milliseconds, "NX"])
+            owner = taken.isNull ? try await redis.send(["GET", key]).bytes : nil
+        } catch {
+            log.debug("it is not remembered whose a job is", ["error": "\(error)"])
+            return
+        }
+        guard let owner else { return }
+        guard owner == Array(name.utf8) else {
+            throw Problem(.conflict, "a job with this id came by another key, and is remembered; take another id")
+        }
+        await send(["PEXPIRE", key, milliseconds])
+    }
+
+    /// Whether a job came by the key of this name, as far as is remembered.
+    /// - Throws: ``Problem``: nobody can say now.
+    func isOwned(_ id: String, by name: String) async throws(Problem) -> Bool {
+        do throws(RedisError) {
+            return try await redis.send(["GET", Self.ownerKey(of: id)]).bytes == Array(name.utf8)
+        } catch {
+            throw Problem(.unavailable, "whose this job is cannot be read now; try again", retryAfter: 2)
+        }
     }
 
     /// It was not put there after all.
@@ -53,13 +84,17 @@ struct JobMemory: Sendable {
     private var milliseconds: RedisArgument { .integer(Int(lifetime * 1000)) }
 
     private static func key(of id: String) -> RedisArgument { .string("halcyon:job:\(id)") }
+    private static func ownerKey(of id: String) -> RedisArgument { .string("halcyon:job-key:\(id)") }
 
     // MARK: Events
 
     /// What notes an event, where its job is remembered.
     func commands(for record: ConsumedRecord) -> [[RedisArgument]] {
         guard let json = record.value, let event = EventView(json: json), let id = event.jobID else { return [] }
-        return [["SET", Self.key(of: id), .bytes(Self.state(after: event, json)), "XX", "PX", milliseconds]]
+        return [
+            ["SET", Self.key(of: id), .bytes(Self.state(after: event, json)), "XX", "PX", milliseconds],
+            ["PEXPIRE", Self.ownerKey(of: id), milliseconds],
+        ]
     }
 
     /// What is known of a job after an event of it.

@@ -28,8 +28,7 @@ struct JobRoutes: Sendable {
         case "application/json":
             return try await submitOne(call)
         case "application/x-ndjson", "application/ndjson", "application/jsonl":
-            return try await JobLines(desk: desk, most: options.linesAtOnce).take(
-                call.request, traceparent: call.traceparent)
+            return try await JobLines(desk: desk, most: options.linesAtOnce).take(call)
         default:
             throw Problem(.unsupportedMediaType, "a job is application/json, and several are application/x-ndjson")
         }
@@ -37,7 +36,7 @@ struct JobRoutes: Sendable {
 
     private func submitOne(_ call: Call) async throws -> HTTPServer.Response {
         let prepared = try desk.prepare(try await call.request.body.collect(atMost: desk.reader.maximumBytes))
-        try await desk.submit(prepared, traceparent: call.traceparent, by: desk.latest(for: call))
+        try await desk.submit(prepared, for: call.caller, traceparent: call.traceparent, by: desk.latest(for: call))
         let accepted = AcceptedJob(prepared)
         var writer = JSONWriter(capacity: 512)
         writer.value(accepted)
@@ -81,6 +80,12 @@ struct JobRoutes: Sendable {
     /// Tells all workers. Whether one of them was in time is told by the job's event.
     private func cancel(_ call: Call) async throws -> HTTPServer.Response {
         let id = call["id"]
+        if !call.caller.mayAdminister {
+            guard let name = call.caller.name, try await memory.isOwned(id, by: name) else {
+                throw Problem(
+                    .forbidden, "no job of this id is known to have come by this key; the scope admin may cancel all")
+            }
+        }
         if let known = try? await memory.state(of: id), Self.isOver(known) {
             throw Problem(.conflict, "the job has ended already")
         }
