@@ -184,6 +184,14 @@ import Testing
         #expect(Self.response([]).answers(request: [("Accept", "image/webp")]))
     }
 
+    /// Of the two spellings of é a server may make two answers.
+    @Test func answersNoRequestThatOnlyLooksLikeItsOwn() {
+        let stored = Self.response([("Vary", "X-Kind")], request: [("X-Kind", "caf\u{e9}")])
+        #expect(stored.answers(request: [("X-Kind", "caf\u{e9}")]))
+        #expect(!stored.answers(request: [("X-Kind", "cafe\u{301}")]))
+        #expect(HeaderFields.Field("a", "\u{e9}") != HeaderFields.Field("a", "e\u{301}"))
+    }
+
     @Test func aConfirmationMakesItYoungAgainAndKeepsWhatItDoesNotName() throws {
         let stored = Self.response([
             ("Cache-Control", "max-age=10"), ("ETag", "\"a\""), ("Age", "9"), ("Content-Type", "image/png"),

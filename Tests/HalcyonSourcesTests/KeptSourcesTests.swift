@@ -47,3 +47,15 @@ import Testing
         #expect(kept.source("a", at: now) == nil && kept.bytes == 0)
     }
 }
+
+extension KeptSources {
+    fileprivate mutating func source(_ name: String, at now: ContinuousClock.Instant) -> LoadedSource? {
+        source(Array(name.utf8), at: now)
+    }
+
+    fileprivate mutating func remove(_ name: String) { remove(Array(name.utf8)) }
+
+    fileprivate mutating func keep(_ source: LoadedSource, as name: String, until expiry: ContinuousClock.Instant) {
+        keep(source, as: Array(name.utf8), until: expiry)
+    }
+}

@@ -41,6 +41,24 @@ import Vips
         try Source(origin.url(path))
     }
 
+    /// Two spellings of é are two pictures, asked for at once and one after the other.
+    @Test func whatLooksTheSameIsNotTheSame() async throws {
+        let origin = RawOrigin { request in
+            // Some versions of libcurl percent-encode it.
+            let isTwo = request.path.utf8.contains(0xcc) || request.path.lowercased().contains("%cc")
+            return RawOrigin.answer("200 OK", ["Cache-Control: max-age=60"], isTwo ? "two" : "one")
+        }
+        let paths = [("/caf\u{e9}.png", "one"), ("/cafe\u{301}.png", "two")]
+        try await with(origin) { shared in
+            for _ in 0..<2 {
+                for (path, text) in paths {
+                    let request = SourceRequest(try source(origin, path))
+                    #expect(try await shared.load(request).body == Array(text.utf8))
+                }
+            }
+        }
+    }
+
     @Test func howeverManyAskAtOnceOneLoadServesAll() async throws {
         let gate = Gate()
         let origin = RawOrigin { _ in

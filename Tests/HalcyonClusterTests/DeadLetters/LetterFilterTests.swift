@@ -8,6 +8,8 @@ import Testing
         ("a", "a", true), ("a", "A", false), ("abc", "a*", true), ("abc", "*c", true), ("abc", "a*c", true),
         ("ac", "a*c", true), ("abcbc", "a*bc", true), ("abab", "*ab*ab", true), ("ab", "*ab*ab", false),
         ("aba", "ab*ba", false), ("", "*", true), ("a", "**", true), ("abc", "", false), ("a*c", "a*c", true),
+        ("caf\u{e9}", "caf\u{e9}", true), ("caf\u{e9}", "cafe\u{301}", false), ("caf\u{e9}/1", "cafe\u{301}*", false),
+        ("cafe\u{301}", "cafe*", true), ("1/caf\u{e9}", "*caf\u{e9}", true), ("a", "*ab", false),
         ("https://a.example/b.jpg", "https://*.example/*", true), ("xhttps://", "https://*", false),
     ]) func aStarStandsForAnything(text: String, glob: String, matches: Bool) {
         #expect(LetterFilter.matches(text, glob: glob) == matches)

@@ -30,6 +30,18 @@ import Testing
         }
     }
 
+    /// Two spellings of é are two ids.
+    @Test func anIdThatOnlyLooksTheSameIsAnother() async throws {
+        let waiters = EndWaiters()
+        let (one, two) = (waiters.add("caf\u{e9}"), waiters.add("cafe\u{301}"))
+        for id in ["cafe\u{301}", "caf\u{e9}"] {
+            let kind = id.utf8.count == 5 ? "failed" : "ready"
+            waiters.take(key: Array(id.utf8), json: Array(EventGround.event(id, kind).utf8))
+        }
+        #expect(try await one.end().event.type == "failed")
+        #expect(try await two.end().event.type == "ready")
+    }
+
     @Test(arguments: ["ready", "failed", "cancelled", "superseded"])
     func everyKindOfEndCounts(_ kind: String) async throws {
         try await EventGround.with { ground in

@@ -61,14 +61,17 @@ public struct LetterFilter: Sendable {
 
     /// Whether a text is like a pattern in which `*` stands for anything.
     static func matches(_ text: String, glob: String) -> Bool {
-        let parts = glob.split(separator: "*", omittingEmptySubsequences: false)
+        // By bytes: equal strings of Swift may be different ids and URLs.
+        let (text, glob) = (Array(text.utf8), Array(glob.utf8))
+        let parts = glob.split(separator: UInt8(ascii: "*"), omittingEmptySubsequences: false)
         guard parts.count > 1 else { return text == glob }
-        guard text.hasPrefix(parts[0]) else { return false }
+        guard text.starts(with: parts[0]) else { return false }
         var rest = text.dropFirst(parts[0].count)
         for part in parts[1..<(parts.count - 1)] where !part.isEmpty {
             guard let range = rest.firstRange(of: part) else { return false }
             rest = rest[range.upperBound...]
         }
-        return rest.hasSuffix(parts[parts.count - 1])
+        return rest.count >= parts[parts.count - 1].count
+            && rest.suffix(parts[parts.count - 1].count) == parts[parts.count - 1]
     }
 }

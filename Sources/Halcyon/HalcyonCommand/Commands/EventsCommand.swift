@@ -61,8 +61,14 @@ enum EventsCommand: Subcommand {
     }
 
     private static func isWanted(_ event: EventView, _ arguments: ParsedCommand) -> Bool {
-        (arguments[source].map { $0 == event.subject } ?? true) && (arguments[job].map { $0 == event.jobID } ?? true)
+        (arguments[source].map { isSame($0, event.subject) } ?? true)
+            && (arguments[job].map { isSame($0, event.jobID) } ?? true)
             && (arguments[types].isEmpty || arguments[types].contains(event.type))
+    }
+
+    /// By bytes: equal strings of Swift may be different ids and URLs.
+    private static func isSame(_ wanted: String, _ text: String?) -> Bool {
+        text?.utf8.elementsEqual(wanted.utf8) ?? false
     }
 }
 

@@ -13,11 +13,12 @@ final class EndWaiter: Sendable {
         case ended(Result<End, CancellationError>)
     }
 
-    let jobID: String
+    /// The bytes of the job's id.
+    fileprivate let jobID: [UInt8]
     private let state = Lock(State.open)
     private let waiters: EndWaiters
 
-    fileprivate init(_ jobID: String, _ waiters: EndWaiters) {
+    fileprivate init(_ jobID: [UInt8], _ waiters: EndWaiters) {
         self.jobID = jobID
         self.waiters = waiters
     }
@@ -66,7 +67,8 @@ final class EndWaiter: Sendable {
 /// All who wait for the ends of jobs.
 final class EndWaiters: Sendable {
     private struct State {
-        var byJob: [String: [EndWaiter]] = [:]
+        /// By the bytes of the ids: equal strings of Swift may be different ids.
+        var byJob: [[UInt8]: [EndWaiter]] = [:]
         var isClosed = false
     }
 
@@ -76,6 +78,7 @@ final class EndWaiters: Sendable {
     var count: Int { state.withLock { $0.byJob.values.reduce(0) { $0 + $1.count } } }
 
     func add(_ jobID: String) -> EndWaiter {
+        let jobID = Array(jobID.utf8)
         let waiter = EndWaiter(jobID, self)
         let isClosed = state.withLock { state in
             if !state.isClosed { state.byJob[jobID, default: []].append(waiter) }
@@ -95,11 +98,10 @@ final class EndWaiters: Sendable {
     /// Tells those who wait for the job of this event, if it ends it.
     /// - Parameter key: of its record: the job's id.
     func take(key: [UInt8], json: [UInt8]) {
-        let jobID = String(decoding: key, as: UTF8.self)
-        guard state.withLock({ $0.byJob[jobID] != nil }), let event = EventView(json: json), event.ending != nil,
-            event.jobID == jobID
+        guard state.withLock({ $0.byJob[key] != nil }), let event = EventView(json: json), event.ending != nil,
+            event.jobID?.utf8.elementsEqual(key) == true
         else { return }
-        let waiting = state.withLock { $0.byJob.removeValue(forKey: jobID) ?? [] }
+        let waiting = state.withLock { $0.byJob.removeValue(forKey: key) ?? [] }
         for waiter in waiting { waiter.give(.success((event, json))) }
     }
 

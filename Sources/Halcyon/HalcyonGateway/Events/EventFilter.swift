@@ -2,17 +2,17 @@
 struct EventFilter: Hashable, Sendable {
     /// Behind the prefix `halcyon.image.`.
     var types: Set<String> = []
-    /// Ids of jobs.
-    var jobs: Set<String> = []
-    /// Sources, as the jobs gave them.
-    var sources: Set<String> = []
+    /// The bytes of ids of jobs: equal strings of Swift may be different ids.
+    var jobs: Set<[UInt8]> = []
+    /// The bytes of sources, as the jobs gave them.
+    var sources: Set<[UInt8]> = []
 
     /// Whether a stream has it. Without a filter nothing is parsed.
     func lets(_ record: FeedRecord) -> Bool {
         if types.isEmpty && jobs.isEmpty && sources.isEmpty { return true }
         guard let facts = record.facts else { return false }
         return (types.isEmpty || types.contains(facts.type))
-            && (jobs.isEmpty || facts.jobID.map(jobs.contains) == true)
-            && (sources.isEmpty || facts.subject.map(sources.contains) == true)
+            && (jobs.isEmpty || facts.jobID.map { jobs.contains(Array($0.utf8)) } == true)
+            && (sources.isEmpty || facts.subject.map { sources.contains(Array($0.utf8)) } == true)
     }
 }

@@ -24,8 +24,8 @@ struct EventQuery: Hashable, Sendable {
                 for type in try Self.text(item).split(separator: ",") {
                     filter.types.insert(try Self.type(String(type)))
                 }
-            case "job": filter.jobs.insert(try Self.text(item))
-            case "source": filter.sources.insert(try Self.text(item))
+            case "job": filter.jobs.insert(Array(try Self.text(item).utf8))
+            case "source": filter.sources.insert(Array(try Self.text(item).utf8))
             case "named":
                 guard let isNamed = Bool(item.value) else {
                     throw Problem(.badRequest, "named is true or false, not “\(item.value)”")

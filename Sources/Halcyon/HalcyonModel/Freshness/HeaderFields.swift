@@ -12,6 +12,17 @@ public struct HeaderFields: Hashable, Codable, Sendable, ExpressibleByArrayLiter
             self.name = name
             self.value = value
         }
+
+        /// Whether the bytes are the same. Swift's strings are equal when they look the same; servers may tell those apart.
+        public static func == (left: Field, right: Field) -> Bool {
+            left.name.utf8.elementsEqual(right.name.utf8) && left.value.utf8.elementsEqual(right.value.utf8)
+        }
+
+        /// Of the bytes.
+        public func hash(into hasher: inout Hasher) {
+            for byte in name.utf8 { hasher.combine(byte) }
+            for byte in value.utf8 { hasher.combine(byte) }
+        }
     }
 
     /// All of them.

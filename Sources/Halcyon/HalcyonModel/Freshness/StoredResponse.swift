@@ -71,7 +71,7 @@ public struct StoredResponse: Hashable, Codable, Sendable {
 
     /// Whether the response is one to a request with these fields (section 4.1).
     public func answers(request: HeaderFields) -> Bool {
-        headers.list("Vary").allSatisfy { request[$0] == varied[$0] }
+        headers.list("Vary").allSatisfy { request[$0].map { Array($0.utf8) } == varied[$0].map { Array($0.utf8) } }
     }
 
     /// What a next request says to be told whether anything has changed (section 4.3.1); nil where it can say nothing.

@@ -9,7 +9,7 @@ struct KeptSources {
     /// What an entry counts for at least: a small source takes more than its bytes.
     static let leastCost = 4096
 
-    private var entries: RecentlyUsed<String, Entry>
+    private var entries: RecentlyUsed<[UInt8], Entry>
 
     /// What the entries count for.
     var bytes: Int { entries.cost }
@@ -18,7 +18,7 @@ struct KeptSources {
     init(capacity: Int) { entries = RecentlyUsed(capacity: capacity) }
 
     /// The source that is kept under this name; nil when there is none or it is no longer fresh.
-    mutating func source(_ name: String, at now: ContinuousClock.Instant) -> LoadedSource? {
+    mutating func source(_ name: [UInt8], at now: ContinuousClock.Instant) -> LoadedSource? {
         guard let entry = entries.use(name) else { return nil }
         guard now < entry.expiry else {
             entries.remove(name)
@@ -28,10 +28,10 @@ struct KeptSources {
     }
 
     /// Forgets the source of this name.
-    mutating func remove(_ name: String) { entries.remove(name) }
+    mutating func remove(_ name: [UInt8]) { entries.remove(name) }
 
     /// Keeps a source in place of what had its name, unless it alone is too large.
-    mutating func keep(_ source: LoadedSource, as name: String, until expiry: ContinuousClock.Instant) {
+    mutating func keep(_ source: LoadedSource, as name: [UInt8], until expiry: ContinuousClock.Instant) {
         entries.put(Entry(source: source, expiry: expiry), cost: max(Self.leastCost, source.body.count), as: name)
     }
 }

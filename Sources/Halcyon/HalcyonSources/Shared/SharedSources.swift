@@ -9,7 +9,7 @@ public actor SharedSources {
     private var kept: KeptSources
     /// How often something was forgotten: what was on its way then is not kept.
     private var purges = 0
-    private let flights = Flights<String, LoadedSource>()
+    private let flights = Flights<[UInt8], LoadedSource>()
 
     /// - Parameters:
     ///   - loadOne: loads a source, by use of the source tier as it is asked to.
@@ -32,7 +32,7 @@ public actor SharedSources {
     /// - Throws: ``Failure``; `CancellationError` when the task is cancelled, which leaves other waiters alone and, when it
     ///   was the last one, ends the load.
     public func load(_ request: SourceRequest) async throws -> LoadedSource {
-        let name = request.canonicalText
+        let name = request.name
         if let found = kept.source(name, at: .now) { return found }
         let purges = purges
         let arrival = try await flights.board([name]) { [self] flight, _ in
@@ -47,10 +47,10 @@ public actor SharedSources {
     /// Forgets a source.
     public func forget(_ request: SourceRequest) {
         purges += 1
-        kept.remove(request.canonicalText)
+        kept.remove(request.name)
     }
 
-    private func keep(_ source: LoadedSource, as name: String, since purges: Int) {
+    private func keep(_ source: LoadedSource, as name: [UInt8], since purges: Int) {
         guard purges == self.purges else { return }
         if let seconds = lifetime(of: source) { kept.keep(source, as: name, until: .now + .seconds(seconds)) }
     }
@@ -58,7 +58,7 @@ public actor SharedSources {
     /// The source from memory, or from the source tier, as far as it may be used without a word from its origin.
     /// - Throws: ``Failure``, `not_found` where it is in neither; `CancellationError`.
     public func loadKept(_ request: SourceRequest) async throws -> LoadedSource {
-        if let found = kept.source(request.canonicalText, at: .now) { return found }
+        if let found = kept.source(request.name, at: .now) { return found }
         return try await loadOne(request, .onlyKept)
     }
 
@@ -97,5 +97,10 @@ public actor SharedSources {
     /// How many loads are under way.
     nonisolated var loading: Int { flights.underWay }
     /// How many wait for a source.
-    nonisolated func waiters(for request: SourceRequest) -> Int { flights.waiting(for: request.canonicalText) }
+    nonisolated func waiters(for request: SourceRequest) -> Int { flights.waiting(for: request.name) }
+}
+
+extension SourceRequest {
+    /// The bytes of its canonical text: Swift's strings are equal when they look the same, and origins may tell those apart.
+    fileprivate var name: [UInt8] { Array(canonicalText.utf8) }
 }

@@ -14,7 +14,8 @@ struct JobList {
     /// The beginning of the ids that are made up, different for each run.
     private let run = String(UInt64.random(in: 1 << 60 ... .max), radix: 16)
     private var jobs: [PreparedJob] = []
-    private var ids: Set<String> = []
+    /// By their bytes: equal strings of Swift may be different ids.
+    private var ids: Set<[UInt8]> = []
 
     /// - Throws: ``InputError`` that names the option, or the file and the line; ``FileError``.
     static func read(
@@ -85,7 +86,7 @@ struct JobList {
             throw fault(options.translated(error.failure.message, arguments, under: own), place)
         }
         let id = jobs[jobs.count - 1].job.id
-        guard ids.insert(id).inserted || base["id"] != nil else {
+        guard ids.insert(Array(id.utf8)).inserted || base["id"] != nil else {
             throw fault("the id \(id) stands twice, and events of the two could not be told apart", place)
         }
     }
