@@ -26,6 +26,8 @@ REFUSALS = {
     "an open key": ({"settings": {"gateway": {"keys": {"a": "b"}}}}, "give it as gateway.secrets.HALCYON_GATEWAY_KEYS_NAME"),
     "an open key of URLs": ({"settings": {"gateway": {"urlKeys": {"a": "b"}}}}, "gateway.secrets.HALCYON_GATEWAY_URL_KEYS_ID"),
     "an open secret": ({"settings": {"webhooks": {"secret": "whsec_a"}}}, "give it as secrets.HALCYON_WEBHOOKS_SECRET"),
+    "open credentials": (
+        {"settings": {"sources": {"credentials": {"a": "https://u:p@a.example"}}}}, "secrets.HALCYON_SOURCES_CREDENTIALS_NAME"),
     "open secrets": ({"settings": {"webhooks": {"secrets": {"a": "whsec_a"}}}}, "secrets.HALCYON_WEBHOOKS_SECRET_NAME"),
     "an open key of S3": ({"settings": {"sources": {"s3": {"secretKey": "a"}}}}, "secrets.HALCYON_SOURCES_S3_SECRET_KEY"),
     "an open token of S3": ({"settings": {"sources": {"s3": {"sessionToken": "a"}}}}, "secrets.HALCYON_SOURCES_S3_SESSION_TOKEN"),

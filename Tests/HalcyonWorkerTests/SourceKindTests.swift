@@ -93,6 +93,23 @@ import Threads
                     Set(kinds.map { kind in stage.events.terminal.first { $0.jobID == "\(kind.name)-1" }?.key }).count
                         == 7)
 
+                // Readers of events learn no password: of what is loaded, of what is none, and of what is no job.
+                for (id, fields, subject) in [
+                    ("password", #""source":"http://u:secret@127.0.0.1:1/a""#, "http://****@127.0.0.1:1/a"),
+                    (
+                        "asset",
+                        #""source":"initials:J","processors":[{"overlay":{"source":"http://u:secret@127.0.0.1:1/a"}}]"#,
+                        "initials:J"
+                    ),
+                    ("scheme", #""source":"ftp://u:secret@e.org/a""#, "ftp://****@e.org/a"),
+                    ("refused", #""source":"http://u:secret@e.org/a","width":-1"#, "http://****@e.org/a"),
+                ] {
+                    try await stage.submit(#"{"id":"\#(id)",\#(fields)}"#)
+                    let failed = try await stage.events.terminal(of: id)
+                    #expect(failed.kind == "failed" && failed.json["subject"] as? String == subject, "\(id)")
+                    #expect(!failed.message.contains("secret") && !"\(failed.json)".contains("secret"), "\(id)")
+                }
+
                 // All of them in one job, over a picture of one kind that lies over others.
                 let overlays = kinds.map { #"{"overlay":{"source":\#($0.source),"opacity":0.5}}"# }
                 try await stage.submit(

@@ -69,6 +69,8 @@ import Testing
         ("sources.deny=127.0.0.0/88", "sources.deny: expected a list, each an address (192.0.2.1,"),
         ("sources.deny=good.test,,10.0.0.0/8", "sources.deny: expected a list, each an address"),
         ("sources.allow=[127.0.0.1]", "a CIDR range (10.0.0.0/8, fd00::/8) or a host (img.example.org, *.example.org)"),
+        ("sources.credentials.shop=secret", "sources.credentials.shop: expected an origin with a user and a password"),
+        ("sources.credentials.shop=https://u:secret@e.org/a", "such as https://user:password@img.example.org"),
         ("webhooks.allow=http://hooks.example.org", "webhooks.allow: expected a list, each a host"),
         ("sources.fileRoots=images", "sources.fileRoots: expected a list, each an absolute path without .."),
         ("sources.fileRoots=/srv/../etc", "sources.fileRoots: expected a list, each an absolute path without .."),
@@ -112,7 +114,7 @@ import Testing
     ])
     func whatMakesNoSenseStopsTheStart(setting: String, message: String) async throws {
         let run = try await Executable.run(["config", "--set", setting]).expect(2)
-        #expect(run.errors.contains(message), "\(run.errors)")
+        #expect(run.errors.contains(message) && !run.errors.contains("secret@"), "\(run.errors)")
     }
 
     @Test func retriesAreAsTheyAreSet() async throws {

@@ -55,7 +55,7 @@ struct Providers: Sendable {
         case .data(let bytes): try await data.answer(bytes, known)
         case .custom(let source): try await load(source, known)
         case .s3(let object): try await s3.answer(object, known)
-        case .video: throw Failure(.invalidJob, "\(request.source.text): no video is there, but a frame of one")
+        case .video: throw Failure(.invalidJob, "\(request.source.shownText): no video is there, but a frame of one")
         }
     }
 

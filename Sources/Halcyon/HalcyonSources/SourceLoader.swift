@@ -22,7 +22,7 @@ public struct SourceLoader: Sendable {
     /// - Throws: ``Failure``; `CancellationError` when the task is cancelled, which ends the transfer.
     public func load(_ request: SourceRequest) async throws -> LoadedSource {
         guard case .loaded(let loaded) = try await answer(request, unlike: nil) else {
-            throw Failure(.internal, "\(request.source.text): unchanged, and nobody had asked")
+            throw Failure(.internal, "\(request.source.shownText): unchanged, and nobody had asked")
         }
         return loaded
     }

@@ -16,6 +16,8 @@ public struct SourceOptions: Sendable {
     public var maximumRedirects = 5
     /// How often the rest of a response is asked for that broke off.
     public var resumptions = 3
+    /// Who Halcyon is to origins that ask.
+    public var credentials: [Origin: OriginCredentials] = [:]
     /// How Halcyon names itself to origins.
     public var userAgent = "Halcyon"
 

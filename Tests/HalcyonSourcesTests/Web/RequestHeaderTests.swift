@@ -103,6 +103,45 @@ import Threads
         try await other.stop()
     }
 
+    /// On each hop, and to nobody else; what the job or its URL says is before them.
+    @Test func theOperatorsCredentialsGoToTheirOriginAlone() async throws {
+        let back = Lock("")
+        let other = RawOrigin { _ in RawOrigin.answer("302 Found", ["Location: \(back.withLock { $0 })"]) }
+        let origin = RawOrigin { request in
+            switch request.path {
+            case "/start": RawOrigin.answer("302 Found", ["Location: /near"])
+            case "/near": RawOrigin.answer("302 Found", ["Location: \(other.url("/far"))"])
+            default: RawOrigin.answer("200 OK", [], "picture")
+            }
+        }
+        back.withLock { $0 = origin.url("/back") }
+        let text = origin.url("").replacing("://", with: "://me:p%40ss@")
+        let credentials = try #require(OriginCredentials(text))
+        try await withLoader {
+            $0.policy = AddressPolicy(allow: ["127.0.0.1"])
+            $0.credentials = [credentials.origin: credentials]
+        } _: { loader in
+            _ = try await loader.load(try Source(origin.url("/start")))
+            _ = try await loader.load(Self.request(origin.url("/own"), [("Authorization", "Bearer s")]))
+            _ = try await loader.load(try Source(origin.url("/named").replacing("://", with: "://a:b@")))
+        }
+        func sent(_ path: String) -> [String?] {
+            (origin.requests + other.requests).filter { $0.path == path }.map { Self.field("authorization", $0.head) }
+        }
+        for path in ["/start", "/near", "/back"] { #expect(sent(path) == ["Basic bWU6cEBzcw=="]) }
+        #expect(sent("/far") == [nil] && sent("/own") == ["Bearer s"] && sent("/named") == ["Basic YTpi"])
+        try await origin.stop()
+        try await other.stop()
+    }
+
+    @Test(arguments: [
+        "https://e.org", "https://:p@e.org", "https://u:p@e.org/a", "https://u:p@e.org/?a", "https://u:p@e.org/#a",
+        "https://u%3a:p@e.org", "https://u:p%0a@e.org", "https://u:p%4@e.org", "ftp://u:p@e.org", "u:p", "",
+    ])
+    func whatIsNoOriginWithAUserIsRefused(text: String) {
+        #expect(OriginCredentials(text) == nil)
+    }
+
     @Test func whatWasLostOnTheWayDoesNotComeBack() async throws {
         let first = Lock("")
         let other = RawOrigin { _ in RawOrigin.answer("302 Found", ["Location: \(first.withLock { $0 })"]) }

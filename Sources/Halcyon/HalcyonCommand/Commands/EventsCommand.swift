@@ -61,7 +61,7 @@ enum EventsCommand: Subcommand {
     }
 
     private static func isWanted(_ event: EventView, _ arguments: ParsedCommand) -> Bool {
-        (arguments[source].map { isSame($0, event.subject) } ?? true)
+        (arguments[source].map { isSame($0.withoutCredentials, event.subject) } ?? true)
             && (arguments[job].map { isSame($0, event.jobID) } ?? true)
             && (arguments[types].isEmpty || arguments[types].contains(event.type))
     }

@@ -19,6 +19,7 @@ import Vips
 struct Configuration {
     let settings: Settings
     private let s3: S3Options
+    private let credentials: [Origin: OriginCredentials]
     let webhookTargets: WebhookTargets
     /// nil when nothing is recorded.
     let traces: TraceOptions?
@@ -35,6 +36,7 @@ struct Configuration {
         }
         try Self.checkRetries(settings)
         s3 = try S3Options(settings)
+        credentials = try Self.credentials(settings)
         webhookTargets = try WebhookTargets(settings)
         traces = try TraceOptions(settings)
         try checkGuarantee()
@@ -84,11 +86,28 @@ struct Configuration {
         options.resumptions = settings[Keys.resumptions]
         options.sharedBytes = settings[Keys.sharedBytes]
         options.s3 = s3
+        options.credentials = credentials
         options.video.time = settings[Keys.videoTime]
         options.video.memory = settings[Keys.videoMemory]
         options.video.maximumBytes = settings[Keys.videoMaximumBytes]
         options.userAgent = "Halcyon/\(Version.number)"
         return options
+    }
+
+    /// - Throws: ``ConfigurationError`` that names the setting and says nothing of its value.
+    private static func credentials(_ settings: Settings) throws(ConfigurationError) -> [Origin: OriginCredentials] {
+        var all: [Origin: OriginCredentials] = [:]
+        for (name, text) in settings[Keys.sourceCredentials].sorted(by: { $0.key < $1.key }) {
+            guard let credentials = OriginCredentials(text) else {
+                throw ConfigurationError(
+                    "sources.credentials.\(name): expected an origin with a user and a password, both percent-encoded, such as https://user:password@img.example.org"
+                )
+            }
+            guard all.updateValue(credentials, forKey: credentials.origin) == nil else {
+                throw ConfigurationError("sources.credentials.\(name): \(credentials.origin) has credentials already")
+            }
+        }
+        return all
     }
 
     var images: ImageLimits {

@@ -48,6 +48,11 @@ enum Keys {
     static let deny = SettingKey(
         "sources.deny", .list(of: .addressRule), default: [],
         help: "Hosts, addresses and CIDR ranges never to load from.")
+    static let sourceCredentials = SettingMap(
+        "sources.credentials", variables: "SOURCES_CREDENTIALS_",
+        help:
+            "Users and passwords of origins, by names of your own: https://user:password@img.example.org, percent-encoded. They are sent to that origin alone.",
+        isSecret: { _ in true })
     static let fileRoots = SettingKey(
         "sources.fileRoots", .list(of: .absolutePath), default: Defaults.sources.fileRoots,
         help: "Folders whose files may be loaded as file: sources; nothing leads out of them. Unless set, none may.")
@@ -244,7 +249,9 @@ enum Keys {
         ] + guarantees + retrying + sharing + notifying + serving + streaming + tracing + [
             httpListen, logLevel, logFormat,
         ],
-        maps: [kafkaProperties, webhookURLs, webhookSecrets, gatewayKeys, gatewayScopes, gatewayURLKeys],
+        maps: [
+            kafkaProperties, sourceCredentials, webhookURLs, webhookSecrets, gatewayKeys, gatewayScopes, gatewayURLKeys,
+        ],
         // Names the file; and what the tests and the build use.
         ignoring: ["HALCYON_CONFIG", "HALCYON_EXECUTABLE", "HALCYON_IMAGE", "HALCYON_ROOT"],
         // What Amazon's own tools read. Keys are taken whole or not at all: a token goes with its own key alone.

@@ -4,7 +4,7 @@ struct EventFilter: Hashable, Sendable {
     var types: Set<String> = []
     /// The bytes of ids of jobs: equal strings of Swift may be different ids.
     var jobs: Set<[UInt8]> = []
-    /// The bytes of sources, as the jobs gave them.
+    /// The bytes of sources, as events have them.
     var sources: Set<[UInt8]> = []
 
     /// Whether a stream has it. Without a filter nothing is parsed.

@@ -25,7 +25,7 @@ struct EventQuery: Hashable, Sendable {
                     filter.types.insert(try Self.type(String(type)))
                 }
             case "job": filter.jobs.insert(Array(try Self.text(item).utf8))
-            case "source": filter.sources.insert(Array(try Self.text(item).utf8))
+            case "source": filter.sources.insert(Array(try Self.text(item).withoutCredentials.utf8))
             case "named":
                 guard let isNamed = Bool(item.value) else {
                     throw Problem(.badRequest, "named is true or false, not “\(item.value)”")

@@ -45,9 +45,9 @@ final class ProcessingAssets {
             return picture
         } catch let error as VipsError {
             if error.code == .cancelled { throw CancellationError() }
-            throw Failure(.corruptImage, "\(error)").within("\(processor.name): \(source.text)")
+            throw Failure(.corruptImage, "\(error)").within("\(processor.name): \(source.shownText)")
         } catch let failure as Failure {
-            throw failure.within("\(processor.name): \(source.text)")
+            throw failure.within("\(processor.name): \(source.shownText)")
         }
     }
 

@@ -28,7 +28,7 @@ public struct Purged: Hashable, Sendable {
     public init(_ purge: Purge, count: Int) {
         let target: Target =
             switch purge.target {
-            case .source(let source): .source(source.text)
+            case .source(let source): .source(source.shownText)
             case .tag(let tag): .tag(tag)
             case .key(let key): .key(key.description)
             }

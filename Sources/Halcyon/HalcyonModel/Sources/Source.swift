@@ -37,7 +37,7 @@ public enum Source: Hashable, Codable, Sendable {
         return lowercased(bytes[..<colon])
     }
 
-    /// The `subject` of its events: the text as the job gave it, or one that says the same in short.
+    /// The text as the job gave it, or one that says the same in short. What others read of it is ``shownText``, the `subject` of its events.
     public var text: String {
         switch self {
         case .web(let url): url.text

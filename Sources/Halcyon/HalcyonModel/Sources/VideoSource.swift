@@ -11,7 +11,7 @@ public struct VideoSource: Hashable, Codable, Sendable {
     /// - Throws: ``Failure`` `invalid_job` for an input that is no video, or a time that no video has.
     public init(_ input: Source, seconds: Double) throws(Failure) {
         switch input {
-        case .initials, .video: throw Failure(.invalidJob, "video: expected where a video is, found \(input.text)")
+        case .initials, .video: throw Failure(.invalidJob, "video: expected where a video is, found \(input.shownText)")
         case .web, .file, .data, .s3, .custom: break
         }
         guard (0...Self.longest).contains(seconds) else {

@@ -75,7 +75,7 @@ public actor SharedSources {
                     do {
                         return (source, try await onlyKept ? self.loadKept(request).body : self.load(request).body)
                     } catch let failure as Failure {
-                        throw failure.within("the asset \(source.text)")
+                        throw failure.within("the asset \(source.shownText)")
                     }
                 }
             }

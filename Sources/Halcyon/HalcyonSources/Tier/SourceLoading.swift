@@ -105,7 +105,7 @@ struct SourceLoading: Sendable {
                 return (TieredSource(source: loaded, isFromTier: false, fence: fence, place: place), isShared)
             case .notModified(let confirmation):
                 guard let known else {
-                    throw Failure(.internal, "\(request.source.text): unchanged, and nobody had asked")
+                    throw Failure(.internal, "\(request.source.shownText): unchanged, and nobody had asked")
                 }
                 metrics.confirmed.add(1)
                 var entry = known.entry

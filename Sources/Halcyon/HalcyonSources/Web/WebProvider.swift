@@ -51,7 +51,10 @@ struct WebProvider: SourceProvider {
             // Validators say nothing to any other resource than the one that sent them. Where nobody wrote down which that
             // was, a redirect may have led to it.
             let condition = known.resource == resource ? known : Validators()
-            let response = try await download(reference.url, unlike: condition) { $0.add(reference.headers) }
+            let response = try await download(reference.url, unlike: condition) { request in
+                request.add(reference.headers)
+                identify(&request, to: reference.url)
+            }
             guard response.status != 304, let target = response.redirectURL else {
                 var fields = response.fields
                 fields[RedirectLimits.field] = redirects.value(at: Timestamp.now.seconds)
@@ -68,6 +71,12 @@ struct WebProvider: SourceProvider {
             }
         }
         throw Failure(.tooManyRedirects, "more than \(options.maximumRedirects) redirects")
+    }
+
+    /// The operator's credentials go to their origin alone, on each hop; what the job says itself is before them.
+    private func identify(_ request: inout HTTPRequest, to url: WebURL) {
+        guard !url.hasUser, request.headers["Authorization"] == nil, !options.credentials.isEmpty else { return }
+        request.headers["Authorization"] = options.credentials[Origin(url)]?.authorization
     }
 
     /// - Parameters:

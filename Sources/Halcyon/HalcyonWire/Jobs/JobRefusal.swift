@@ -34,10 +34,10 @@ public struct JobRefusal: Error, Sendable {
 
     /// A source's text, be it one that is not served.
     private static func subject(_ source: JSONElement, _ reader: JobReader) throws(JSONError) -> String {
-        if let source = try? reader.source(source) { return source.text }
+        if let source = try? reader.source(source) { return source.shownText }
         let text = try source.string()
         guard (1...WebURL.longest).contains(text.utf8.count) else { throw JSONError(.invalid, "is no subject") }
-        return text
+        return text.withoutCredentials
     }
 }
 

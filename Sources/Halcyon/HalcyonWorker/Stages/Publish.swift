@@ -119,7 +119,7 @@ struct Publish: Sendable {
 
     private func event(_ body: Event.Body, _ work: Work, _ suffix: String) -> Event {
         Event(
-            id: "\(work.origin.coordinates)-\(suffix)", time: Timestamp.now.seconds, subject: work.job.source.text,
+            id: "\(work.origin.coordinates)-\(suffix)", time: Timestamp.now.seconds, subject: work.job.source.shownText,
             jobID: work.job.id, echo: work.job.echo,
             // Who hears of it goes on below the job, where that is recorded.
             traceparent: work.trace?.context.traceparent ?? work.traceparent, webhook: work.job.webhook, body: body)

@@ -1,0 +1,28 @@
+import HalcyonModel
+import Testing
+
+@Suite struct CredentialsTests {
+    @Test(arguments: [
+        ("https://e.org/a", "https://e.org/a"), ("https://user:pass@e.org/a?b#c", "https://****@e.org/a?b#c"),
+        ("HTTP://token@e.org", "HTTP://****@e.org"), ("https://u:p%40q@[::1]:8080/@x", "https://****@[::1]:8080/@x"),
+        ("https://e.org/@user/a.jpg", "https://e.org/@user/a.jpg"),
+        ("https://e.org?mail=a@b.org", "https://e.org?mail=a@b.org"),
+        ("https://e.org:8080/@user", "https://e.org:8080/@user"), ("https://[::1]:80/@user", "https://[::1]:80/@user"),
+        ("https://@e.org/", "https://@e.org/"), ("initials:a@b", "initials:a@b"), ("a@b", "a@b"), ("", ""),
+        // What is no URL at all.
+        ("https://u:p@q@e.org/", "https://****@e.org/"), ("ftp://u:p@e.org/a", "ftp://****@e.org/a"),
+        ("https://u:p/q@e.org/a", "https://****@e.org/a"), ("https://u:p?q#r@e.org/a", "https://****@e.org/a"),
+    ])
+    func areHiddenWhereverTheyStand(text: String, shown: String) {
+        #expect(text.withoutCredentials == shown)
+        if let source = try? Source(text) { #expect(source.shownText == shown) }
+    }
+
+    @Test func areReadDecoded() throws {
+        let found = try #require(try WebURL("https://u%3a:p%40%2F:q@e.org/").userAndPassword)
+        #expect(found.user == Array("u:".utf8) && found.password == Array("p@/:q".utf8))
+        #expect(try #require(try WebURL("https://u@e.org/").userAndPassword).password.isEmpty)
+        #expect(try WebURL("https://e.org/").userAndPassword == nil)
+        #expect(try WebURL("https://u%4@e.org/").userAndPassword == nil)
+    }
+}
