@@ -45,11 +45,14 @@ final class GatewayGround: Sendable {
     var endpoint: RedisEndpoint { RedisEndpoint(loopbackPort: redis.port) }
 
     /// Runs `body` beside a worker.
-    func withWorker(_ body: () async throws -> Void) async throws {
+    func withWorker(
+        _ change: (inout WorkerOptions) -> Void = { _ in }, _ body: () async throws -> Void
+    ) async throws {
         var options = WorkerOptions(topics: topics, kafka: kafka, redis: endpoint)
         options.sources.policy = AddressPolicy(allow: ["127.0.0.0/8"])
         (options.sources.timeout, options.sources.stallTimeout) = (.seconds(600), .seconds(600))
         options.retries = .once
+        change(&options)
         let worker = try await Worker.start(options, log: .silent, metrics: Metrics())
         await worker.ready()
         let result: Result<Void, any Error>

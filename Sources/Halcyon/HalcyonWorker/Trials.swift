@@ -89,7 +89,7 @@ struct Retrying: Sendable {
             failed.failure,
             RetryPolicy.Trial(
                 attempts: failed.history.count, elapsed: failed.history.elapsed(at: Timestamp.now.milliseconds),
-                left: work.left, topic: work.retry?.topic),
+                left: work.worthRetrying, topic: work.retry?.topic),
             delays: delays)
     }
 

@@ -17,6 +17,8 @@ final class Work: Sendable {
     let origin: Provenance
     /// The trace that the job belongs to, if its producer named one.
     let traceparent: String?
+    /// How long somebody waits for its end; nil where nobody is known to, and the job is tried as often as any other.
+    let patience: Patience?
     /// What happened before this worker took it; nil when it comes from its lane.
     let retry: Retry?
     /// What is recorded of it; nil for nothing.
@@ -32,14 +34,15 @@ final class Work: Sendable {
     }
 
     init(
-        job: Job, keys: [ResultKey], lane: Lane, origin: Provenance, traceparent: String?, retry: Retry? = nil,
-        trace: JobTrace? = nil
+        job: Job, keys: [ResultKey], lane: Lane, origin: Provenance, traceparent: String?,
+        patience: Patience? = nil, retry: Retry? = nil, trace: JobTrace? = nil
     ) {
         self.job = job
         self.keys = keys
         self.lane = lane
         self.origin = origin
         self.traceparent = traceparent
+        self.patience = patience
         self.retry = retry
         self.trace = trace
         isStarted = Lock(retry?.message.hasStarted ?? false)
@@ -83,6 +86,12 @@ final class Work: Sendable {
 
     /// Seconds until then; nil when it is wanted for ever.
     var left: Double? { deadline.map { $0 - Timestamp.now.seconds } }
+
+    /// Seconds for which it is worth being tried again: until its deadline, or until nobody waits for its end any more.
+    var worthRetrying: Double? {
+        let patience = patience.map { Double($0.milliseconds) / 1000 + submitted - Timestamp.now.seconds }
+        return [left, patience].compactMap(\.self).min()
+    }
 
     /// Looks whether anybody still wants the result.
     /// - Throws: ``Detachment`` `expired` once the deadline has passed.

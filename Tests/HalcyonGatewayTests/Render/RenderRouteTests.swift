@@ -1,4 +1,5 @@
 import Foundation
+import HalcyonModel
 import Redis
 import TestSupport
 import Testing
@@ -123,6 +124,26 @@ import Testing
                         #expect(picture.headers["Cache-Control"] == "no-store")
                         #expect(picture.text.contains(#"width="60" height="40""#))
                     }
+                }
+            }
+        }
+        try await origin.stop()
+    }
+
+    /// The origin asks to be left alone for longer than anybody waits: that is the answer, and the job is not tried again for nobody.
+    @Test func whatWouldBeTriedAgainTooLateIsToldAtOnce() async throws {
+        let origin = RawOrigin { _ in RawOrigin.answer("503 Service Unavailable", ["Retry-After: 3600"]) }
+        try await GatewayGround.with { ground in
+            try await ground.withWorker({ $0.retries = RetryPolicy() }) {
+                try await ground.withGateway { (ask: Asking) async throws in
+                    let answer = try await ask(.get, Self.path(origin))
+                    #expect(answer.status == 502 && answer.json["code"] as? String == "http_error")
+                    let picture = try await ask(.get, Self.path(origin, file: "/b"), headers: ["Accept": "image/webp"])
+                    #expect(picture.status == 502 && picture.headers["Halcyon-Failure"] != nil)
+                    // A job that nobody waits for is tried again when it may be.
+                    _ = try await ask(.post, "/v1/jobs", #"{"id":"j","source":"\#(origin.url("/c"))","width":6}"#)
+                    let state = try await ask(.get, "/v1/jobs/j?wait=1")
+                    #expect(["accepted", "started"].contains(state.json["state"] as? String))
                 }
             }
         }

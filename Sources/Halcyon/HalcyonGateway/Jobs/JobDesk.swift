@@ -63,10 +63,13 @@ struct JobDesk: Sendable {
     }
 
     /// The same of a job whose id nobody is told, and whose state nobody can ask for.
+    /// - Parameter patience: how long its sender waits for its end, where nobody else will.
     func send(
-        _ prepared: PreparedJob, traceparent: String?, by latest: ContinuousClock.Instant? = nil
+        _ prepared: PreparedJob, traceparent: String?, by latest: ContinuousClock.Instant? = nil,
+        patience: Patience? = nil
     ) async throws(Problem) {
-        let headers = traceparent.map { [RecordHeader("traceparent", Array($0.utf8))] } ?? []
+        let trace = traceparent.map { RecordHeader("traceparent", Array($0.utf8)) }
+        let headers = [trace, patience?.header].compactMap(\.self)
         do throws(KafkaError) {
             _ = try await producer.send(topics.record(of: prepared, headers: headers), by: latest)
         } catch {

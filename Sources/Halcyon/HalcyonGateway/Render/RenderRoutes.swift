@@ -47,9 +47,12 @@ struct RenderRoutes: Sendable {
         // Before the job is sent: its end is not missed.
         let waiter = feed.wait(for: prepared.job.id)
         defer { waiter.leave() }
-        try await desk.send(prepared, traceparent: call.traceparent, by: desk.latest(for: call))
+        let wait = query.wait?.duration(atMost: options.wait) ?? options.wait
+        try await desk.send(
+            prepared, traceparent: call.traceparent, by: desk.latest(for: call),
+            patience: Patience(wait - call.began.duration(to: .now)))
         // From when it was asked for: what the brokers took counts, too.
-        let limit = (query.wait?.duration(atMost: options.wait) ?? options.wait) - call.began.duration(to: .now)
+        let limit = wait - call.began.duration(to: .now)
         let end: EndWaiter.End?
         do throws(CancellationError) {
             end = try await waiter.end(within: limit)
