@@ -59,7 +59,7 @@ import Testing
     @Test(arguments: [
         (#""processors":[{"vignete":{}}]"#, "processors[0].vignete: is no processor; did you mean vignette?"),
         (#""processors":[{"sepia":7}]"#, "processors[0].sepia: expected an object of parameters"),
-        (#""processors":[{"sepia":null}]"#, "processors[0].sepia: expected an object of parameters"),
+        (#""processors":[{"sepia":null}]"#, "processors[0]: names no processor"),
         (#""processors":[{"sepia":{"a":{"b":1,"b":2}}}]"#, "processors[0].sepia.a.b: stands twice"),
         (#""sizer":{"goldn":{}}"#, "sizer.goldn: is no sizer; did you mean golden?"),
         (#""sizer":{"golden":[]}"#, "sizer.golden: expected an object of parameters"),

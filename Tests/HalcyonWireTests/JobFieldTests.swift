@@ -24,7 +24,7 @@ import Testing
             "lossless":true,"effort":3,"progressive":true,"stripMetadata":false,"keepProfile":true,"frames":5,"tolerance":"truncated",\
             "gravity":{"x":0.25,"y":0.3333333},"upscale":false,"background":"#ff8800","processors":["flip"],\
             "blurhash":true,"dominantColor":true,"maxAge":60.5,"delivery":"inline","deadline":30,\
-            "metadata":{"a":1},"placeholder":"p","altText":null,"priority":"low",\
+            "metadata":{"a":1},"placeholder":"p","altText":[1],"priority":"low",\
             "tags":["a","b","a"],"slot":"cell","generation":3
             """)
         #expect(job.tags == ["a", "b"])
@@ -53,7 +53,7 @@ import Testing
         #expect(
             job.echo
                 == Job.Echo(
-                    metadata: Array(#"{"a":1}"#.utf8), placeholder: Array(#""p""#.utf8), altText: Array("null".utf8)))
+                    metadata: Array(#"{"a":1}"#.utf8), placeholder: Array(#""p""#.utf8), altText: Array("[1]".utf8)))
     }
 
     @Test func everyContentModeAndAliasIsTaken() throws {
@@ -181,11 +181,65 @@ import Testing
     }
 
     @Test(arguments: [
-        "-1", "315360001", "null", "true", "\"\"", "\"30\"", "\"soon\"", "\"2026-11-21\"", "\"2026-02-30T00:00:00Z\"",
+        "-1", "315360001", "true", "\"\"", "\"30\"", "\"soon\"", "\"2026-11-21\"", "\"2026-02-30T00:00:00Z\"",
         "\"2026-11-21T10:31:07\"", "[30]",
     ])
     func refusesWhatIsNoDeadline(json: String) throws {
         #expect(try #require(refusal(#""deadline":\#(json)"#)).failure.message.hasPrefix("deadline: expected "))
+    }
+
+    static let everyField = [
+        "id", "width", "height", "screenScale", "contentMode", "scaleOptions", "cropRect", "gravity", "sizeForDisplay",
+        "sizer", "upscale", "interpolationQuality", "background", "processors", "format", "quality", "lossless",
+        "effort", "progressive", "stripMetadata", "keepProfile", "frames", "blurhash", "dominantColor", "variants",
+        "maxAge", "cache", "tenant", "headers", "tags", "slot", "generation", "delivery", "deadline", "metadata",
+        "placeholder", "altText", "webhook", "priority",
+    ]
+
+    @Test(arguments: everyField) func nullIsTheSameAsAbsence(field: String) throws {
+        let reading = try read(message: #"{"source":"http://h/a","\#(field)":null}"#)
+        #expect("\(reading.job)" == "\(try read(message: #"{"source":"http://h/a"}"#).job)")
+        #expect(reading.lane == nil && reading.unknownFields.isEmpty)
+    }
+
+    @Test func nullIsTheSameAsAbsenceWithinObjects() throws {
+        let jobs = [
+            (#""cache":{"memory":null,"reload":true}"#, #""cache":{"reload":true}"#),
+            (#""headers":{"Accept":null,"X-A":"1"}"#, #""headers":{"X-A":"1"}"#),
+            (#""gravity":{"x":0,"y":1,"z":null}"#, #""gravity":{"x":0,"y":1}"#),
+            (
+                #""sizer":{"aspectScaleDownByWidth":null,"aspectScaleDownByHeight":4}"#,
+                #""sizer":{"aspectScaleDownByHeight":4}"#
+            ),
+            (#""processors":[{"blur":null,"flip":{"direction":null}}]"#, #""processors":["flip"]"#),
+        ]
+        for (job, same) in jobs { #expect("\(try read(job) as Job)" == "\(try read(same) as Job)") }
+        let drawn = try read(message: #"{"source":{"initials":"J","base64":null,"video":null}}"#)
+        #expect(drawn.job.source == (try read(message: #"{"source":"initials:J"}"#)).job.source)
+    }
+
+    @Test func aJobThatIsRefusedIsKnownByNoNull() throws {
+        let refused = try #require(refusal(message: #"{"id":null,"metadata":null,"source":7}"#))
+        #expect(refused.id == nil && refused.echo == Job.Echo())
+    }
+
+    @Test func aDraftHasNoFieldThatIsNull() throws {
+        let draft = try JobDraft(json: Array(#"{"id":null,"source":"initials:J"}"#.utf8), maximumSize: 100)
+        #expect(draft["id"] == nil && draft["source"] != nil)
+    }
+
+    @Test func warningsNameTenUnknownFieldsInShort() throws {
+        func warnings(_ members: String) throws -> [String] {
+            try read(message: #"{"source":"http://h/a",\#(members)}"#, by: JobReader()).warnings
+        }
+        #expect(try warnings(#""width":4"#).isEmpty)
+        #expect(
+            try warnings(#""widht":4,"variants":[{"x":1}]"#)
+                == [#"unknown field "widht""#, #"unknown field "variants[0].x""#])
+        let many = (0..<13).map { #""\#(String(repeating: "é", count: 5000))\#($0)":1"# }.joined(separator: ",")
+        #expect(try warnings(many).count == 11)
+        #expect(try warnings(many).last == "3 more unknown fields")
+        #expect(try warnings(many)[0] == "unknown field \"\(String(repeating: "é", count: 100))\"")
     }
 
     @Test func thereAreUpTo32Tags() throws {

@@ -45,7 +45,7 @@ import Testing
     @Test(arguments: [
         (#"{"width":4}"#, FailureCode.invalidJob, "source: is missing: say what to load"),
         (#"{"source":""}"#, .invalidJob, "source: expected an absolute URL"),
-        (#"{"source":null}"#, .invalidJob, "source: expected a string, found null"),
+        (#"{"source":null}"#, .invalidJob, "source: is missing: say what to load"),
         (
             #"{"source":{"gallery":"AAAA","cacheKey":"a"}}"#, .unsupportedSource,
             "source: no provider for sources of this"

@@ -31,6 +31,7 @@ struct Trials: Sendable {
                 do {
                     var ready = try await line.attempt(work, taken)
                     ready.attempts = tries
+                    ready.warnings = work.warnings
                     timings.merge(ready.timings)
                     timings[.total] = start.duration(to: .now).milliseconds
                     ready.timings = timings

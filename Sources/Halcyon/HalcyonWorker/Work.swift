@@ -21,6 +21,8 @@ final class Work: Sendable {
     let patience: Patience?
     /// What happened before this worker took it; nil when it comes from its lane.
     let retry: Retry?
+    /// What was noticed when it was read, for people.
+    let warnings: [String]
     /// What is recorded of it; nil for nothing.
     let trace: JobTrace?
     private let isStarted: Lock<Bool>
@@ -35,7 +37,7 @@ final class Work: Sendable {
 
     init(
         job: Job, keys: [ResultKey], lane: Lane, origin: Provenance, traceparent: String?,
-        patience: Patience? = nil, retry: Retry? = nil, trace: JobTrace? = nil
+        patience: Patience? = nil, retry: Retry? = nil, warnings: [String] = [], trace: JobTrace? = nil
     ) {
         self.job = job
         self.keys = keys
@@ -44,6 +46,7 @@ final class Work: Sendable {
         self.traceparent = traceparent
         self.patience = patience
         self.retry = retry
+        self.warnings = warnings
         self.trace = trace
         isStarted = Lock(retry?.message.hasStarted ?? false)
     }

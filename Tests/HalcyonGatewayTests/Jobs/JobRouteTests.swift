@@ -27,6 +27,8 @@ import Testing
                     #expect(state.status == 200 && state.json["state"] as? String == "ready")
                     let event = try #require(state.json["event"] as? [String: Any])
                     #expect(event["type"] as? String == "halcyon.image.ready")
+                    let data = try #require(event["data"] as? [String: Any])
+                    #expect(data["warnings"] as? [String] == [#"unknown field "width2""#])
                     // What every gateway knows, once theirs have heard of it.
                     try await until("its state is known") {
                         try await ask(.get, location).json["state"] as? String == "ready"
@@ -137,7 +139,7 @@ import Testing
         (#"{"width":5}"#, "invalid_job"),
         (#"{"source":"gopher://x/","width":5}"#, "unsupported_source"),
         (#"{"source":"initials:J","width":8,"id":""}"#, "invalid_job"),
-        (#"{"source":"initials:J","width":8,"id":null}"#, "invalid_job"),
+        (#"{"source":"initials:J","width":8,"id":""}"#, "invalid_job"),
         (#"{"source":"initials:J","width":8,"priority":"urgent"}"#, "invalid_job"),
     ])
     func whatIsNoJobIsRefusedWithItsReason(_ body: String, _ code: String) async throws {

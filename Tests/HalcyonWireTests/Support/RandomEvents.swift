@@ -36,7 +36,8 @@ struct RandomEvents {
             return .ready(
                 Ready(
                     results: (0..<Int.random(in: 1...3, using: &generator)).map { _ in result() }, origin: origin,
-                    timings: timings(), attempts: Int.random(in: 1...4, using: &generator)))
+                    timings: timings(), attempts: Int.random(in: 1...4, using: &generator),
+                    warnings: [[], [text()], ["a", "b"]].randomElement(using: &generator)!))
         }
     }
 

@@ -77,6 +77,20 @@ public struct ImageEvent: Sendable, Equatable {
         public let origin: Origin
         /// Milliseconds by stage; `total` is all of it.
         public let timings: [String: Double]
+        /// What was noticed of the job and did not stop it, such as the fields that are unknown, for people.
+        public let warnings: [String]
+
+        private enum CodingKeys: String, CodingKey { case job, variants, origin, timings, warnings }
+
+        /// Reads the `data` of an event of the type `halcyon.image.ready`.
+        public init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            job = try container.decode(Job.self, forKey: .job)
+            variants = try container.decode([Variant].self, forKey: .variants)
+            origin = try container.decode(Origin.self, forKey: .origin)
+            timings = try container.decode([String: Double].self, forKey: .timings)
+            warnings = try container.decodeIfPresent([String].self, forKey: .warnings) ?? []
+        }
     }
 
     /// Why there is no image.

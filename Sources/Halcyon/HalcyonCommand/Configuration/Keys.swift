@@ -211,7 +211,8 @@ enum Keys {
         "worker.cancelledJobs", .integer(in: 1...10_000_000), default: Defaults.worker.cancelledJobs,
         help: "Of how many jobs; of more the oldest are forgotten.")
     static let strict = SettingKey(
-        "worker.strict", .bool, default: false, help: "Whether an unknown field makes a job invalid.")
+        "jobs.strict", .bool, default: false,
+        help: "Whether an unknown field makes a job invalid. Otherwise it is ignored, and named in the job's event.")
     static let maximumJobBytes = SettingKey(
         "worker.maximumJobBytes", .byteSize(in: 64...(64 << 20)), default: Defaults.worker.reader.maximumBytes,
         help: "The largest job message.")

@@ -54,7 +54,7 @@ enum SingleJob {
 extension PreparedJob {
     /// The same, after its user was told of fields that mean nothing.
     func complaining() -> PreparedJob {
-        for name in unknownFields { Console.complain("warning: \(name) is no field of a job, and workers ignore it") }
+        for warning in warnings { Console.complain("warning: \(warning), which workers ignore") }
         return self
     }
 }

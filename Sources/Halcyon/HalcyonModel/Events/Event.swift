@@ -90,13 +90,18 @@ public struct Ready: Sendable {
     public var timings: Timings
     /// How often it was tried.
     public var attempts: Int
+    /// What was noticed of the job and did not stop it, for people.
+    public var warnings: [String]
 
     /// Takes the values as they are.
-    public init(results: [ReadyResult], origin: ResultOrigin, timings: Timings, attempts: Int = 1) {
+    public init(
+        results: [ReadyResult], origin: ResultOrigin, timings: Timings, attempts: Int = 1, warnings: [String] = []
+    ) {
         self.results = results
         self.origin = origin
         self.timings = timings
         self.attempts = attempts
+        self.warnings = warnings
     }
 
     /// When the result tier forgets the first of them, in seconds since 1970; nil when one is not stored at all.

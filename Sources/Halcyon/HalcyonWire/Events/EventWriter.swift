@@ -77,6 +77,7 @@ extension Ready {
         writer.member("attempts", attempts > 1 ? attempts : nil)
         writer.member("timings", timings)
         writer.member("source", results[0].facts.source)
+        writer.member("warnings", warnings.isEmpty ? nil : warnings)
     }
 }
 

@@ -6,7 +6,7 @@ extension CacheUse {
     init(_ value: JSONElement) throws(JSONError) {
         self.init()
         var use = self
-        try value.forEachMember { name, value throws(JSONError) in
+        try value.forEachGiven { name, value throws(JSONError) in
             switch name {
             case "memory": use.memory = try value.bool()
             case "source": use.source = try value.bool()

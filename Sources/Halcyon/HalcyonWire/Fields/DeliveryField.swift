@@ -6,7 +6,7 @@ extension JSONElement {
     func delivery() throws(JSONError) -> Job.Delivery {
         guard kind == .object else { return try choice(of: Job.Delivery.Word.allCases).delivery }
         var url: WebURL?
-        try forEachMember { name, value throws(JSONError) in
+        try forEachGiven { name, value throws(JSONError) in
             switch name {
             case "put": url = try value.target()
             default: throw JSONError(.unknown, "is no way to deliver: put")

@@ -2,8 +2,15 @@ import HalcyonModel
 import JSON
 
 extension JSONElement {
-    /// The value, or nil for null: in the fields that make an output, null says the default.
+    /// The value, or nil for null: everywhere in a job, null is the same as absence.
     var given: JSONElement? { isNull ? nil : self }
+
+    /// As `forEachMember`, without the members that are null.
+    func forEachGiven(_ body: (JSONName, JSONElement) throws(JSONError) -> Void) throws(JSONError) {
+        try forEachMember { name, value throws(JSONError) in
+            if let value = value.given { try body(name, value) }
+        }
+    }
 
     /// A number within limits.
     func double(in range: ClosedRange<Double>) throws(JSONError) -> Double {
@@ -61,7 +68,7 @@ extension CropRect {
         var y: Double?
         var width: Double?
         var height: Double?
-        try value.forEachMember { name, side throws(JSONError) in
+        try value.forEachGiven { name, side throws(JSONError) in
             switch name {
             case "x": x = try side.double(in: places)
             case "y": y = try side.double(in: places)
@@ -85,7 +92,7 @@ extension UnitPoint {
     init(_ value: JSONElement) throws(JSONError) {
         var x: Double?
         var y: Double?
-        try value.forEachMember { name, part throws(JSONError) in
+        try value.forEachGiven { name, part throws(JSONError) in
             switch name {
             case "x": x = CanonicalNumber.rounded(try part.double(in: 0...1))
             case "y": y = CanonicalNumber.rounded(try part.double(in: 0...1))

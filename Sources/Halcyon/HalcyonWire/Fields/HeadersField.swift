@@ -6,7 +6,7 @@ extension RequestHeaders {
     /// - Throws: ``JSONError`` that names the field and never says its value.
     init(_ value: JSONElement) throws(JSONError) {
         var fields: [Field] = []
-        try value.forEachMember { name, value throws(JSONError) in fields.append(Field("\(name)", try value.string())) }
+        try value.forEachGiven { name, value throws(JSONError) in fields.append(Field("\(name)", try value.string())) }
         self = try checked { () throws(Failure) in try RequestHeaders(fields) }
     }
 

@@ -18,7 +18,7 @@ extension JSONElement {
                     + "found \"\(word)\"")
         }
         var goal: Sizing.Goal?
-        try forEachMember { name, limit throws(JSONError) in
+        try forEachGiven { name, limit throws(JSONError) in
             guard goal == nil else { throw JSONError(.invalid, "is one sizer too many") }
             switch name {
             case "aspectScaleDownByWidth": goal = .sizer(.aspectScaleDownByWidth(try limit.points()))

@@ -15,9 +15,9 @@ public struct JobDraft: Sendable {
         }
     }
 
-    /// The JSON of a field; setting it takes the place of what was there.
+    /// The JSON of a field, nil for null as for none; setting it takes the place of what was there.
     public subscript(name: String) -> [UInt8]? {
-        get { fields.first { $0.name == name }?.json }
+        get { fields.first { $0.name == name && !$0.json.elementsEqual("null".utf8) }?.json }
         set {
             let index = fields.firstIndex { $0.name == name }
             switch (index, newValue) {

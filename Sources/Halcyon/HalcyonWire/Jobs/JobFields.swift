@@ -32,10 +32,14 @@ struct JobFields {
     }
 
     mutating func take(_ name: JSONName, _ value: JSONElement) throws(JSONError) {
+        guard !value.isNull else {
+            if try !defaults.take(name, value, reader), !Self.isOfTheJob(name) { unknown.append("\(name)") }
+            return
+        }
         switch name {
         case "id": id = try Self.id(value)
         case "source": source = try reader.source(value)
-        case "variants": variants = value.given
+        case "variants": variants = value
         case "maxAge": maxAge = try value.double()
         case "delivery": delivery = try value.delivery()
         case "deadline": deadline = try Job.Deadline(value)
@@ -51,14 +55,13 @@ struct JobFields {
     /// Takes a field that few jobs have: names are compared one by one, and these come last.
     private mutating func takeSeldom(_ name: JSONName, _ value: JSONElement) throws(JSONError) -> Bool {
         switch name {
-        case "cache": cache = try value.given.map { given throws(JSONError) in try CacheUse(given) } ?? CacheUse()
-        case "tenant": tenant = try value.given.map { given throws(JSONError) in try Self.tenant(given) }
-        case "headers":
-            headers = try value.given.map { given throws(JSONError) in try RequestHeaders(given) } ?? RequestHeaders()
-        case "tags": tags = try value.given?.tags() ?? []
-        case "slot": slot = try value.given?.slotName()
-        case "generation": generation = try value.given?.integer(in: 0...Job.Slot.highestGeneration)
-        case "webhook": webhook = try value.given?.webhook()
+        case "cache": cache = try CacheUse(value)
+        case "tenant": tenant = try Self.tenant(value)
+        case "headers": headers = try RequestHeaders(value)
+        case "tags": tags = try value.tags()
+        case "slot": slot = try value.slotName()
+        case "generation": generation = try value.integer(in: 0...Job.Slot.highestGeneration)
+        case "webhook": webhook = try value.webhook()
         default: return false
         }
         return true

@@ -10,6 +10,19 @@ public struct JobReading: Sendable {
     /// The lane that the field `priority` asks for. It is for who submits by HTTP or command line: of what lies on Kafka the topic is
     /// the lane.
     public let lane: Lane?
+
+    /// The unknown fields as texts for people, of a length that an event can bear: ten of them, and how many more there are.
+    public var warnings: [String] { Self.warnings(of: unknownFields) }
+
+    static func warnings(of unknownFields: [String]) -> [String] {
+        let named = unknownFields.prefix(mostNamed).map { "unknown field \"\($0.prefix(longestNamed))\"" }
+        let more = unknownFields.count - named.count
+        return more == 0 ? named : named + ["\(more) more unknown fields"]
+    }
+
+    private static let mostNamed = 10
+    /// In characters.
+    private static let longestNamed = 100
 }
 
 /// Reads the value of a job message: the JSON that `schemas/job.schema.json` describes.

@@ -20,7 +20,7 @@ public struct JobRefusal: Error, Sendable {
     ///   - reader: who refused it.
     init(_ failure: Failure, of root: JSONElement? = nil, read reader: JobReader) {
         func field<Value>(_ name: String, _ read: (JSONElement) throws(JSONError) -> Value) -> Value? {
-            root?.member(name).flatMap { try? read($0) }
+            root?.member(name)?.given.flatMap { try? read($0) }
         }
         self.failure = failure
         id = field("id", JobFields.id)

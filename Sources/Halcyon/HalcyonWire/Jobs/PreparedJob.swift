@@ -12,6 +12,8 @@ public struct PreparedJob: Sendable {
     public let lane: Lane
     /// Fields that mean nothing to this version.
     public let unknownFields: [String]
+    /// The same as texts for people, few enough to be printed: what the event that the job is ready will say of them.
+    public var warnings: [String] { JobReading.warnings(of: unknownFields) }
 
     /// - Parameter fallbackID: the id of a job that brings none.
     /// - Throws: ``JobRefusal``.

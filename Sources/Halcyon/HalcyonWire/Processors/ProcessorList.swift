@@ -50,7 +50,7 @@ extension JSONElement {
             }
         }
         var processor: Processor?
-        try forEachMember { name, value throws(JSONError) in
+        try forEachGiven { name, value throws(JSONError) in
             guard processor == nil else { throw JSONError(.invalid, "is one processor too many in its place") }
             processor = try Self.processor("\(name)", value, scale, reader)
         }

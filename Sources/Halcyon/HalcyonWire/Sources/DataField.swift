@@ -26,10 +26,10 @@ extension DataSource {
     init(_ value: JSONElement) throws(JSONError) {
         var text = ""
         var name: String?
-        try value.forEachMember { member, value throws(JSONError) in
+        try value.forEachGiven { member, value throws(JSONError) in
             switch member {
             case "base64": text = try value.string()
-            case "cacheKey": name = try value.given?.string()
+            case "cacheKey": name = try value.string()
             default: throw JSONError(.unknown, "is no part of given bytes: base64, cacheKey")
             }
         }

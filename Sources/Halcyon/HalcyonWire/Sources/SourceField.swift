@@ -9,9 +9,9 @@ extension JobReader {
             let text = try value.string()
             return try checked { () throws(Failure) in try source(text) }
         }
-        if value.member("initials") != nil { return .initials(try Initials(value)) }
-        if value.member("base64") != nil { return .data(try DataSource(value)) }
-        if value.member("video") != nil { return .video(try video(value)) }
+        if value.member("initials")?.given != nil { return .initials(try Initials(value)) }
+        if value.member("base64")?.given != nil { return .data(try DataSource(value)) }
+        if value.member("video")?.given != nil { return .video(try video(value)) }
         return .custom(try custom(value))
     }
 
@@ -26,10 +26,10 @@ extension JobReader {
     private func video(_ value: JSONElement) throws(JSONError) -> VideoSource {
         var input: Source?
         var seconds = 0.0
-        try value.forEachMember { name, value throws(JSONError) in
+        try value.forEachGiven { name, value throws(JSONError) in
             switch name {
             case "video": input = try source(value)
-            case "seconds": seconds = try value.given?.double(in: 0...VideoSource.longest) ?? 0
+            case "seconds": seconds = try value.double(in: 0...VideoSource.longest)
             default: throw JSONError(.unknown, "is no part of a video's frame: video, seconds")
             }
         }
@@ -39,7 +39,7 @@ extension JobReader {
 
     private func custom(_ value: JSONElement) throws(JSONError) -> CustomSource {
         var given: [(name: String, parameters: JSONElement)] = []
-        try value.forEachMember { name, parameters in given.append(("\(name)", parameters)) }
+        try value.forEachGiven { name, parameters in given.append(("\(name)", parameters)) }
         guard given.count == 1, customSources.contains(given[0].name) else {
             let kinds = ["initials", "base64", "video"] + customSources.sorted()
             throw JSONError(
@@ -65,11 +65,11 @@ extension Initials {
         var text = ""
         var background: CSSColor?
         var foreground: CSSColor?
-        try value.forEachMember { name, value throws(JSONError) in
+        try value.forEachGiven { name, value throws(JSONError) in
             switch name {
             case "initials": text = try value.string()
-            case "background": background = try value.given?.color()
-            case "foreground": foreground = try value.given?.color()
+            case "background": background = try value.color()
+            case "foreground": foreground = try value.color()
             default: throw JSONError(.unknown, "is no part of initials: initials, background, foreground")
             }
         }

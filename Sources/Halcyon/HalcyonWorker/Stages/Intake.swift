@@ -30,7 +30,8 @@ struct Intake: Sendable {
         let job = reading.job
         let work = Work(
             job: job, keys: job.keys, lane: lanes[origin.topic] ?? .normal, origin: origin,
-            traceparent: record.traceparent, patience: Patience(of: record), retry: retry, trace: trace)
+            traceparent: record.traceparent, patience: Patience(of: record), retry: retry,
+            warnings: reading.warnings, trace: trace)
         return (work, reading.unknownFields)
     }
 

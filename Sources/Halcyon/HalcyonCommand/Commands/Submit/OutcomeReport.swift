@@ -70,6 +70,7 @@ struct OutcomeReport {
                 writer.member("outcome", "unfinished")
                 writer.member("message", unfinished)
             }
+            writer.member("warnings", prepared.warnings.isEmpty ? nil : prepared.warnings)
         }
         return writer.bytes
     }

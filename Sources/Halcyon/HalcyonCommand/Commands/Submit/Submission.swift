@@ -48,6 +48,7 @@ struct Submission: Sendable {
             writer.member("topic", kafka.topics.jobs(prepared.lane))
             writer.member("partition", Int(delivery.partition))
             writer.member("offset", delivery.offset)
+            writer.member("warnings", prepared.warnings.isEmpty ? nil : prepared.warnings)
         }
         return writer.bytes
     }

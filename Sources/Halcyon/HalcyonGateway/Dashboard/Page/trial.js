@@ -27,6 +27,11 @@ function object(text, name) {
   return value;
 }
 
+/** What was noticed of a job, as a sentence behind another. */
+function warning(texts) {
+  return texts?.length > 0 ? ` Warning: ${shortened(texts.join(", "), 500)}.` : "";
+}
+
 export class Trial {
   /** By id, the newest last. */
   #jobs = new Map();
@@ -73,8 +78,7 @@ export class Trial {
     try {
       const { unknownFields } = await submit({ ...job, id });
       if (this.#awaited !== id) return;
-      const ignored = unknownFields ? ` Fields that nobody knows: ${unknownFields.join(", ")}.` : "";
-      this.#say(`Submitted, waiting for its event.${ignored}`);
+      this.#say(`Submitted, waiting for its event.${warning(unknownFields?.map((name) => `unknown field "${name}"`))}`);
     } catch (error) {
       if (this.#awaited !== id) return;
       this.#awaited = undefined;
@@ -96,7 +100,7 @@ export class Trial {
     if (!["ready", "failed", "cancelled", "superseded"].includes(end)) return;
     this.#awaited = undefined;
     if (end === "ready") {
-      this.#say(`Ready, from ${originName(event.data.origin)}.`);
+      this.#say(`Ready, from ${originName(event.data.origin)}.${warning(event.data.warnings)}`);
       this.#show(event);
     } else {
       const { code, message } = event.data;
