@@ -14,6 +14,14 @@ import Testing
         #expect(!run.output.contains("hidden"))
     }
 
+    @Test(arguments: ["redis.url=foo", "redis.url=redis+sentinel://127.0.0.1"])
+    func whatAWorkerRefusesIsRefused(setting: String) async throws {
+        let refused = try await Executable.run(["config", "--set", setting]).expect(2)
+        let worker = try await Executable.run(["worker", "--set", setting]).expect(2)
+        #expect(refused.errors.hasPrefix("halcyon: redis.url: ") && refused.errors == worker.errors)
+        #expect(refused.output.isEmpty)
+    }
+
     @Test func amazonsOwnVariablesAreTheLastResort() async throws {
         let variables = [
             "AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "hidden-1", "AWS_SESSION_TOKEN": "hidden-2",

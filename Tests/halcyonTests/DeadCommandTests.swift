@@ -50,6 +50,44 @@ import Testing
             try await cluster.run("dead", "list", "--filter", "job=list-*", "--limit", "1").expect(0).lines.count == 1)
     }
 
+    @Test func theOldestIsListedFirstWhateverItsPartition() async throws {
+        for number in 1...6 { try await fail("age-\(number)", path: "age") }
+        func jobs(_ more: String...) async throws -> [String?] {
+            try await run(["dead", "list", "--json", "--filter", "job=age-*"] + more).expect(0).json()
+                .map { $0.at("job") }
+        }
+        #expect(try await jobs() == (1...6).map { "age-\($0)" })
+        #expect(try await jobs("--limit", "2") == ["age-1", "age-2"])
+        // They lie in several partitions.
+        let list = try await run(["dead", "list", "--json", "--filter", "job=age-*"]).json()
+        #expect(Set(list.map { $0.at("letter")?.prefix { $0 != "-" } }).count > 1)
+    }
+
+    @Test func allAreReplayedOnlyIfThatIsMeant() async throws {
+        try await fail("all-1", path: "all")
+        let refused = try await run(["dead", "replay"]).expect(2)
+        #expect(refused.errors.contains("without --filter all dead letters are sent back"))
+        // A terminal, as a user has it.
+        func answered(_ answer: String) async throws -> Run {
+            let folder = TemporaryFolder("terminal")
+            var options = ChildProcess.Options()
+            options.environment = cluster.environment.merging(["PATH": "/usr/bin:/bin", "HOME": folder.path]) { $1 }
+            let input = folder.write("\(answer)\n".utf8, to: "input")
+            let script = "script -qec \"\(HalcyonExecutable.path) dead replay --limit 1\" /dev/null <$0 >$1"
+            let child = try await ChildProcess.start(
+                "/bin/sh", ["-c", script, input, "\(folder.path)/output"], options: options)
+            let run = Run(exit: await child.exit(), bytes: folder.read("output"), errors: "")
+            await folder.remove()
+            return run
+        }
+        let no = try await answered("n").expect(1)
+        #expect(no.output.contains("Send 1 dead letter back to where they came from? [y/N]"))
+        #expect(no.output.contains("nothing was replayed") && !no.output.contains("to halcyon.jobs"))
+        #expect(try await run(["dead", "list", "--filter", "job=all-1"]).expect(0).lines.count == 1)
+        #expect(try await answered("y").expect(0).output.contains("  replayed  to halcyon.jobs"))
+        try await run(["dead", "replay", "--yes", "--limit", "1"]).expect(0)
+    }
+
     @Test func aLetterIsShownWhole() async throws {
         try await fail("show-1", path: "show")
         let show = try await cluster.run("dead", "show", "--filter", "job=show-1", "--json").expect(0).json()

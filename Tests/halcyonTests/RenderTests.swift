@@ -21,6 +21,18 @@ import Testing
     }
 
     /// A container with a read-only root need have none. libvips wants whole what it cuts a part out of, and has 100 MB in memory by itself.
+    @Test(arguments: ["x.bmp", "a.png/x.heic", "x.", "x.jpg.gz"])
+    func refusesAnEndingThatNoFormatHas(file: String) async throws {
+        // Before the source is read, which is not there.
+        let run = try await Executable.run(["render", "missing.jpg", "-o", file]).expect(2)
+        #expect(run.errors.contains("\(file): images are written as .jpg, .png, .webp"))
+    }
+
+    @Test(arguments: [["-o", "plain"], ["-o", ".hidden"], ["-o", "x.bmp", "--format", "png"]])
+    func takesNamesThatSayNoFormat(options: [String]) async throws {
+        try await Executable.run(["render", "initials:J", "--width", "8"] + options).expect(0)
+    }
+
     @Test func needsNoPlaceForTemporaryFiles() async throws {
         let folder = TemporaryFolder("render")
         let large = "\(folder.path)/large.webp"

@@ -16,7 +16,11 @@ enum ConfigCommand: Subcommand {
         ])
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
-        let settings = try Configuration(arguments).settings
+        let configuration = try Configuration(arguments)
+        // What reads well one by one may make no sense to a worker or a gateway: they would not start with it.
+        _ = try configuration.worker()
+        _ = try configuration.gateway()
+        let settings = configuration.settings
         if arguments[json] {
             var writer = JSONWriter()
             writer.object { writer in

@@ -1,4 +1,5 @@
 import Glibc
+import Threads
 
 /// Standard output and standard error.
 enum Console {
@@ -21,6 +22,23 @@ enum Console {
     /// Says on standard error what is wrong.
     static func complain(_ text: String) {
         write(Array("halcyon: \(text)\n".utf8), to: STDERR_FILENO)
+    }
+
+    /// Whether people can be asked: they look at standard error, and their answers come by standard input.
+    static let canAsk = isatty(STDIN_FILENO) == 1 && errorsAreTerminal
+
+    /// Asks whether something is to be done, until the task is cancelled.
+    /// - Returns: whether the answer was yes.
+    static func confirm(_ question: String) async -> Bool {
+        write(Array("\(question) [y/N] ".utf8), to: STDERR_FILENO)
+        while !Task.isCancelled {
+            let isThere = await blocking {
+                var poll = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+                return Glibc.poll(&poll, 1, 100) > 0
+            }
+            if isThere { return ["y", "yes"].contains(readLine()?.lowercased()) }
+        }
+        return false
     }
 
     /// Writes all bytes.

@@ -43,13 +43,21 @@ enum ImageOutput {
         }
     }
 
-    /// The format that the file's name ends in.
-    var format: ImageFormat? {
-        guard case .file(let path) = self, let ending = path.split(separator: ".").last?.lowercased() else {
-            return nil
-        }
+    /// The format that the file's name ends in; nil for a name without an ending, and where there is no file.
+    /// - Throws: ``InputError`` for the ending of no format that is written.
+    func format(_ arguments: ParsedCommand) throws(InputError) -> ImageFormat? {
+        guard case .file(let path) = self, let name = path.split(separator: "/").last,
+            let dot = name.lastIndex(of: "."), dot > name.startIndex
+        else { return nil }
+        let ending = name[dot...].dropFirst().lowercased()
         if ending == "tif" { return .tiff }
-        return ImageFormat.writable.first { ending == $0.rawValue || ending == $0.fileExtension }
+        if let format = ImageFormat.writable.first(where: { [$0.rawValue, $0.fileExtension].contains(ending) }) {
+            return format
+        }
+        let known = ImageFormat.writable.map { ".\($0.fileExtension)" }.joined(separator: ", ")
+        throw InputError(
+            "\(path): images are written as \(known); --format says which one, whatever the file is called",
+            of: arguments)
     }
 
     /// Whether standard output is free for what is known of the images.

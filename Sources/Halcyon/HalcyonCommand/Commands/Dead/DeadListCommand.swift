@@ -22,14 +22,52 @@ enum DeadListCommand: Subcommand {
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let letters = try await DeadAccess(Configuration(arguments))
-        var left = arguments[DeadCommands.limit] ?? .max
+        let limit = arguments[DeadCommands.limit] ?? .max
         let query = LetterQuery(arguments[DeadCommands.filters], withReplayed: arguments[DeadCommands.replayed])
+        var oldest = Oldest(limit: limit)
         try await letters.forEach(query) { letter in
-            left -= 1
-            let isRead =
-                arguments[json] ? Console.print(json: letter.json(isWhole: false)) : Console.print(letter.line)
-            return isRead && left > 0
+            let record = letter.letter.record
+            let text = arguments[json] ? letter.json(isWhole: false) : Array(letter.line.utf8)
+            oldest.add(Oldest.Entry(time: record.timestamp, id: letter.letter.id, text: text))
+            return true
+        }
+        for text in oldest.texts() {
+            guard Console.print(json: text) else { break }
         }
         return .done
+    }
+}
+
+/// What is printed of letters, by age: each partition is in order, and several of them are not.
+private struct Oldest {
+    struct Entry {
+        let time: Int64
+        let id: LetterID
+        let text: [UInt8]
+
+        var place: (Int64, LetterID) { (time, id) }
+    }
+
+    /// Entries that are wanted.
+    let limit: Int
+    private var entries: [Entry] = []
+
+    init(limit: Int) { self.limit = limit }
+
+    mutating func add(_ entry: Entry) {
+        entries.append(entry)
+        // Cut now and then, so that of many letters few are held.
+        if entries.count / 2 > max(limit, 1000) { cut() }
+    }
+
+    private mutating func cut() {
+        entries.sort { $0.place < $1.place }
+        entries.removeLast(max(0, entries.count - limit))
+    }
+
+    /// In order.
+    mutating func texts() -> [[UInt8]] {
+        cut()
+        return entries.map(\.text)
     }
 }

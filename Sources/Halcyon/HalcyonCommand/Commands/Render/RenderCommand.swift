@@ -18,7 +18,7 @@ enum RenderCommand: Subcommand {
             path of any file that you may read, also as a file: URL, whatever sources.fileRoots says of those in jobs; a \
             text that has a scheme is a path only if a file of that name is there. URLs on this machine or in private networks are refused as workers refuse them: \
             --set sources.allow=127.0.0.1 allows one. Without --format the file takes the format that its name ends \
-            in. A job with variants (--job) makes a file of each, in the folder that -o names.
+            in, which must be one that is written: .bmp is refused. A job with variants (--job) makes a file of each, in the folder that -o names.
             """, parameters: [source] + SizingOptions.all + [ImageOutput.option, json],
         examples: [
             .init("halcyon render cat.jpg --width 400 --height 300 -o small.webp", "A file of this machine."),
@@ -44,7 +44,9 @@ enum RenderCommand: Subcommand {
         guard !output.isNone || arguments[json] else {
             throw InputError("-o FILE is missing: an image is nothing for a terminal", of: arguments)
         }
-        if variants.count == 1 { variants[0].output.format = variants[0].output.format ?? output.format }
+        if variants.count == 1, variants[0].output.format == nil {
+            variants[0].output.format = try output.format(arguments)
+        }
 
         let clock = ContinuousClock()
         let start = clock.now

@@ -22,6 +22,7 @@ final class Batch: Sendable {
 
     private struct State {
         var outcomes: [Outcome?]
+        var sent: Set<Int> = []
         var left: Int
         var failures = 0
         var hasBeenHeardOf = false
@@ -48,6 +49,12 @@ final class Batch: Sendable {
             return state.outcomes[index] == nil ? index : nil
         }
     }
+
+    /// The brokers have a job.
+    func sent(_ index: Int) { state.withLock { _ = $0.sent.insert(index) } }
+
+    /// Whether the brokers have a job, so that it goes on whoever waits for it.
+    func isSent(_ index: Int) -> Bool { state.withLock { $0.sent.contains(index) } }
 
     /// A job has ended. The first word counts: a job that is delivered twice may be told of twice.
     func end(_ index: Int, _ outcome: Outcome) {

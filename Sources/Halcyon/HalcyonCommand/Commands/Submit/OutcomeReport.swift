@@ -10,16 +10,17 @@ struct OutcomeReport {
     let unfinished: String
 
     func print(asJSON: Bool) {
-        for (prepared, outcome) in zip(batch.jobs, batch.outcomes) {
+        for (index, outcome) in batch.outcomes.enumerated() {
+            let (prepared, isSent) = (batch.jobs[index], batch.isSent(index))
             if asJSON {
-                Console.print(json: json(prepared, outcome))
+                Console.print(json: json(prepared, outcome, isSent))
             } else {
-                for line in lines(prepared, outcome) { Console.print(line) }
+                for line in lines(prepared, outcome, isSent) { Console.print(line) }
             }
         }
     }
 
-    private func lines(_ prepared: PreparedJob, _ outcome: Batch.Outcome?) -> [String] {
+    private func lines(_ prepared: PreparedJob, _ outcome: Batch.Outcome?, _ isSent: Bool) -> [String] {
         let source = prepared.job.source.text
         switch outcome {
         case .ready(let outputs, let milliseconds, let files):
@@ -35,13 +36,16 @@ struct OutcomeReport {
         case .superseded(let generation): return [failed(source, "superseded by generation \(generation) of its slot")]
         case .notWritten(_, let reason): return [failed(source, "ready, but not written: \(reason)")]
         case .notSent(let error): return [failed(source, "not submitted: \(error)")]
-        case nil: return [failed(source, unfinished)]
+        case nil where isSent: return ["\(Console.yellow("goes on")) \(source)  \(unfinished)"]
+        case nil: return [failed(source, Self.notSubmitted)]
         }
     }
 
+    private static let notSubmitted = "not submitted: no broker has said that it has it"
+
     private func failed(_ source: String, _ why: String) -> String { "\(Console.red("failed"))  \(source)  \(why)" }
 
-    private func json(_ prepared: PreparedJob, _ outcome: Batch.Outcome?) -> [UInt8] {
+    private func json(_ prepared: PreparedJob, _ outcome: Batch.Outcome?, _ isSent: Bool) -> [UInt8] {
         var writer = JSONWriter(capacity: 256)
         writer.object { writer in
             writer.member("id", prepared.job.id)
@@ -66,6 +70,9 @@ struct OutcomeReport {
             case .notSent(let error):
                 writer.member("outcome", "notSubmitted")
                 writer.member("message", "\(error)")
+            case nil where !isSent:
+                writer.member("outcome", "notSubmitted")
+                writer.member("message", Self.notSubmitted)
             case nil:
                 writer.member("outcome", "unfinished")
                 writer.member("message", unfinished)

@@ -37,7 +37,9 @@ struct Sending: Sendable {
 
     private func send(_ index: Int) async -> Delivery? {
         do throws(KafkaError) {
-            return try await producer.send(topics.record(of: batch.jobs[index]))
+            let delivery = try await producer.send(topics.record(of: batch.jobs[index]))
+            batch.sent(index)
+            return delivery
         } catch {
             batch.end(index, .notSent(error))
             return nil

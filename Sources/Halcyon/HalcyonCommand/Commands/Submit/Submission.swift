@@ -84,7 +84,7 @@ struct Submission: Sendable {
     }
 
     private var unfinished: String {
-        if Task.isCancelled { return "not waited for" }
+        if Task.isCancelled { return "not waited for any more" }
         return "no end within \(timeout.map { spanText(milliseconds: $0.milliseconds) } ?? "the time")"
     }
 
