@@ -22,7 +22,7 @@ struct Main {
                 continue
             case .ready(let ready):
                 print("ready")
-                try await halcyon.image(key: ready.variants[0].key).write(to: URL(filePath: arguments[3]))
+                try await halcyon.image(of: ready.variants[0]).write(to: URL(filePath: arguments[3]))
                 return
             case .failed(let failed):
                 print("failed")

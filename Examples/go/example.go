@@ -12,11 +12,20 @@ import (
 	"time"
 )
 
+// variant is an output of a job. Data is the file, where it stands in the event: as of what is not stored.
+type variant struct {
+	Key  string
+	Data []byte
+}
+
 // state is what GET /v1/jobs/{id} says of a job.
 type state struct {
 	State string
 	Event struct {
-		Data struct{ Key, Code, Message string }
+		Data struct {
+			Code, Message string
+			Variants      []variant
+		}
 	}
 }
 
@@ -86,9 +95,13 @@ func run(gateway, source, file string) error {
 	if job.State != "ready" {
 		return fmt.Errorf("%s: %s: %s", job.State, job.Event.Data.Code, job.Event.Data.Message)
 	}
-	image, err := ask("GET", gateway+"/v1/images/"+url.PathEscape(job.Event.Data.Key), nil)
-	if err != nil {
-		return err
+	output := job.Event.Data.Variants[0]
+	image := output.Data
+	if image == nil {
+		// A key of what is not stored, and is too large for an event, is good for one request.
+		if image, err = ask("GET", gateway+"/v1/images/"+url.PathEscape(output.Key), nil); err != nil {
+			return err
+		}
 	}
 	return os.WriteFile(file, image, 0o644)
 }

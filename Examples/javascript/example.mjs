@@ -12,7 +12,7 @@ for await (const { event } of halcyon.events({ jobs: [id], after })) {
   console.log(what);
   if (what === "started") continue;
   if (what === "ready") {
-    const picture = await halcyon.stored(event.data.key);
+    const picture = await halcyon.delivered(event.data.variants[0]);
     await writeFile(file, Buffer.from(await picture.arrayBuffer()));
   } else {
     console.error(new JobEnded(event).message);

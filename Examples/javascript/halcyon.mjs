@@ -84,7 +84,16 @@ export class Halcyon {
       if (signal?.aborted || error.name === "TimeoutError") await this.cancel(id).catch(() => {});
       throw error;
     }
-    return this.stored(event.data.variants[0].key, { signal });
+    return this.delivered(event.data.variants[0], { signal });
+  }
+
+  /**
+   * The file of a variant of an event `ready`, as a Blob: from the event where it stands there, as of what is not stored, else from the gateway.
+   * What is not stored and is too large for an event is given once.
+   */
+  async delivered({ key, data, format }, { signal } = {}) {
+    if (data === undefined) return this.stored(key, { signal });
+    return new Blob([Uint8Array.from(atob(data), (character) => character.charCodeAt(0))], { type: `image/${format}` });
   }
 
   /** The file of a result, as a Blob. Throws a Problem of the kind "not-found" where there is none (any more). */

@@ -22,7 +22,7 @@ def main(gateway: str, source: str, file: str) -> int:
             print(JobEnded(event), file=sys.stderr)
             return 1
     with open(file, "wb") as output:
-        output.write(halcyon.stored(event["data"]["key"]))
+        output.write(halcyon.delivered(event["data"]["variants"][0]))
     return 0
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import time
@@ -117,7 +118,12 @@ class Halcyon:
         except (KeyboardInterrupt, TimeoutError):
             self.cancel(job_id)
             raise
-        return self.stored(event["data"]["key"] if not job.get("variants") else event["data"]["variants"][0]["key"])
+        return self.delivered(event["data"]["variants"][0])
+
+    def delivered(self, variant: dict[str, Any]) -> bytes:
+        """The file of a variant of an event `ready`: from the event where it stands there, as of what is not stored, else from the gateway. What
+        is not stored and is too large for an event is given once."""
+        return base64.b64decode(variant["data"]) if "data" in variant else self.stored(variant["key"])
 
     def stored(self, key: str) -> bytes:
         """The file of a result. Raises Problem of the kind "not-found" where there is none (any more)."""

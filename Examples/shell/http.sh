@@ -14,6 +14,13 @@ while answer=$(request "$gateway$status?wait=25") && state=$(printf %s "$answer"
     esac
     sleep 0.25
 done
-key=$(printf %s "$answer" | python3 -c 'import json, sys, urllib.parse as u; print(u.quote(json.load(sys.stdin)["event"]["data"]["key"], safe=""))')
-request -o "$file" "$gateway/v1/images/$key"
+# The image stands in the event where it is not stored; else it is read under its key.
+key=$(printf %s "$answer" | python3 -c '
+import base64, json, sys, urllib.parse
+variant = json.load(sys.stdin)["event"]["data"]["variants"][0]
+if "data" in variant:
+    open(sys.argv[1], "wb").write(base64.b64decode(variant["data"]))
+else:
+    print(urllib.parse.quote(variant["key"], safe=""))' "$file")
+[ -z "$key" ] || request -o "$file" "$gateway/v1/images/$key"
 echo "$state"

@@ -1,5 +1,5 @@
-"""Opens the browser's example in Chromium: `browser.py PAGE GATEWAY SOURCE NONE`, where PAGE is the URL of browser.html and NONE a source that is not
-there. Prints ok.
+"""Opens the browser's example in Chromium: `browser.py PAGE GATEWAY SOURCE NONE UNSTORED…`, where PAGE is the URL of browser.html, NONE a source that is not
+there and UNSTORED sources that may not be stored. Prints ok.
 """
 
 import sys
@@ -11,7 +11,7 @@ PATIENCE = 120_000
 
 
 def main():
-    page_url, gateway, source, none = sys.argv[1:]
+    page_url, gateway, source, none, *unstored = sys.argv[1:]
     with sync_playwright() as playwright:
         # Containers have no user namespaces for the sandbox; the page is our own.
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
@@ -19,11 +19,12 @@ def main():
         complaints = []
         page.on("pageerror", lambda error: complaints.append(str(error)))
 
-        page.goto(f"{page_url}?{urlencode({'gateway': gateway, 'source': source, 'alt': 'a cat'})}")
-        picture = page.get_by_role("img", name="a cat")
-        expect(picture).to_be_visible(timeout=PATIENCE)
-        expect(page.get_by_role("status")).to_have_text("ready")
-        page.wait_for_function("document.querySelector('img').naturalWidth === 400", timeout=PATIENCE)
+        for shown in [source, *unstored]:
+            page.goto(f"{page_url}?{urlencode({'gateway': gateway, 'source': shown, 'alt': 'a cat'})}")
+            picture = page.get_by_role("img", name="a cat")
+            expect(picture).to_be_visible(timeout=PATIENCE)
+            expect(page.get_by_role("status")).to_have_text("ready")
+            page.wait_for_function("document.querySelector('img').naturalWidth === 400", timeout=PATIENCE)
 
         page.goto(f"{page_url}?{urlencode({'gateway': gateway, 'source': none})}")
         expect(page.get_by_role("status")).to_contain_text("failed: not_found", timeout=PATIENCE)

@@ -1,7 +1,7 @@
-// Holds the JavaScript client to what it promises: check.mjs CLIENT GATEWAY LOCKED_GATEWAY PHOTOGRAPH HANGING_SOURCE.
+// Holds the JavaScript client to what it promises: check.mjs CLIENT GATEWAY LOCKED_GATEWAY PHOTOGRAPH HANGING_SOURCE UNSTORED….
 import assert from "node:assert/strict";
 
-const [client, gateway, locked, photograph, hanging] = process.argv.slice(2);
+const [client, gateway, locked, photograph, hanging, ...unstored] = process.argv.slice(2);
 const { Halcyon, JobEnded, Problem, TooLarge } = await import(client);
 const halcyon = new Halcyon(gateway);
 
@@ -26,6 +26,12 @@ assert.equal((await failure(() => halcyon.state("nobody/s"))).kind, "not-found")
 assert.equal((await failure(() => new Halcyon(locked, { patience: 0 }).submit({ source: "initials:A" }))).kind, "unauthorized");
 assert.equal((await failure(() => halcyon.events({ after: "nonsense" }).next())).kind, "bad-request");
 assert.ok((await new Halcyon(locked, { key: "0123456789abcdef0123456789abcdef" }).image({ source: "initials:A", width: 9 })).size);
+for (const source of unstored) {
+  for (const rule of [{ maxAge: -1 }, { cache: { memory: false } }]) {
+    const picture = await halcyon.image({ source, width: 400, height: 300, ...rule });
+    assert.ok(picture.size > 1000 && picture.type.startsWith("image/"), source);
+  }
+}
 const none = await failure(() => halcyon.image({ source: `${photograph}.none`, width: 9 }));
 assert.ok(none instanceof JobEnded && none.code === "not_found", none);
 const small = new Halcyon(gateway, { maximumBytes: 2000 });

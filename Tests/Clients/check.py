@@ -1,11 +1,11 @@
-"""Holds the Python client to what it promises: check.py GATEWAY LOCKED_GATEWAY PHOTOGRAPH HANGING_SOURCE."""
+"""Holds the Python client to what it promises: check.py GATEWAY LOCKED_GATEWAY PHOTOGRAPH HANGING_SOURCE UNSTORED…."""
 
 import sys
 import uuid
 
 from halcyon_client import Halcyon, JobEnded, Problem, TooLarge
 
-gateway, locked, photograph, hanging = sys.argv[1:]
+gateway, locked, photograph, hanging, *unstored = sys.argv[1:]
 halcyon = Halcyon(gateway)
 
 
@@ -25,6 +25,9 @@ assert problem(lambda: halcyon.state("nobody/s")).kind == "not-found"
 assert problem(lambda: Halcyon(locked, patience=0).submit({"source": "initials:A"})).kind == "unauthorized"
 assert problem(lambda: next(iter(halcyon.events(after="nonsense")))).kind == "bad-request"
 assert Halcyon(locked, key="0123456789abcdef0123456789abcdef").image({"source": "initials:A", "width": 9})
+for picture in unstored:
+    sizes = {len(halcyon.image({"source": picture, "width": 400, "height": 300, **rule})) for rule in ({"maxAge": -1}, {"cache": {"memory": False}})}
+    assert len(sizes) == 1 and sizes.pop() > 1000, picture
 try:
     halcyon.image({"source": photograph + ".none", "width": 9})
     raise AssertionError("a job without a source is ready")

@@ -67,6 +67,19 @@ extension ClusterTests {
             #expect(image.data.count == image.variant.bytes)
         }
 
+        @Test func whatMayNotBeStoredIsDeliveredWhateverItsSize() async throws {
+            let origin = try await UnstoredOrigin.start()
+            for (name, start, bytes) in UnstoredOrigin.pictures {
+                for cacheControl in ["no-store", "no-cache", "max-age=0"] {
+                    let source = ImageSource(origin.url(name, cacheControl))
+                    let image = try await cluster.client.image(for: ImageJob(source, width: 400, height: 300))
+                    #expect(image.data.starts(with: start) && image.data.count >= bytes, "\(name) \(cacheControl)")
+                    #expect(image.data.count == image.variant.bytes)
+                }
+            }
+            try await origin.origin.stop()
+        }
+
         @Test func manyAreSubmittedAtOnce() async throws {
             let client = cluster.client
             var jobs = (1...20).map { ImageJob(.initials("A"), width: Double($0)) }

@@ -69,24 +69,44 @@ extension ClusterTests {
             await folder.remove()
         }
 
+        @Test(arguments: examples + [["\(root)/Examples/shell/http.sh"]])
+        func anExampleWritesAnImageThatMayNotBeStored(example: [String]) async throws {
+            let (folder, origin) = (TemporaryFolder("unstored"), try await UnstoredOrigin.start())
+            for (name, start, bytes) in UnstoredOrigin.pictures {
+                for cacheControl in ["no-store", "no-cache", "max-age=0"] {
+                    let run = try await self.start(
+                        example + [cluster.gateway.absoluteString, origin.url(name, cacheControl), name], in: folder)
+                    #expect(await run.exit() == .code(0), "\(name) \(cacheControl): \(text("errors", in: folder))")
+                    let file = folder.read(name)
+                    #expect(file.starts(with: start) && file.count >= bytes, "\(name) \(cacheControl): \(file.count)")
+                    folder.write([], to: name)
+                }
+            }
+            await folder.remove()
+            try await origin.origin.stop()
+        }
+
         @Test(
             .enabled(if: access("/usr/bin/chromium", X_OK) == 0, "there is no /usr/bin/chromium; make deps installs it")
         )
         func aPageShowsTheImageAsSoonAsItIsReady() async throws {
             let folder = TemporaryFolder("browser")
             let pages = try await Nginx.start(serving: "\(Self.root)/Examples/javascript")
+            let unstored = try await UnstoredOrigin.start()
             let port = LoopbackPort.free()
             let gateway = try await cluster.startGateway(on: port, ["HALCYON_GATEWAY_ORIGINS": pages.url])
             let check = try await start(
                 [
                     try await PythonTools.interpreter(), "\(Self.root)/Tests/Clients/browser.py",
                     "\(pages.url)/browser.html", "http://127.0.0.1:\(port)", "\(cluster.origin.url)/chelsea.jpg",
-                    "\(cluster.origin.url)/none.jpg",
+                    "\(cluster.origin.url)/none.jpg", unstored.url("small", "no-store"),
+                    unstored.url("large", "no-store"),
                 ], in: folder)
             #expect(await check.exit() == .code(0), "\(text("errors", in: folder))")
             #expect(text("output", in: folder) == "ok\n")
             await gateway.stop()
             await pages.stop()
+            try await unstored.origin.stop()
             await folder.remove()
         }
 
@@ -113,6 +133,7 @@ extension ClusterTests {
 
         @Test(arguments: Language.allCases) func aClientKeepsWhatItPromises(language: Language) async throws {
             let (folder, origin) = (TemporaryFolder("check"), RawOrigin { _ in [.awaitEnd] })
+            let unstored = try await UnstoredOrigin.start()
             let port = LoopbackPort.free()
             let locked = try await cluster.startGateway(
                 on: port, ["HALCYON_GATEWAY_KEYS_app": "0123456789abcdef0123456789abcdef"])
@@ -120,11 +141,12 @@ extension ClusterTests {
                 language.checking("check") + [
                     cluster.gateway.absoluteString, "http://127.0.0.1:\(port)", "\(cluster.origin.url)/chelsea.jpg",
                     origin.url("/a.jpg"),
-                ], in: folder)
+                ] + UnstoredOrigin.pictures.map { unstored.url($0.name, "max-age=60") }, in: folder)
             #expect(await check.exit() == .code(0), "\(text("errors", in: folder))")
             #expect(text("output", in: folder) == "ok\n")
             await locked.stop()
             try await origin.stop()
+            try await unstored.origin.stop()
             await folder.remove()
         }
 

@@ -34,15 +34,22 @@ extension HalcyonClient {
         try await desk.ask(Request(path: ["images", key]), limit: desk.options.maximumImageBytes).body
     }
 
+    /// The file of an output of a `ready` event: from the event where it stands there, because it is not stored or was asked for, and else from the
+    /// gateway. What is not stored and is too large for an event is given once. A key with the scope `read` is needed.
+    /// - Throws: `HalcyonError`, of the kind `notFound` where there is none (any more); `CancellationError`.
+    public func image(of variant: ImageEvent.Variant) async throws -> Data {
+        if let data = variant.data { return data }
+        return try await image(key: variant.key)
+    }
+
     private func load(_ variant: ImageEvent.Variant, of ready: ImageEvent.Ready) async throws -> DeliveredImage {
-        let data = if let data = variant.data { data } else { try await image(key: variant.key) }
-        return DeliveredImage(data: data, variant: variant, ready: ready)
+        DeliveredImage(data: try await image(of: variant), variant: variant, ready: ready)
     }
 
     /// Submits a job and waits for its end; who no longer waits has it cancelled.
     private func end(of job: ImageJob) async throws -> ImageEvent.Ready {
         var job = job
-        // How the bytes come is for this client to say: those of an inline event may be too many for a job's state.
+        // What is stored is read from there, and not carried by events too.
         job.delivery = nil
         job.id = job.id ?? Self.newID()
         let (id, submitted) = (job.id!, job)
@@ -75,7 +82,7 @@ extension HalcyonClient {
             default: break
             }
             if state.state.isEnd {
-                throw HalcyonError.notUnderstood("the event of the job \(id) is too large to be told")
+                throw HalcyonError.notUnderstood("the job \(id) has ended without an event")
             }
             // A gateway that does not let anybody wait is not asked all the time.
             if ContinuousClock.now - begun < .milliseconds(250) { try await Task.sleep(for: .milliseconds(250)) }

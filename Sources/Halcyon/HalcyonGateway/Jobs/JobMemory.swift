@@ -18,8 +18,9 @@ struct JobMemory: Sendable {
     let lifetime: Double
     let log: Log
 
-    /// An event with the image in it is not kept whole.
+    /// A larger event has an image in it that is not stored: it is kept in Redis for as long as workers hand over what no event can carry.
     private static let mostBytes = 64 << 10
+    private static let imageLifetime = 300.0
 
     /// A job is about to be put on its queue. Redis away is no reason to refuse it: then nothing will be known of it.
     func note(accepted id: String) async {
@@ -91,8 +92,10 @@ struct JobMemory: Sendable {
     /// What notes an event, where its job is remembered.
     func commands(for record: ConsumedRecord) -> [[RedisArgument]] {
         guard let json = record.value, let event = EventView(json: json), let id = event.jobID else { return [] }
+        let seconds = json.count <= Self.mostBytes ? lifetime : min(lifetime, Self.imageLifetime)
+        let state = Self.state(after: event, json)
         return [
-            ["SET", Self.key(of: id), .bytes(Self.state(after: event, json)), "XX", "PX", milliseconds],
+            ["SET", Self.key(of: id), .bytes(state), "XX", "PX", .integer(Int(seconds * 1000))],
             ["PEXPIRE", Self.ownerKey(of: id), milliseconds],
         ]
     }
@@ -103,10 +106,8 @@ struct JobMemory: Sendable {
         writer.object { writer in
             writer.member("id", event.jobID)
             writer.member("state", event.type)
-            if json.count <= mostBytes {
-                writer.name("event")
-                writer.raw(json)
-            }
+            writer.name("event")
+            writer.raw(json)
         }
         return writer.bytes
     }
