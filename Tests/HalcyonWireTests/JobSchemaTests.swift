@@ -112,7 +112,11 @@ import Testing
         let schema = try JSON.parse(Repository.bytes("schemas/job.schema.json"), maximumSize: 1 << 20)
         func words(_ name: String) throws -> [String] {
             var words: [String] = []
-            let property = try #require(schema.member("properties")?.member(name))
+            var property = try #require(schema.member("properties")?.member(name))
+            if property.member("$ref") != nil {
+                property = try #require(
+                    schema.member("$defs")?.member("variant")?.member("properties")?.member(name))
+            }
             var lists = [property.member("enum")].compactMap(\.self)
             try property.member("oneOf")?.forEachElement { choice throws(JSONError) in
                 if let list = choice.member("enum") { lists.append(list) }

@@ -58,7 +58,7 @@ import Testing
         let document = try await Self.document("openapi", PackageResources.openapi_yaml)
         let problem = try #require(Self.value(document, "components", "schemas", "Problem", "properties", "type"))
         #expect(problem["enum"] as? [String] == Problem.Kind.allCases.map { "/problems/\($0.rawValue)" })
-        let codes = try #require(Self.value(document, "components", "schemas", "Event", "$defs", "code"))
+        let codes = try #require(Self.value(document, "components", "schemas", "FailureCode"))
         #expect(Set(codes["enum"] as? [String] ?? []) == Set(FailureCode.allCases.map(\.rawValue)))
         let state = try #require(Self.value(document, "components", "schemas", "JobState", "properties", "state"))
         let kinds = Event.Kind.allCases.filter { $0 != .purged }.map(\.rawValue)
