@@ -100,7 +100,8 @@ class Schemas(unittest.TestCase):
             {"generation": 1}, {"generation": 1, "slot": "a"}, {"delivery": {"put": "http://h/"}, "variants": [{}, {}]}, {"source": {"video": "initials:J"}},
             {"processors": ["blur"]}, {"processors": [{"roundCorner": {}}]}, {"processors": [{"roundCorner": {"radius": 1, "widthFraction": 1}}]},
             {"processors": [{"border": {"width": 1}}]}, {"processors": [{"overlay": {"color": "red", "source": "initials:J"}}]},
-            {"processors": [{"flip": {}, "blackWhite": {}}]}, {"gravity": {"x": 0}}, {"gravity": {"x": 0, "y": 1}}, {"cache": {"reload": True, "onlyIfCached": True}},
+            {"processors": [{"flip": {}, "blackWhite": {}}]}, {"processors": [{"flip": {}, "blur": None}]}, {"processors": [{"flip": None}]},
+            {"gravity": {"x": 0}}, {"gravity": {"x": 0, "y": 1}}, {"cache": {"reload": True, "onlyIfCached": True}},
         ]
         exact, other = Draft202012Validator(schema("job")), self.validator("Job")
         verdicts = []

@@ -45,9 +45,9 @@ import Testing
         let processor = try #require(schema.member("$defs")?.member("processor")?.member("oneOf"))
         var found: [(String, [(String, JSONElement)])] = []
         try processor.forEachElement { form throws(JSONError) in
-            try form.member("properties")?.forEachMember { name, schema throws(JSONError) in
+            try form.member("properties")?.forEachMember { name, _ throws(JSONError) in
                 var properties: [(String, JSONElement)] = []
-                try schema.member("properties")?.forEachMember { name, schema throws(JSONError) in
+                try schema.member("$defs")?.member("\(name)")?.member("properties")?.forEachMember { name, schema throws(JSONError) in
                     properties.append(("\(name)", schema))
                 }
                 found.append(("\(name)", properties))

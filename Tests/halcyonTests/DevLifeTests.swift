@@ -1,4 +1,5 @@
 import Glibc
+import JSON
 import Processes
 import Redis
 import TestSupport
@@ -6,6 +7,25 @@ import Testing
 
 /// How `halcyon dev` ends.
 @Suite struct DevLifeTests {
+    @Test func aClientThatIsTooNewIsNamedOnTheConsole() async throws {
+        let folder = TemporaryFolder("new-client")
+        let process = try await Executable.start(["dev", "--json"], in: folder)
+        try await until("halcyon dev is ready") { folder.read("output").contains(UInt8(ascii: "\n")) }
+        let port = try #require(
+            JSON.parse(folder.read("output"), maximumSize: 1 << 16).at("kafka")?.split(separator: ":").last)
+        // A MetadataRequest of version 99, whose correlation id is 1 and whose client has no name.
+        let request = #"\x00\x00\x00\x0b\x00\x03\x00\x63\x00\x00\x00\x01\xff\xff\x00"#
+        let line = "exec 3<>/dev/tcp/127.0.0.1/\(port); printf '\(request)' >&3; read -t 10 <&3; true"
+        _ = try await ChildProcess.start("/bin/bash", ["-c", line]).exit()
+        try await until("it is named") {
+            Executable.text(folder.read("errors")).contains(#""message":"embedded broker","reason":"#)
+        }
+        #expect(Executable.text(folder.read("errors")).contains("unsupported MetadataRequest"))
+        process.send(SIGINT)
+        await process.exit()
+        await folder.remove()
+    }
+
     @Test(arguments: [SIGINT, SIGTERM, SIGKILL]) func leavesNothingBehind(signal: Int32) async throws {
         let cluster = try await DevCluster.start()
         let redis = try await processID(ofRedisAt: cluster.redisPort)

@@ -25,8 +25,8 @@ enum DevCommand: Subcommand {
     static let command = Command(
         "dev", summary: "Run a whole cluster on this machine, with nothing to set up.",
         discussion: """
-            Starts an embedded Kafka broker (librdkafka's mock cluster: most Kafka clients can connect, Apache's own from version 4 on \
-            cannot; it keeps the newest 5 MB of each partition, in memory), a private redis-server, a worker and a gateway, all on 127.0.0.1, and prints their addresses. Images may be loaded from \
+            Starts an embedded Kafka broker (librdkafka's mock cluster: kcat and other clients built on librdkafka can connect, \
+            kafka-python and Apache's Java client from version 4 on cannot; it keeps the newest 5 MB of each partition, in memory), a private redis-server, a worker and a gateway, all on 127.0.0.1, and prints their addresses. Images may be loaded from \
             loopback addresses here. Ctrl-C stops all of it and leaves nothing behind.
             """, parameters: [json, demo, output],
         examples: [
@@ -60,7 +60,11 @@ enum DevCommand: Subcommand {
 
         let demo = arguments[demo] ? try await Demo(in: arguments[output] ?? "halcyon-demo") : nil
         let topics = configuration.topics
-        let kafka = try MockCluster()
+        let kafka = try MockCluster(
+            events: ClientEvents(log: { [log] level, _, message in
+                // Such as a client that asks in a version which the broker does not know.
+                if level <= .error { log.warning("embedded broker", ["reason": message]) }
+            }))
         for topic in topics.all { try kafka.createTopic(topic, partitions: 8) }
         let redis = try await PrivateRedis.start()
 
