@@ -8,7 +8,7 @@ import Threads
     static let commands = [
         "dev", "worker", "submit", "get", "key", "events", "render", "cancel", "purge", "trim", "topics create",
         "topics list", "dead list", "dead show", "dead replay", "doctor",
-        "health", "config",
+        "health", "bench", "config",
         "completions",
     ]
 

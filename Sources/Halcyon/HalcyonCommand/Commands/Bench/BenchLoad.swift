@@ -1,0 +1,139 @@
+import HalcyonCluster
+import HalcyonWire
+import Kafka
+import Threads
+
+/// Jobs for a cluster that is to be measured: so many at once at most, each awaited before the next takes its place.
+final class BenchLoad: Sendable {
+    /// How much of it there is to be.
+    struct Limits: Sendable {
+        /// Jobs altogether; nil for no end.
+        var jobs: Int?
+        /// For so long jobs are sent; nil for no end.
+        var time: Duration?
+        /// Jobs a second; nil for as many as come back.
+        var rate: Double?
+        /// Jobs under way at once.
+        var concurrency: Int
+        /// How long jobs are waited for after the last was sent.
+        var patience: Duration
+    }
+
+    private struct Waiting {
+        let start: ContinuousClock.Instant
+        let end: AsyncStream<Void>.Continuation
+    }
+
+    private struct State {
+        var next = 0
+        var waiting: [[UInt8]: Waiting] = [:]
+        var figures = BenchFigures()
+    }
+
+    private let drafts: [JobDraft]
+    private let reader: JobReader
+    private let topics: Topics
+    private let limits: Limits
+    private let run = String(UInt64.random(in: 1 << 60 ... .max), radix: 16)
+    private let state = Lock(State())
+
+    /// - Parameter drafts: jobs that have been read once; each is sent again and again, in turn, under other ids.
+    init(_ drafts: [JobDraft], _ limits: Limits, reader: JobReader, topics: Topics) {
+        self.drafts = drafts
+        self.limits = limits
+        self.reader = reader
+        self.topics = topics
+    }
+
+    /// What has come of it so far.
+    var figures: BenchFigures { state.withLock { $0.figures } }
+
+    /// Sends jobs and hears how they end, until all have, the time is over or the task is cancelled.
+    /// - Parameter events: from before the first job.
+    /// - Throws: ``KafkaError`` for what does not mend by itself.
+    func run(_ producer: Producer, _ events: TopicReader, from start: ContinuousClock.Instant) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await self.listen(to: events) }
+            group.addTask {
+                await self.send(by: producer, from: start)
+                throw Over()
+            }
+            if let time = limits.time {
+                group.addTask { [limits] in
+                    try await Task.sleep(until: start + time + limits.patience, clock: .continuous)
+                    throw Over()
+                }
+            }
+            defer { group.cancelAll() }
+            do { while try await group.next() != nil {} } catch is Over {} catch is CancellationError {}
+        }
+    }
+
+    private struct Over: Error {}
+
+    private func send(by producer: Producer, from start: ContinuousClock.Instant) async {
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<limits.concurrency {
+                group.addTask {
+                    while let index = self.take(since: start) {
+                        if let rate = self.limits.rate {
+                            try? await Task.sleep(
+                                until: start + .seconds(Double(index) / rate), clock: .continuous)
+                        }
+                        if Task.isCancelled { return }
+                        await self.perform(index, by: producer)
+                    }
+                }
+            }
+        }
+    }
+
+    /// The number of the next job; nil when there is none.
+    private func take(since start: ContinuousClock.Instant) -> Int? {
+        state.withLock { state in
+            if let jobs = limits.jobs, state.next >= jobs { return nil }
+            let due = limits.rate.map { Duration.seconds(Double(state.next) / $0) } ?? .zero
+            if let time = limits.time, max(due, start.duration(to: .now)) >= time { return nil }
+            defer { state.next += 1 }
+            return state.next
+        }
+    }
+
+    /// Sends a job and waits until it has ended.
+    private func perform(_ index: Int, by producer: Producer) async {
+        var draft = drafts[index % drafts.count]
+        let id = "bench-\(run)-\(index)"
+        draft.set("id", id)
+        let (ended, end) = AsyncStream<Void>.makeStream()
+        let key = Array(id.utf8)
+        do {
+            let prepared = try PreparedJob(draft, fallbackID: id, by: reader)
+            state.withLock { $0.waiting[key] = Waiting(start: .now, end: end) }
+            _ = try await producer.send(topics.record(of: prepared))
+            state.withLock { $0.figures.submit() }
+        } catch {
+            return state.withLock { state in
+                state.waiting[key] = nil
+                if !Task.isCancelled { state.figures.missSubmission() }
+            }
+        }
+        // Ends also when the task is cancelled.
+        for await _ in ended {}
+    }
+
+    private func listen(to events: TopicReader) async throws(KafkaError) {
+        var records = events.makeAsyncIterator()
+        while let record = try await records.next() {
+            let now = ContinuousClock.now
+            guard let key = record.key, let value = record.value,
+                state.withLock({ $0.waiting[key] != nil }), let ending = BenchEnding(json: value)
+            else { continue }
+            let waiting = state.withLock { state in
+                let waiting = state.waiting.removeValue(forKey: key)
+                if let waiting { state.figures.end(ending, from: waiting.start, at: now) }
+                return waiting
+            }
+            waiting?.end.finish()
+        }
+    }
+}

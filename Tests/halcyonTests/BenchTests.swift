@@ -1,0 +1,77 @@
+import Glibc
+import JSON
+import TestSupport
+import Testing
+
+@testable import HalcyonCommand
+
+/// `halcyon bench` against a cluster of `halcyon dev`.
+@Suite(.devCluster, .serialized) struct BenchTests {
+    private var cluster: DevCluster { DevCluster.current }
+
+    @Test func jobsAreCountedByWhatBecameOfThem() async throws {
+        let run = try await cluster.run(
+            "bench", cluster.url("coffee.jpg"), cluster.url("missing.jpg"), "--size", "40x30", "--size", "20x20",
+            "--jobs", "40", "--concurrency", "4", "--json")
+        let report = try #require(try run.expect(1).json().first)
+        #expect(report.at("submitted") == "40" && report.at("ready") == "20" && report.at("failed") == "20")
+        #expect(report.at("failures") == #"{"not_found":20}"# && report.at("unfinished") == "0")
+        // Two results are made, and found by all others that do not come while they are made.
+        let hits = try #require(report.at("hitRatio").flatMap(Double.init))
+        let coalesced = try #require(report.at("coalescingRatio").flatMap(Double.init))
+        #expect(hits > 0 && hits + coalesced <= 0.9 + 1e-9)
+        #expect(report.at("latency", "count") == "40" && report.at("stages", "total", "count") == "20")
+        let percentiles = ["p50", "p95", "p99", "max"].compactMap { report.at("latency", $0).flatMap(Double.init) }
+        #expect(percentiles.count == 4 && percentiles == percentiles.sorted() && percentiles[0] > 0)
+    }
+
+    @Test func withoutSourcesItNeedsNoOrigin() async throws {
+        let run = try await cluster.run("bench", "--jobs", "30", "--reload").expect(0)
+        #expect(run.lines[0].hasPrefix("jobs        30 in ") && run.lines[0].hasSuffix(" 30 ready, 0 failed"))
+        #expect(run.lines[1].hasPrefix("latency     p50 "))
+        #expect(run.lines.contains { $0.hasPrefix("  encode ") && $0.hasSuffix(" jobs)") })
+    }
+
+    @Test func aRateIsKept() async throws {
+        let run = try await cluster.run("bench", "--rate", "10/s", "--duration", "2s", "--json").expect(0)
+        // One each tenth of a second, from the first moment on.
+        #expect(try run.json().first?.at("submitted") == "20")
+    }
+
+    @Test func aSignalEndsItWithTheFiguresSoFar() async throws {
+        let folder = TemporaryFolder("bench")
+        let bench = try await Executable.start(
+            ["bench", "--duration", "1h", "--json"], environment: cluster.environment, in: folder)
+        // Its jobs are seen to come.
+        try await cluster.run("events", "--type", "ready", "--limit", "5").expect(0)
+        bench.send(SIGINT)
+        #expect(await bench.exit() == .code(130))
+        let report = try JSON.parse(folder.read("output"), maximumSize: 1 << 16)
+        #expect(report.at("ready").flatMap(Int.init) ?? 0 > 0)
+        #expect(Executable.text(folder.read("errors")).contains("interrupted; jobs that were submitted go on"))
+        await folder.remove()
+    }
+
+    @Test(arguments: [
+        (["--size", "400"], "--size: expected WIDTHxHEIGHT in points"), (["--id", "a"], "an id names one job"),
+        (["ftp://h/a"], "no provider for ftp: URLs"),
+    ])
+    func mistakesAreToldBeforeAnythingIsSent(options: [String], reason: String) async throws {
+        let run = try await Executable.run(["bench"] + options, environment: cluster.environment).expect(2)
+        #expect(run.errors.contains(reason))
+    }
+
+    @Test func percentilesAreAtMostTwoPercentTooLong() {
+        var spread = Spread()
+        #expect(spread.percentile(0.5) == nil)
+        for milliseconds in 1...1000 { spread.add(Double(milliseconds)) }
+        for (part, exact) in [(0.5, 500.0), (0.95, 950), (0.99, 990)] {
+            let found = spread.percentile(part)!
+            #expect(found >= exact && found <= exact * 1.02)
+        }
+        #expect(spread.percentile(1) == 1000 && spread.longest == 1000)
+        spread.add(-1)
+        spread.add(1e300)
+        #expect(spread.count == 1002)
+    }
+}
