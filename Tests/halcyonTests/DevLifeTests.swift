@@ -7,6 +7,28 @@ import Testing
 
 /// How `halcyon dev` ends.
 @Suite struct DevLifeTests {
+    @Test func submitSaysWhyAJobIsTriedAgain() async throws {
+        let (folder, waiting) = (TemporaryFolder("retrying"), TemporaryFolder("waiting"))
+        // The first retry goes through a topic.
+        let process = try await Executable.start(["dev", "--json", "--set", "retry.inProcess=0"], in: folder)
+        try await until("halcyon dev is ready") { folder.read("output").contains(UInt8(ascii: "\n")) }
+        let kafka = try #require(JSON.parse(folder.read("output"), maximumSize: 1 << 16).at("kafka"))
+        let source = "http://127.0.0.1:\(LoopbackPort.free())/a.jpg"
+        let submit = try await Executable.start(
+            ["submit", source, "--wait"], environment: ["HALCYON_KAFKA_BROKERS": kafka], in: waiting)
+        try await until("it says what happened") {
+            let said = Executable.text(waiting.read("errors"))
+            return said.contains("\(source): 1 attempt failed, the last as connect_error: ")
+                && said.contains("; tried again in ")
+        }
+        submit.send(SIGINT)
+        #expect(await submit.exit() == .code(130))
+        process.send(SIGINT)
+        await process.exit()
+        await folder.remove()
+        await waiting.remove()
+    }
+
     @Test func aClientThatIsTooNewIsNamedOnTheConsole() async throws {
         let folder = TemporaryFolder("new-client")
         let process = try await Executable.start(["dev", "--json"], in: folder)

@@ -23,6 +23,8 @@ final class Batch: Sendable {
     private struct State {
         var outcomes: [Outcome?]
         var sent: Set<Int> = []
+        /// Jobs by the topic, partition and offset where they came to lie.
+        var places: [String: Int] = [:]
         var left: Int
         var failures = 0
         var hasBeenHeardOf = false
@@ -50,8 +52,22 @@ final class Batch: Sendable {
         }
     }
 
-    /// The brokers have a job.
-    func sent(_ index: Int) { state.withLock { _ = $0.sent.insert(index) } }
+    /// The brokers have a job, at these coordinates.
+    func sent(_ index: Int, to coordinates: String) {
+        state.withLock { state in
+            state.sent.insert(index)
+            state.places[coordinates] = index
+        }
+    }
+
+    /// The job that lies there, while it has not ended.
+    func index(at coordinates: String) -> Int? {
+        state.withLock { state in
+            guard let index = state.places[coordinates] else { return nil }
+            state.hasBeenHeardOf = true
+            return state.outcomes[index] == nil ? index : nil
+        }
+    }
 
     /// Whether the brokers have a job, so that it goes on whoever waits for it.
     func isSent(_ index: Int) -> Bool { state.withLock { $0.sent.contains(index) } }

@@ -37,8 +37,9 @@ struct Sending: Sendable {
 
     private func send(_ index: Int) async -> Delivery? {
         do throws(KafkaError) {
-            let delivery = try await producer.send(topics.record(of: batch.jobs[index]))
-            batch.sent(index)
+            let record = topics.record(of: batch.jobs[index])
+            let delivery = try await producer.send(record)
+            batch.sent(index, to: "\(record.topic)-\(delivery.partition)-\(delivery.offset)")
             return delivery
         } catch {
             batch.end(index, .notSent(error))

@@ -59,19 +59,27 @@ struct Submission: Sendable {
     func wait(writingTo gallery: Gallery?) async throws -> ExitCode {
         let start = ContinuousClock.now
         let deadline = timeout.map { start + $0 }
-        try await connect(until: deadline ?? start + Self.sendingTimeout)
+        let metadata = try await connect(until: deadline ?? start + Self.sendingTimeout)
         // Reading begins before anything is sent: no event is missed.
         let reader = try await TopicReader.open(
             kafka.topics.events, from: .end, properties: kafka.properties.reader, events: kafka.notices)
         let bar = ProgressBar()
+        // Without them it is not known why a job takes its time, and that is all.
+        var retries: [TopicReader] = []
+        for topic in kafka.topics.retries where metadata.topics[topic] != nil {
+            if let reader = try? await TopicReader.open(topic, from: .end, properties: kafka.properties.reader) {
+                retries.append(reader)
+            }
+        }
         let result: Result<Void, any Error>
         do {
-            result = .success(try await exchange(reader, gallery, bar, from: start, until: deadline))
+            result = .success(try await exchange(reader, retries, gallery, bar, from: start, until: deadline))
         } catch {
             result = .failure(error)
         }
         bar.clear()
         await reader.close()
+        for reader in retries { await reader.close() }
         try result.get()
 
         let (ended, failures) = batch.counts
@@ -91,12 +99,14 @@ struct Submission: Sendable {
     /// Sending, listening and the clock side by side, until all jobs have ended, the time is over, or the task is
     /// cancelled.
     private func exchange(
-        _ reader: TopicReader, _ gallery: Gallery?, _ bar: ProgressBar, from start: ContinuousClock.Instant,
-        until deadline: ContinuousClock.Instant?
+        _ reader: TopicReader, _ retries: [TopicReader], _ gallery: Gallery?, _ bar: ProgressBar,
+        from start: ContinuousClock.Instant, until deadline: ContinuousClock.Instant?
     ) async throws {
         try await kafka.withProducer(limit: deadline.map { $0 - .now } ?? Self.sendingTimeout) { producer in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await Listening(batch: batch, reader: reader, gallery: gallery).run() }
+                let notices = RetryNotices(batch, over: bar)
+                for reader in retries { group.addTask { await notices.follow(reader) } }
                 group.addTask { await show(bar, from: start) }
                 group.addTask {
                     await Sending(batch: batch, topics: kafka.topics, producer: producer).run()
@@ -138,9 +148,11 @@ struct Submission: Sendable {
 
     // MARK: Kafka
 
-    private func connect(until deadline: ContinuousClock.Instant) async throws {
+    @discardableResult
+    private func connect(until deadline: ContinuousClock.Instant) async throws -> ClusterMetadata {
         let metadata = try await kafka.metadata(until: deadline)
         try kafka.require(
             Set(batch.jobs.map { kafka.topics.jobs($0.lane) }).sorted() + [kafka.topics.events], in: metadata)
+        return metadata
     }
 }

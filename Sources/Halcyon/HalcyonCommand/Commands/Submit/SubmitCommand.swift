@@ -27,7 +27,8 @@ enum SubmitCommand: Subcommand {
         "submit", summary: "Submit jobs, and wait for them if asked to.",
         discussion: """
             Each job is checked like a worker checks it before any is sent. Without --wait the jobs' ids are printed \
-            when Kafka has the jobs. Ctrl-C ends the waiting; jobs that were submitted go on.
+            when Kafka has the jobs. With --wait, standard error says how often jobs were tried and what happened last, \
+            when they are tried again. Ctrl-C ends the waiting; jobs that were submitted go on.
             """,
         parameters: [sources] + SizingOptions.all + JobOptions.fields.map(\.parameter) + [
             file, wait, timeout, output, json,
