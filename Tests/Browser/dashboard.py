@@ -179,11 +179,11 @@ def a_job_is_tried(dashboard: Dashboard, origin: str):
     stages = page_part(dashboard, ".waterfall th").all_text_contents()
     assert {"fetch", "decode", "encode", "store"} <= set(stages), stages
     expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", "A cat", timeout=PATIENCE)
-    dashboard.submit(f"{origin}/chelsea.jpg", {"altText": "A cat"})
-    dashboard.status("Ready, from cache.")
+    dashboard.submit(f"{origin}/chelsea.jpg", {"altText": "A cat", "widht": 90})
+    dashboard.status('Ready, from cache. Warning: unknown field "widht".')
     expect(page_part(dashboard, "#hits")).to_have_text("50 %", timeout=PATIENCE)
     expect(page_part(dashboard, ".gallery li")).to_have_count(1)
-    passed("a job of the form brings its picture, its timings and a card; a second one is a cache hit")
+    passed("a job of the form brings its picture, its timings and a card; a second one is a cache hit, and what it misspells is named")
 
 
 def a_failure_tells_its_reason(dashboard: Dashboard, gateway: str, origin: str):
