@@ -35,7 +35,8 @@ enum Program {
     ]
     private static let groups = [TopicsCommands.group, DeadCommands.group]
     private static let helpers: [any Subcommand.Type] = [
-        DoctorCommand.self, HealthCommand.self, BenchCommand.self, PlanCommand.self, ConfigCommand.self, CompletionsCommand.self,
+        DoctorCommand.self, HealthCommand.self, BenchCommand.self, PlanCommand.self, ConfigCommand.self,
+        CompletionsCommand.self,
     ]
 
     static let command = Command(
