@@ -47,7 +47,7 @@ import Testing
         try processor.forEachElement { form throws(JSONError) in
             try form.member("properties")?.forEachMember { name, _ throws(JSONError) in
                 var properties: [(String, JSONElement)] = []
-                let definition = try schema.member("$defs")?.member("\(name)")
+                let definition = schema.member("$defs")?.member("\(name)")
                 try definition?.member("properties")?.forEachMember { name, schema throws(JSONError) in
                     properties.append(("\(name)", schema))
                 }
