@@ -36,6 +36,25 @@ import Testing
         }
     }
 
+    /// What a message quotes is bounded, and what is told of a job is shortened until Kafka takes it.
+    @Test(arguments: ["background", "format", "contentMode"], [900_000, 999_600])
+    func aLargeValueEndsItsJobAndHoldsNothingUp(_ field: String, _ count: Int) async throws {
+        try await Stage.with { stage in
+            try await stage.withWorkers(1) { _ in
+                let value = String(repeating: "a", count: count)
+                try await stage.submit(#"{"id":"large","source":"initials:JD","width":8,"\#(field)":"\#(value)"}"#)
+                try await stage.submit(#"{"id":"behind","source":"initials:JD","width":8}"#)
+                let end = try await stage.events.terminal(of: "large")
+                #expect(end.code == "invalid_job" && end.message.utf8.count < 700)
+                #expect(end.message.contains(field), "\(end.message)")
+                #expect(try await stage.events.terminal(of: "behind").kind == "ready")
+                // The letter is whole where Kafka takes it.
+                let letter = try #require(try await stage.deadLetters(atLeast: 1).first)
+                #expect(letter.value?.count ?? 0 == (count == 900_000 ? 900_000 + 48 + field.count + 5 : 64 << 10))
+            }
+        }
+    }
+
     @Test func eachEndsInItsCodeAndHoldsNothingUp() async throws {
         let origin = try Self.origin()
         let unused = LoopbackPort.free()

@@ -33,6 +33,19 @@ public struct DeadLetter: Hashable, Sendable {
     }
 }
 
+extension DeadLetter {
+    /// A letter that Kafka does not take, cut: the first 64 KiB of its message, without headers of the producer that are long. A header says how
+    /// many bytes the message had.
+    public static func shortened(_ letter: ProducerRecord) -> ProducerRecord {
+        let most = 64 << 10
+        var short = letter
+        short.value = letter.value.map { Array($0.prefix(most)) }
+        short.headers.removeAll { ($0.value?.count ?? 0) > 1 << 10 }
+        if let count = letter.value?.count, count > most { short.headers.append(MovedHeader.cut.with(count)) }
+        return short
+    }
+}
+
 // MARK: Reading
 
 extension DeadLetter {

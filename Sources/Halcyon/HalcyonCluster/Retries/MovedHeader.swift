@@ -10,7 +10,7 @@ enum MovedHeader: String, CaseIterable {
     // Of one that is to be tried again.
     case due, started
     // Of one that was put aside.
-    case code, message, reason
+    case code, message, reason, cut
 
     /// As it stands in the message.
     var name: String { "halcyon-\(rawValue)" }

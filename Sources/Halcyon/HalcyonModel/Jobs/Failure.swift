@@ -56,8 +56,9 @@ public enum FailureCode: String, CaseIterable, Codable, Sendable {
 public struct Failure: Error, Hashable, Codable, Sendable, CustomStringConvertible {
     /// Which of the closed list.
     public var code: FailureCode
-    /// What happened, for people; it says what to change where that is known.
-    public var message: String
+    /// What happened, for people; it says what to change where that is known. Of a long one the middle is left out: it quotes what a job or an
+    /// origin gave, of which there may be a megabyte, and goes into events and headers.
+    public var message: String { didSet { message = Self.shortened(message) } }
     /// Whether the same job may succeed later.
     public var isRetryable: Bool
     /// Which of the variants that were to be made it is about, counted from 0; nil when it is about none of them alone.
@@ -74,7 +75,7 @@ public struct Failure: Error, Hashable, Codable, Sendable, CustomStringConvertib
         retryAfter: Double? = nil
     ) {
         self.code = code
-        self.message = message
+        self.message = Self.shortened(message)
         self.isRetryable = isRetryable ?? code.isRetryable
         self.variant = variant
         self.retryAfter = retryAfter
@@ -99,6 +100,23 @@ public struct Failure: Error, Hashable, Codable, Sendable, CustomStringConvertib
         var failure = self
         failure.message = "\(place): \(message)"
         return failure
+    }
+
+    /// A text of at most 600 bytes and an ellipsis: its beginning and its end.
+    public static func shortened(_ text: String) -> String {
+        guard text.utf8.count > 600 else { return text }
+        let head = part(text.unicodeScalars, of: 400)
+        let tail = part(text.unicodeScalars.reversed(), of: 200).reversed()
+        return String(String.UnicodeScalarView(head)) + "…" + String(String.UnicodeScalarView(tail))
+    }
+
+    private static func part(_ scalars: some Sequence<Unicode.Scalar>, of bytes: Int) -> [Unicode.Scalar] {
+        var room = bytes
+        return Array(
+            scalars.prefix { scalar in
+                room -= UTF8.width(scalar)
+                return room >= 0
+            })
     }
 
     /// The same failure, about that variant of those to be made.

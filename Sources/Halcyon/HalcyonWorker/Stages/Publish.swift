@@ -46,16 +46,7 @@ struct Publish: Sendable {
     private func end(
         _ work: Work, _ body: Event.Body, _ taken: TakenRecord, putAside letter: ProducerRecord? = nil
     ) async throws(KafkaError) {
-        do throws(KafkaError) {
-            try await settle(taken, event(body, work, "ended"), letter)
-        } catch {
-            guard error.code == .messageTooLarge else { throw error }
-            // By its headers a letter is larger than its message was.
-            guard letter == nil else { return try await end(work, body, taken) }
-            let failure = Failure(.internal, "the event is larger than Kafka takes: \(error.message)")
-            try await settle(
-                taken, event(.failed(failure, attempts: body.attempts, timings: Timings()), work, "ended"))
-        }
+        try await settle(taken, event(body, work, "ended"), letter)
     }
 
     /// A job failed for good. What may be wanted later is put aside.
@@ -110,11 +101,26 @@ struct Publish: Sendable {
         try await settle(taken, event, letter)
     }
 
+    /// Tells both, each as short as it must be for Kafka to take it: no job is left without an end because of its size.
     private func settle(
         _ taken: TakenRecord, _ event: Event?, _ letter: ProducerRecord? = nil
     ) async throws(KafkaError) {
-        let records = [letter, event.map { EventPublisher.record(of: $0, topics) }].compactMap(\.self)
-        try await outbox.settle(taken, telling: records)
+        var forms = [(event, letter)]
+        if let letter { forms.append((event, DeadLetter.shortened(letter))) }
+        if let event { forms.append((event.shortened, letter.map(DeadLetter.shortened))) }
+        for (event, letter) in forms.dropLast() {
+            do throws(KafkaError) {
+                return try await outbox.settle(taken, telling: records(event, letter))
+            } catch {
+                guard error.code == .messageTooLarge else { throw error }
+            }
+        }
+        let (event, letter) = forms[forms.count - 1]
+        try await outbox.settle(taken, telling: records(event, letter))
+    }
+
+    private func records(_ event: Event?, _ letter: ProducerRecord?) -> [ProducerRecord] {
+        [letter, event.map { EventPublisher.record(of: $0, topics) }].compactMap(\.self)
     }
 
     private func event(_ body: Event.Body, _ work: Work, _ suffix: String) -> Event {
@@ -123,6 +129,20 @@ struct Publish: Sendable {
             jobID: work.job.id, echo: work.job.echo,
             // Who hears of it goes on below the job, where that is recorded.
             traceparent: work.trace?.context.traceparent ?? work.traceparent, webhook: work.job.webhook, body: body)
+    }
+}
+
+extension Event {
+    /// The event without what may be large: a source's text, the job's own values, and images.
+    fileprivate var shortened: Event {
+        var event = self
+        event.subject = subject.map(Failure.shortened)
+        event.echo = Job.Echo()
+        if case .ready = body {
+            event.body = .failed(
+                Failure(.internal, "the event is larger than Kafka takes"), attempts: body.attempts, timings: Timings())
+        }
+        return event
     }
 }
 
