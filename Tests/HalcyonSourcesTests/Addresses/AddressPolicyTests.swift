@@ -57,6 +57,15 @@ import Testing
         #expect(AddressRule(text) == nil)
     }
 
+    /// A URL may have an address in the place of a name.
+    @Test(arguments: [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]"), ("2001:DB8:0::1", "[2001:db8::1]")])
+    func addressesAreHostsToo(text: String, host: String) throws {
+        #expect(try #require(HostPattern(text)).matches(host))
+        #expect(try !#require(HostPattern(text)).matches("127.0.0.2"))
+        let misspelt: [String] = ["300.1.1.1", "[::1]", "127.1"]
+        #expect(misspelt.compactMap { HostPattern($0) }.isEmpty)
+    }
+
     @Test(arguments: ["denied.test", "denied.test.", "DENIED.Test", "Denied.TEST."])
     func namesAreTheSameWithAndWithoutTheDotOfTheRoot(text: String) throws {
         let policy = AddressPolicy(deny: [try #require(AddressRule(text))])

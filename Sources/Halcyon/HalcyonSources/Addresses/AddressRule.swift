@@ -37,14 +37,18 @@ extension AddressRule: ExpressibleByStringLiteral {
     }
 }
 
-/// A host name, or `*.` and the end of host names.
+/// A host as it stands in a URL: a name, `*.` and the end of names, or an address.
 public struct HostPattern: Hashable, Sendable, CustomStringConvertible {
     /// In lower case, without the dot of the root.
     private let name: String
 
-    /// `img.example.org` or `*.example.org`, in any case, with or without the dot of the root; nil for what is no name of a host, such as
-    /// a misspelt address.
+    /// `img.example.org` or `*.example.org`, in any case, with or without the dot of the root, or an address, IPv6 without brackets; nil for what
+    /// is none of it, such as a misspelt address.
     public init?(_ text: String) {
+        if let address = IPAddress(text) {
+            name = address.description
+            return
+        }
         name = Self.normalized(text)
         let labels = (name.hasPrefix("*.") ? name.dropFirst(2) : name[...])
             .split(separator: ".", omittingEmptySubsequences: false)
@@ -58,7 +62,8 @@ public struct HostPattern: Hashable, Sendable, CustomStringConvertible {
 
     /// Whether it stands for a host, which is in lower case.
     public func matches(_ host: String) -> Bool {
-        let host = Self.normalized(host)
+        let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+        let host = IPAddress(bare)?.description ?? Self.normalized(host)
         guard name.hasPrefix("*.") else { return host == name }
         return host.hasSuffix(name.dropFirst())
     }
