@@ -290,6 +290,7 @@ extension SettingKind<AddressRule> {
 extension SettingKind<HostPattern> {
     /// A host, or `*.` and the end of hosts.
     static var hostPattern: Self {
-        SettingKind("a host (hooks.example.org, *.example.org, 192.0.2.1)", scalar: { HostPattern($0) }, write: \.description)
+        SettingKind(
+            "a host (hooks.example.org, *.example.org, 192.0.2.1)", scalar: { HostPattern($0) }, write: \.description)
     }
 }
