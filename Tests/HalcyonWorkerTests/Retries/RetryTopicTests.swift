@@ -159,7 +159,10 @@ import Testing
                 try await stage.submit(job + String(repeating: " ", count: 999_900 - job.utf8.count))
                 let failed = try await stage.events.terminal(of: "large")
                 #expect(failed.code == "http_error" && failed.data["attempts"] as? Int == 1)
-                #expect(try await stage.deadCount() == 0)
+                let letter = try #require(try await stage.deadLetters(atLeast: 1).first)
+                #expect(letter.value?.count == 64 << 10)
+                let cut = letter.headers.last { $0.name == "halcyon-cut" }
+                #expect(cut?.value.map { String(decoding: $0, as: UTF8.self) } == "999900")
             }
         }
         try await origin.stop()
