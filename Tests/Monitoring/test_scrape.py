@@ -105,7 +105,7 @@ class Firing(unittest.TestCase):
             time.sleep(0.1)
         # The origin that always fails is left alone after a while.
         self.assertTrue(found)
-        self.assertLessEqual({series["metric"]["code"] for series in found}, {"http_error", "connect_error"})
+        self.assertLessEqual({series["metric"]["code"] for series in found}, {"http_error", "origin_unavailable"})
 
 
 class Outages(unittest.TestCase):
