@@ -65,7 +65,7 @@ public final class Worker: Sendable {
         do {
             await worker.transactional?.start()
             // A static member that comes back moves nothing.
-            if options.staticMember == nil { await worker.roll.waitForTheDead(log: log) }
+            if options.staticMember == nil { await worker.roll.waitUntilSessionsExpire(log: log) }
             try await worker.consumer.start(
                 topics: options.topics.taken,
                 properties: options.kafka.worker(

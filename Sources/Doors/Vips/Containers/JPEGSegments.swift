@@ -43,15 +43,10 @@ enum JPEGSegments {
         var output: [UInt8] = [0xff, 0xd8]
         output.reserveCapacity(file.count)
         var place = 2
-        while place + 4 <= file.count, file[place] == 0xff {
-            let marker = file[place + 1]
-            if marker == 0xff {  // a byte of filling
-                place += 1
-                continue
-            }
-            let end = place + 2 + Int(file[place + 2]) << 8 + Int(file[place + 3])
-            guard marker >= 0xc0, !(0xd0...0xd9).contains(marker), end > place + 3, end <= file.count else { break }
-            let body = file[place + 4..<end]
+        while let (marker, range) = segment(at: place, of: file), range.count >= 4, range.upperBound <= file.count,
+            marker >= 0xc0
+        {
+            let body = file[range].dropFirst(4)
             let isKept =
                 switch marker {
                 case 0xc0...0xdf: true
@@ -61,12 +56,12 @@ enum JPEGSegments {
                 case 0xee: body.starts(with: "Adobe".utf8)
                 default: false
                 }
-            if isKept { output += file[place..<end] }
-            place = end
+            if isKept { output += file[range] }
+            place = range.upperBound
             if marker == 0xda {
                 // Samples go on to the next marker that is none of theirs (B.1.1.5): a stuffed byte, or a restart.
                 while place + 1 < file.count, file[place] != 0xff || isOfSamples(file[place + 1]) { place += 1 }
-                output += file[end..<place]
+                output += file[range.upperBound..<place]
             }
             if place + 1 < file.count, file[place] == 0xff, file[place + 1] == 0xd9 { return output + [0xff, 0xd9] }
         }
@@ -79,9 +74,7 @@ enum JPEGSegments {
     /// Whether there is no mark of the end behind the first scan's beginning: inside of pictures such a mark cannot be.
     static func isTruncated(_ file: [UInt8]) -> Bool {
         var place = 2
-        while place + 4 <= file.count, file[place] == 0xff, file[place + 1] != 0xda {
-            place += file[place + 1] == 0xff ? 1 : 2 + Int(file[place + 2]) << 8 + Int(file[place + 3])
-        }
+        while let (marker, range) = segment(at: place, of: file), marker != 0xda { place = range.upperBound }
         guard place + 4 <= file.count else { return true }
         // As a rule it is the very last.
         return !stride(from: file.count - 2, to: place, by: -1).contains { file[$0] == 0xff && file[$0 + 1] == 0xd9 }
@@ -90,14 +83,27 @@ enum JPEGSegments {
     /// The first frame's marker, and the bits of its samples.
     private static func frame(of file: [UInt8]) -> (marker: UInt8, depth: UInt8)? {
         var place = 2
-        while place + 4 < file.count, file[place] == 0xff {
+        while let (marker, range) = segment(at: place, of: file) {
+            switch marker {
+            case 0xc0...0xc3, 0xc5...0xc7, 0xc9...0xcb, 0xcd...0xcf:
+                let depth = range.lowerBound + 4
+                return depth < file.count ? (marker, file[depth]) : nil
+            case 0xd8, 0xd9, 0xda: return nil
+            default: place = range.upperBound
+            }
+        }
+        return nil
+    }
+
+    /// The segment that begins at a place, behind bytes of filling; its end may lie behind that of the file. nil where none begins.
+    private static func segment(at place: Int, of file: [UInt8]) -> (marker: UInt8, range: Range<Int>)? {
+        var place = place
+        while place + 4 <= file.count, file[place] == 0xff {
             let marker = file[place + 1]
             switch marker {
-            case 0xff: place += 1  // a byte of filling
-            case 0x01, 0xd0...0xd7: place += 2  // no length
-            case 0xc0...0xc3, 0xc5...0xc7, 0xc9...0xcb, 0xcd...0xcf: return (marker, file[place + 4])
-            case 0xd8, 0xd9, 0xda: return nil
-            default: place += 2 + Int(file[place + 2]) << 8 + Int(file[place + 3])
+            case 0xff: place += 1
+            case 0x01, 0xd0...0xd9: return (marker, place..<place + 2)  // no length
+            default: return (marker, place..<place + 2 + Int(file[place + 2]) << 8 + Int(file[place + 3]))
             }
         }
         return nil

@@ -46,15 +46,15 @@ public struct WorkerRoll: Sendable {
         return entries.sorted { $0.id < $1.id }.prefix(Self.most).map(\.json)
     }
 
-    /// When each worker is off it unless it signs again, in milliseconds since 1970 by Redis' clock, by their ids.
+    /// The expiry of each worker's entry, in milliseconds since 1970 by Redis' clock, by their ids: later whenever it signs.
     /// - Throws: `RedisError`.
-    public func ends() async throws(RedisError) -> [String: Int] {
+    public func expiries() async throws(RedisError) -> [String: Int] {
         let fields = try await redis.run(Self.reading, keys: [Self.key]).array ?? []
-        var ends: [String: Int] = [:]
+        var expiries: [String: Int] = [:]
         for index in stride(from: 0, to: fields.count - 2, by: 3) {
-            if let id = fields[index].string, let end = fields[index + 2].integer { ends[id] = end }
+            if let id = fields[index].string, let expiry = fields[index + 2].integer { expiries[id] = expiry }
         }
-        return ends
+        return expiries
     }
 
     private static let key: RedisArgument = "halcyon:{workers}"
@@ -77,11 +77,11 @@ public struct WorkerRoll: Sendable {
         local found = {}
         for i = 1, #fields, 2 do
             local space = string.find(fields[i + 1], ' ', 1, true)
-            local over = space and tonumber(string.sub(fields[i + 1], 1, space)) or 0
-            if over > now then
+            local expiry = space and tonumber(string.sub(fields[i + 1], 1, space)) or 0
+            if expiry > now then
                 found[#found + 1] = fields[i]
                 found[#found + 1] = string.sub(fields[i + 1], space + 1)
-                found[#found + 1] = over
+                found[#found + 1] = expiry
             else
                 redis.call('HDEL', KEYS[1], fields[i])
             end

@@ -105,18 +105,9 @@ public struct Failure: Error, Hashable, Codable, Sendable, CustomStringConvertib
     /// A text of at most 600 bytes and an ellipsis: its beginning and its end.
     public static func shortened(_ text: String) -> String {
         guard text.utf8.count > 600 else { return text }
-        let head = part(text.unicodeScalars, of: 400)
-        let tail = part(text.unicodeScalars.reversed(), of: 200).reversed()
+        let head = text.unicodeScalars.prefix(bytes: 400)
+        let tail = text.unicodeScalars.reversed().prefix(bytes: 200).reversed()
         return String(String.UnicodeScalarView(head)) + "…" + String(String.UnicodeScalarView(tail))
-    }
-
-    private static func part(_ scalars: some Sequence<Unicode.Scalar>, of bytes: Int) -> [Unicode.Scalar] {
-        var room = bytes
-        return Array(
-            scalars.prefix { scalar in
-                room -= UTF8.width(scalar)
-                return room >= 0
-            })
     }
 
     /// The same failure, about that variant of those to be made.
@@ -138,4 +129,16 @@ public struct Failure: Error, Hashable, Codable, Sendable, CustomStringConvertib
 
     /// For logs.
     public var description: String { "\(code.rawValue): \(message)" }
+}
+
+extension Sequence<Unicode.Scalar> {
+    /// The first characters that take no more than so many bytes in UTF-8.
+    func prefix(bytes: Int) -> [Unicode.Scalar] {
+        var room = bytes
+        return Array(
+            prefix { scalar in
+                room -= UTF8.width(scalar)
+                return room >= 0
+            })
+    }
 }

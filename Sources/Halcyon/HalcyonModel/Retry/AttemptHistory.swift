@@ -17,13 +17,8 @@ public struct AttemptHistory: Hashable, Sendable {
         }
 
         private static func cut(_ message: String) -> String {
-            var (text, bytes) = (String.UnicodeScalarView(), 0)
-            for scalar in message.unicodeScalars {
-                bytes += UTF8.width(scalar)
-                if bytes > longestMessage { return String(text) + "…" }
-                text.append(scalar)
-            }
-            return message
+            guard message.utf8.count > longestMessage else { return message }
+            return String(String.UnicodeScalarView(message.unicodeScalars.prefix(bytes: longestMessage))) + "…"
         }
     }
 

@@ -38,7 +38,7 @@ extension ResultFacts: JSONWritable {
             sha256: try value.required("sha256", text), frames: try value.optional("frames", wholeNumber),
             blurhash: try value.optional("blurhash", text), dominantColor: try value.optional("dominantColor", text),
             source: try value.required("source", SourceFacts.init),
-            isPrivate: try value.optional("private", truth) ?? false)
+            isPrivate: try value.optional("private", flag) ?? false)
     }
 }
 
@@ -67,7 +67,6 @@ extension SourceFacts: JSONWritable {
 
 private func flag(_ value: JSONElement) throws(JSONError) -> Bool { try value.bool() }
 private func wholeNumber(_ value: JSONElement) throws(JSONError) -> Int { Int(try value.integer(in: 0...Int64.max)) }
-private func truth(_ value: JSONElement) throws(JSONError) -> Bool { try value.bool() }
 private func text(_ value: JSONElement) throws(JSONError) -> String { try value.string() }
 private func imageFormat(_ value: JSONElement) throws(JSONError) -> ImageFormat {
     try value.choice(of: ImageFormat.allCases)

@@ -48,16 +48,16 @@ final class RollCall: Sendable {
     ///
     /// A group of Kafka waits for all of its members before it shares the partitions anew, and with it all workers that live. A worker that has
     /// died is waited for too, until its session is over: then better the newcomer waits, alone. Where Redis is away nobody does.
-    func waitForTheDead(log: Log) async {
+    func waitUntilSessionsExpire(log: Log) async {
         await atMost(giveUp) { [self] in
-            guard var unseen = try? await roll.ends() else { return }
+            guard var unseen = try? await roll.expiries() else { return }
             let start = ContinuousClock.now
             var isSaid = false
             while !unseen.isEmpty {
                 try? await Task.sleep(for: .milliseconds(100))
-                guard let ends = try? await roll.ends() else { return }
+                guard let expiries = try? await roll.expiries() else { return }
                 // Who lives signs anew; who is dead goes off the roll.
-                unseen = unseen.filter { id, end in ends[id] == end }
+                unseen = unseen.filter { id, expiry in expiries[id] == expiry }
                 if !isSaid, !unseen.isEmpty, start.duration(to: .now) > options.interval * 2 {
                     isSaid = true
                     log.notice(

@@ -105,22 +105,17 @@ struct Publish: Sendable {
     private func settle(
         _ taken: TakenRecord, _ event: Event?, _ letter: ProducerRecord? = nil
     ) async throws(KafkaError) {
-        var forms = [(event, letter)]
+        var forms = [(event, letter)][...]
         if let letter { forms.append((event, DeadLetter.shortened(letter))) }
         if let event { forms.append((event.shortened, letter.map(DeadLetter.shortened))) }
-        for (event, letter) in forms.dropLast() {
+        while let (event, letter) = forms.popFirst() {
+            let records = [letter, event.map { EventPublisher.record(of: $0, topics) }].compactMap(\.self)
             do throws(KafkaError) {
-                return try await outbox.settle(taken, telling: records(event, letter))
+                return try await outbox.settle(taken, telling: records)
             } catch {
-                guard error.code == .messageTooLarge else { throw error }
+                guard error.code == .messageTooLarge, !forms.isEmpty else { throw error }
             }
         }
-        let (event, letter) = forms[forms.count - 1]
-        try await outbox.settle(taken, telling: records(event, letter))
-    }
-
-    private func records(_ event: Event?, _ letter: ProducerRecord?) -> [ProducerRecord] {
-        [letter, event.map { EventPublisher.record(of: $0, topics) }].compactMap(\.self)
     }
 
     private func event(_ body: Event.Body, _ work: Work, _ suffix: String) -> Event {
