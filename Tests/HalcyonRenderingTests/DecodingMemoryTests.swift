@@ -36,6 +36,27 @@ import Vips
         #expect(small != nil && memory.share(101) == nil)
     }
 
+    @Test func whatRestsStandsInNobodysWay() async throws {
+        let memory = DecodingMemory(limit: 100)
+        var resting = memory.rest(60)
+        #expect(resting != nil && memory.rest(41) == nil && memory.use == (0, 0))
+        do {
+            let first = memory.share(30)
+            #expect(first != nil && memory.share(20) == nil)
+            let second = waiting(memory, for: 50)
+            try await until("it waits") { memory.use.waiting == 1 }
+            #expect(memory.rest(1) == nil)
+            resting = nil
+            memory.wake()
+            let share = await second.value
+            #expect(share != nil && memory.use == (80, 0))
+        }
+        // One alone is not kept waiting.
+        resting = memory.rest(100)
+        let alone = memory.share(90)
+        #expect(resting != nil && alone != nil)
+    }
+
     @Test func theyAreServedAsTheyCame() async throws {
         let memory = DecodingMemory(limit: 100)
         var first = memory.share(60)

@@ -160,12 +160,16 @@ import Vips
             let child = try ChildProcess.startBlocking(HalcyonExecutable.path, ["render-child"], options: options)
             close(childs)
             for _ in 0..<3 {
-                try socket.send(RenderRequest.message(order, within: ImageLimits()))
-                let first = try #require(try socket.receive(.init(bytes: 1 << 20))).value(RenderReply.self)
-                // It does nothing until it is told that there is so much memory.
-                #expect(first.memory == need)
-                try socket.send(RenderRequest.goOn)
-                #expect(try socket.receive(.init(bytes: 1 << 20))?.bodies.count == 1)
+                for memory in [need - 1, need] {
+                    try socket.send(RenderRequest.message(order, within: ImageLimits(), memory: memory))
+                    let reply = try #require(try socket.receive(.init(bytes: 1 << 20)))
+                    // It does nothing for which it was not given memory.
+                    switch try #require(try reply.value(RenderReply.self).answer(reply.bodies)) {
+                    case .needs(let more): #expect(more == need && memory < need)
+                    case .rendered(let rendering): #expect(rendering.images.count == 1 && memory == need)
+                    case .failed(let failure): Issue.record(failure)
+                    }
+                }
             }
             return child
         }
@@ -208,12 +212,64 @@ import Vips
         large.interpolationQuality = .none
         try await Studio.with({ $0.memory = 64 << 20 }) { studio in
             let failure = await studio.failure(source, large)
-            #expect(failure.map { [.corruptImage, .internal].contains($0.code) } == true, "\(failure as Any)")
+            #expect(
+                failure.map { [.corruptImage, .internal, .tooManyPixels].contains($0.code) } == true,
+                "\(failure as Any)")
             _ = try await studio.renderInChild(source, filling(20, 20, as: .jpeg))
         }
         try await Studio.with({ $0.memory = 1 << 30 }) { studio in
             let failure = await studio.failure(source, large)
             #expect(failure == nil)
+        }
+    }
+
+    // In a process of its own: what libvips holds is counted for all of it.
+    @Test func `an animation is decoded in a child, however small it is`() async {
+        await #expect(processExitsWith: .success) {
+            let source = AnimatedGIF.repeating(try await Pictures.noise(.gif, width: 160, height: 120), frames: 999)
+            try await Studio.with { studio in
+                let rendering = try await studio.service.render(source, [filling(40, 30, as: .gif)])
+                #expect(rendering.images[0].frames == 999)
+            }
+            // The frames take 77 MB.
+            #expect(VipsLibrary.highestBytes < 4 << 20)
+        }
+    }
+
+    @Test(arguments: [1_000_000, 20_000_000])
+    func `what takes much memory is rendered in a child`(_ pixels: Int) async throws {
+        let source = try await Pictures.noise(.png, width: pixels / 1000, height: 1000)
+        try await Studio.with { studio in
+            // Two outputs share a decoding, which is in memory for them.
+            _ = try await studio.service.render(source, [filling(9, 9, as: .png), filling(8, 8, as: .png)])
+            #expect(studio.children.processes.isEmpty == (pixels == 1_000_000))
+        }
+    }
+
+    @Test(.enabled(if: !clinux_has_sanitizer(), "its shadow is larger than any limit"))
+    func `a rendering that takes more memory than was expected has a second try, and ends for itself alone`()
+        async throws
+    {
+        // Each of the filter's results is a picture: the header says nothing of them.
+        let floods = (0..<24).map { "<feFlood result='r\($0)' flood-opacity='0.\($0)'/>" }.joined()
+        let merged = (0..<24).map { "<feMergeNode in='r\($0)'/>" }.joined()
+        let drawing = Array(
+            """
+            <svg xmlns='http://www.w3.org/2000/svg' width='2400' height='2400'><filter id='f' x='0' y='0' width='1' height='1'>\
+            \(floods)<feMerge>\(merged)</feMerge></filter><rect width='2400' height='2400' filter='url(#f)'/></svg>
+            """.utf8)
+        let output = filling(2400, 2400, as: .jpeg)
+        try await Studio.with(memory: 1 << 30) { studio in
+            #expect(await studio.failure(drawing, output, isolation: .whereNeeded) == nil)
+            #expect(studio.service.memoryUse == (0, 0))
+        }
+        let limits = ImageLimits(decodedBytes: 256 << 20, renderTime: .seconds(600))
+        try await Studio.with(limits: limits, memory: 1 << 30) { studio in
+            let failure = await studio.failure(drawing, output, isolation: .whereNeeded)
+            #expect(
+                failure?.code == .tooManyPixels && failure?.message.contains("256 MiB") == true, "\(failure as Any)")
+            #expect(studio.service.memoryUse == (0, 0))
+            _ = try await studio.renderInChild(await Pictures.noise(), filling(20, 20, as: .jpeg))
         }
     }
 

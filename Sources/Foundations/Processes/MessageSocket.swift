@@ -86,6 +86,13 @@ public final class MessageSocket: Sendable {
         return message
     }
 
+    /// Waits until something has come, which may be the end, or for so long.
+    /// - Returns: whether something has come.
+    public func hasInput(within milliseconds: Int32) -> Bool {
+        var input = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&input, 1, milliseconds) > 0
+    }
+
     // MARK: Bytes
 
     private func send(_ bytes: [UInt8]) throws(MessageError) {

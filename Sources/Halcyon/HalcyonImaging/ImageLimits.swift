@@ -9,6 +9,8 @@ public struct ImageLimits: Sendable, Hashable, Codable {
     public var frames: Int
     /// Bytes of memory that decoding and the outputs' pixels may need together, as ``LoadPlan`` estimates them.
     public var decodedBytes: Int
+    /// Bytes of memory that a rendering may need in all, encoders included, as ``RenderPlan/memory`` estimates them.
+    public var renderedBytes: Int
     /// Pixels of an output; of an animation those of all frames.
     public var outputPixels: Int
     /// From the first look at the source to the last byte of the last output. A ``Renderer`` does not look at the clock:
@@ -20,11 +22,13 @@ public struct ImageLimits: Sendable, Hashable, Codable {
     /// 100 million pixels and 1000 frames in, 64 million pixels out, 1 GiB of memory, 30 s; no damage.
     public init(
         sourcePixels: Int = 100_000_000, frames: Int = 1000, decodedBytes: Int = 1 << 30,
-        outputPixels: Int = 64_000_000, renderTime: Duration = .seconds(30), tolerance: Tolerance = .strict
+        renderedBytes: Int = 1 << 50, outputPixels: Int = 64_000_000, renderTime: Duration = .seconds(30),
+        tolerance: Tolerance = .strict
     ) {
         self.sourcePixels = sourcePixels
         self.frames = frames
         self.decodedBytes = decodedBytes
+        self.renderedBytes = renderedBytes
         self.outputPixels = outputPixels
         self.renderTime = renderTime
         self.tolerance = tolerance
@@ -54,6 +58,18 @@ public struct ImageLimits: Sendable, Hashable, Codable {
             throw Failure(
                 .tooManyPixels,
                 "decoding would take about \(load.estimatedBytes >> 20) MiB; \(decodedBytes >> 20) MiB are allowed")
+        }
+    }
+
+    /// Bytes of memory for a rendering of which nobody knows what it takes.
+    public var memory: Int { min(decodedBytes, renderedBytes) }
+
+    /// - Throws: `tooManyPixels`.
+    func admit(memory: Int) throws(Failure) {
+        guard memory <= renderedBytes else {
+            throw Failure(
+                .tooManyPixels,
+                "rendering would take about \(memory >> 20) MiB; \(renderedBytes >> 20) MiB are allowed")
         }
     }
 

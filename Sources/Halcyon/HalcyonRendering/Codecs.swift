@@ -17,7 +17,8 @@ enum Codecs {
             }
     }
 
-    private static func isApart(_ format: Format) -> Bool {
+    /// Whether what reads the format is one of them.
+    static func isApart(_ format: Format) -> Bool {
         switch format {
         case .heif, .jxl, .svg, .pdf: true
         case .jpeg, .png, .webp, .gif, .tiff: false

@@ -23,6 +23,9 @@ public struct RenderService: Sendable {
     /// How long a rendering in this process may take no notice of being stopped. What would take longer goes to a child,
     /// which costs a few milliseconds.
     static let patience = Duration.milliseconds(100)
+    /// Bytes of memory that a rendering in this process may take. What takes more goes to a child, whose memory is bounded by the system
+    /// and is gone when the child is.
+    static let memoryHere = 64 << 20
 
     private let renderer: Renderer
     private let pool: ThreadPool
@@ -113,21 +116,28 @@ public struct RenderService: Sendable {
         guard let (order, waiter) = turn.begin() else { return }
         let clock = TurnClock(turn, renderer.limits.renderTime, alarms, underWay)
         clock.start()
-        let result = Result { try render(order, MemoryDoor(memory: memory, turn: turn, clock: clock)) }
+        let result = Result {
+            try render(order, MemoryDoor(memory: memory, turn: turn, clock: clock, makeRoom: { children?.endIdle() }))
+        }
         clock.end()
         waiter.resume(with: result)
     }
 
     private func render(_ order: Turn.Order, _ door: MemoryDoor) throws -> Rendering {
-        func renderInChild(_ children: RenderChildren) throws -> Rendering {
-            try children.render(order, within: renderer.limits, door)
+        func renderInChild(_ children: RenderChildren, taking memory: Int? = nil) throws -> Rendering {
+            try children.render(order, taking: memory, within: renderer.limits, door)
         }
         // Not even looked at here.
         if let children, order.isolation != .whereNeeded { return try renderInChild(children) }
         let file = try renderer.identify(order.source)
-        if let children, Codecs.areApart(order, of: file.format) { return try renderInChild(children) }
+        if let children, Codecs.isApart(file.format) { return try renderInChild(children) }
         let plan = try renderer.plan(file, order.variants)
-        if let children, plan.unstoppable > Self.patience { return try renderInChild(children) }
+        if let children,
+            Codecs.areApart(order, of: file.format) || plan.unstoppable > Self.patience || plan.isAnimated
+                || plan.memory > Self.memoryHere
+        {
+            return try renderInChild(children, taking: plan.memory)
+        }
         let share = try door.turn.run(stoppedBy: memory.wake) { try door.enter(plan.memory) }
         defer { withExtendedLifetime(share) {} }
         let cancellation = Cancellation()

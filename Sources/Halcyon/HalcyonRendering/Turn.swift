@@ -12,6 +12,9 @@ final class Turn: Sendable {
         var variants: [Variant]
         var assets: [Source: [UInt8]]
         var isolation: RenderService.Isolation
+
+        /// Bytes of the files.
+        var bytes: Int { assets.values.reduce(source.count) { $0 + $1.count } }
     }
 
     /// Why it does not come to its own end.

@@ -98,7 +98,10 @@ extension SourceImage {
         // A progressive JPEG keeps all coefficients, 16 bits each, until its last scan; a baseline one a few rows.
         case .jpeg: isInterlaced ? whole * 2 : rows
         case .png: isInterlaced ? whole : rows
-        case .webp, .svg, .pdf: LoadPlan.pixels(of: rawSize, at: reduction.ratio) * 4 + rows
+        case .webp: LoadPlan.pixels(of: rawSize, at: reduction.ratio) * 4 + rows
+        // Filters and groups are drawn beside the picture.
+        case .svg, .pdf: LoadPlan.pixels(of: rawSize, at: reduction.ratio) * 12 + rows
+        case .heic, .avif, .jxl: whole * 2.5
         // The whole picture, and the library's own copy of it.
         default: whole * 2
         }

@@ -14,8 +14,11 @@ public struct RenderPlan {
     /// they have made a whole picture. An estimate.
     public let unstoppable: Duration
 
-    /// Bytes of memory that it will take at most, decoding and the outputs' pixels together. An estimate.
-    public var memory: Int { decodings.map(\.load.estimatedBytes).max() ?? 0 }
+    /// Bytes of memory that it will take at most: decoding, the outputs' pixels, and what encoders keep beside them. An estimate.
+    public let memory: Int
+
+    /// True if it decodes more than one frame.
+    public var isAnimated: Bool { decodings.contains { $0.load.frames > 1 } }
 
     /// - Throws: ``Failure``: for what is no image, what cannot be made of it, and what would be more than is allowed.
     init(
@@ -52,6 +55,9 @@ public struct RenderPlan {
             try limits.admit(source, load)
             decodings.append((load, indices))
         }
+        let encoding = outputs.indices.map { outputs[$0].encoderBytes(for: sizes[$0].last) }.max() ?? 0
+        memory = (decodings.map(\.load.estimatedBytes).max() ?? 0) + encoding
+        try limits.admit(memory: memory)
         self.decodings = decodings
         self.outputs = outputs
         unstoppable = longest.isFinite ? .seconds(longest / 1000) : .seconds(3600)

@@ -22,3 +22,16 @@ struct ChildDeath: Error {
         }
     }
 }
+
+extension Failure {
+    /// A rendering takes more memory than it could be given.
+    init(beyondMemory bytes: Int) {
+        self.init(.tooManyPixels, "rendering takes more than the \(bytes >> 20) MiB of memory that it may take")
+    }
+
+    /// Whether the libraries say that memory was refused to them. For a child, where nothing else is under way whose words they might be:
+    /// there is no other sign that all of them give.
+    var isOutOfMemory: Bool {
+        (code == .corruptImage || code == .internal) && message.lowercased().contains("memory")
+    }
+}

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import HalcyonImaging
 import HalcyonModel
@@ -6,9 +7,13 @@ import Threads
 
 /// A child process that renders one picture at a time. One thread at a time talks to it.
 final class RenderChild: Sendable {
+    /// How often the memory of a child that renders is looked at, in milliseconds.
+    private static let watchInterval: Int32 = 20
+
     private let process: ChildProcess
     private let socket: MessageSocket
     private let renderings = Lock(0)
+    private let baseMemory: Int
 
     /// Starts it. It blocks.
     /// - Throws: ``ChildProcessError``, ``MessageError``.
@@ -16,6 +21,7 @@ final class RenderChild: Sendable {
         let (own, childs) = try MessageSocket.pair()
         defer { close(childs) }
         socket = own
+        baseMemory = options.baseMemory
         process = try ChildProcess.startBlocking(
             options.program, options.arguments, options: options.process(input: childs, hears: hears))
     }
@@ -26,31 +32,31 @@ final class RenderChild: Sendable {
     /// How many it has answered.
     var answered: Int { renderings.withLock { $0 } }
 
-    /// Asks and waits for the answer. When the child has seen what it will take, it is given the memory or has to wait for it.
-    /// - Throws: ``MessageError``, `ended` when it dies meanwhile; ``Turn/Stop`` when it was stopped while it waited; whatever else shows
-    ///   that it is out of its mind.
+    /// Asks and waits for the answer.
+    /// - Parameter memory: bytes that the rendering may take.
+    /// - Throws: ``MessageError``, `ended` when it dies meanwhile; ``OutgrownMemory`` when it takes more memory; whatever else shows that it is out of its mind.
     func answer(
-        _ order: Turn.Order, within limits: ImageLimits, _ door: MemoryDoor
-    ) throws -> (result: Result<Rendering, Failure>, residentBytes: Int) {
-        try socket.send(RenderRequest.message(order, within: limits))
+        _ order: Turn.Order, within limits: ImageLimits, memory: Int
+    ) throws -> (answer: RenderReply.Answer, privateBytes: Int) {
+        try socket.send(RenderRequest.message(order, within: limits, memory: memory))
+        // An eighth and 16 MiB more: the memory is an estimate.
+        try wait(allowing: memory + memory / 8 + baseMemory + order.bytes + (16 << 20))
         // No encoder makes more of a picture than its pixels at 16 bits a sample, and a little.
         let most = order.variants.count * (limits.outputPixels * 8 + 1 << 20)
-        var (reply, bodies) = try reply(of: most)
-        var share: DecodingMemory.Share?
-        defer { withExtendedLifetime(share) {} }
-        if let memory = reply.memory {
-            share = try door.enter(memory)
-            try socket.send(RenderRequest.goOn)
-            (reply, bodies) = try self.reply(of: most)
-        }
-        guard let result = reply.result(bodies) else { throw MismatchedReply() }
+        guard let message = try socket.receive(MessageSocket.Limits(bytes: most)) else { throw MessageError.ended }
+        let reply = try message.value(RenderReply.self)
+        guard let answer = reply.answer(message.bodies) else { throw MismatchedReply() }
         renderings.withLock { $0 += 1 }
-        return (result, reply.residentBytes)
+        return (answer, reply.privateBytes)
     }
 
-    private func reply(of most: Int) throws -> (RenderReply, bodies: [[UInt8]]) {
-        guard let message = try socket.receive(MessageSocket.Limits(bytes: most)) else { throw MessageError.ended }
-        return (try message.value(RenderReply.self), message.bodies)
+    /// Waits for the answer, and looks meanwhile how much memory the child holds. The system's limit (``GrantedMemory``) counts what is
+    /// reserved, touched or not, and has to be wider; and some libraries that are refused memory go on and write a damaged file.
+    private func wait(allowing bytes: Int) throws(OutgrownMemory) {
+        while !socket.hasInput(within: Self.watchInterval) {
+            // The shadow of a sanitizer is larger than any picture.
+            guard clinux_has_sanitizer() || privateBytes(of: process.pid) <= bytes else { throw OutgrownMemory() }
+        }
     }
 
     /// Ends it, wherever it is; from any thread.
@@ -60,5 +66,8 @@ final class RenderChild: Sendable {
     func exit() -> ChildProcess.Exit { process.exitBlocking() }
 }
 
-/// A child described other pictures than it sent, or said twice what it would take.
+/// A child holds more memory than its rendering was given.
+struct OutgrownMemory: Error {}
+
+/// A child described other pictures than it sent.
 private struct MismatchedReply: Error {}

@@ -7,12 +7,15 @@ public struct RenderChildOptions: Sendable {
     public var program: String
     /// What it is started with.
     public var arguments: [String]
-    /// Bytes of memory that a child may have (RLIMIT_DATA of setrlimit(2)).
+    /// Bytes of memory that a child may have at most (RLIMIT_DATA of setrlimit(2)). While it renders it may have what that was
+    /// given, and ``spare``.
     public var memory = 2 << 30
+    /// Bytes of memory that a child holds beside what its rendering was given.
+    public var baseMemory = 32 << 20
     /// Renderings after which a child is replaced, so that what its libraries lose does not add up.
     public var renderings = 500
-    /// Bytes of memory that a child may hold when it has nothing to do; it is replaced when it holds more.
-    public var restingMemory = 256 << 20
+    /// Bytes of memory of its own that a child may hold when it has nothing to do; it is replaced when it holds more.
+    public var restingMemory = 48 << 20
 
     /// - Parameters:
     ///   - program: this very program, also when its file has been replaced meanwhile.

@@ -14,10 +14,12 @@ public enum RenderChildProgram {
         signal(SIGTERM, SIG_IGN)
         clinux_name_thread("render-child")
         volunteerForTheOutOfMemoryKiller()
+        // The shadow of a sanitizer is larger than any limit.
+        let memory = clinux_has_sanitizer() ? nil : GrantedMemory()
         let socket = MessageSocket(owning: STDIN_FILENO)
         do {
             while let message = try socket.receive(MessageSocket.Limits(bytes: .max)) {
-                try socket.send(answer(to: message, on: socket, extensions))
+                try socket.send(answer(to: message, within: memory, extensions))
             }
             return 0
         } catch MessageError.ended {
@@ -29,21 +31,30 @@ public enum RenderChildProgram {
     }
 
     private static func answer(
-        to message: MessageSocket.Message, on socket: MessageSocket, _ extensions: Extensions
+        to message: MessageSocket.Message, within memory: GrantedMemory?, _ extensions: Extensions
     ) throws -> MessageSocket.Message {
         let request = try message.value(RenderRequest.self)
         ProcessorTime.limit(to: request.limits.renderTime)
-        let result: Result<Rendering, Failure>
+        let asked = message.bodies.reduce(0) { $0 + $1.count }
+        memory?.limit(to: request.memory + asked)
+        let answer = try answer(to: request, message.bodies, extensions)
+        // The files go with the messages.
+        return try RenderReply.message(answer, privateBytes: max(0, privateBytes() - asked - answer.bytes))
+    }
+
+    private static func answer(
+        to request: RenderRequest, _ bodies: [[UInt8]], _ extensions: Extensions
+    ) throws -> RenderReply.Answer {
         do {
-            let (renderer, plan) = try request.plan(message.bodies[0], extensions)
-            try socket.send(RenderReply.message(needing: plan.memory, residentBytes: residentBytes()))
-            // The parent says when there is room, and nothing else.
-            guard try socket.receive(MessageSocket.Limits(bytes: 0)) != nil else { throw MessageError.ended }
-            result = .success(try renderer.render(plan, assets: request.assets(message.bodies)))
+            let (renderer, plan) = try request.plan(bodies[0], extensions)
+            guard plan.memory <= request.memory else { return .needs(memory: plan.memory) }
+            return .rendered(try renderer.render(plan, assets: request.assets(bodies)))
         } catch let failure as Failure {
-            result = .failure(failure)
+            guard failure.isOutOfMemory else { return .failed(failure) }
+            let most = request.limits.memory
+            guard request.memory >= most else { return .needs(memory: most) }
+            return .failed(Failure(beyondMemory: request.memory))
         }
-        return try RenderReply.message(result, residentBytes: residentBytes())
     }
 
     /// When the machine has no memory left, this process is to go and not the worker, which has others' work too

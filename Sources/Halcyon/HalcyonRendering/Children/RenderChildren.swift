@@ -27,12 +27,16 @@ public final class RenderChildren: Sendable {
     }
 
     private struct State {
-        /// The one used last is used next: what is not needed is paged out and in time forgotten.
-        var idle: [RenderChild] = []
+        /// Those that have nothing to do, each with the memory that it holds. The one used last is used next: what is not needed is
+        /// paged out and in time forgotten.
+        var idle: [(child: RenderChild, memory: DecodingMemory.Share)] = []
         /// All that run.
         var all: [RenderChild] = []
         var isClosed = false
     }
+
+    /// Bytes of memory for a rendering at whose picture nobody has looked: most need no more.
+    private static let memoryUnseen = 64 << 20
 
     private let options: RenderChildOptions
     private let tell: @Sendable (Note) -> Void
@@ -60,34 +64,55 @@ public final class RenderChildren: Sendable {
 
     /// Renders in a child, and once more in a fresh one if the first dies of it; what is on trial once.
     ///
+    /// The child starts when there is memory for the rendering. Without an estimate a little is taken for a start. A child that says that it
+    /// needs more waits for that without a child; one that died or held too much has a successor with as much as decoding any image may take.
+    ///
+    /// - Parameter estimate: bytes of memory that it will take; nil where nobody has looked.
     /// - Throws: ``Turn/Stop``; ``ChildDeath`` of what is on trial; ``Failure``: the child's own, `corruptImage` when the picture
     ///   made two children crash, `timeout` when both had used up their processor time, `internal` when something else ended two of
     ///   them, when one answers nonsense, or none can be started.
-    func render(_ order: Turn.Order, within limits: ImageLimits, _ door: MemoryDoor) throws -> Rendering {
-        if case .trial = order.isolation { return try attempt(order, limits, door, in: idle() ?? start()) }
-        do {
-            return try attempt(order, limits, door, in: idle() ?? start())
-        } catch is ChildDeath {
+    func render(
+        _ order: Turn.Order, taking estimate: Int?, within limits: ImageLimits, _ door: MemoryDoor
+    ) throws -> Rendering {
+        let isOnTrial = if case .trial = order.isolation { true } else { false }
+        var memory = estimate ?? (isOnTrial ? limits.memory : min(Self.memoryUnseen, limits.memory))
+        var hasKilled = false
+        while true {
             do {
-                return try attempt(order, limits, door, in: start())
+                switch try attempt(order, limits, memory, door, inFresh: hasKilled) {
+                case .rendered(let rendering): return rendering
+                case .failed(let failure): throw failure
+                case .needs(let more):
+                    guard more > memory, more <= limits.renderedBytes else { throw nonsense("it needs \(more) bytes") }
+                    memory = more
+                }
+            } catch is OutgrownMemory {
+                guard memory < limits.memory else { throw Failure(beyondMemory: memory) }
+                memory = limits.memory
             } catch let death as ChildDeath {
-                throw death.failure
+                if isOnTrial { throw death }
+                if hasKilled { throw death.failure }
+                hasKilled = true
+                memory = max(memory, limits.memory)
             }
         }
     }
 
+    /// Takes the memory, and has a child render.
+    /// - Parameter memory: bytes for the rendering itself.
     private func attempt(
-        _ order: Turn.Order, _ limits: ImageLimits, _ door: MemoryDoor, in child: RenderChild
-    ) throws -> Rendering {
-        let result: Result<Rendering, Failure>
-        let residentBytes: Int
+        _ order: Turn.Order, _ limits: ImageLimits, _ memory: Int, _ door: MemoryDoor, inFresh isFresh: Bool
+    ) throws -> RenderReply.Answer {
+        var share: DecodingMemory.Share? = try door.turn.run(stoppedBy: door.memory.wake) {
+            try door.enter(options.baseMemory + order.bytes + memory)
+        }
+        defer { withExtendedLifetime(share) {} }
+        let child = try (isFresh ? nil : idle()) ?? start()
+        let answer: RenderReply.Answer
+        let privateBytes: Int
         do {
-            let stop: @Sendable () -> Void = { [memory = door.memory] in
-                child.kill()
-                memory.wake()
-            }
-            (result, residentBytes) = try door.turn.run(stoppedBy: stop) {
-                try child.answer(order, within: limits, door)
+            (answer, privateBytes) = try door.turn.run(stoppedBy: child.kill) {
+                try child.answer(order, within: limits, memory: memory)
             }
         } catch MessageError.ended {
             let death = ChildDeath(exit: end(child))
@@ -95,10 +120,11 @@ public final class RenderChildren: Sendable {
             throw death
         } catch {
             end(child)
-            throw error is Turn.Stop ? error : nonsense("\(error)")
+            throw error is Turn.Stop || error is OutgrownMemory ? error : nonsense("\(error)")
         }
-        keep(child, residentBytes)
-        return try result.get()
+        share = nil
+        keep(child, privateBytes, in: door.memory)
+        return answer
     }
 
     private func nonsense(_ what: String) -> Failure {
@@ -108,7 +134,7 @@ public final class RenderChildren: Sendable {
     // MARK: Children
 
     private func idle() -> RenderChild? {
-        while let child = state.withLock({ $0.idle.popLast() }) {
+        while let (child, _) = state.withLock({ $0.idle.popLast() }) {
             if child.isRunning { return child }
             end(child)
         }
@@ -133,16 +159,27 @@ public final class RenderChildren: Sendable {
         return child
     }
 
-    private func keep(_ child: RenderChild, _ residentBytes: Int) {
-        guard residentBytes <= options.restingMemory, child.answered < options.renderings else {
+    private func keep(_ child: RenderChild, _ privateBytes: Int, in memory: DecodingMemory) {
+        guard privateBytes <= options.restingMemory, child.answered < options.renderings,
+            let share = memory.rest(privateBytes)
+        else {
             end(child)
             return
         }
         let isClosed = state.withLock { state in
-            if !state.isClosed { state.idle.append(child) }
+            if !state.isClosed { state.idle.append((child, share)) }
             return state.isClosed
         }
         if isClosed { end(child) }
+    }
+
+    /// Ends the children that have nothing to do, whose memory somebody needs.
+    func endIdle() {
+        let idle = state.withLock { state in
+            defer { state.idle = [] }
+            return state.idle
+        }
+        for (child, _) in idle { end(child) }
     }
 
     @discardableResult

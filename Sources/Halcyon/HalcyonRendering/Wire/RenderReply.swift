@@ -2,55 +2,57 @@ import HalcyonImaging
 import HalcyonModel
 import Processes
 
-/// What a child answers: what memory it needs, and when it has that, what came of the request. The files go beside it.
+/// The answer of a child to a request. The files go beside it.
 struct RenderReply: Codable {
-    private enum Outcome: Codable {
-        case needs(memory: Int)
-        /// The bodies are taken out of the images.
+    /// The answer with its files.
+    enum Answer {
         case rendered(Rendering)
         case failed(Failure)
-    }
+        /// The rendering takes more memory than it was given; it can be asked for again with so many bytes.
+        case needs(memory: Int)
 
-    private var outcome: Outcome
-    /// Memory that the child holds now, in bytes.
-    let residentBytes: Int
-
-    /// Bytes that it is going to need, where that is what it says.
-    var memory: Int? {
-        guard case .needs(let memory) = outcome else { return nil }
-        return memory
-    }
-
-    /// The message that says what it is going to need, in bytes.
-    static func message(needing memory: Int, residentBytes: Int) throws -> MessageSocket.Message {
-        try MessageSocket.Message(RenderReply(outcome: .needs(memory: memory), residentBytes: residentBytes), [])
-    }
-
-    /// The message that tells what came of it.
-    static func message(
-        _ result: Result<Rendering, Failure>, residentBytes: Int
-    ) throws -> MessageSocket.Message {
-        switch result {
-        case .success(var rendering):
-            let bodies = rendering.images.map(\.body)
-            for index in bodies.indices { rendering.images[index].body = [] }
-            return try MessageSocket.Message(
-                RenderReply(outcome: .rendered(rendering), residentBytes: residentBytes), bodies)
-        case .failure(let failure):
-            return try MessageSocket.Message(
-                RenderReply(outcome: .failed(failure), residentBytes: residentBytes), [])
+        /// Bytes of the files.
+        var bytes: Int {
+            guard case .rendered(let rendering) = self else { return 0 }
+            return rendering.images.reduce(0) { $0 + $1.body.count }
         }
     }
 
-    /// What came of the request; nil when bodies and descriptions do not match, and when nothing has come of it yet.
-    func result(_ bodies: [[UInt8]]) -> Result<Rendering, Failure>? {
+    private enum Outcome: Codable {
+        /// The bodies are taken out of the images.
+        case rendered(Rendering)
+        case failed(Failure)
+        case needs(memory: Int)
+    }
+
+    private var outcome: Outcome
+    /// Memory of its own that the child holds now, in bytes.
+    let privateBytes: Int
+
+    /// The message that gives the answer.
+    static func message(_ answer: Answer, privateBytes: Int) throws -> MessageSocket.Message {
+        var bodies: [[UInt8]] = []
+        let outcome: Outcome
+        switch answer {
+        case .rendered(var rendering):
+            bodies = rendering.images.map(\.body)
+            for index in bodies.indices { rendering.images[index].body = [] }
+            outcome = .rendered(rendering)
+        case .failed(let failure): outcome = .failed(failure)
+        case .needs(let memory): outcome = .needs(memory: memory)
+        }
+        return try MessageSocket.Message(RenderReply(outcome: outcome, privateBytes: privateBytes), bodies)
+    }
+
+    /// The answer; nil when bodies and descriptions do not match.
+    func answer(_ bodies: [[UInt8]]) -> Answer? {
         switch outcome {
-        case .needs: return nil
-        case .failed(let failure): return .failure(failure)
+        case .failed(let failure): return .failed(failure)
+        case .needs(let memory): return .needs(memory: memory)
         case .rendered(var rendering):
             guard rendering.images.count == bodies.count else { return nil }
             for index in bodies.indices { rendering.images[index].body = bodies[index] }
-            return .success(rendering)
+            return .rendered(rendering)
         }
     }
 }

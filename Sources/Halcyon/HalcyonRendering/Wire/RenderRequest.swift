@@ -6,6 +6,8 @@ import Vips
 /// What a child is asked to do. Beside it go the bytes of the source, and then those of the assets.
 struct RenderRequest: Codable {
     var limits: ImageLimits
+    /// Bytes of memory that the rendering may take.
+    var memory: Int
     var variants: [Variant]
     /// What the bytes behind the source's are of.
     private var assets: [Source]
@@ -13,16 +15,13 @@ struct RenderRequest: Codable {
     var formats: Set<String>
 
     /// The message that asks for it.
-    static func message(_ order: Turn.Order, within limits: ImageLimits) throws -> MessageSocket.Message {
+    static func message(_ order: Turn.Order, within limits: ImageLimits, memory: Int) throws -> MessageSocket.Message {
         let assets = Array(order.assets)
         let request = RenderRequest(
-            limits: limits, variants: order.variants, assets: assets.map(\.key),
+            limits: limits, memory: memory, variants: order.variants, assets: assets.map(\.key),
             formats: Set(VipsLibrary.allowed.map(\.rawValue)))
         return try MessageSocket.Message(request, [order.source] + assets.map(\.value))
     }
-
-    /// The message by which a child that has said what memory it needs is told that it has it.
-    static let goOn = MessageSocket.Message(header: [])
 
     /// Looks at headers, on the calling thread.
     /// - Throws: ``Failure``.
