@@ -293,7 +293,8 @@ let package = Package(
         tests(
             of: "HalcyonWorker",
             [
-                "CivilTime", "DeadlyHost", "HalcyonCluster", "HalcyonImaging", "HalcyonModel", "HalcyonRendering",
+                "CLinux", "CivilTime", "DeadlyHost", "HalcyonCluster", "HalcyonImaging", "HalcyonModel",
+                "HalcyonRendering",
                 "HalcyonSources", "HalcyonTraces", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads",
                 "Vips",
             ]),

@@ -114,7 +114,8 @@ public final class Worker: Sendable {
         let lanes = Lane.allCases.map { options.shares[$0] ?? 1 }
         sources = try SourceTier(
             loader, redis, leases, places: Slots(options.fetches, shares: lanes),
-            bytesPerPlace: options.memory.fetch, options: options.sourceTier, limits: options.origins, log: log,
+            bytesPerPlace: options.memory.fetch, largest: options.sources.maximumBytes, options: options.sourceTier,
+            limits: options.origins, log: log,
             metrics: metrics)
         results = ResultTier(redis, budget: options.results.budget)
         let store = Store(results: results, options: options.results, log: log, metrics: StoreMetrics(metrics))

@@ -39,7 +39,7 @@ public struct WorkerOptions: Sendable {
     public var fetches = 256
     /// Results on their way at once to where jobs have them put by HTTP.
     public var puts = 64
-    /// Bytes of memory for pictures, see ``memory``.
+    /// Bytes of memory that this process and its children may hold together, see ``memory``.
     public var memoryLimit = Int.max
     /// Results made at once while Redis is away, and with it the word of what other workers make.
     public var fetchesWithoutLeases = 32
@@ -77,17 +77,21 @@ public struct WorkerOptions: Sendable {
             memory: max(cancelMemory, sourceTier.folder == nil ? 0 : sourceTier.folderRetention))
     }
 
-    /// How ``memoryLimit`` is divided: for renderings under way, and of what is left as much for each of the ``fetches``. A source that
-    /// is larger takes the places of several.
+    /// How ``memoryLimit`` is divided: what the process holds without any picture; of the rest three quarters for renderings under way,
+    /// here and in children; and of what is left as much for each of the ``fetches``. A source that is larger takes the places of several.
     var memory: (renderings: Int, fetch: Int) {
-        let sources = memoryLimit / 4
-        return (memoryLimit - sources, max(1, sources / fetches))
+        let pictures = memoryLimit - min(memoryLimit / 4, 96 << 20)
+        let sources = pictures / 4
+        return (pictures - sources, max(1, sources / fetches))
     }
 
     /// What one image may cost: no more than all may together.
     var imagesWithinMemory: ImageLimits {
         var limits = images
-        limits.decodedBytes = min(limits.decodedBytes, memory.renderings)
+        // A child takes some itself.
+        let most = memory.renderings - min(renderChildren?.baseMemory ?? 0, memory.renderings / 2)
+        limits.renderedBytes = min(limits.renderedBytes, most)
+        limits.decodedBytes = min(limits.decodedBytes, most)
         return limits
     }
 

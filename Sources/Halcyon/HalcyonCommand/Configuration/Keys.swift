@@ -130,7 +130,9 @@ enum Keys {
         help: "Time for one rendering, from the first look at the source to the last byte of the output.")
     static let childMemory = SettingKey(
         "images.childMemory", .byteSize(in: (64 << 20)...(1 << 40)), default: Defaults.children.memory,
-        help: "Memory of a child that renders what cannot be stopped half way (AVIF, HEIF, JPEG XL, SVG, PDF).")
+        help:
+            "Memory of a child at most (RLIMIT_DATA). Children render animations, what takes more than 64 MiB, and what cannot be stopped half way (AVIF, HEIF, JPEG XL, SVG, PDF)."
+    )
 
     static let tolerance = SettingKey(
         "images.tolerance", .oneOf, default: Defaults.images.tolerance,
@@ -176,7 +178,7 @@ enum Keys {
     static let memoryLimit = SettingKey(
         "worker.memoryLimit", .byteSize(in: 0...(1 << 40)), default: 0,
         help:
-            "Memory for pictures: a quarter for sources that wait, the rest for renderings, as estimated before they begin. What has no room waits, and partitions are paused; what never would ends as too_many_pixels. 0 for half of what its container or machine has."
+            "Memory that a worker and its children may hold together: up to 96 MiB for the process itself; of the rest a quarter for sources that wait, and three quarters for renderings, as estimated before they begin. What has no room waits, and partitions are paused; what never would ends as too_many_pixels. 0 for half of what its container or machine has."
     )
     static let window = SettingKey(
         "worker.window", .integer(in: 1...100_000), default: Defaults.worker.consumer.window,

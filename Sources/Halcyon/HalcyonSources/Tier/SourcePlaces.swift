@@ -5,12 +5,14 @@ import Threads
 struct SourcePlaces: Sendable {
     private let slots: Slots
     private let bytesPerPlace: Int
-    /// The mean of the sizes of late, in bytes; those of long ago count for less and less.
-    private let typical = Lock(Double(1 << 20))
+    /// The mean of the sizes of late, in bytes; those of long ago count for less and less, and larger ones for more than smaller ones.
+    private let typical: Lock<Double>
 
-    init(_ slots: Slots, bytesPerPlace: Int) {
+    /// - Parameter first: bytes that the first source is taken to have.
+    init(_ slots: Slots, bytesPerPlace: Int, first: Int) {
         self.slots = slots
         self.bytesPerPlace = bytesPerPlace
+        typical = Lock(Double(first))
     }
 
     /// Waits for a place.
@@ -25,7 +27,10 @@ struct SourcePlaces: Sendable {
     /// A source is there, of so many bytes, and has this place.
     func settle(_ place: Place, bytes: Int) {
         place.take(more: more(for: bytes))
-        typical.withLock { $0 += (Double(bytes) - $0) / 8 }
+        typical.withLock { typical in
+            let change = Double(bytes) - typical
+            typical += change / (change > 0 ? 2 : 8)
+        }
     }
 
     private func more(for bytes: Int) -> Int { max(0, bytes - 1) / bytesPerPlace }

@@ -29,17 +29,18 @@ public struct SourceTier: Sendable {
     ///   - leases: by which workers load a source once; nil for a process that is alone.
     ///   - places: how many sources may be on their way, or in memory waiting to be used.
     ///   - bytesPerPlace: a source that is larger takes more of them once it is there.
+    ///   - largest: bytes of the largest source that is loaded: until some are there, all are taken to be as large.
     /// - Throws: what is wrong with the folder.
     public init(
         _ loader: SourceLoader, _ redis: RedisClient?, _ leases: Leases? = nil, places: Slots = Slots(256),
-        bytesPerPlace: Int = .max, options: SourceTierOptions = SourceTierOptions(),
+        bytesPerPlace: Int = .max, largest: Int = 1 << 20, options: SourceTierOptions = SourceTierOptions(),
         limits: OriginLimits = OriginLimits(), log: Log, metrics: Metrics
     ) throws {
         self.leases = leases
         stores = try SourceStores(options, redis, log, metrics)
         loading = SourceLoading(
             loader: loader, gate: OriginGate(redis, limits, shares: places.shares), stores: stores,
-            places: SourcePlaces(places, bytesPerPlace: bytesPerPlace), options: options,
+            places: SourcePlaces(places, bytesPerPlace: bytesPerPlace, first: largest), options: options,
             metrics: SourceTierMetrics(metrics), origins: OriginMetrics(metrics))
     }
 
