@@ -38,7 +38,7 @@ import Testing
             .json, .error, "x",
             [
                 "ts": 1, "level": 2, "message": 3, "nan": Double.nan, "far": Double.infinity,
-                "took": Duration.milliseconds(1.5),
+                "took": Duration.milliseconds(1.5), "list": ["a", "b\n"], "numbers": [1, 2], "empty": [] as [String],
             ])
         #expect(text.filter { $0 == "\n" }.count == 1)
         let object = try JSON.parse(Array(text.utf8), maximumSize: 1000)
@@ -46,7 +46,20 @@ import Testing
         #expect(try object.member("ts_")?.integer() == 1)
         #expect(try object.member("message_")?.integer() == 3)
         #expect(try object.member("nan")?.string() == "nan")
-        #expect(try object.member("took")?.double() == 1.5)
+        #expect(try object.member("took")?.double() == 0.0015)
+        #expect(text.hasSuffix(#","took":0.0015,"list":["a","b\n"],"numbers":[1,2],"empty":[]}"# + "\n"))
+    }
+
+    /// Numbers that people read and other programs sum up: no exponent, no unit.
+    @Test(
+        arguments: [
+            (.nanoseconds(30_500), "0.0000305"), (.nanoseconds(-1), "-0.000000001"), (.zero, "0.0"),
+            (.seconds(30), "30.0"),
+            (.milliseconds(1234), "1.234"), (.seconds(31_536_000), "31536000.0"),
+        ] as [(Duration, String)])
+    func durationsAreSeconds(took: Duration, text: String) {
+        #expect(line(.json, .info, "x", ["took": took]).hasSuffix(",\"took\":\(text)}\n"))
+        #expect(line(.text(isColoured: false), .info, "x", ["took": took]).hasSuffix(" took=\(text)\n"))
     }
 
     @Test func writesTextForPeople() {
@@ -57,6 +70,14 @@ import Testing
         #expect(
             line(.text(isColoured: true), .error, "lost", ["job": 1])
                 == "\u{1b}[2m10:35:00.250\u{1b}[0m \u{1b}[31mERROR\u{1b}[0m    lost \u{1b}[2mjob=\u{1b}[0m1\n")
+    }
+
+    @Test func listsStandInBracketsForPeople() {
+        #expect(
+            line(
+                .text(isColoured: false), .info, "x",
+                ["list": ["jobs-0", "a b"], "numbers": [1.5, 2], "empty": [] as [Int]])
+                == "10:35:00.250 INFO     x list=[jobs-0,\"a b\"] numbers=[1.5,2.0] empty=[]\n")
     }
 
     /// What turns text round, or cannot be seen, makes a line read as another one.

@@ -104,7 +104,7 @@ final class Line: Sendable {
         trace?.describe(work)
         if !unknownFields.isEmpty {
             metrics.unknownFields.add(unknownFields.count)
-            log.info("unknown fields ignored", fields(of: work, ["fields": work.warnings.joined(separator: ", ")]))
+            log.info("unknown fields ignored", fields(of: work, ["fields": work.warnings]))
         }
         return work
     }

@@ -12,6 +12,8 @@ public struct LogFields: Sendable, ExpressibleByDictionaryLiteral {
         case double(Double)
         /// True or false.
         case bool(Bool)
+        /// Several of them, in order.
+        case list([Scalar])
     }
 
     private var values = NamedValues<Scalar>()
@@ -76,8 +78,13 @@ extension Bool: LogValue {
 }
 
 extension Duration: LogValue {
-    /// Milliseconds, so name the field after them: `tookMs`.
-    public var logValue: LogFields.Scalar? { .double(self / .milliseconds(1)) }
+    /// Seconds.
+    public var logValue: LogFields.Scalar? { .double(self / .seconds(1)) }
+}
+
+extension Array: LogValue where Element: LogValue {
+    /// A list of their values.
+    public var logValue: LogFields.Scalar? { .list(compactMap(\.logValue)) }
 }
 
 extension Optional: LogValue where Wrapped: LogValue {

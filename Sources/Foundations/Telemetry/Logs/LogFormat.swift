@@ -37,9 +37,10 @@ extension LogFields.Scalar: JSONWritable {
         switch self {
         case .string(let string): writer.value(string)
         case .integer(let integer): writer.value(integer)
-        case .double(let double) where double.isFinite: writer.value(double)
+        case .double(let double) where double.isFinite: writer.raw(Array(double.decimal.utf8))
         case .double(let double): writer.value(double.description)
         case .bool(let bool): writer.value(bool)
+        case .list(let list): list.write(to: &writer)
         }
     }
 }
@@ -62,8 +63,9 @@ private func text(_ value: LogFields.Scalar) -> String {
         let isPlain = !string.isEmpty && !string.utf8.contains { $0 <= UInt8(ascii: " ") || $0 == UInt8(ascii: "\"") }
         return isPlain ? printable(string) : "\"" + printable(string, quote: true) + "\""
     case .integer(let integer): return integer.description
-    case .double(let double): return double.description
+    case .double(let double): return double.decimal
     case .bool(let bool): return bool.description
+    case .list(let list): return "[" + list.map(text).joined(separator: ",") + "]"
     }
 }
 
@@ -91,6 +93,15 @@ extension Unicode.Scalar {
         case .control, .format, .lineSeparator, .paragraphSeparator: true
         default: false
         }
+    }
+}
+
+extension Double {
+    /// The shortest decimal that reads back as the same number, with zeros in place of a negative exponent.
+    fileprivate var decimal: String {
+        let parts = description.split(separator: "e-")
+        guard parts.count == 2, let exponent = Int(parts[1]) else { return description }
+        return (self < 0 ? "-0." : "0.") + String(repeating: "0", count: exponent - 1) + parts[0].filter(\.isNumber)
     }
 }
 

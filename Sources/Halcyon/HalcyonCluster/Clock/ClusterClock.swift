@@ -60,7 +60,7 @@ public final class ClusterClock: Sendable {
         } else {
             log.warning(
                 "this machine's clock is wrong, or Redis' is; going by Redis'",
-                ["behind": "\(Duration.milliseconds(new))"])
+                ["behind": Duration.milliseconds(new)])
         }
     }
 

@@ -13,7 +13,7 @@ struct Drained: Hashable {
     func tell(_ things: String, _ log: Log, _ metrics: DeliveryMetrics) {
         log.notice(
             things == "jobs" ? "drained" : "\(things) drained",
-            ["took": "\(took)", "ended": ended, "handedBack": handedBack, "cutShort": cutShort])
+            ["took": took, "ended": ended, "handedBack": handedBack, "cutShort": cutShort])
         metrics.drainSeconds.set(took / .seconds(1))
         metrics.drained(ended: ended, handedBack: handedBack, cutShort: cutShort)
     }

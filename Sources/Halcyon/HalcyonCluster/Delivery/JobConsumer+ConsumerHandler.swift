@@ -12,7 +12,7 @@ extension JobConsumer: ConsumerHandler {
         }
         guard !assignments.isEmpty else { return }
         tellPartitions()
-        log.info("partitions assigned", ["partitions": "\(partitions.sorted())"])
+        log.info("partitions assigned", ["partitions": partitions.sorted().map(\.description)])
         Task { await open(assignments, of: consumer) }
     }
 
@@ -44,7 +44,7 @@ extension JobConsumer: ConsumerHandler {
         state.withLock { state in for partition in partitions { state.ledger.revoke(partition) } }
         tellPartitions()
         if !partitions.isEmpty {
-            log.info("partitions revoked", ["partitions": "\(partitions.sorted())", "lost": lost])
+            log.info("partitions revoked", ["partitions": partitions.sorted().map(\.description), "lost": lost])
         }
     }
 

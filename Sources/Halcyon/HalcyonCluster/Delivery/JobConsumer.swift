@@ -170,7 +170,7 @@ public final class JobConsumer: Sendable {
             if map == nil, let offset, !offset.metadata.isEmpty {
                 log.notice(
                     "metadata of a committed offset is not of this version: jobs may be done again",
-                    ["partition": "\(assignment.partition)"])
+                    ["partition": assignment.partition.description])
             }
             let credit = state.withLock { $0.ledger.open(assignment, committed: offset, map: map) }
             consumer.grant(credit, to: assignment.partition)

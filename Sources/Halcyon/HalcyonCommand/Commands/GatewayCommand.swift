@@ -53,7 +53,7 @@ enum GatewayCommand: Subcommand {
         let reason = await ends.first { _ in true } ?? nil
         if let reason { log.critical("the gateway ends", ["reason": "\(reason)"]) }
         let grace = configuration.settings[Keys.grace]
-        log.notice("draining", ["grace": "\(grace)"])
+        log.notice("draining", ["grace": grace])
         let deadline = ContinuousClock.now + grace
         await gateway.drain(grace: grace)
         await tracing?.close(by: deadline)

@@ -82,7 +82,7 @@ enum WorkerCommand: Subcommand {
     static func drain(
         _ worker: Worker, _ companions: Companions, _ tracing: Tracing?, grace: Duration, _ log: Log
     ) async -> Int {
-        log.notice("draining", ["grace": "\(grace)"])
+        log.notice("draining", ["grace": grace])
         let clock = ContinuousClock()
         let deadline = clock.now + grace
         var cutShort = 0
@@ -95,7 +95,7 @@ enum WorkerCommand: Subcommand {
         if cutShort > 0 {
             log.warning("left with unfinished jobs; another worker takes them", ["jobs": cutShort])
         }
-        log.notice("stopped", ["after": "\(took)"])
+        log.notice("stopped", ["after": took])
         return cutShort
     }
 }

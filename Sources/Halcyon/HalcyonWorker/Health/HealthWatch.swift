@@ -80,7 +80,7 @@ final class HealthWatch: Sendable {
             log.error("the worker is stuck", ["why": text(obstacles), "jobs": jobs])
         case .moves(let after):
             gauges.stuck.set(0)
-            log.notice("the worker moves again", ["after": "\(after)"])
+            log.notice("the worker moves again", ["after": after])
         case .hopeless(let obstacles):
             log.error(
                 "the worker ends itself: it does not get on, and whoever started it is to start it anew",

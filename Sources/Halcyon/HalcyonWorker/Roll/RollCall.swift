@@ -62,7 +62,7 @@ final class RollCall: Sendable {
                     isSaid = true
                     log.notice(
                         "another worker does not show that it lives: this one joins the group when that one's session is over",
-                        ["workers": "\(unseen.keys.sorted())", "session": "\(session)"])
+                        ["workers": unseen.keys.sorted(), "session": session])
                 }
             }
         }
