@@ -90,4 +90,31 @@ import Testing
         for record in notes.records { #expect(!"\(record)".contains("secret")) }
         try await origin.stop()
     }
+
+    /// Whoever reads of a failure finds the source in it, and nothing that gives access to it.
+    @Test func failuresAreLoggedWithTheirSource() async throws {
+        let origin = RawOrigin { _ in RawOrigin.answer("404 Not Found") }
+        let notes = Notes()
+        try await Stage.with { stage in
+            try await stage.withWorker(log: Log(level: .info, sink: notes)) {
+                let url = origin.url("/a?name=secret&X-Amz-Signature=secret")
+                let signed = url.replacing("http://", with: "http://user:secret@")
+                try await stage.submit(Self.job("1", signed, width: 30, ""))
+                try await stage.submit(Self.job("2", "ftp://user:secret@example.org/a?b=secret", width: 30, ""))
+                try await stage.submit(
+                    Self.job("3", origin.url("/") + String(repeating: "a", count: 2000), width: 30, ""))
+                for id in ["1", "2", "3"] { _ = try await stage.events.terminal(of: id) }
+            }
+        }
+        func source(of job: String) -> String? {
+            let record = notes.records.first { $0.fields["job"] == .string(job) && $0.fields["code"] != nil }
+            guard case .string(let text) = record?.fields["source"] else { return nil }
+            return text
+        }
+        let shown = origin.url("/a?name=REDACTED&X-Amz-Signature=REDACTED")
+        #expect(source(of: "1") == shown.replacing("http://", with: "http://****@"))
+        #expect(source(of: "2") == "ftp://****@example.org/a?b=REDACTED")
+        #expect(source(of: "3").map { $0.hasPrefix(origin.url("/a")) && $0.utf8.count < 610 } == true)
+        try await origin.stop()
+    }
 }

@@ -78,7 +78,10 @@ final class Line: Sendable {
             metrics.refused(refusal.failure.code, intake.lane(of: taken.record))
             log.warning(
                 "job refused",
-                ["job": refusal.id, "code": refusal.failure.code.rawValue, "reason": refusal.failure.message])
+                [
+                    "job": refusal.id, "source": refusal.source?.loggedURL, "code": refusal.failure.code.rawValue,
+                    "reason": refusal.failure.message,
+                ])
         } catch {
             notTold(error, taken, trace)
         }
@@ -177,7 +180,10 @@ final class Line: Sendable {
     /// What every line about a job carries, and then `more`.
     private func fields(of work: Work, _ more: LogFields) -> LogFields {
         let trace = (work.trace?.context ?? work.traceparent.flatMap { TraceContext(traceparent: $0) })?.traceID
-        let common: LogFields = ["job": work.job.id, "key": work.keys[0].description, "trace": trace]
+        let common: LogFields = [
+            "job": work.job.id, "source": work.job.source.shownText.loggedURL, "key": work.keys[0].description,
+            "trace": trace,
+        ]
         return common.merging(more)
     }
 }

@@ -60,11 +60,22 @@ struct PublicURL {
         port = (hasPort ? Int(digits) : nil) ?? (canonical.hasPrefix("https") ? 443 : 80)
     }
 
-    private static func hidden(_ query: Substring) -> String {
+    /// The query's names.
+    fileprivate static func hidden(_ query: Substring) -> String {
         query.split(separator: "&", omittingEmptySubsequences: false).map { part in
             guard let equals = part.firstIndex(of: "=") else { return part.isEmpty ? "" : "REDACTED" }
             return "\(part[..<equals])=REDACTED"
         }.joined(separator: "&")
+    }
+}
+
+extension String {
+    /// A source's shown text for the log: of a URL's query the names alone, for any value may be a secret, and not longer than a message.
+    var loggedURL: String {
+        guard let start = firstRange(of: "://")?.upperBound, let question = self[start...].firstIndex(of: "?") else {
+            return Failure.shortened(self)
+        }
+        return Failure.shortened(self[...question] + PublicURL.hidden(self[index(after: question)...]))
     }
 }
 
