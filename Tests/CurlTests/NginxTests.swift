@@ -27,7 +27,7 @@ import Testing
         try await withHTTP2(serving: [UInt8](repeating: 7, count: 200_000)) { url, client in
             let started = Seen()
             let long = Task {
-                try await client.perform(HTTPRequest(.get, "\(url)/slow/file")) { started.note($0) }
+                try await client.perform(HTTPRequest(.get, "\(url)/slow/file")) { started.note($0.received) }
             }
             try await until("the long one is under way") { !started.all.isEmpty }
             for _ in 0..<5 {

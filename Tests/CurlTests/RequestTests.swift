@@ -115,12 +115,21 @@ import Testing
     }
 
     @Test func tellsOfProgress() async throws {
-        let seen = Seen()
-        try await withOrigin { _ in
-            [.text("HTTP/1.1 200 OK\r\nContent-Length: 500000\r\n\r\n"), .zeros(500_000)]
+        let (seen, expected) = (Seen(), Seen())
+        try await withOrigin { request in
+            request.path == "/"
+                ? [.text("HTTP/1.1 200 OK\r\nContent-Length: 500000\r\n\r\n"), .zeros(500_000)]
+                : [.text("HTTP/1.1 203 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")]
         } _: { origin, client in
-            _ = try await client.perform(HTTPRequest(.get, origin.url("/"))) { seen.note($0) }
+            _ = try await client.perform(HTTPRequest(.get, origin.url("/"))) {
+                seen.note($0.received)
+                expected.note($0.status == 200 ? $0.expected ?? 0 : 0)
+            }
             #expect(seen.all.last == 500_000 && seen.all == seen.all.sorted() && seen.all.count > 1)
+            #expect(Set(expected.all) == [500_000])
+            _ = try await client.perform(HTTPRequest(.get, origin.url("/unknown"))) {
+                #expect($0 == HTTPProgress(status: 203, received: 3, expected: nil))
+            }
         }
     }
 }

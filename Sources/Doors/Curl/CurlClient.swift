@@ -18,10 +18,10 @@ public final class CurlClient: Sendable {
     ///
     /// Cancelling the task ends the transfer at once; a peer that is in the middle of a response sees the connection cut.
     /// - Parameters:
-    ///   - progress: told how many bytes of the body there are, whenever some have come, on the client's thread: keep it short.
+    ///   - progress: called whenever bytes of the body have come, on the client's thread: keep it short.
     /// - Throws: why there is no response. A status of 400 and above is a response.
     public nonisolated(nonsending) func perform(
-        _ request: HTTPRequest, progress: (@Sendable (_ received: Int) -> Void)? = nil
+        _ request: HTTPRequest, progress: (@Sendable (HTTPProgress) -> Void)? = nil
     ) async throws(CurlError) -> HTTPResponse {
         if Task.isCancelled { throw .cancelled }
         try request.check()

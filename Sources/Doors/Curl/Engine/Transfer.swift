@@ -9,8 +9,7 @@ import Glibc
 final class Transfer: @unchecked Sendable {
     typealias Continuation = CheckedContinuation<Result<HTTPResponse, CurlError>, Never>
 
-    /// Told how many bytes of the body there are.
-    typealias Progress = @Sendable (Int) -> Void
+    typealias Progress = @Sendable (HTTPProgress) -> Void
 
     let request: HTTPRequest
     /// Whether the client's thread has it.
@@ -25,6 +24,8 @@ final class Transfer: @unchecked Sendable {
 
     private var head = ResponseHead()
     private var body: [UInt8] = []
+    /// Length of the whole body, where it is known.
+    private var expected: Int?
     private var uploaded = 0
     private var isConnecting = true
     private var refused: SocketAddress?
@@ -81,7 +82,7 @@ final class Transfer: @unchecked Sendable {
         if body.isEmpty && !makeRoom() { return false }
         guard body.count + bodyPart.count <= request.maxBytes else { return stopAsTooLarge() }
         body.append(contentsOf: bodyPart)
-        progress?(body.count)
+        progress?(HTTPProgress(status: head.status, received: body.count, expected: expected))
         return true
     }
 
@@ -133,6 +134,8 @@ final class Transfer: @unchecked Sendable {
             return true
         }
         if length > request.maxBytes { return stopAsTooLarge() }
+        // libcurl says -1 where nobody has said.
+        expected = length < 0 ? nil : length
         body.reserveCapacity(max(0, min(length, 1 << 22)))
         return true
     }

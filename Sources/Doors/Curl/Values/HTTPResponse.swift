@@ -1,5 +1,22 @@
 import HTTPFields
 
+/// How much of a response has come.
+public struct HTTPProgress: Hashable, Sendable {
+    /// The response's status code.
+    public var status: Int
+    /// Bytes of its body so far, decompressed.
+    public var received: Int
+    /// Bytes of its whole body; nil where the peer does not say, or sends it compressed.
+    public var expected: Int?
+
+    /// Takes the values as they are.
+    public init(status: Int, received: Int, expected: Int?) {
+        self.status = status
+        self.received = received
+        self.expected = expected
+    }
+}
+
 /// A response: the last one, where there were redirects.
 public struct HTTPResponse: Hashable, Sendable {
     /// The status code. Codes of 400 and above are responses too, not errors.
