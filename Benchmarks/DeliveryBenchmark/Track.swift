@@ -32,7 +32,7 @@ final class Track: Sendable {
                 let type = try JSON.parse(record.value ?? [], maximumSize: 1 << 20, maximumDepth: 64).member("type")?
                     .string()
                 ended.withLock { ended in
-                    if type != "halcyon.image.started" { ended.count += 1 }
+                    if !["halcyon.image.started", "halcyon.image.progress"].contains(type) { ended.count += 1 }
                     if type == "halcyon.image.failed" { ended.failed += 1 }
                 }
             }

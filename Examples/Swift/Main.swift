@@ -20,6 +20,9 @@ struct Main {
             case .started:
                 print("started")
                 continue
+            case .progress(let progress):
+                print("progress: \(progress.received) bytes")
+                continue
             case .ready(let ready):
                 print("ready")
                 try await halcyon.image(of: ready.variants[0]).write(to: URL(filePath: arguments[3]))

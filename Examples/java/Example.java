@@ -52,7 +52,7 @@ class Example {
                 if (!id.equals(event.key())) continue;
                 System.out.println(event.value());
                 if (event.value().contains("\"type\":\"halcyon.image.ready\"")) return true;
-                if (!event.value().contains("\"type\":\"halcyon.image.started\"")) return false;
+                if (!event.value().matches(".*\"type\":\"halcyon\\.image\\.(started|progress)\".*")) return false;
             }
         }
     }

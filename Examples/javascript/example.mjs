@@ -10,7 +10,7 @@ for await (const { event } of halcyon.events({ jobs: [id], after })) {
   if (!event) continue;
   const what = event.type.split(".").pop();
   console.log(what);
-  if (what === "started") continue;
+  if (["started", "progress"].includes(what)) continue;
   if (what === "ready") {
     const picture = await halcyon.delivered(event.data.variants[0]);
     await writeFile(file, Buffer.from(await picture.arrayBuffer()));

@@ -18,7 +18,7 @@ def main(gateway: str, source: str, file: str) -> int:
         print(what)
         if what == "ready":
             break
-        if what != "started":
+        if what not in ("started", "progress"):
             print(JobEnded(event), file=sys.stderr)
             return 1
     with open(file, "wb") as output:

@@ -8,4 +8,4 @@ printf '{"id": "%s", "source": "%s", "width": 400, "height": 300}\n' "$id" "$sou
 events=$(mktemp -d) && mkfifo "$events/pipe"
 kcat -C -b "$brokers" -t halcyon.events -o beginning -u -q -f '%k %s\n' >"$events/pipe" &
 trap 'kill $! 2>/dev/null; rm -r "$events"' EXIT
-sed -n "/^$id /{s/^[^ ]* //p;/\"type\":\"halcyon.image.started\"/!q;}" <"$events/pipe"
+sed -n "/^$id /{s/^[^ ]* //p;/\"type\":\"halcyon.image.started\"/!{/\"type\":\"halcyon.image.progress\"/!q;};}" <"$events/pipe"

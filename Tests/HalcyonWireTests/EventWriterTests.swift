@@ -17,6 +17,15 @@ import Testing
                 """)
     }
 
+    @Test func aProgressEventTellsHowMuchHasCome() {
+        let tail = #""attempt":1}}"#
+        #expect(
+            Self.text(SampleEvents.progress).hasSuffix(#""stage":"fetch","received":524288,"total":1482113,"# + tail))
+        var event = SampleEvents.progress
+        event.body = .progress(LoadProgress(received: 0), attempt: 1)
+        #expect(Self.text(event).hasSuffix(#""stage":"fetch","received":0,"# + tail))
+    }
+
     @Test func aReadyEventTellsWhereTheImageIsAndWhatItIs() {
         let data = """
             "key":"\(SampleEvents.key)","variants":[{"key":"\(SampleEvents.key)","width":400,"height":300,\
@@ -145,7 +154,8 @@ import Testing
 
     @Test func eachJobEndsInOneKindOfEvent() {
         #expect(Event.Kind.allCases.filter(\.isTerminal) == [.ready, .failed, .cancelled, .superseded])
-        #expect(SampleEvents.all.map(\.kind) == [.started, .ready, .failed, .cancelled, .superseded, .purged])
+        #expect(
+            SampleEvents.all.map(\.kind) == [.started, .progress, .ready, .failed, .cancelled, .superseded, .purged])
     }
 
     private func ready(_ change: (inout Ready) -> Void) -> Event {

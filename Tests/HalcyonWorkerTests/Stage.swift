@@ -68,6 +68,8 @@ final class Stage: Sendable {
         // Origins that hang are meant to: tests of time limits set their own.
         (options.sources.timeout, options.sources.stallTimeout) = (.seconds(600), .seconds(600))
         options.concurrency = 2
+        // How many there are is a matter of time: tests of them set their own.
+        options.progressInterval = .zero
         // Most tests of failures want to see them now.
         options.retries = .once
         return options

@@ -95,6 +95,8 @@ import Testing
         ("delivery.puts=0", "delivery.puts: expected a whole number from 1 to 10000"),
         ("worker.memoryLimit=half", "worker.memoryLimit: expected a byte size"),
         ("worker.staticMember=true", "worker.staticMember: a static member needs a name, worker.instance"),
+        ("events.progressInterval=50ms", "events.progressInterval: expected at least 100ms, or 0"),
+        ("events.progressInterval=2h", "events.progressInterval: expected a duration"),
         ("worker.rebalancePatience=-1s", "worker.rebalancePatience: expected a duration"),
         ("leases.duration=0s", "leases.duration: expected a duration"),
         ("leases.patience=-1s", "leases.patience: expected a duration"),

@@ -7,6 +7,8 @@ struct Completion: Sendable {
     let line: Line
     let work: Work
     let taken: TakenRecord
+    /// Which attempt at the job it is, from 1.
+    let attempt: Int
 
     /// How often a job asks again for what was said to be there and is not.
     private static let mostRounds = 5
@@ -14,7 +16,7 @@ struct Completion: Sendable {
     /// - Parameter found: what is there.
     /// - Throws: ``Failure``; `CancellationError` when the job is taken off its work.
     func run(_ found: [ResultKey: ReadyResult]) async throws -> Ready {
-        let beginning = Beginning(taken, publish: line.publish, work)
+        let beginning = Beginning(taken, line, work, attempt)
         let start = ContinuousClock.now
         do {
             let ready = try await complete(found, beginning, since: start)
@@ -94,30 +96,38 @@ private final class Beginning: Sendable {
     private struct State {
         var moment: ContinuousClock.Instant?
         var telling: Task<Void, Never>?
+        var reporting: Task<Void, Never>?
+        var isOver = false
     }
 
     private let taken: TakenRecord
-    private let publish: Publish
+    private let line: Line
     private let work: Work
+    private let attempt: Int
     private let state = Lock(State())
 
-    init(_ taken: TakenRecord, publish: Publish, _ work: Work) {
+    init(_ taken: TakenRecord, _ line: Line, _ work: Work, _ attempt: Int) {
         self.taken = taken
-        self.publish = publish
+        self.line = line
         self.work = work
+        self.attempt = attempt
     }
 
-    /// A job that is recalled is taken off the work in any case. Of one that found the work under way there is nothing to tell, and
+    /// A job that is recalled is taken off the work in any case. A job that found the work under way gets progress events alone, and
     /// one that is content with what is there may end at once.
     /// - Returns: whether the job stays.
     @Sendable func begin(isOwn: Bool) -> Bool {
         guard taken.begin() else { return false }
-        guard isOwn else { return true }
         state.withLock { state in
-            guard state.moment == nil else { return }
-            state.moment = .now
-            if work.job.cache.onlyIfCached || !work.start() { return }
-            state.telling = Task { [publish, work] in await publish.started(work) }
+            // The flight may call this just after the job has left it.
+            if state.isOver { return }
+            if isOwn, state.moment == nil {
+                state.moment = .now
+                if !work.job.cache.onlyIfCached, work.start() {
+                    state.telling = Task { [line, work] in await line.publish.started(work) }
+                }
+            }
+            if state.reporting == nil { state.reporting = line.progress.begin(work, attempt) }
         }
         return true
     }
@@ -125,6 +135,14 @@ private final class Beginning: Sendable {
     /// When the job's own work began.
     var moment: ContinuousClock.Instant? { state.withLock { $0.moment } }
 
-    /// Waits until it has been told, so that this comes before the end.
-    func told() async { await state.withLock { $0.telling }?.value }
+    /// Waits until all of it has been told, so that this comes before the end.
+    func told() async {
+        let (telling, reporting) = state.withLock { state in
+            state.isOver = true
+            return (state.telling, state.reporting)
+        }
+        reporting?.cancel()
+        await telling?.value
+        await reporting?.value
+    }
 }

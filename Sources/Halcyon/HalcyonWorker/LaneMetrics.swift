@@ -42,7 +42,7 @@ struct LaneMetrics: Sendable {
             observe(timings)
         case .cancelled: cancelled.add()
         case .superseded: superseded.add()
-        case .started, .purged: break
+        case .started, .progress, .purged: break
         }
     }
 

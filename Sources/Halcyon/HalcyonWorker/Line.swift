@@ -20,6 +20,7 @@ final class Line: Sendable {
     let deliver: Store
     let put: Put
     let publish: Publish
+    let progress: ProgressReports
     let wanted: Wanted
     let tagging: Tagging
     let retrying: Retrying
@@ -29,7 +30,8 @@ final class Line: Sendable {
     let log: Log
 
     init(
-        intake: Intake, lookup: Lookup, coalesce: Coalesce, deliver: Store, put: Put, publish: Publish, wanted: Wanted,
+        intake: Intake, lookup: Lookup, coalesce: Coalesce, deliver: Store, put: Put, publish: Publish,
+        progress: ProgressReports, wanted: Wanted,
         tagging: Tagging, retrying: Retrying, tracing: JobTracing?, metrics: WorkerMetrics, log: Log
     ) {
         self.intake = intake
@@ -38,6 +40,7 @@ final class Line: Sendable {
         self.deliver = deliver
         self.put = put
         self.publish = publish
+        self.progress = progress
         self.wanted = wanted
         self.tagging = tagging
         self.retrying = retrying
@@ -114,18 +117,19 @@ final class Line: Sendable {
 
     /// One trip of a job down the line, to its end.
     /// - Throws: ``Failure``; ``Detachment`` or `CancellationError` when it is taken off the line.
-    func attempt(_ work: Work, _ taken: TakenRecord) async throws -> Ready {
+    /// - Parameter number: which attempt it is, from 1.
+    func attempt(_ work: Work, _ taken: TakenRecord, number: Int) async throws -> Ready {
         let identity = work.identity
         try await wanted.begin(identity)
         let found = try await lookup.find(work)
         metrics.lookedUp(work, found)
-        let ready = try await ready(work, identity, found, taken)
+        let ready = try await ready(work, identity, found, taken, number)
         if let slot = identity.slot { try await wanted.check(slot) }
         return ready
     }
 
     private func ready(
-        _ work: Work, _ identity: JobIdentity, _ found: [ResultKey: ReadyResult], _ taken: TakenRecord
+        _ work: Work, _ identity: JobIdentity, _ found: [ResultKey: ReadyResult], _ taken: TakenRecord, _ attempt: Int
     ) async throws -> Ready {
         if !work.job.delivery.isPut, work.missing(from: found).isEmpty {
             let results = work.keys.compactMap { found[$0] }
@@ -138,7 +142,7 @@ final class Line: Sendable {
             if let slot = identity.slot { try await wanted.check(slot) }
             let marks = await tagging.marks(of: work)
             let ready = try await put.run(
-                Completion(line: self, work: work, taken: taken).run(found), of: work)
+                Completion(line: self, work: work, taken: taken, attempt: attempt).run(found), of: work)
             await tagging.enter(ready.results, of: work, since: marks)
             return ready
         }
@@ -172,7 +176,7 @@ final class Line: Sendable {
             case .cancelled: log.debug("job cancelled", fields(of: work, [:]))
             case .superseded(let generation):
                 log.debug("job superseded", fields(of: work, ["by": Int(generation)]))
-            case .started, .purged: break
+            case .started, .progress, .purged: break
             }
         }
     }

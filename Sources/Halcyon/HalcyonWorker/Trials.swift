@@ -29,7 +29,7 @@ struct Trials: Sendable {
                 tries += 1
                 let failure: Failure
                 do {
-                    var ready = try await line.attempt(work, taken)
+                    var ready = try await line.attempt(work, taken, number: tries)
                     ready.attempts = tries
                     ready.warnings = work.warnings
                     timings.merge(ready.timings)

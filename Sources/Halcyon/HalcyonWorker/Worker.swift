@@ -130,8 +130,12 @@ public final class Worker: Sendable {
         slotListener = Task { [subscriber] in
             await SlotBook.listen(subscriber) { underWay.supersede($0, by: $1) }
         }
+        let fetch = Fetch(sources: sources, shared: shared)
+        let publish = Publish(
+            events: EventPublisher(producer, topics: options.topics),
+            outbox: transactional ?? AcknowledgedOutbox(producer), topics: options.topics)
         let make = Make(
-            fetch: Fetch(sources: sources, shared: shared),
+            fetch: fetch,
             render: Render(
                 service: service,
                 places: Slots(options.concurrency * 2, shares: lanes)))
@@ -144,10 +148,8 @@ public final class Worker: Sendable {
                 withoutLeases: Slots(options.fetchesWithoutLeases, shares: lanes)),
             deliver: store,
             put: Put(loader, places: Slots(options.puts, shares: lanes), metrics: metrics),
-            publish: Publish(
-                events: EventPublisher(producer, topics: options.topics),
-                outbox: transactional ?? AcknowledgedOutbox(producer),
-                topics: options.topics),
+            publish: publish,
+            progress: ProgressReports(interval: options.progressInterval, fetch: fetch, publish: publish),
             wanted: Wanted(underWay: underWay, slots: SlotBook(redis), control: control),
             tagging: Tagging(tags: TagIndex(redis), purger: Purger(redis), log: log),
             retrying: Retrying(options.retries, options.topics),

@@ -59,6 +59,8 @@ public struct WorkerOptions: Sendable {
     public var extensions = Extensions()
     /// Providers of the host program that jobs may name as sources.
     public var providers = CustomProviders()
+    /// Time before the first progress event of a job and between two of them; zero disables progress events.
+    public var progressInterval = Duration.seconds(1)
     /// How results are kept.
     public var results = ResultOptions()
     /// For how many seconds it is remembered that a job was cancelled which has not been taken yet.

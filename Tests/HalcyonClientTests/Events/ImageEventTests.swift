@@ -23,6 +23,9 @@ import enum HalcyonModel.FailureCode
         for event in Self.documented {
             switch event.kind {
             case .started: seen.insert("started")
+            case .progress(let progress):
+                seen.insert("progress")
+                #expect(progress.stage == "fetch" && progress.received < progress.total ?? 0 && progress.attempt == 1)
             case .ready(let ready):
                 seen.insert("ready")
                 #expect(!ready.variants.isEmpty && ready.timings["total"] != nil)
@@ -35,14 +38,14 @@ import enum HalcyonModel.FailureCode
             }
             #expect((event.job == nil) == { if case .purged = event.kind { true } else { false } }())
         }
-        #expect(seen == ["started", "ready", "failed", "cancelled", "superseded", "purged"])
+        #expect(seen == ["started", "progress", "ready", "failed", "cancelled", "superseded", "purged"])
     }
 
     @Test func aTypeOfALaterVersionIsNoError() throws {
         let json =
-            #"{"id": "1", "type": "halcyon.image.progress", "time": "2026-11-21T10:31:07.250Z", "data": {"x": 1}}"#
+            #"{"id": "1", "type": "halcyon.image.later", "time": "2026-11-21T10:31:07.250Z", "data": {"x": 1}}"#
         let event = try ImageEvent.decoder.decode(ImageEvent.self, from: Data(json.utf8))
-        #expect(event.kind == .other("halcyon.image.progress") && event.job == nil)
+        #expect(event.kind == .other("halcyon.image.later") && event.job == nil)
         #expect(event.time == Date(timeIntervalSince1970: 1_795_257_067.25))
     }
 

@@ -11,6 +11,7 @@ import Testing
             try await ground.withFeed { feed in
                 let (one, same, other) = (feed.wait(for: "a"), feed.wait(for: "a"), feed.wait(for: "b"))
                 try await ground.tell("a", "started")
+                try await ground.tell("a", "progress")
                 try await ground.tell("a", "failed")
                 try await ground.tell("a", "ready")
                 let end = try await one.end()

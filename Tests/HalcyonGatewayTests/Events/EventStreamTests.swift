@@ -58,15 +58,16 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", ["a-started", "a-ready", "b-failed", "c-ready", "c-cancelled"]),
+        ("", ["a-started", "a-progress", "a-ready", "b-failed", "c-ready", "c-cancelled"]),
         ("?type=ready", ["a-ready", "c-ready"]),
+        ("?type=progress", ["a-progress"]),
         ("?type=halcyon.image.ready", ["a-ready", "c-ready"]),
         ("?type=failed,cancelled", ["b-failed", "c-cancelled"]),
         ("?type=failed&type=started", ["a-started", "b-failed"]),
-        ("?job=a", ["a-started", "a-ready"]),
-        ("?job=a&job=b", ["a-started", "a-ready", "b-failed"]),
+        ("?job=a", ["a-started", "a-progress", "a-ready"]),
+        ("?job=a&job=b", ["a-started", "a-progress", "a-ready", "b-failed"]),
         ("?job=a&type=ready", ["a-ready"]),
-        ("?source=https%3A%2F%2Fa%2Fx", ["a-started", "a-ready", "c-cancelled"]),
+        ("?source=https%3A%2F%2Fa%2Fx", ["a-started", "a-progress", "a-ready", "c-cancelled"]),
         ("?source=https://a/x&type=cancelled", ["c-cancelled"]),
         ("?job=nobody", []),
     ])
@@ -79,17 +80,19 @@ import Testing
                 try await all.begun()
                 try await ground.tell(bytes: Array("no JSON".utf8))
                 try await ground.tell("a", "started", source: "https://a/x", partition: 0)
+                try await ground.tell("a", "progress", source: "https://a/x", partition: 0)
                 try await ground.tell("a", "ready", source: "https://a/x", partition: 0)
                 try await ground.tell("b", "failed", partition: 0)
                 try await ground.tell("c", "ready", source: "https://c/x", partition: 0)
                 try await ground.tell("c", "cancelled", source: "https://a/x", partition: 0)
                 // Who has no filter has what is no event, too.
-                _ = try await all.data(6)
+                _ = try await all.data(7)
                 let ids =
                     (query.isEmpty ? ["no JSON"] : [])
                     + expected.map { name in
                         let parts = name.split(separator: "-")
-                        let source = ["a-started", "a-ready", "c-cancelled"].contains(name) ? "https://a/x" : nil
+                        let source =
+                            ["a-started", "a-progress", "a-ready", "c-cancelled"].contains(name) ? "https://a/x" : nil
                         return EventGround.event(
                             String(parts[0]), String(parts[1]), source: name == "c-ready" ? "https://c/x" : source)
                     }

@@ -236,6 +236,32 @@ import Testing
         try await origin.stop()
     }
 
+    /// Progress is for followers of events: the state of the job stays `started`.
+    @Test func progressChangesNoState() async throws {
+        let origin = RawOrigin { _ in
+            [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .pause(.seconds(1)), .text("abc"), .awaitEnd]
+        }
+        try await GatewayGround.with { ground in
+            try await ground.withWorker({ $0.progressInterval = .milliseconds(200) }) {
+                try await ground.withGateway { (ask: Asking) async throws in
+                    let events = try await EventClient(ask.port, "?type=progress")
+                    try await events.begun()
+                    let job = #"{"id":"a","source":"\#(origin.url("/a"))","width":8}"#
+                    #expect(try await ask(.post, "/v1/jobs", job).status == 202)
+                    let told = try await events.data(2)
+                    #expect(told.allSatisfy { $0.contains(#""stage":"fetch","received":"#) })
+                    try await until("what follows is told") {
+                        try await ask(.get, "/v1/jobs/a?wait=0.1").json["state"] as? String == "started"
+                    }
+                    #expect(try await ask(.get, "/v1/jobs/a?wait=1").json["state"] as? String == "started")
+                    #expect(try await ask(.delete, "/v1/jobs/a").status == 202)
+                    #expect(try await ask(.get, "/v1/jobs/a?wait=30").json["state"] as? String == "cancelled")
+                }
+            }
+        }
+        try await origin.stop()
+    }
+
     @Test func waitingEndsWithItsTime() async throws {
         try await GatewayGround.with { ground in
             try await ground.withGateway({ $0.jobs.longestWait = .milliseconds(300) }) { (ask: Asking) async throws in

@@ -15,7 +15,9 @@ import Testing
         try await NotifyGround.with { ground in
             try await ground.withNotifier({ $0.name(["shop": origin]) }) {
                 try await ground.tell(ground.record("for nobody"))
-                try await ground.tell(ground.record("started", "started", for: "shop"))
+                for kind in ["started", "progress"] {
+                    try await ground.tell(ground.record(kind, kind, for: "shop"))
+                }
                 let event = ground.record("a", for: "shop", data: #","n":[[[[[1]]]]],"text":"ü""#)
                 var odd = event
                 odd.value = Array(#"{"id":"odd","type":"other"}"#.utf8)
@@ -46,7 +48,7 @@ import Testing
                 $0.name(["shop": origin])
                 $0.webhooks.kinds = [.started, .failed]
             } _: {
-                for kind in ["started", "ready", "cancelled", "failed"] {
+                for kind in ["started", "progress", "ready", "cancelled", "failed"] {
                     try await ground.tell(ground.record("a", kind, for: "shop"))
                 }
                 try await until("both are sent") { ground.count("webhooks", "delivered") == 2 }

@@ -24,9 +24,10 @@ struct RandomEvents {
     }
 
     private mutating func body() -> Event.Body {
-        switch Int.random(in: 0..<5, using: &generator) {
+        switch Int.random(in: 0..<6, using: &generator) {
         case 0: return .started
         case 2: return .cancelled
+        case 4: return .progress(LoadProgress(received: count() - 1, total: maybe(count())), attempt: count())
         case 3: return .superseded(by: Int64.random(in: 0...Job.Slot.highestGeneration, using: &generator))
         case 1:
             let failure = Failure(pick(FailureCode.allCases), text(), isRetryable: maybe(.random(using: &generator)))

@@ -13,6 +13,10 @@ enum SampleEvents {
 
     static let started = event("halcyon.jobs-3-1042-started", at: 1_795_257_067.25, .started)
 
+    static let progress = event(
+        "halcyon.jobs-3-1042-progress-1-2", at: 1_795_257_069.25,
+        .progress(LoadProgress(received: 524_288, total: 1_482_113), attempt: 1))
+
     static let source = SourceFacts(
         status: 200, etag: #""5f3c-61e""#, bytes: 1_482_113, format: .jpeg, width: 4000, height: 3000)
 
@@ -50,7 +54,7 @@ enum SampleEvents {
         body: .purged(Purged(.source("https://example.org/cat.jpg"), of: "shop-7", count: 5)))
 
     /// In the order of the page.
-    static let all = [started, ready, failed, cancelled, superseded, purged]
+    static let all = [started, progress, ready, failed, cancelled, superseded, purged]
 
     static func timings(_ stages: [Timings.Stage: Double]) -> Timings {
         var timings = Timings()

@@ -28,7 +28,7 @@ public struct EventFilter: Sendable, Equatable {
     /// A type of events.
     public enum EventType: String, Sendable, CaseIterable {
         /// As the schema of events has them, without what all begin with.
-        case started, ready, failed, cancelled, superseded, purged
+        case started, progress, ready, failed, cancelled, superseded, purged
     }
 
     /// Types; ids of jobs; sources, as jobs gave them. What is empty lets all through.

@@ -15,6 +15,8 @@ public struct ImageEvent: Sendable, Equatable {
     public enum Kind: Sendable, Equatable {
         /// Work for the job began.
         case started(Job)
+        /// Its source is being loaded, which takes long.
+        case progress(Progress)
         /// The images are there. The job has ended.
         case ready(Ready)
         /// There will be no image. The job has ended.
@@ -57,6 +59,20 @@ public struct ImageEvent: Sendable, Equatable {
         public let expiresAt: Date?
         /// The file, where it was delivered inline.
         public let data: Data?
+    }
+
+    /// How much of a source has come.
+    public struct Progress: Sendable, Equatable, Decodable {
+        /// Whose source it is.
+        public let job: Job
+        /// What is being done: `fetch`.
+        public let stage: String
+        /// Bytes that have come.
+        public let received: Int
+        /// Bytes of all of it; nil where the origin does not say.
+        public let total: Int?
+        /// Which attempt at the job it is, from 1.
+        public let attempt: Int
     }
 
     /// The images.
@@ -121,6 +137,7 @@ public struct ImageEvent: Sendable, Equatable {
     public var job: Job? {
         switch kind {
         case .started(let job), .cancelled(let job), .superseded(let job, _): job
+        case .progress(let progress): progress.job
         case .ready(let ready): ready.job
         case .failed(let failed): failed.job
         case .purged, .other: nil
@@ -155,6 +172,7 @@ extension ImageEvent: Decodable {
         func data<Value: Decodable>(_ type: Value.Type) throws -> Value { try container.decode(type, forKey: .data) }
         switch type {
         case "halcyon.image.started": kind = .started(try data(About.self).job)
+        case "halcyon.image.progress": kind = .progress(try data(Progress.self))
         case "halcyon.image.ready": kind = .ready(try data(Ready.self))
         case "halcyon.image.failed": kind = .failed(try data(Failed.self))
         case "halcyon.image.cancelled": kind = .cancelled(try data(About.self).job)

@@ -31,7 +31,7 @@ public struct JobState: Sendable, Equatable, Decodable {
     /// Where it stands: `accepted`, or what its last event tells.
     public enum State: String, Sendable, Codable {
         /// See events; `accepted` before the first.
-        case accepted, started, progress, ready, failed, cancelled, superseded
+        case accepted, started, ready, failed, cancelled, superseded
 
         /// Whether the job has ended.
         public var isEnd: Bool { [.ready, .failed, .cancelled, .superseded].contains(self) }

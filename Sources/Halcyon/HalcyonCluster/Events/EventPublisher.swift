@@ -19,6 +19,9 @@ public struct EventPublisher: Sendable {
         try await producer.sendPatiently(Self.record(of: event, topics))
     }
 
+    /// Publishes a best-effort event: it is dropped if Kafka does not accept it.
+    public func offer(_ event: Event) async { _ = try? await producer.send(Self.record(of: event, topics)) }
+
     /// The message that an event is.
     public static func record(of event: Event, _ topics: Topics) -> ProducerRecord {
         ProducerRecord(

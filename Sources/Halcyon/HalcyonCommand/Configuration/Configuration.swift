@@ -40,6 +40,7 @@ struct Configuration {
         webhookTargets = try WebhookTargets(settings)
         traces = try TraceOptions(settings)
         try checkGuarantee()
+        try checkProgressInterval()
     }
 
     private static var environment: [String: String] {
@@ -177,7 +178,16 @@ struct Configuration {
         options.health.stuckLimit = stuckLimit > .zero ? stuckLimit : nil
         options.cancelMemory = settings[Keys.cancelMemory] / .seconds(1)
         options.cancelledJobs = settings[Keys.cancelledJobs]
+        options.progressInterval = settings[Keys.progressInterval]
         return options
+    }
+
+    /// - Throws: ``ConfigurationError`` for an interval that would flood the topic of events.
+    private func checkProgressInterval() throws(ConfigurationError) {
+        let interval = settings[Keys.progressInterval]
+        guard interval == .zero || interval >= .milliseconds(100) else {
+            throw ConfigurationError("events.progressInterval: expected at least 100ms, or 0 for no progress events")
+        }
     }
 
     /// What the results of one tenant may take together; 0 is no limit.

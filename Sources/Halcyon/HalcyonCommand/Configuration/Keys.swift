@@ -212,6 +212,10 @@ enum Keys {
     static let cancelledJobs = SettingKey(
         "worker.cancelledJobs", .integer(in: 1...10_000_000), default: Defaults.worker.cancelledJobs,
         help: "Of how many jobs; of more the oldest are forgotten.")
+    static let progressInterval = SettingKey(
+        "events.progressInterval", .duration(in: .zero ... .seconds(3600)), default: Defaults.worker.progressInterval,
+        help:
+            "Time between two progress events of a job whose source is being loaded, and before the first; 0 for none.")
     static let strict = SettingKey(
         "jobs.strict", .bool, default: false,
         help: "Whether an unknown field makes a job invalid. Otherwise it is ignored, and named in the job's event.")
@@ -248,7 +252,7 @@ enum Keys {
             inlineLimit, handOffTTL, puts, concurrency, fetches, memoryLimit, window, windowBytes, rebalancePatience,
             rollInterval, grace,
             healthPatience, stuckLimit,
-            cancelMemory, cancelledJobs, strict, maximumJobBytes,
+            cancelMemory, cancelledJobs, progressInterval, strict, maximumJobBytes,
         ] + guarantees + retrying + sharing + notifying + serving + streaming + tracing + [
             httpListen, logLevel, logFormat,
         ],

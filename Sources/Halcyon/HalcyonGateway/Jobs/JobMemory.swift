@@ -89,9 +89,12 @@ struct JobMemory: Sendable {
 
     // MARK: Events
 
-    /// What notes an event, where its job is remembered.
+    /// Commands that note an event, if its job is remembered. Progress is not noted: the state stays `started`, and a late event of a worker that
+    /// was suspended must not replace the terminal event of another one.
     func commands(for record: ConsumedRecord) -> [[RedisArgument]] {
-        guard let json = record.value, let event = EventView(json: json), let id = event.jobID else { return [] }
+        guard let json = record.value, let event = EventView(json: json), let id = event.jobID,
+            event.type != Event.Kind.progress.rawValue
+        else { return [] }
         let seconds = json.count <= Self.mostBytes ? lifetime : min(lifetime, Self.imageLifetime)
         let state = Self.state(after: event, json)
         return [

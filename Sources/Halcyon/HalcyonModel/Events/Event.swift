@@ -17,6 +17,8 @@ public struct Event: Sendable {
     public enum Body: Sendable {
         /// The work for the job began: its result was not there yet.
         case started
+        /// The source is being loaded, in this attempt at the job.
+        case progress(LoadProgress, attempt: Int)
         /// The image is there.
         case ready(Ready)
         /// It is not, and will not be.
@@ -65,6 +67,7 @@ public struct Event: Sendable {
     public var kind: Kind {
         switch body {
         case .started: .started
+        case .progress: .progress
         case .ready: .ready
         case .failed: .failed
         case .cancelled: .cancelled
@@ -77,6 +80,20 @@ public struct Event: Sendable {
     public var key: String? {
         if case .purged(let purged) = body { return purged.name }
         return jobID
+    }
+}
+
+/// How much of a source has been loaded.
+public struct LoadProgress: Hashable, Sendable {
+    /// Bytes that have come.
+    public var received: Int
+    /// Bytes of all of it; nil where that is not known.
+    public var total: Int?
+
+    /// Takes the values as they are.
+    public init(received: Int, total: Int? = nil) {
+        self.received = received
+        self.total = total
     }
 }
 

@@ -21,6 +21,7 @@ public struct SourceTier: Sendable {
     private let stores: SourceStores
     private let leases: Leases?
     private let flights = Flights<Wish, TieredSource>()
+    private let meters = Lock<[Wish: LoadMeter]>([:])
     private let revalidations = Revalidations()
 
     /// It blocks where sources are kept in a folder. The loader, the client and the leases stay their maker's, who closes them.
@@ -84,6 +85,11 @@ public struct SourceTier: Sendable {
         return try await share(request, .nothing, use, urgency: urgency, trace: trace, onBegin: onBegin)
     }
 
+    /// The progress of a source's load; nil unless this process is loading it.
+    public func progress(of request: SourceRequest, _ use: SourceCacheUse = .standard) -> LoadProgress? {
+        meters.withLock { $0[Wish(key: request.tierKey, use: use)] }?.progress
+    }
+
     /// Forgets what this process keeps of a source by itself, if it was kept by then (seconds since 1970). What all workers share is the
     /// purge's to remove.
     public func forgetHere(_ request: SourceRequest, keptBy moment: Double) async {
@@ -108,7 +114,11 @@ public struct SourceTier: Sendable {
                 request: request, use: use, urgency: flight.urgency, trace: trace, loading: loading,
                 onBegin: flight.begin,
                 goesOn: flight.goesOn)
-            var source = try await work.run(found, leases)
+            let meter = LoadMeter()
+            meters.withLock { $0[wish] = meter }
+            // After all waiters have left, the next load may start before this one has ended.
+            defer { meters.withLock { if $0[wish] === meter { $0[wish] = nil } } }
+            var source = try await LoadMeter.$current.withValue(meter) { try await work.run(found, leases) }
             if !source.isShared { source.loadedFor = trace }
             flight.land(wish, source)
         }[wish]

@@ -17,7 +17,7 @@ extension WebProvider {
     ) async throws -> HTTPResponse {
         let start = ContinuousClock.now
         func ask(for begun: Resumption?) async throws -> Transfer {
-            try await transfer(url, isTrusted: isTrusted) { request in
+            try await transfer(url, isTrusted: isTrusted, after: begun?.response.body.count ?? 0) { request in
                 change(&request)
                 request.timeout = options.timeout - start.duration(to: .now)
                 guard let begun else {

@@ -24,12 +24,16 @@ public struct GuardedClient: Sendable {
     }
 
     /// Makes a request to a host, in lower case, that is not denied by name.
-    /// - Parameter isTrusted: whether the operator named the host, so that its addresses need not be public.
+    /// - Parameters:
+    ///   - isTrusted: whether the operator named the host, so that its addresses need not be public.
+    ///   - progress: as for ``CurlClient/perform(_:progress:)``.
     /// - Throws: as ``CurlClient/perform(_:progress:)``.
     public func perform(
-        _ request: HTTPRequest, to host: String, isTrusted: Bool = false
+        _ request: HTTPRequest, to host: String, isTrusted: Bool = false,
+        progress: (@Sendable (HTTPProgress) -> Void)? = nil
     ) async throws(CurlError) -> HTTPResponse {
-        try await (isTrusted || policy.trusts(host: host) ? trustingClient : client).perform(request)
+        try await (isTrusted || policy.trusts(host: host) ? trustingClient : client)
+            .perform(request, progress: progress)
     }
 
     /// Ends all requests and connections.

@@ -100,10 +100,11 @@ struct WebProvider: SourceProvider {
     /// One request, within the limits; a redirect is a response.
     /// - Parameters:
     ///   - isTrusted: whether the operator named the host, so that its addresses need not be public.
+    ///   - begun: bytes that are there already, where the request is for the rest.
     ///   - change: adds what else is to be sent.
     /// - Throws: ``Failure`` `blocked_address` for a host that is denied; `CancellationError`.
     func transfer(
-        _ url: WebURL, isTrusted: Bool = false, _ change: (inout HTTPRequest) -> Void
+        _ url: WebURL, isTrusted: Bool = false, after begun: Int = 0, _ change: (inout HTTPRequest) -> Void
     ) async throws -> Transfer {
         guard !options.policy.denies(host: url.host) else {
             throw Failure(.blockedAddress, "the host \(url.host) is on the list sources.deny")
@@ -116,7 +117,8 @@ struct WebProvider: SourceProvider {
         request.maxRedirects = 0
         change(&request)
         do throws(CurlError) {
-            return .whole(try await client.perform(request, to: url.host, isTrusted: isTrusted))
+            let progress = LoadMeter.current?.begin(after: begun)
+            return .whole(try await client.perform(request, to: url.host, isTrusted: isTrusted, progress: progress))
         } catch {
             // A client that is closed belongs to a worker that is leaving: the source is not to blame.
             if error.code == .cancelled || error.code == .closed { throw CancellationError() }

@@ -47,6 +47,11 @@ extension Event {
     private func writeBody(to writer: inout JSONWriter) {
         switch body {
         case .started, .cancelled: break
+        case .progress(let progress, let attempt):
+            writer.member("stage", Timings.Stage.fetch.name)
+            writer.member("received", progress.received)
+            writer.member("total", progress.total)
+            writer.member("attempt", attempt)
         case .superseded(let generation): writer.member("supersededBy", generation)
         case .purged(let purged): purged.writeMembers(to: &writer)
         case .ready(let ready): ready.write(to: &writer)

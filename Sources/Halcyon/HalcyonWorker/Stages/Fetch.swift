@@ -9,6 +9,11 @@ struct Fetch: Sendable {
     /// For watermarks and overlays, which many jobs have in common.
     let shared: SharedSources
 
+    /// The progress of loading a job's source; nil unless this worker is loading it.
+    func progress(of work: Work) -> LoadProgress? {
+        sources.progress(of: work.job.request, work.job.cache.ofSources)
+    }
+
     /// Loads what is laid over these of the job's variants, and the job's source.
     ///
     /// The life of a result follows from the job's own source alone: a watermark that changes is seen in results made after

@@ -16,6 +16,15 @@ struct Publish: Sendable {
         try? await events.publish(event(.started, work, "started"))
     }
 
+    /// Sends progress event `number` of this attempt.
+    ///
+    /// It is sent by the non-transactional producer, like `started`. With exactly-once delivery it therefore does not wait for a commit and is not
+    /// aborted with other jobs, and the transaction does not wait for it. It still precedes the terminal event in the partition, because the job
+    /// waits for its acknowledgement before it ends.
+    func progress(_ progress: LoadProgress, _ attempt: Int, _ number: Int, _ work: Work) async {
+        await events.offer(event(.progress(progress, attempt: attempt), work, "progress-\(attempt)-\(number)"))
+    }
+
     /// Tells what comes of a job.
     /// - Returns: what was told: a job that its topic does not take is given up.
     /// - Throws: ``KafkaError`` when it cannot be told: the producer is closed.
@@ -147,6 +156,7 @@ extension Event.Body {
         switch self {
         case .ready(let ready): ready.attempts
         case .failed(_, let attempts, _): attempts
+        case .progress(_, let attempt): attempt
         case .started, .cancelled, .superseded, .purged: 1
         }
     }

@@ -42,7 +42,7 @@ struct JobEnd {
                 more = ["halcyon.attempts": attempts]
             case .cancelled: self.init("cancelled")
             case .superseded: self.init("superseded")
-            case .started, .purged: preconditionFailure("no job ends with that")
+            case .started, .progress, .purged: preconditionFailure("no job ends with that")
             }
         }
     }
