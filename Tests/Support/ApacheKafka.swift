@@ -115,6 +115,17 @@ public final class ApacheKafka: Sendable {
         await admin.close()
     }
 
+    /// Changes who may do what with a topic, for which the broker needs an authorizer (`authorizer.class.name`).
+    /// - Parameter change: arguments of Kafka's AclCommand.
+    /// - Throws: ``ApacheKafkaError``.
+    public func acl(_ change: [String], _ topic: String) async throws {
+        let exit = try await ChildProcess.start(
+            KafkaServerProcess.tool("kafka-run-class.sh"),
+            ["org.apache.kafka.tools.AclCommand", "--bootstrap-server", bootstrapServers, "--topic", topic] + change
+        ).exit()
+        guard exit == .code(0) else { throw ApacheKafkaError("AclCommand changes nothing: \(exit)") }
+    }
+
     /// Ends the broker at once, as a crash does; what it had acknowledged is there after ``start()``.
     public func kill() async {
         lastKill.withLock { $0 = .now }

@@ -62,7 +62,7 @@ actor KafkaServerProcess {
 
     func stop() async { await child?.stop(grace: .seconds(10)) }
 
-    private static func tool(_ name: String) throws -> String {
+    static func tool(_ name: String) throws -> String {
         guard let home = ApacheKafka.home else { throw ApacheKafkaError("KAFKA_HOME is not set") }
         return "\(home)/bin/\(name)"
     }

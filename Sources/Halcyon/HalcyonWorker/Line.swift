@@ -94,8 +94,7 @@ final class Line: Sendable {
         if error.code == .illegalGeneration {
             log.info("a job is told of by another worker: its partition has gone", ["reason": error.message])
         } else {
-            // The producer is closed: the worker is gone, and the job is not done.
-            log.error("event not published", ["error": "\(error)"])
+            log.error("event not published: the worker is closed", ["error": "\(error)"])
         }
         handBack(taken, trace)
     }

@@ -29,6 +29,7 @@ public final class Worker: Sendable {
     private let children: RenderChildren?
     private let service: RenderService
     private let health: HealthWatch
+    private let refusals: Refusals
     private let roll: RollCall
 
     /// Starts to take jobs. Servers that are away are waited for: that is no error.
@@ -80,6 +81,7 @@ public final class Worker: Sendable {
         worker.health.start { [weak worker] progress in
             progress.lastPoll = worker?.consumer.lastPolled ?? progress.lastPoll
             progress.renderLimit = worker?.service.firstLimit
+            progress.refusedSince = worker?.refusals.since
         }
         return worker
     }
@@ -106,6 +108,8 @@ public final class Worker: Sendable {
             children: children, memory: options.memory.renderings)
         service.measure(metrics)
         health = HealthWatch(options.health, log: log, metrics: metrics, whenHopeless: whenHopeless)
+        let refusals = Refusals(log: log)
+        self.refusals = refusals
         roll = RollCall(
             redis, options.roll, session: options.kafka.session, topics: options.topics, threads: options.concurrency)
         loader = SourceLoader(options.sources, custom: options.providers, drawingOn: pool)
@@ -133,7 +137,7 @@ public final class Worker: Sendable {
         let fetch = Fetch(sources: sources, shared: shared)
         let publish = Publish(
             events: EventPublisher(producer, topics: options.topics),
-            outbox: transactional ?? AcknowledgedOutbox(producer), topics: options.topics)
+            outbox: transactional ?? AcknowledgedOutbox(producer), refusals: refusals, topics: options.topics)
         let make = Make(
             fetch: fetch,
             render: Render(

@@ -19,26 +19,24 @@ import Testing
     }
 
     @Test func aJobGoesFromTopicToTopicAndStaysTheSame() async throws {
-        let (origin, metrics) = (try FlakyOrigin(failing: 2), Metrics())
-        try await Stage.with(topics: Self.quick) { stage in
-            try await stage.withWorkers(2, Self.throughTopics) { _ in
-                try await stage.withWorker(metrics: metrics, Self.throughTopics) {
-                    // Without an id: it is named after its place in the lane.
-                    let job = origin.job("x").replacing(#""id":"x","#, with: #""metadata":{"n":1},"#)
-                    try await stage.submit(job, .high)
-                    try await until("it ends") { !stage.events.terminal.isEmpty }
-                    let ready = stage.events.terminal[0]
-                    #expect(ready.kind == "ready" && ready.data["attempts"] as? Int == 3)
-                    #expect(ready.jobID.hasPrefix("halcyon.jobs.high-"))
-                    #expect(ready.json["id"] as? String == "\(ready.jobID)-ended")
-                    let started = stage.events.all.filter { $0.kind == "started" }
-                    #expect(started.count == 1 && started[0].jobID == ready.jobID)
-                    // Since it was first submitted, and more than the shorter of the topics.
-                    let timings = ready.data["timings"] as? [String: Double] ?? [:]
-                    #expect(timings["queued", default: 0] >= 200)
-                    #expect(origin.requests(of: "x") == 3)
-                    #expect(try await stage.deadCount() == 0)
-                }
+        let origin = try FlakyOrigin(failing: 2)
+        try await Stage.with(partitions: 3, topics: Self.quick) { stage in
+            try await stage.withWorkers(3, Self.throughTopics) { _ in
+                // Without an id: it is named after its place in the lane.
+                let job = origin.job("x").replacing(#""id":"x","#, with: #""metadata":{"n":1},"#)
+                try await stage.submit(job, .high)
+                try await until("it ends") { !stage.events.terminal.isEmpty }
+                let ready = stage.events.terminal[0]
+                #expect(ready.kind == "ready" && ready.data["attempts"] as? Int == 3)
+                #expect(ready.jobID.hasPrefix("halcyon.jobs.high-"))
+                #expect(ready.json["id"] as? String == "\(ready.jobID)-ended")
+                let started = stage.events.all.filter { $0.kind == "started" }
+                #expect(started.count == 1 && started[0].jobID == ready.jobID)
+                // Since it was first submitted, and more than the shorter of the topics.
+                let timings = ready.data["timings"] as? [String: Double] ?? [:]
+                #expect(timings["queued", default: 0] >= 200)
+                #expect(origin.requests(of: "x") == 3)
+                #expect(try await stage.deadCount() == 0)
             }
         }
         try await origin.stop()

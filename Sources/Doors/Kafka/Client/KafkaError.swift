@@ -40,6 +40,8 @@ public struct KafkaError: Error, Hashable, CustomStringConvertible {
         public static let fencedInstance = Code(RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
         /// The brokers cannot do what was asked for.
         public static let unsupported = Code(RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE)
+        /// This user may not write to the topic, or read it.
+        public static let topicNotAllowed = Code(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
         /// The transactional id is not this user's.
         public static let transactionsNotAllowed = Code(RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         /// `transaction.timeout.ms` is more than the brokers allow (`transaction.max.timeout.ms`).

@@ -11,6 +11,12 @@ extension JobConsumer {
             Double(self?.state.withLock { $0.ledger.spans.values.map(\.count).max() } ?? 0)
         }
         metrics.reading(
+            .gauge, "\(prefix)_watermark_held_seconds",
+            help: "Seconds since the first offset that has not ended became the first, of the partition where that is longest."
+        ) { [weak self] in
+            self?.state.withLock { $0.ledger.heldSince }.map { $0.duration(to: .now) / .seconds(1) } ?? 0
+        }
+        metrics.reading(
             .gauge, "\(prefix)_window_fill_ratio",
             help: "Part of its window that is under way, from 0 to 1, of the partition with most."
         ) { [weak self] in

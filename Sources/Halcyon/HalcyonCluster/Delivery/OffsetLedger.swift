@@ -91,9 +91,11 @@ struct OffsetLedger {
 
     // MARK: Jobs
 
-    mutating func take(_ offset: Int64, bytes: Int, of partition: TopicPartition) -> Taking {
+    mutating func take(
+        _ offset: Int64, bytes: Int, of partition: TopicPartition, at now: ContinuousClock.Instant = .now
+    ) -> Taking {
         guard let generation = partitions[partition]?.generation else { return .notOurs }
-        switch partitions[partition]!.take(offset, bytes: bytes) {
+        switch partitions[partition]!.take(offset, bytes: bytes, at: now) {
         case .taken:
             return .taken(Entry(offset: offset, assignment: Assignment(partition: partition, generation: generation)))
         case .hasEnded:
@@ -125,9 +127,9 @@ struct OffsetLedger {
 
     /// The job has ended: its offset may be passed.
     /// - Returns: how much credit to grant the partition now.
-    mutating func end(_ entry: Entry) -> Credit {
+    mutating func end(_ entry: Entry, at now: ContinuousClock.Instant = .now) -> Credit {
         guard isCurrent(entry) else { return .none }
-        partitions[entry.partition]!.end(entry.offset)
+        partitions[entry.partition]!.end(entry.offset, at: now)
         return partitions[entry.partition]!.credit(window: window, metadataLimit: metadataLimit)
     }
 
@@ -143,6 +145,9 @@ struct OffsetLedger {
 
     /// From the first offset that has not ended to the last that was taken, of each partition that has had records.
     var spans: [TopicPartition: Range<Int64>] { partitions.compactMapValues(\.span) }
+
+    /// Since when the committed offset of a partition that has jobs has not been able to move, of the one where that is longest; nil without jobs.
+    var heldSince: ContinuousClock.Instant? { partitions.values.lazy.compactMap(\.heldSince).min() }
 
     /// What may be committed and is not yet.
     func uncommitted() -> [TopicPartition: GroupOffset] {

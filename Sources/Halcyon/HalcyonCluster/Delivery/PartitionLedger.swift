@@ -26,6 +26,8 @@ struct PartitionLedger {
     private var returned = Credit.none
     /// Nothing more is begun: the partition is about to go.
     private var isClosing = false
+    /// Since when the lowest offset that has not ended is the lowest.
+    private var lowestSince: ContinuousClock.Instant?
 
     init(generation: Int) { self.generation = generation }
 
@@ -37,12 +39,14 @@ struct PartitionLedger {
         self.map = map
     }
 
-    mutating func take(_ offset: Int64, bytes: Int) -> Watermark.Taking {
+    mutating func take(_ offset: Int64, bytes: Int, at now: ContinuousClock.Instant) -> Watermark.Taking {
         if isClosing { return .cameBefore }
         if watermark == nil { start(at: offset) }
         let taking = watermark!.take(offset)
         switch taking {
-        case .taken: jobs[offset] = Job(bytes: bytes)
+        case .taken:
+            jobs[offset] = Job(bytes: bytes)
+            if watermark!.base == offset { lowestSince = now }
         case .hasEnded: returned += Credit(records: 1, bytes: bytes)
         case .cameBefore: break
         }
@@ -110,9 +114,9 @@ struct PartitionLedger {
         return waiting.values.compactMap(\.recall)
     }
 
-    mutating func end(_ offset: Int64) {
+    mutating func end(_ offset: Int64, at now: ContinuousClock.Instant) {
         guard let job = leave(offset) else { return }
-        _ = watermark?.end(offset)
+        if watermark?.end(offset) == true { lowestSince = now }
         highestEnded = max(highestEnded, offset)
         returned += Credit(records: 1, bytes: job.bytes)
     }
@@ -147,6 +151,9 @@ struct PartitionLedger {
 
     /// The lowest offset that has not ended, and one above the highest taken; nil before the first record.
     var span: Range<Int64>? { watermark.map { $0.base..<$0.next } }
+
+    /// Since when the lowest offset that has not ended holds up all that come after it; nil where all have ended.
+    var heldSince: ContinuousClock.Instant? { span?.isEmpty == false ? lowestSince : nil }
 
     /// What a commit says of the partition.
     struct Commit {

@@ -8,3 +8,48 @@ public protocol Outbox: Sendable {
     ///   (``KafkaError/Code/illegalGeneration``), or the worker's connection is closed. The job has not ended then.
     func settle(_ taken: TakenRecord, telling records: [ProducerRecord]) async throws(KafkaError)
 }
+
+extension Outbox {
+    /// Tells one of `forms`, the first that is not too large, and ends `taken`, which has begun.
+    ///
+    /// What Kafka refuses for another reason, such as the right to write to the topic, an operator can mend: it is tried again until
+    /// Kafka takes it, so that no job is left without an end.
+    /// - Parameters:
+    ///   - forms: at least one; each shorter than the one before.
+    ///   - refusals: told for as long as Kafka refuses them all.
+    /// - Throws: ``KafkaError`` when the job's partition has gone (``KafkaError/Code/illegalGeneration``), or the worker's connection is
+    ///   closed. The job has not ended then.
+    public func settle(
+        _ taken: TakenRecord, tellingOneOf forms: some Collection<[ProducerRecord]>, _ refusals: Refusals
+    ) async throws(KafkaError) {
+        var (pause, isRefused) = (Pause(), false)
+        defer { if isRefused { refusals.end() } }
+        while true {
+            var refusal: KafkaError?
+            for records in forms {
+                do throws(KafkaError) {
+                    return try await settle(taken, telling: records)
+                } catch {
+                    guard error.isRefusal else { throw error }
+                    refusal = error
+                    if error.code != .messageTooLarge { break }
+                }
+            }
+            if let refusal, !isRefused {
+                isRefused = true
+                refusals.begin(refusal, of: forms.first?.map(\.topic) ?? [])
+            }
+            try? await Task.sleep(for: pause.next())
+            guard taken.begin() else {
+                throw KafkaError(code: .illegalGeneration, message: "the job's partition has gone to another worker")
+            }
+        }
+    }
+}
+
+extension KafkaError {
+    /// Whether Kafka was there, and did not take what was sent.
+    fileprivate var isRefusal: Bool {
+        !isFatal && ![.closed, .illegalGeneration, .purgedFromQueue, .purgedInFlight].contains(code)
+    }
+}

@@ -12,6 +12,7 @@ struct WebhookDelivery: Sendable {
     let topics: Topics
     let gates: TargetGates
     let outbox: AcknowledgedOutbox
+    let refusals: Refusals
     let metrics: WebhookMetrics
     let log: Log
 
@@ -154,13 +155,7 @@ struct WebhookDelivery: Sendable {
             of: taken.record, from: provenance, for: failure, after: history.flatMap { $0.count > 0 ? $0 : nil },
             reason, topics)
         let more: LogFields = ["given_up": reason?.rawValue, "attempts": history?.count]
-        do throws(KafkaError) {
-            try await outbox.settle(taken, telling: [letter])
-        } catch {
-            guard error.code == .messageTooLarge else { throw error }
-            log.error("webhook given up, and too large to be put aside", fields(notice, failure, more))
-            taken.end()
-        }
+        try await outbox.settle(taken, tellingOneOf: [[letter], [DeadLetter.shortened(letter)]], refusals)
         metrics.count(.dead)
         log.warning("webhook given up", fields(notice, failure, more))
     }

@@ -69,6 +69,7 @@ final class HealthWatch: Sendable {
             if state.isClosed { return (nil as Liveness.News?, 0, false) }
             state.progress.lastPoll = others.lastPoll
             state.progress.renderLimit = others.renderLimit
+            state.progress.refusedSince = others.refusedSince
             let news = state.liveness.look(at: state.progress, .now, options)
             defer { state.isTurnAwaited = true }
             return (news, state.progress.jobs, !state.isTurnAwaited)

@@ -16,6 +16,8 @@ public struct Progress: Hashable, Sendable {
     public var lastTurn: Moment
     /// The first time limit of the renderings under way; nil while there are none.
     public var renderLimit: Moment?
+    /// Since when Kafka has refused to take events; nil while it takes them, or is away.
+    public var refusedSince: Moment?
 
     /// A worker that started just now.
     public init(since moment: Moment) {
@@ -30,6 +32,8 @@ public struct Progress: Hashable, Sendable {
         case consumer(Duration)
         /// No task has had a turn for so long: something blocks the cooperative pool.
         case tasks(Duration)
+        /// Kafka has refused events for so long, and their jobs cannot end.
+        case events(Duration)
 
         /// For logs.
         public var description: String {
@@ -37,6 +41,7 @@ public struct Progress: Hashable, Sendable {
             case .rendering(let late): "a rendering does not stop, \(late.rounded) after its time limit"
             case .consumer(let late): "nobody has looked for records for \(late.rounded)"
             case .tasks(let late): "no task has had a turn for \(late.rounded)"
+            case .events(let late): "Kafka has refused events for \(late.rounded)"
             }
         }
     }
@@ -53,6 +58,7 @@ public struct Progress: Hashable, Sendable {
         return [
             renderLimit.flatMap { late(since: $0) }.map { .rendering($0) },
             late(since: lastPoll, Self.pollInterval).map { .consumer($0) }, late(since: lastTurn).map { .tasks($0) },
+            refusedSince.flatMap { late(since: $0) }.map { .events($0) },
         ].compactMap(\.self)
     }
 }

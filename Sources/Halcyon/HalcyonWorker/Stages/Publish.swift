@@ -8,6 +8,7 @@ import Kafka
 struct Publish: Sendable {
     let events: EventPublisher
     let outbox: any Outbox
+    let refusals: Refusals
     let topics: Topics
 
     /// The work for a job begins.
@@ -27,7 +28,7 @@ struct Publish: Sendable {
 
     /// Tells what comes of a job.
     /// - Returns: what was told: a job that its topic does not take is given up.
-    /// - Throws: ``KafkaError`` when it cannot be told: the producer is closed.
+    /// - Throws: ``KafkaError`` when it is not to be told here: the producer is closed, or the job's partition has gone.
     func tell(_ work: Work, _ outcome: Outcome, _ taken: TakenRecord) async throws(KafkaError) -> Outcome {
         switch outcome {
         case .handedBack: break
@@ -114,17 +115,14 @@ struct Publish: Sendable {
     private func settle(
         _ taken: TakenRecord, _ event: Event?, _ letter: ProducerRecord? = nil
     ) async throws(KafkaError) {
-        var forms = [(event, letter)][...]
+        var forms = [(event, letter)]
         if let letter { forms.append((event, DeadLetter.shortened(letter))) }
         if let event { forms.append((event.shortened, letter.map(DeadLetter.shortened))) }
-        while let (event, letter) = forms.popFirst() {
-            let records = [letter, event.map { EventPublisher.record(of: $0, topics) }].compactMap(\.self)
-            do throws(KafkaError) {
-                return try await outbox.settle(taken, telling: records)
-            } catch {
-                guard error.code == .messageTooLarge, !forms.isEmpty else { throw error }
-            }
-        }
+        try await outbox.settle(
+            taken,
+            tellingOneOf: forms.lazy.map { [topics] event, letter in
+                [letter, event.map { EventPublisher.record(of: $0, topics) }].compactMap(\.self)
+            }, refusals)
     }
 
     private func event(_ body: Event.Body, _ work: Work, _ suffix: String) -> Event {

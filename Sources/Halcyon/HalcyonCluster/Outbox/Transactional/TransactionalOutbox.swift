@@ -175,10 +175,10 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
             pause.reset()
         case .aborted(let error, let failures):
             refused(snapshot.offsets, error, consumer)
-            await again(chosen, because: reasons(of: failures, in: chosen))
+            await again(chosen, because: reasons(of: failures, in: chosen, error))
         case .inDoubt(let error, let failures):
             refused(snapshot.offsets, error, consumer)
-            await again(undecided(chosen, consumer), because: reasons(of: failures, in: chosen))
+            await again(undecided(chosen, consumer), because: reasons(of: failures, in: chosen, error))
         case .over(let error):
             finish(error)
             for settling in chosen { settling.fail(error) }
@@ -239,10 +239,14 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
         consumer.refusedMetadata(ofLength: offsets.values.map(\.metadata.utf8.count).max() ?? 0)
     }
 
-    /// The jobs one of whose records failed for its own sake.
+    /// The jobs one of whose records failed for its own sake, or may have: brokers that refuse to add a topic to the transaction do not say
+    /// whose it is.
     private func reasons(
-        of failures: [Int: KafkaError], in settlings: [Settling]
+        of failures: [Int: KafkaError], in settlings: [Settling], _ error: KafkaError
     ) -> [OffsetLedger.Entry: KafkaError] {
+        if error.code == .topicNotAllowed {
+            return Dictionary(settlings.map { ($0.entry, error) }) { first, _ in first }
+        }
         let places = settlings.flatMap { settling in settling.records.map { _ in settling.entry } }
         return Dictionary(failures.filter(\.value.isOfTheRecord).map { (places[$0], $1) }) { first, _ in first }
     }

@@ -1,0 +1,57 @@
+import HalcyonCluster
+import HalcyonWorker
+import Kafka
+import Telemetry
+import TestSupport
+import Testing
+
+/// Events that Kafka refuses though it is there.
+@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable)) struct RefusedEventTests {
+    @Test(arguments: [false, true]) func jobsWaitUntilTheTopicTakesTheirEvents(exactlyOnce: Bool) async throws {
+        let origin = try Photograph.origin()
+        let kafka = try await ApacheKafka(properties: [
+            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "allow.everyone.if.no.acl.found=true",
+        ])
+        try await kafka.start()
+        try await Stage.with { stage in
+            let topics = stage.topics
+            try await kafka.create(topics.all, partitions: 1)
+            let properties = ["bootstrap.servers": kafka.bootstrapServers, "fetch.wait.max.ms": "10"]
+            let (notes, metrics) = (Notes(), Metrics())
+            var options = stage.options
+            options.kafka = KafkaProperties(brokers: kafka.bootstrapServers, properties: [:])
+            options.transactions = exactlyOnce ? TransactionOptions() : nil
+            (options.health.patience, options.health.stuckLimit) = (.seconds(2), nil)
+            let worker = try await Worker.start(options, log: Log(level: .info, sink: notes), metrics: metrics)
+            await worker.ready()
+            let events = try await EventLog(topics, properties)
+            let producer = try Producer(properties: properties)
+
+            // Where there is a rule, what none allows is denied.
+            try await kafka.acl(["--add", "--allow-principal", "User:*"], topics.events)
+            try await kafka.acl(["--add", "--deny-principal", "User:ANONYMOUS", "--operation", "Write"], topics.events)
+            for id in 0..<3 {
+                let job = #"{"id":"\#(id)","source":"\#(origin.url("/\(id)"))","width":64,"height":64}"#
+                try await producer.send(ProducerRecord(topic: topics.jobs(.normal), value: Array(job.utf8)))
+            }
+            try await until("the worker is stuck") { worker.liveness.liveness.isStuck }
+            #expect(events.terminal.isEmpty)
+            #expect(notes.count("Kafka refuses events; their jobs wait until it takes them") == 1)
+            #expect(metrics.value(of: "halcyon_watermark_held_seconds") > 1)
+
+            try await kafka.acl(
+                ["--remove", "--force", "--deny-principal", "User:ANONYMOUS", "--operation", "Write"], topics.events)
+            try await until("all jobs end") { Set(events.terminal.map(\.jobID)).count == 3 }
+            #expect(events.terminal.allSatisfy { $0.kind == "ready" })
+            try await until("the worker gets on") { !worker.liveness.liveness.isStuck }
+            try await until("nothing is held") { metrics.value(of: "halcyon_watermark_held_seconds") == 0 }
+            #expect(notes.count("Kafka refuses no events any more") == 1)
+            await producer.close()
+            await events.close()
+            #expect(await worker.drain(grace: .seconds(60)) == 0)
+        }
+        await kafka.remove()
+        try await origin.stop()
+    }
+}
