@@ -192,6 +192,7 @@ import Testing
         "id", "width", "height", "screenScale", "contentMode", "scaleOptions", "cropRect", "gravity", "sizeForDisplay",
         "sizer", "upscale", "interpolationQuality", "background", "processors", "format", "quality", "lossless",
         "effort", "progressive", "stripMetadata", "keepProfile", "frames", "blurhash", "dominantColor", "variants",
+        "partial",
         "maxAge", "cache", "tenant", "headers", "tags", "slot", "generation", "delivery", "deadline", "metadata",
         "placeholder", "altText", "webhook", "priority",
     ]

@@ -122,6 +122,30 @@ import Testing
         try await origin.stop()
     }
 
+    @Test func whatCanBeMadeIsReadyForAJobThatTakesThat() async throws {
+        let origin = try Photograph.origin()
+        try await Stage.with { stage in
+            try await stage.withWorker({ $0.images.outputPixels = 10_000 }) {
+                let source = #""source":"\#(origin.url("/a"))","partial":true"#
+                let sizes = [(40, 40), (400, 300), (41, 40), (400, 300), (300, 400)]
+                    .map { #"{"width":\#($0.0),"height":\#($0.1),"format":"png"}"# }
+                try await stage.submit(#"{"id":"some",\#(source),"variants":[\#(sizes.joined(separator: ","))]}"#)
+                let some = try await stage.events.terminal(of: "some")
+                #expect(some.kind == "ready" && some.variants.map { $0["width"] as? Int } == [40, 41])
+                let failures = some.data["failures"] as? [[String: Any]] ?? []
+                #expect(failures.map { $0["variant"] as? Int } == [1, 3, 4])
+                #expect(failures.allSatisfy { $0["code"] as? String == "too_many_pixels" })
+                #expect((failures[0]["message"] as? String)?.hasPrefix("variants[1]: the output would have") == true)
+                // Nothing to deliver is a failure, and so is a source that is none.
+                try await stage.submit(#"{"id":"none",\#(source),"variants":[\#(sizes[1]),\#(sizes[4])]}"#)
+                #expect(try await stage.events.terminal(of: "none").code == "too_many_pixels")
+                try await stage.submit(#"{"id":"gone","source":"data:,x","partial":true,"variants":[{},{"width":9}]}"#)
+                #expect(try await stage.events.terminal(of: "gone").kind == "failed")
+            }
+        }
+        try await origin.stop()
+    }
+
     @Test(arguments: [(700 << 10, true), (2000, false)])
     func theInlineLimitCountsOverAllOfThem(limit: Int, isCarried: Bool) async throws {
         let origin = try Photograph.origin()

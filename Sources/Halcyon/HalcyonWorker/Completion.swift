@@ -33,11 +33,14 @@ struct Completion: Sendable {
     private func complete(
         _ found: [ResultKey: ReadyResult], _ beginning: Beginning, since start: ContinuousClock.Instant
     ) async throws -> Ready {
-        var (results, made) = (found, [ResultKey: Made]())
+        var (results, made, failures) = (found, [ResultKey: Made](), [ResultKey: Failure]())
         var timings = Timings()
         var origin = work.missing(from: found).isEmpty ? ResultOrigin.memory : .coalesced
-        for round in 0... {
-            let missing = work.missing(from: results).filter { made[work.keys[$0]] == nil }
+        var round = 0
+        while true {
+            let missing = work.missing(from: results).filter {
+                made[work.keys[$0]] == nil && failures[work.keys[$0]] == nil
+            }
             if missing.isEmpty { break }
             guard round < Self.mostRounds else {
                 throw Failure(
@@ -49,12 +52,19 @@ struct Completion: Sendable {
                     missing, of: work, anew: work.job.cache.reload || round > 1, onBegin: beginning.begin)
             } catch is CancellationError where !Task.isCancelled && round < Self.mostRounds - 1 {
                 // Not this job's: it came aboard work that others had left.
+                round += 1
                 continue
             }
+            // Each of those that fail is found by a round of its own, and then done with.
+            let failed = failures.count
             var elsewhere: [ResultKey] = []
             for (key, arrival) in arrivals {
                 switch arrival.value {
-                case .failed(let failure): throw failure.naming([work.keys.firstIndex(of: key)!], of: work.keys.count)
+                case .failed(let failure):
+                    guard work.job.partial, failure.variant != nil, !failure.isRetryable else {
+                        throw failure.naming([work.keys.firstIndex(of: key)!], of: work.keys.count)
+                    }
+                    failures[key] = failure
                 case .made(let result) where arrival.isOwn:
                     made[key] = result
                     origin = result.origin
@@ -75,7 +85,12 @@ struct Completion: Sendable {
                 results[key] = result
                 made[key] = nil
             }
+            if failures.count == failed { round += 1 }
         }
+        let named = work.keys.indices.compactMap { place in
+            failures[work.keys[place]]?.naming([place], of: work.keys.count)
+        }
+        if named.count == work.keys.count { throw named[0] }
         let waited = Lap(from: start, to: beginning.moment ?? .now)
         timings[.waited] = waited.milliseconds
         var stopwatch = Stopwatch()
@@ -87,7 +102,7 @@ struct Completion: Sendable {
             // Nothing is left to be stored of what was stored when it was made.
             if !made.values.allSatisfy(\.isStored) { trace.add(.store, stored) }
         }
-        return Ready(results: work.keys.compactMap { results[$0] }, origin: origin, timings: timings)
+        return Ready(results: work.keys.compactMap { results[$0] }, failures: named, origin: origin, timings: timings)
     }
 }
 

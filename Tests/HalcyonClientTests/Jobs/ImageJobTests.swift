@@ -38,6 +38,7 @@ import struct HalcyonWire.JobReader
         var job = ImageJob("https://example.org/cat.jpg", output, variants: [variant, natural])
         job.id = "one"
         job.maxAge = 60
+        job.partial = true
         job.cache = ImageJob.Cache(memory: true, source: false, reload: true)
         (job.delivery, job.priority, job.deadline) = (.inline, .low, .after(30))
         (job.slot, job.generation) = ("cell-12", 7)

@@ -6,6 +6,7 @@ import Testing
         Failure(.notFound, "the origin answered 404"), Failure(.timeout, ""),
         Failure(.httpError, "the origin answered 503: later", retryAfter: 12.5),
         Failure(.tlsError, "no trust", isRetryable: true), Failure(.httpError, "405", isRetryable: false),
+        Failure(.tooManyPixels, "the output is too large", variant: 0),
     ]) func goesFromWorkerToWorker(failure: Failure) {
         #expect(Failure(shared: failure.shared) == failure)
     }

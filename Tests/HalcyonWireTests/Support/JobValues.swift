@@ -68,7 +68,8 @@ extension RandomJobs {
                 ["reload": true, "source": true],
             ]
         ),
-        ("slot", [nil, "cell-12", "\u{0}{}"]), ("generation", [nil, 0, 7, 9_007_199_254_740_992]),
+        ("partial", [nil, true, false]), ("slot", [nil, "cell-12", "\u{0}{}"]),
+        ("generation", [nil, 0, 7, 9_007_199_254_740_992]),
         (
             "webhook",
             [
@@ -246,7 +247,7 @@ extension RandomJobs {
                 .array(Array(repeating: [:], count: 17)),
             ]
         ),
-        ("generation", [0, -1, 0.5, 3.0, "1", 9_007_199_254_740_993]),
+        ("partial", [0, "true"]), ("generation", [0, -1, 0.5, 3.0, "1", 9_007_199_254_740_993]),
         (
             "webhook",
             [

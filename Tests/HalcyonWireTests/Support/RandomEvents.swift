@@ -36,7 +36,8 @@ struct RandomEvents {
             let origin = pick([ResultOrigin.memory, .sourceCache, .network, .coalesced])
             return .ready(
                 Ready(
-                    results: (0..<Int.random(in: 1...3, using: &generator)).map { _ in result() }, origin: origin,
+                    results: (0..<Int.random(in: 1...3, using: &generator)).map { _ in result() },
+                    failures: maybe([Failure(pick(FailureCode.allCases), "words", variant: 3)]) ?? [], origin: origin,
                     timings: timings(), attempts: Int.random(in: 1...4, using: &generator),
                     warnings: [[], [text()], ["a", "b"]].randomElement(using: &generator)!))
         }

@@ -87,8 +87,20 @@ public struct ImageEvent: Sendable, Equatable {
 
         /// Whose they are.
         public let job: Job
-        /// The outputs, in the order of the job's variants.
+        /// A variant that could not be made.
+        public struct Failure: Sendable, Equatable, Decodable {
+            /// Where in the job it stands, from 0.
+            public let variant: Int
+            /// Why.
+            public let code: FailureCode
+            /// For people.
+            public let message: String
+        }
+
+        /// The outputs, in the order of the job's variants, without those of ``failures``.
         public let variants: [Variant]
+        /// Of a job with `partial`: the variants that could not be made.
+        public let failures: [Failure]
         /// Where they came from.
         public let origin: Origin
         /// Milliseconds by stage; `total` is all of it.
@@ -96,13 +108,14 @@ public struct ImageEvent: Sendable, Equatable {
         /// What was noticed of the job and did not stop it, such as the fields that are unknown, for people.
         public let warnings: [String]
 
-        private enum CodingKeys: String, CodingKey { case job, variants, origin, timings, warnings }
+        private enum CodingKeys: String, CodingKey { case job, variants, failures, origin, timings, warnings }
 
         /// Reads the `data` of an event of the type `halcyon.image.ready`.
         public init(from decoder: any Decoder) throws {
             let container = try decoder.container(keyedBy: CodingKeys.self)
             job = try container.decode(Job.self, forKey: .job)
             variants = try container.decode([Variant].self, forKey: .variants)
+            failures = try container.decodeIfPresent([Failure].self, forKey: .failures) ?? []
             origin = try container.decode(Origin.self, forKey: .origin)
             timings = try container.decode([String: Double].self, forKey: .timings)
             warnings = try container.decodeIfPresent([String].self, forKey: .warnings) ?? []

@@ -8,6 +8,8 @@ public struct ImageJob: Sendable, Equatable, Encodable {
     public var output: ImageOutput
     /// Several outputs of the one source; at most 16.
     public var variants: [ImageOutput]?
+    /// Whether the job is ready with the variants that can be made, where others cannot. false unless set.
+    public var partial: Bool?
     /// The job's name, of at most 128 bytes. Without one the client makes one up, so that a request may be sent again.
     public var id: String?
     /// Seconds for which the result is kept: above 0 whatever the origin says, 0 as it says, below 0 not at all.
@@ -105,7 +107,7 @@ public struct ImageJob: Sendable, Equatable, Encodable {
     }
 
     private enum CodingKeys: String, CodingKey {
-        case source, variants, id, maxAge, cache, delivery, priority, deadline, slot, generation, placeholder, altText
+        case source, variants, partial, id, maxAge, cache, delivery, priority, deadline, slot, generation, placeholder, altText
         case metadata, tags, webhook, headers, tenant
     }
 
@@ -115,6 +117,7 @@ public struct ImageJob: Sendable, Equatable, Encodable {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(source, forKey: .source)
         try container.encodeIfPresent(variants, forKey: .variants)
+        try container.encodeIfPresent(partial, forKey: .partial)
         try container.encodeIfPresent(id, forKey: .id)
         try container.encodeIfPresent(maxAge, forKey: .maxAge)
         try container.encodeIfPresent(cache, forKey: .cache)

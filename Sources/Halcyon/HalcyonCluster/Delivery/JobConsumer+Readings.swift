@@ -12,7 +12,8 @@ extension JobConsumer {
         }
         metrics.reading(
             .gauge, "\(prefix)_watermark_held_seconds",
-            help: "Seconds since the first offset that has not ended became the first, of the partition where that is longest."
+            help:
+                "Seconds since the first offset that has not ended became the first, of the partition where that is longest."
         ) { [weak self] in
             self?.state.withLock { $0.ledger.heldSince }.map { $0.duration(to: .now) / .seconds(1) } ?? 0
         }

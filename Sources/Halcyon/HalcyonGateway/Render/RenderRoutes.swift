@@ -84,7 +84,7 @@ struct RenderRoutes: Sendable {
 
     private func answer(_ event: EventView, _ call: Call) async throws -> HTTPServer.Response {
         switch event.ending {
-        case .ready(let outputs):
+        case .ready(let outputs, _):
             guard let output = outputs.first, let format = output.format else {
                 throw Problem(.unavailable, "the image is of a kind that this gateway does not know")
             }

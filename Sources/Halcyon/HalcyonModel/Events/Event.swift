@@ -99,8 +99,10 @@ public struct LoadProgress: Hashable, Sendable {
 
 /// The results of a job that are there.
 public struct Ready: Sendable {
-    /// One for each variant of the job, at least one, in its order.
+    /// One for each variant of the job but those of ``failures``, at least one, in its order.
     public var results: [ReadyResult]
+    /// Of a job that is ready with what can be made: the variants that cannot, each with its place in the job.
+    public var failures: [Failure]
     /// Where they came from; of several the one that took most.
     public var origin: ResultOrigin
     /// How long what took.
@@ -112,9 +114,11 @@ public struct Ready: Sendable {
 
     /// Takes the values as they are.
     public init(
-        results: [ReadyResult], origin: ResultOrigin, timings: Timings, attempts: Int = 1, warnings: [String] = []
+        results: [ReadyResult], failures: [Failure] = [], origin: ResultOrigin, timings: Timings, attempts: Int = 1,
+        warnings: [String] = []
     ) {
         self.results = results
+        self.failures = failures
         self.origin = origin
         self.timings = timings
         self.attempts = attempts

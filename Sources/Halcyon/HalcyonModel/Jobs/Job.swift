@@ -6,6 +6,8 @@ public struct Job: Sendable {
     public var source: Source
     /// What to make of it: at least one output, in the order of the event.
     public var variants: [Variant]
+    /// Whether it is ready with the outputs that can be made where others cannot; else one that fails fails the job.
+    public var partial: Bool
     /// Seconds; see ``ResultRule``.
     public var maxAge: Double
     /// Which tiers it uses.
@@ -29,13 +31,14 @@ public struct Job: Sendable {
 
     /// Takes the values as they are.
     public init(
-        id: String, source: Source, variants: [Variant], maxAge: Double = 0, cache: CacheUse = CacheUse(),
+        id: String, source: Source, variants: [Variant], partial: Bool = false, maxAge: Double = 0, cache: CacheUse = CacheUse(),
         tenant: String? = nil, headers: RequestHeaders = RequestHeaders(), tags: [String] = [], slot: Slot? = nil,
         delivery: Delivery = .reference, deadline: Deadline? = nil, webhook: Webhook? = nil, echo: Echo = Echo()
     ) {
         self.id = id
         self.source = source
         self.variants = variants
+        self.partial = partial
         self.maxAge = maxAge
         self.cache = cache
         self.tenant = tenant

@@ -20,7 +20,8 @@ final class WebhookSender: Sendable {
             post: WebhookPost(
                 client: client, timeout: webhooks.timeout, maximumResponseBytes: webhooks.maximumResponseBytes),
             options: webhooks, topics: topics, gates: TargetGates(webhooks.limits),
-            outbox: AcknowledgedOutbox(producer), refusals: Refusals(log: log), metrics: WebhookMetrics(metrics), log: log)
+            outbox: AcknowledgedOutbox(producer), refusals: Refusals(log: log), metrics: WebhookMetrics(metrics),
+            log: log)
         consumer = JobConsumer(options: options.consumer, of: "webhooks", log: log, metrics: metrics) { taken in
             if WebhookNotice.isIn(taken.record, topics) {
                 Task { await delivery.run(taken) }

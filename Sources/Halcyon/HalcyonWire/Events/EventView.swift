@@ -26,10 +26,20 @@ public struct EventView: Sendable {
         public let data: [UInt8]?
     }
 
+    /// A variant of a ready job that could not be made.
+    public struct VariantFailure: Sendable {
+        /// Where in the job it stands, from 0.
+        public let variant: Int
+        /// A code of the closed list.
+        public let code: String
+        /// Words.
+        public let message: String
+    }
+
     /// How a job ended. There is at least one output.
     public enum Ending: Sendable {
-        /// The outputs, in the order of the variants.
-        case ready([Output])
+        /// The outputs, in the order of the variants, and the variants that could not be made.
+        case ready([Output], failures: [VariantFailure])
         /// A code of the closed list, and words.
         case failed(code: String, message: String)
         /// Nobody wanted it any more.
@@ -64,7 +74,7 @@ public struct EventView: Sendable {
         let kind = Event.Kind(rawValue: self.type)
         purged = kind == .purged ? Purged.Target(data) : nil
         switch kind {
-        case .ready: ending = Output.all(in: data).map { .ready($0) }
+        case .ready: ending = Output.all(in: data).map { .ready($0, failures: VariantFailure.all(in: data)) }
         case .failed: ending = .failed(code: data.text("code") ?? "internal", message: data.text("message") ?? "")
         case .cancelled: ending = .cancelled
         case .superseded: ending = .superseded(by: data.whole("supersededBy"))
@@ -94,6 +104,19 @@ extension EventView.Output {
         blurhash = variant.text("blurhash")
         dominantColor = variant.text("dominantColor")
         data = variant.text("data").flatMap(Base64.decode)
+    }
+}
+
+extension EventView.VariantFailure {
+    fileprivate static func all(in data: JSONElement) -> [EventView.VariantFailure] {
+        var failures: [EventView.VariantFailure] = []
+        try? data.member("failures")?.forEachElement { failure in
+            failures.append(
+                EventView.VariantFailure(
+                    variant: failure.whole("variant"), code: failure.text("code") ?? "internal",
+                    message: failure.text("message") ?? ""))
+        }
+        return failures
     }
 }
 

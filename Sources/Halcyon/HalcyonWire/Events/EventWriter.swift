@@ -77,6 +77,18 @@ extension Ready {
                 result.write(to: &writer, result.expiresAt == first ? moment : result.expiresAt.map(rfc3339))
             }
         }
+        if !failures.isEmpty {
+            writer.name("failures")
+            writer.array { writer in
+                for failure in failures {
+                    writer.object { writer in
+                        writer.member("variant", failure.variant)
+                        writer.member("code", failure.code.rawValue)
+                        writer.member("message", failure.message)
+                    }
+                }
+            }
+        }
         writer.member("expiresAt", moment)
         writer.member("origin", origin.rawValue)
         writer.member("attempts", attempts > 1 ? attempts : nil)

@@ -10,6 +10,7 @@ struct JobFields {
     /// What every variant begins with, and the whole of a job without `variants`.
     var defaults = VariantFields()
     var variants: JSONElement?
+    var partial = false
     var maxAge = 0.0
     var cache = CacheUse()
     var tenant: String?
@@ -55,6 +56,7 @@ struct JobFields {
     /// Takes a field that few jobs have: names are compared one by one, and these come last.
     private mutating func takeSeldom(_ name: JSONName, _ value: JSONElement) throws(JSONError) -> Bool {
         switch name {
+        case "partial": partial = try value.bool()
         case "cache": cache = try CacheUse(value)
         case "tenant": tenant = try Self.tenant(value)
         case "headers": headers = try RequestHeaders(value)
@@ -71,7 +73,7 @@ struct JobFields {
     private static func isOfTheJob(_ name: JSONName) -> Bool {
         switch name {
         case "id", "source", "variants", "maxAge", "delivery", "deadline", "metadata", "placeholder", "altText",
-            "priority", "cache", "tenant", "headers", "tags", "slot", "generation", "webhook":
+            "priority", "partial", "cache", "tenant", "headers", "tags", "slot", "generation", "webhook":
             true
         default: false
         }
@@ -90,8 +92,8 @@ struct JobFields {
                 path: "delivery.put")
         }
         return Job(
-            id: id ?? defaultID, source: source, variants: variants, maxAge: maxAge, cache: cache, tenant: tenant,
-            headers: headers, tags: tags, slot: slot.map { Job.Slot(name: $0, generation: generation) },
+            id: id ?? defaultID, source: source, variants: variants, partial: partial, maxAge: maxAge, cache: cache,
+            tenant: tenant, headers: headers, tags: tags, slot: slot.map { Job.Slot(name: $0, generation: generation) },
             delivery: delivery, deadline: deadline, webhook: webhook, echo: echo)
     }
 

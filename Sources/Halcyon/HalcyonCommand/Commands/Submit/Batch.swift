@@ -7,7 +7,7 @@ final class Batch: Sendable {
     /// What has become of a job.
     enum Outcome: Sendable {
         /// Its images are ready, and in these files if they were to be written.
-        case ready([EventView.Output], milliseconds: Double?, files: [String]?)
+        case ready([EventView.Output], failures: [EventView.VariantFailure], milliseconds: Double?, files: [String]?)
         /// It has failed.
         case failed(code: String, message: String)
         /// Somebody has cancelled it.

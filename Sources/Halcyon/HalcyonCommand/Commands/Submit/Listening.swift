@@ -22,15 +22,18 @@ struct Listening: Sendable {
             case .failed(let code, let message): batch.end(index, .failed(code: code, message: message))
             case .cancelled: batch.end(index, .cancelled)
             case .superseded(let generation): batch.end(index, .superseded(by: generation))
-            case .ready(let outputs): batch.end(index, await outcome(index, outputs, event.total))
+            case .ready(let outputs, let failures):
+                batch.end(index, await outcome(index, outputs, failures, event.total))
             }
         }
     }
 
-    private func outcome(_ index: Int, _ outputs: [EventView.Output], _ milliseconds: Double?) async -> Batch.Outcome {
-        guard let gallery else { return .ready(outputs, milliseconds: milliseconds, files: nil) }
+    private func outcome(
+        _ index: Int, _ outputs: [EventView.Output], _ failures: [EventView.VariantFailure], _ milliseconds: Double?
+    ) async -> Batch.Outcome {
         do {
-            return .ready(outputs, milliseconds: milliseconds, files: try await gallery.write(outputs, ofJob: index))
+            let files = try await gallery?.write(outputs, ofJob: index)
+            return .ready(outputs, failures: failures, milliseconds: milliseconds, files: files)
         } catch {
             return .notWritten(outputs, reason: "\(error)")
         }

@@ -23,14 +23,15 @@ struct OutcomeReport {
     private func lines(_ prepared: PreparedJob, _ outcome: Batch.Outcome?, _ isSent: Bool) -> [String] {
         let source = prepared.job.source.text
         switch outcome {
-        case .ready(let outputs, let milliseconds, let files):
-            return outputs.enumerated().map { index, output in
+        case .ready(let outputs, let failures, let milliseconds, let files):
+            let lines = outputs.enumerated().map { index, output in
                 let facts =
                     ["\(output.width)x\(output.height)", output.format?.rawValue, output.frames.map { "\($0) frames" }]
                     + [byteText(output.bytes), output.blurhash, output.dominantColor]
                     + [milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key]
                 return "\(Console.green("ok"))      \(source)  \(facts.compactMap(\.self).joined(separator: "  "))"
             }
+            return lines + failures.map { failed(source, "\($0.code): \($0.message)") }
         case .failed(let code, let message): return [failed(source, message.isEmpty ? code : "\(code): \(message)")]
         case .cancelled: return [failed(source, "cancelled")]
         case .superseded(let generation): return [failed(source, "superseded by generation \(generation) of its slot")]
@@ -51,9 +52,10 @@ struct OutcomeReport {
             writer.member("id", prepared.job.id)
             writer.member("source", prepared.job.source.text)
             switch outcome {
-            case .ready(let outputs, let milliseconds, let files):
+            case .ready(let outputs, let failures, let milliseconds, let files):
                 writer.member("outcome", "ready")
                 writer.members(of: outputs, in: files)
+                writer.members(of: failures)
                 writer.member("ms", milliseconds)
             case .failed(let code, let message):
                 writer.member("outcome", "failed")
@@ -84,6 +86,21 @@ struct OutcomeReport {
 }
 
 extension JSONWriter {
+    /// As events have them, where there are any.
+    fileprivate mutating func members(of failures: [EventView.VariantFailure]) {
+        if failures.isEmpty { return }
+        name("failures")
+        array { writer in
+            for failure in failures {
+                writer.object { writer in
+                    writer.member("variant", failure.variant)
+                    writer.member("code", failure.code)
+                    writer.member("message", failure.message)
+                }
+            }
+        }
+    }
+
     /// As events have them: the key of the first, and then all.
     fileprivate mutating func members(of outputs: [EventView.Output], in files: [String]?) {
         member("key", outputs.first?.key)
