@@ -5,7 +5,7 @@ import Vips
 
 @testable import HalcyonImaging
 
-/// JPEGs of which nothing is asked.
+/// JPEGs and WebPs of which nothing is asked.
 @Suite(.takesTurns) struct PassThroughTests {
     static func natural(_ change: (inout Variant) -> Void = { _ in }) -> Variant {
         var variant = Variant(sizing: Sizing(goal: .sizer(.natural)))
@@ -37,6 +37,44 @@ import Vips
             #expect(image.body == plain && image.format == .jpeg && image.size == PixelSize(width: 640, height: 480))
             #expect((image.blurhash != nil) == variant.findings.contains(.blurhash))
         }
+    }
+
+    /// A WebP file of these chunks, the extended header of a picture of 640×480 first.
+    static func webP(flags: UInt8, _ chunks: [(tag: String, body: [UInt8])]) -> [UInt8] {
+        func number(_ value: Int, _ bytes: Int) -> [UInt8] { (0..<bytes).map { UInt8(value >> (8 * $0) & 0xff) } }
+        let header = ("VP8X", [flags, 0, 0, 0] + number(639, 3) + number(479, 3))
+        var body: [UInt8] = []
+        for (tag, content) in [header] + chunks {
+            body += Array(tag.utf8) + number(content.count, 4) + content
+            if content.count % 2 == 1 { body.append(0) }
+        }
+        return Array("RIFF".utf8) + number(body.count + 4, 4) + Array("WEBP".utf8) + body
+    }
+
+    @Test func aWebPLosesItsMetadataAndNothingElse() async throws {
+        let pixels = try Pixels(try await BadInputTests.photo(.jpeg))
+        let plain = try await offThePool {
+            try Image(pixels: pixels.bytes, width: pixels.width, height: pixels.height, bands: pixels.bands)
+                .encoded(as: .webp, ["Q": 60], keeping: [])
+        }
+        let picture = ("VP8 ", Array(plain[38...]))
+        #expect(plain == Self.webP(flags: 0, [picture]))
+        let source =
+            Self.webP(
+                flags: 0b1100, [picture, ("EXIF", [1, 2, 3]), ("XMP ", [4]), ("junk", [5, 6])]) + Array("behind".utf8)
+        for variant in [Self.natural(), Self.natural { $0.output.format = .webp }, filling(640, 480, as: .webp)] {
+            let image = try await render(source, variant)
+            #expect(image.body == plain && image.format == .webp)
+            #expect(try Pixels(image.body).bytes == Pixels(plain).bytes)
+        }
+        for variant in [
+            Self.natural { $0.output.quality = 60 }, Self.natural { $0.output.lossless = true },
+            Self.natural { $0.processors = [.flip(.horizontal)] }, Self.natural { $0.output.format = .jpeg },
+        ] {
+            #expect(try await render(source, variant).body != plain)
+        }
+        let cut = await BadInputTests().failure(Array(source.prefix(plain.count / 2)), Self.natural())
+        #expect(cut?.code == .corruptImage)
     }
 
     @Test func whatIsAskedForIsDone() async throws {

@@ -22,6 +22,21 @@ import Testing
         #expect(refused.output.isEmpty)
     }
 
+    @Test(arguments: [
+        (["SCOPES_shop": ""], "gateway.scopes.shop: expected submit, read or admin, found none"),
+        (["SCOPES_shop": "read,write"], "gateway.scopes.shop: expected of "),
+        (["KEYS_twin": "0123456789abcdef"], "has the secret of gateway.keys."),
+        (["SCOPES_other": "read"], "gateway.scopes.other: there is no gateway.keys.other"),
+    ])
+    func keysThatNobodyCanMeanStopStartUp(more: [String: String], words: String) async throws {
+        var variables = ["HALCYON_GATEWAY_KEYS_shop": "0123456789abcdef"]
+        for (name, value) in more { variables["HALCYON_GATEWAY_\(name)"] = value }
+        for command in ["config", "gateway"] {
+            let refused = try await Executable.run([command], environment: variables).expect(2)
+            #expect(refused.errors.contains(words) && refused.output.isEmpty)
+        }
+    }
+
     @Test func amazonsOwnVariablesAreTheLastResort() async throws {
         let variables = [
             "AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "hidden-1", "AWS_SESSION_TOKEN": "hidden-2",

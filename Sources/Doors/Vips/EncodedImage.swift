@@ -55,11 +55,15 @@ public struct EncodedImage: Sendable {
     }
 
     /// The file itself without metadata, comments, thumbnails and what stands behind its end, its coded pixels as they are. nil for
-    /// other formats than JPEG, and for one that does not follow the format to its end.
+    /// other formats than JPEG and WebP, and for one that does not follow the format to its end.
     ///
     /// - Parameter keepingProfile: whether its colour profile stays.
     public func withoutMetadata(keepingProfile: Bool) -> [UInt8]? {
-        format == .jpeg ? JPEGSegments.pixels(of: content, keepingProfile: keepingProfile) : nil
+        switch format {
+        case .jpeg: JPEGSegments.pixels(of: content, keepingProfile: keepingProfile)
+        case .webp: WebPChunks.pixels(of: content, keepingProfile: keepingProfile)
+        default: nil
+        }
     }
 }
 
