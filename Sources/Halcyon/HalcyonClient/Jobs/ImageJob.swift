@@ -107,7 +107,8 @@ public struct ImageJob: Sendable, Equatable, Encodable {
     }
 
     private enum CodingKeys: String, CodingKey {
-        case source, variants, partial, id, maxAge, cache, delivery, priority, deadline, slot, generation, placeholder, altText
+        case source, variants, partial, id, maxAge, cache, delivery, priority, deadline, slot, generation, placeholder,
+            altText
         case metadata, tags, webhook, headers, tenant
     }
 

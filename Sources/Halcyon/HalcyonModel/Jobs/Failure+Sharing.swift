@@ -14,7 +14,8 @@ extension Failure {
     public var shared: String {
         let fresh = forbidsStaleUse ? ":fresh" : ""
         let after = retryAfter.map { ":\($0)" } ?? (forbidsStaleUse ? ":" : "")
-        return "\(code.rawValue) \(isRetryable ? "retryable\(after)\(fresh)" : "final")\(variant == nil ? "" : ":variant") \(message)"
+        let about = variant == nil ? "" : ":variant"
+        return "\(code.rawValue) \(isRetryable ? "retryable\(after)\(fresh)" : "final")\(about) \(message)"
     }
 
     /// From such a line; nil when it is none.

@@ -31,8 +31,9 @@ public struct Job: Sendable {
 
     /// Takes the values as they are.
     public init(
-        id: String, source: Source, variants: [Variant], partial: Bool = false, maxAge: Double = 0, cache: CacheUse = CacheUse(),
-        tenant: String? = nil, headers: RequestHeaders = RequestHeaders(), tags: [String] = [], slot: Slot? = nil,
+        id: String, source: Source, variants: [Variant], partial: Bool = false, maxAge: Double = 0,
+        cache: CacheUse = CacheUse(), tenant: String? = nil, headers: RequestHeaders = RequestHeaders(),
+        tags: [String] = [], slot: Slot? = nil,
         delivery: Delivery = .reference, deadline: Deadline? = nil, webhook: Webhook? = nil, echo: Echo = Echo()
     ) {
         self.id = id
