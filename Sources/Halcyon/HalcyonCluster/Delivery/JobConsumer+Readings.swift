@@ -12,8 +12,7 @@ extension JobConsumer {
         }
         metrics.reading(
             .gauge, "\(prefix)_watermark_held_seconds",
-            help:
-                "Seconds since the first offset that has not ended became the first, of the partition where that is longest."
+            help: "Seconds for which the first offset that has not ended is the first, of the partition with most."
         ) { [weak self] in
             self?.state.withLock { $0.ledger.heldSince }.map { $0.duration(to: .now) / .seconds(1) } ?? 0
         }
