@@ -20,6 +20,53 @@ import Threads
         }
     }
 
+    /// 3 MB in a process that grants 1 MB at a time, more slowly than the transfer may take.
+    @Test(arguments: ["Content-Length: 3000000", "Connection: close"])
+    func waitsForAdmissionWithoutLosingTime(header: String) async throws {
+        try await withOrigin { _ in
+            [.text("\(Self.head)\(header)\r\n\r\n"), .zeros(3_000_000), .close]
+        } _: { origin, client in
+            var request = HTTPRequest(.get, origin.url("/"))
+            request.timeout = .milliseconds(900)
+            request.stall = HTTPRequest.Stall(bytesPerSecond: 64, for: .seconds(1))
+            let asked = Lock<[Int]>([])
+            let admission = HTTPAdmission(bytes: 100) { bytes in
+                asked.withLock { $0.append(bytes) }
+                try await Task.sleep(for: .milliseconds(1200))
+                return (bytes + 1_499_999) / 1_500_000 * 1_500_000
+            }
+            let response = try await client.perform(request, admission: admission)
+            #expect(response.body.count == 3_000_000)
+            let steps = asked.withLock { $0 }
+            if header.hasPrefix("Content-Length") {
+                #expect(steps == [3_000_000])
+            } else {
+                #expect(steps.first.map { $0 <= 1 << 20 } == true && steps.count >= 2)
+            }
+        }
+    }
+
+    @Test func aPausedTransferIsCancelled() async throws {
+        try await withOrigin { _ in
+            [.text("\(Self.head)Content-Length: 1000000\r\n\r\n"), .zeros(1_000_000), .awaitEnd]
+        } _: { origin, client in
+            let isWaiting = Lock(false)
+            let hasEnded = Lock(false)
+            let admission = HTTPAdmission(bytes: 0) { bytes in
+                isWaiting.withLock { $0 = true }
+                defer { hasEnded.withLock { $0 = true } }
+                try await Task.sleep(for: .seconds(600))
+                return bytes
+            }
+            let request = HTTPRequest(.get, origin.url("/"))
+            let transfer = Task { try await client.perform(request, admission: admission) }
+            try await until("it waits") { isWaiting.withLock { $0 } }
+            transfer.cancel()
+            await expectFailure(.cancelled) { try await transfer.value }
+            try await until("the wait has ended") { hasEnded.withLock { $0 } }
+        }
+    }
+
     @Test func takesABodyOfExactlyTheLimit() async throws {
         try await withOrigin { _ in
             [.text("\(Self.head)Content-Length: 1000\r\n\r\n"), .zeros(1000)]

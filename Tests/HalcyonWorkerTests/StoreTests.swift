@@ -7,6 +7,7 @@ import Redis
 import Telemetry
 import TestSupport
 import Testing
+import Threads
 
 @testable import HalcyonImaging
 @testable import HalcyonWorker
@@ -29,7 +30,8 @@ import Testing
             width: 4, height: 3, format: .png, bytes: 3, sha256: "ab",
             source: SourceFacts(status: 200, etag: nil, bytes: 9, format: .png, width: 4, height: 3))
         let made = Made(
-            key: work.keys[0], image: image, facts: facts,
+            key: work.keys[0], image: image,
+            memory: ResultMemory(Slots(1), bytesPerPlace: 1 << 20).hold(image.body.count), facts: facts,
             headers: cacheControl.map { HeaderFields([(name: "Cache-Control", value: $0)]) } ?? [],
             completedAt: Timestamp.now.seconds - age, origin: .sourceCache, timings: Timings(), fence: 0, since: 0)
         let result = try await store.deliver([made], beside: [:], work)[work.keys[0]]

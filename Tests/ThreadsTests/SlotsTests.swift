@@ -110,4 +110,45 @@ import Threads
         for waiter in waiters { try await waiter.value }
         slots.release()
     }
+
+    @Test func oneHolderAtATimeTakesWhatIsNotFree() async throws {
+        let slots = Slots(3)
+        let holders = (0..<3).map { _ in Place(of: slots) }
+        for holder in holders { try await holder.acquire() }
+        try await holders[0].grow(more: 2)
+        let second = Task { try await holders[1].grow(more: 1) }
+        let third = Task { try await holders[2].grow(more: 1) }
+        let newcomer = Task { try await slots.acquire() }
+        try await until("they wait") { slots.waiting == 3 }
+        // The one that has taken more may go on.
+        try await holders[0].grow(more: 4)
+        #expect((holders[0].places, slots.waiting) == (5, 3))
+        holders[0].release()
+        try await second.value
+        try await third.value
+        #expect(slots.waiting == 1)
+        holders[1].release()
+        try await newcomer.value
+        holders[2].release()
+        slots.release()
+        for _ in 0..<3 { try await slots.acquire() }
+        #expect(slots.waiting == 0)
+    }
+
+    @Test func whoGivesUpGrowingKeepsWhatItHas() async throws {
+        let slots = Slots(2)
+        let (large, small) = (Place(of: slots), Place(of: slots))
+        try await large.acquire()
+        try await small.acquire()
+        try await large.grow(more: 1)
+        let growing = Task { try await small.grow(more: 1) }
+        try await until("it waits") { slots.waiting == 1 }
+        growing.cancel()
+        await #expect(throws: CancellationError.self) { try await growing.value }
+        #expect((small.places, slots.waiting) == (1, 0))
+        large.release()
+        small.release()
+        for _ in 0..<2 { try await slots.acquire() }
+        #expect(slots.waiting == 0)
+    }
 }

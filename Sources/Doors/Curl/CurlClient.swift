@@ -19,13 +19,16 @@ public final class CurlClient: Sendable {
     /// Cancelling the task ends the transfer at once; a peer that is in the middle of a response sees the connection cut.
     /// - Parameters:
     ///   - progress: called whenever bytes of the body have come, on the client's thread: keep it short.
+    ///   - admission: how many bytes of the response's body may be held, and how to get more; nil for any number.
     /// - Throws: why there is no response. A status of 400 and above is a response.
     public nonisolated(nonsending) func perform(
-        _ request: HTTPRequest, progress: (@Sendable (HTTPProgress) -> Void)? = nil
+        _ request: HTTPRequest, progress: (@Sendable (HTTPProgress) -> Void)? = nil, admission: HTTPAdmission? = nil
     ) async throws(CurlError) -> HTTPResponse {
         if Task.isCancelled { throw .cancelled }
         try request.check()
-        let transfer = Transfer(request, allowsAddress: settings.allowsAddress, progress: progress)
+        let transfer = Transfer(
+            request, allowsAddress: settings.allowsAddress, progress: progress, admission: admission,
+            onAdmission: { [self] in post(.resume($0, admitted: $1)) })
         return try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 transfer.wait(continuation)

@@ -116,8 +116,9 @@ public final class Worker: Sendable {
         subscriber = RedisSubscriber(options.redis)
         leases = Leases(redis, subscriber, options.leases, log: log, metrics: metrics)
         let lanes = Lane.allCases.map { options.shares[$0] ?? 1 }
+        let fetches = Slots(options.fetches, shares: lanes)
         sources = try SourceTier(
-            loader, redis, leases, places: Slots(options.fetches, shares: lanes),
+            loader, redis, leases, places: fetches,
             bytesPerPlace: options.memory.fetch, largest: options.sources.maximumBytes, options: options.sourceTier,
             limits: options.origins, log: log,
             metrics: metrics)
@@ -142,7 +143,8 @@ public final class Worker: Sendable {
             fetch: fetch,
             render: Render(
                 service: service,
-                places: Slots(options.concurrency * 2, shares: lanes)))
+                places: Slots(options.concurrency * 2, shares: lanes)),
+            memory: ResultMemory(fetches, bytesPerPlace: options.memory.fetch))
         let line = Line(
             intake: Intake(
                 reader: options.reader.knowing(options.extensions, options.providers), topics: options.topics),

@@ -34,4 +34,41 @@ import Threads
         }
         try await origin.stop()
     }
+
+    /// Small ones have shown what sources take; then all are large.
+    @Test(arguments: [true, false])
+    func whatTurnsOutLargeWaitsForMemory(saysItsLength: Bool) async throws {
+        let (large, count) = (100_000, 40)
+        let origin = RawOrigin { request in
+            guard request.path.hasPrefix("/large") else { return RawOrigin.answer("200 OK", [], "small") }
+            let length = saysItsLength ? "Content-Length: \(large)" : "Connection: close"
+            return [.text("HTTP/1.1 200 OK\r\n\(length)\r\n\r\n"), .zeros(large), .close]
+        }
+        try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
+            let places = Slots(count)
+            let tier = try SourceTier(
+                loader, nil, places: places, bytesPerPlace: 10_000, log: .silent, metrics: Metrics())
+            for number in 0..<50 { _ = try await tier.load(SourceRequest(try Source(origin.url("/small\(number)")))) }
+            let held = Lock((bytes: 0, most: 0))
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<count {
+                    group.addTask {
+                        let source = try await tier.load(SourceRequest(try Source(origin.url("/large\(number)"))))
+                        held.withLock {
+                            $0.bytes += source.source.body.count
+                            $0.most = max($0.most, $0.bytes)
+                        }
+                        try await Task.sleep(for: .milliseconds(20))
+                        held.withLock { $0.bytes -= source.source.body.count }
+                        source.place?.release()
+                    }
+                }
+                try await group.waitForAll()
+            }
+            // All places, and what one source may take beyond them.
+            #expect(held.withLock { $0.most } <= count * 10_000 + large)
+            await tier.close()
+        }
+        try await origin.stop()
+    }
 }

@@ -8,9 +8,12 @@ private func transfer(_ context: UnsafeMutableRawPointer?) -> Transfer {
 }
 
 func onBody(_ bytes: UnsafeMutablePointer<CChar>?, _: Int, _ count: Int, _ context: UnsafeMutableRawPointer?) -> Int {
-    let accepted = transfer(context).received(bodyPart: UnsafeRawBufferPointer(start: bytes, count: count))
+    switch transfer(context).received(bodyPart: UnsafeRawBufferPointer(start: bytes, count: count)) {
+    case .accepted: return count
+    case .paused: return Int(CURL_WRITEFUNC_PAUSE)
     // Another count than was given stops the transfer.
-    return accepted || count == 0 ? count : 0
+    case .refused: return 0
+    }
 }
 
 func onHeader(_ bytes: UnsafeMutablePointer<CChar>?, _: Int, _ count: Int, _ context: UnsafeMutableRawPointer?) -> Int {

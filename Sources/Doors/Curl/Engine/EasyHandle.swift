@@ -129,6 +129,16 @@ final class EasyHandle {
         options.set(CURLOPT_NOPROGRESS, 0)
     }
 
+    // MARK: During a transfer
+
+    /// Sets how long the transfer may take from its start; nil for as long as it likes.
+    func setTimeout(_ timeout: Duration?) {
+        _ = ccurl_set_long(handle, CURLOPT_TIMEOUT_MS, timeout?.wholeMilliseconds ?? 0)
+    }
+
+    /// Goes on with a transfer that a callback has paused, which may be called again before this returns.
+    func unpause() { curl_easy_pause(handle, CURLPAUSE_CONT) }
+
     // MARK: After a transfer
 
     func long(_ info: CURLINFO) -> Int? {

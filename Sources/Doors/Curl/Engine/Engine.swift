@@ -11,6 +11,8 @@ final class Engine: @unchecked Sendable {
     enum Letter: Sendable {
         case start(Transfer)
         case cancel(Transfer)
+        /// It may hold so many bytes now.
+        case resume(Transfer, admitted: Int)
     }
 
     private struct Shared {
@@ -91,6 +93,7 @@ final class Engine: @unchecked Sendable {
             case .start(let transfer): start(transfer)
             // One that came before its transfer is passed over. The caller posts it again, behind that.
             case .cancel(let transfer): if transfer.isHandedIn { drop(transfer, .cancelled) }
+            case .resume(let transfer, let bytes): transfer.resume(holding: bytes)
             }
         }
     }

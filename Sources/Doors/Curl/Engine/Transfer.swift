@@ -10,6 +10,14 @@ final class Transfer: @unchecked Sendable {
     typealias Continuation = CheckedContinuation<Result<HTTPResponse, CurlError>, Never>
 
     typealias Progress = @Sendable (HTTPProgress) -> Void
+    /// Whether libcurl goes on with what a callback was given.
+    enum Verdict {
+        case accepted
+        /// It stops the transfer.
+        case refused
+        /// It gives the same once more after ``Transfer/resume(holding:)``.
+        case paused
+    }
 
     let request: HTTPRequest
     /// Whether the client's thread has it.
@@ -20,6 +28,13 @@ final class Transfer: @unchecked Sendable {
 
     private let allowsAddress: @Sendable (SocketAddress) -> Bool
     private let progress: Progress?
+    private let admission: HTTPAdmission?
+    /// Bytes of body that may be held.
+    private var admitted: Int
+    private var pause: Pause?
+    private var paused = Duration.zero
+    /// Has the client's thread call ``resume(holding:)``.
+    private let onAdmission: @Sendable (Transfer, _ bytes: Int) -> Void
     private var caller: Continuation?
 
     private var head = ResponseHead()
@@ -33,11 +48,15 @@ final class Transfer: @unchecked Sendable {
     private var failure: CurlError?
 
     init(
-        _ request: HTTPRequest, allowsAddress: @escaping @Sendable (SocketAddress) -> Bool, progress: Progress?
+        _ request: HTTPRequest, allowsAddress: @escaping @Sendable (SocketAddress) -> Bool, progress: Progress?,
+        admission: HTTPAdmission?, onAdmission: @escaping @Sendable (Transfer, _ bytes: Int) -> Void
     ) {
         self.request = request
         self.allowsAddress = allowsAddress
         self.progress = progress
+        self.admission = admission
+        self.onAdmission = onAdmission
+        admitted = admission?.bytes ?? .max
     }
 
     /// The caller waits from now on.
@@ -58,6 +77,7 @@ final class Transfer: @unchecked Sendable {
     /// Gives the handle back: the transfer does not run any more.
     func end() -> EasyHandle? {
         defer { easy = nil }
+        pause?.wait.cancel()
         return easy
     }
 
@@ -77,13 +97,23 @@ final class Transfer: @unchecked Sendable {
         }
     }
 
-    /// Takes a part of the body, decompressed. False stops the transfer.
-    func received(bodyPart: UnsafeRawBufferPointer) -> Bool {
-        if body.isEmpty && !makeRoom() { return false }
-        guard body.count + bodyPart.count <= request.maxBytes else { return stopAsTooLarge() }
+    /// Takes a part of the body, decompressed.
+    func received(bodyPart: UnsafeRawBufferPointer) -> Verdict {
+        if body.isEmpty && !makeRoom() { return .refused }
+        let needed = body.count + bodyPart.count
+        guard needed <= request.maxBytes else {
+            _ = stopAsTooLarge()
+            return .refused
+        }
+        if needed > admitted {
+            waitForAdmission(of: max(needed, expected ?? 0))
+            return .paused
+        }
+        // Not more than a lie in Content-Length may cost.
+        if body.isEmpty { body.reserveCapacity(min(expected ?? 0, 1 << 22)) }
         body.append(contentsOf: bodyPart)
         progress?(HTTPProgress(status: head.status, received: body.count, expected: expected))
-        return true
+        return .accepted
     }
 
     /// What has come so far as it was sent, also of responses that are thrown away on a redirect. False stops the transfer.
@@ -126,8 +156,7 @@ final class Transfer: @unchecked Sendable {
         return false
     }
 
-    /// Looks at Content-Length before the first byte: refuses what is too large at once, and reserves memory, not trusting it
-    /// with much: a lie must stay cheap.
+    /// Looks at Content-Length before the first byte, and refuses what is too large at once.
     private func makeRoom() -> Bool {
         guard head.headers["Content-Encoding"] == nil, let length = easy?.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
         else {
@@ -136,8 +165,38 @@ final class Transfer: @unchecked Sendable {
         if length > request.maxBytes { return stopAsTooLarge() }
         // libcurl says -1 where nobody has said.
         expected = length < 0 ? nil : length
-        body.reserveCapacity(max(0, min(length, 1 << 22)))
         return true
+    }
+
+    // MARK: Admission
+
+    /// A wait for more bytes, in which the transfer's time does not pass.
+    private struct Pause {
+        let start = ContinuousClock.now
+        let wait: Task<Void, Never>
+    }
+
+    private func waitForAdmission(of bytes: Int) {
+        guard let admission else { return }
+        easy?.setTimeout(nil)
+        pause = Pause(
+            wait: Task { [self, onAdmission] in
+                // A wait that is cancelled belongs to a transfer that has ended.
+                guard let admitted = try? await admission.more(bytes) else { return }
+                onAdmission(self, admitted)
+            })
+    }
+
+    /// Goes on where it waited for admission.
+    func resume(holding bytes: Int) {
+        guard let pause, let easy else { return }
+        self.pause = nil
+        admitted = bytes
+        start += pause.start.duration(to: .now)
+        // libcurl counts from the start, pauses included.
+        paused += pause.start.duration(to: .now)
+        easy.setTimeout(request.timeout + paused)
+        easy.unpause()
     }
 
     // MARK: The end

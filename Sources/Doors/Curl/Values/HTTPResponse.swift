@@ -1,5 +1,20 @@
 import HTTPFields
 
+/// How many bytes of a response's body may be held in memory.
+public struct HTTPAdmission: Sendable {
+    /// How many may be held from the start.
+    public let bytes: Int
+    /// Waits until at least so many may be held, and returns how many that are. The transfer is paused meanwhile, and its time limits
+    /// do not pass. It is cancelled when the transfer ends, and throws then.
+    public let more: @Sendable (_ bytes: Int) async throws -> Int
+
+    /// Takes the values as they are.
+    public init(bytes: Int, more: @escaping @Sendable (_ bytes: Int) async throws -> Int) {
+        self.bytes = bytes
+        self.more = more
+    }
+}
+
 /// How much of a response has come.
 public struct HTTPProgress: Hashable, Sendable {
     /// The response's status code.

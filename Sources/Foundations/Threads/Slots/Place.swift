@@ -19,6 +19,9 @@ public final class Place: Sendable {
 
     deinit { release() }
 
+    /// How many places are held.
+    public var places: Int { state.withLock { $0.more + ($0.isHeld ? 1 : 0) } }
+
     /// Waits for a place, unless one is held.
     /// - Parameter urgency: of whoever waits.
     /// - Throws: `CancellationError` when the task is cancelled first.
@@ -39,6 +42,19 @@ public final class Place: Sendable {
         if change < 0 { slots.release(-change) }
     }
 
+    /// Waits until it has at least so many places beside its own; it never has fewer than before. One that is not held takes none.
+    /// - Throws: `CancellationError` when the task is cancelled first.
+    public func grow(more count: Int) async throws {
+        let change = state.withLock { $0.isHeld ? max(0, count - $0.more) : 0 }
+        guard change > 0 else { return }
+        try await slots.grow(self, by: change)
+        let isHeld = state.withLock { state in
+            if state.isHeld { state.more += change }
+            return state.isHeld
+        }
+        if !isHeld { slots.release(change) }
+    }
+
     /// Gives its own place back and keeps those beside it: what is large still is.
     public func releaseOwn() {
         let wasHeld = state.withLock { state in
@@ -54,6 +70,6 @@ public final class Place: Sendable {
             defer { state = State() }
             return state.more + (state.isHeld ? 1 : 0)
         }
-        if held > 0 { slots.release(held) }
+        if held > 0 { slots.release(held, of: self) }
     }
 }

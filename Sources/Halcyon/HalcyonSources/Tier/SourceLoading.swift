@@ -16,7 +16,10 @@ struct SourceLoading: Sendable {
     /// A source that is as near as it can be: it is not kept.
     func near(_ request: SourceRequest, _ urgency: Urgency) async throws -> TieredSource {
         let place = try await places.place(urgency)
-        return TieredSource(source: try await loader.load(request), isFromTier: false, fence: nil, place: place)
+        let source = try await SourceMemory.$current.withValue(places.memory(of: place)) {
+            try await loader.load(request)
+        }
+        return TieredSource(source: source, isFromTier: false, fence: nil, place: place)
     }
 
     // MARK: What is kept
@@ -130,13 +133,13 @@ struct SourceLoading: Sendable {
         guard let origin = loader.origin(of: request.source) else {
             let place = try await places.place(urgency)
             guard onBegin() else { throw CancellationError() }
-            return (try await ask(request, known), place)
+            return (try await ask(request, known, place), place)
         }
         let pass = try await origins.waiting(for: origin) { try await gate.enter(origin, request.tierKey, urgency) }
         do {
             let place = try await places.place(urgency)
             guard onBegin() else { throw CancellationError() }
-            let answer = try await ask(request, known)
+            let answer = try await ask(request, known, place)
             origins.count(.answered)
             await gate.leave(pass, .answered)
             return (answer, place)
@@ -148,11 +151,13 @@ struct SourceLoading: Sendable {
         }
     }
 
-    private func ask(_ request: SourceRequest, _ known: FoundEntry?) async throws -> SourceAnswer {
-        if let validators = known?.entry.response.validators {
-            return try await loader.load(request, unlike: validators)
+    private func ask(_ request: SourceRequest, _ known: FoundEntry?, _ place: Place) async throws -> SourceAnswer {
+        try await SourceMemory.$current.withValue(places.memory(of: place)) {
+            if let validators = known?.entry.response.validators {
+                return try await loader.load(request, unlike: validators)
+            }
+            return .loaded(try await loader.load(request))
         }
-        return .loaded(try await loader.load(request))
     }
 
     /// Nil for what must not be kept: then what was there goes.

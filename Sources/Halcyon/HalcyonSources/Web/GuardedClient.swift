@@ -26,14 +26,14 @@ public struct GuardedClient: Sendable {
     /// Makes a request to a host, in lower case, that is not denied by name.
     /// - Parameters:
     ///   - isTrusted: whether the operator named the host, so that its addresses need not be public.
-    ///   - progress: as for ``CurlClient/perform(_:progress:)``.
-    /// - Throws: as ``CurlClient/perform(_:progress:)``.
+    ///   - progress: as for ``CurlClient/perform(_:progress:admission:)``, as is `admission`.
+    /// - Throws: as ``CurlClient/perform(_:progress:admission:)``.
     public func perform(
         _ request: HTTPRequest, to host: String, isTrusted: Bool = false,
-        progress: (@Sendable (HTTPProgress) -> Void)? = nil
+        progress: (@Sendable (HTTPProgress) -> Void)? = nil, admission: HTTPAdmission? = nil
     ) async throws(CurlError) -> HTTPResponse {
         try await (isTrusted || policy.trusts(host: host) ? trustingClient : client)
-            .perform(request, progress: progress)
+            .perform(request, progress: progress, admission: admission)
     }
 
     /// Ends all requests and connections.

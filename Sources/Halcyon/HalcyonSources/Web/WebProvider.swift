@@ -118,7 +118,10 @@ struct WebProvider: SourceProvider {
         change(&request)
         do throws(CurlError) {
             let progress = LoadMeter.current?.begin(after: begun)
-            return .whole(try await client.perform(request, to: url.host, isTrusted: isTrusted, progress: progress))
+            let admission = SourceMemory.current?.admission(after: begun)
+            return .whole(
+                try await client.perform(
+                    request, to: url.host, isTrusted: isTrusted, progress: progress, admission: admission))
         } catch {
             // A client that is closed belongs to a worker that is leaving: the source is not to blame.
             if error.code == .cancelled || error.code == .closed { throw CancellationError() }

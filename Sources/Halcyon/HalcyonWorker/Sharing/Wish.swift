@@ -34,6 +34,8 @@ enum Making: Sendable {
 struct Made: Sendable {
     let key: ResultKey
     let image: RenderedImage
+    /// What its bytes take of the worker's memory.
+    let memory: ResultMemory.Share
     let facts: ResultFacts
     /// What the source's origin said, and when its last byte had come: how long each job keeps the result follows from these.
     let headers: HeaderFields

@@ -9,6 +9,7 @@ import Threads
 struct Make: Sendable {
     let fetch: Fetch
     let render: Render
+    let memory: ResultMemory
 
     /// Makes some of a job's variants from one decoding.
     ///
@@ -57,7 +58,7 @@ struct Make: Sendable {
         return places.indices.map { index in
             let image = rendering.images[index]
             return Made(
-                key: work.keys[places[index]], image: image,
+                key: work.keys[places[index]], image: image, memory: memory.hold(image.body.count),
                 facts: ResultFacts(image, of: rendering, from: fetched.source), headers: fetched.source.headers,
                 completedAt: fetched.source.completedAt, origin: fetched.origin, timings: timings, fence: fences[index],
                 since: min(fences[index], fetched.fence ?? .max), maker: work.trace?.context)
