@@ -278,7 +278,7 @@ let package = Package(
         tests(
             of: "HalcyonSources",
             [
-                "AddressRunner", "Curl", "HalcyonModel", "Processes", "Redis", "Telemetry", "TestSupport", "Threads",
+                "AddressRunner", "Curl", "HalcyonLeases", "HalcyonModel", "Processes", "Redis", "Telemetry", "TestSupport", "Threads",
                 "Vips",
             ]),
         tests(

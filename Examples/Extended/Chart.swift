@@ -24,13 +24,13 @@ struct Chart: CustomSourceProvider {
         try values(reference).map(\.description).joined(separator: ",")
     }
 
-    func load(_ reference: String) async throws -> LoadedSource {
+    func fetch(_ reference: String, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         let values = try values(reference)
         let bars = values.enumerated().map { place, value in
             "<rect x='\(place * 10 + 1)' y='\(100 - value)' width='8' height='\(value)' fill='steelblue'/>"
         }
         let svg =
             "<svg xmlns='http://www.w3.org/2000/svg' width='\(values.count * 10)' height='100'>\(bars.joined())</svg>"
-        return LoadedSource(body: Array(svg.utf8), lifetime: .seconds(86_400))
+        return .loaded(LoadedSource(body: Array(svg.utf8), lifetime: .seconds(86_400)))
     }
 }

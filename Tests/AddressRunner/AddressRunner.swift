@@ -25,7 +25,7 @@ import Threads
             let loader = SourceLoader(options, drawingOn: pool)
             let outcome: String
             do {
-                _ = try await loader.load(SourceRequest(Source(line)))
+                _ = try await loader.fetch(SourceRequest(Source(line)))
                 outcome = "ok"
             } catch let failure as Failure {
                 outcome = failure.code.rawValue

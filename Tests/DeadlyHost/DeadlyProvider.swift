@@ -10,9 +10,9 @@ struct DeadlyProvider: CustomSourceProvider {
         return reference
     }
 
-    func load(_ reference: String) async throws -> LoadedSource {
+    func fetch(_ reference: String, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         try Death(reference).happen()
         let svg = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><circle r='9'/></svg>"
-        return LoadedSource(body: Array(svg.utf8), lifetime: .seconds(600))
+        return .loaded(LoadedSource(body: Array(svg.utf8), lifetime: .seconds(600)))
     }
 }

@@ -25,9 +25,12 @@ extension SourceLoader {
     /// A source for nobody in particular, with nothing added.
     func load(_ source: Source) async throws -> LoadedSource { try await load(SourceRequest(source)) }
 
+    /// A source with what is added to its request.
+    func load(_ request: SourceRequest) async throws -> LoadedSource { try await fetch(request).loaded() }
+
     /// A source for nobody in particular, with nothing added.
-    func load(_ source: Source, unlike known: Validators) async throws -> SourceAnswer {
-        try await load(SourceRequest(source), unlike: known)
+    func load(_ source: Source, ifNoneMatch known: Validators) async throws -> FetchResponse {
+        try await fetch(SourceRequest(source), ifNoneMatch: known)
     }
 
     /// Why a source is not loaded; nil when it is.

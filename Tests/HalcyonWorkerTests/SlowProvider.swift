@@ -1,3 +1,4 @@
+import HalcyonModel
 import HalcyonSources
 import Threads
 
@@ -13,10 +14,10 @@ final class SlowProvider: CustomSourceProvider {
         self.time = time
     }
 
-    func load(_ reference: String) async throws -> LoadedSource {
+    func fetch(_ reference: String, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         counts.withLock { $0[reference, default: 0] += 1 }
         try await Task.sleep(for: time)
-        return LoadedSource(body: photograph, lifetime: .seconds(600))
+        return .loaded(LoadedSource(body: photograph, lifetime: .seconds(600)))
     }
 
     /// How often each source's load began.

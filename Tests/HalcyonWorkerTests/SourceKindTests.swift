@@ -17,9 +17,9 @@ import Threads
             return reference
         }
 
-        func load(_ reference: String) async throws -> LoadedSource {
+        func fetch(_ reference: String, ifNoneMatch known: Validators?) async throws -> FetchResponse {
             loads.withLock { $0 += 1 }
-            return LoadedSource(body: try Photograph.bytes("\(reference).jpg"), lifetime: .seconds(600))
+            return .loaded(LoadedSource(body: try Photograph.bytes("\(reference).jpg"), lifetime: .seconds(600)))
         }
     }
 

@@ -18,18 +18,18 @@ import Threads
     func life(age: Double, maxAge: Double = 0, cacheControl: String?) async throws -> Double? {
         let server = try await RedisServer.start()
         let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
-        let store = Store(
+        let store = StoreStage(
             results: ResultTier(client), options: ResultOptions(), log: .silent, metrics: StoreMetrics(Metrics()))
         let message = #"{"source":"http://example.org/a","maxAge":\#(maxAge)}"#
         let record = ConsumedRecord(topic: "halcyon.jobs", partition: 0, offset: 0, value: Array(message.utf8))
-        let work = try Intake(reader: JobReader(), topics: Topics()).read(record).work
+        let work = try DecodeStage(reader: JobReader(), topics: Topics()).decode(record)
         let image = RenderedImage(
             body: [1, 2, 3], format: .png, size: PixelSize(width: 4, height: 3), frames: nil, sha256: "ab",
             blurhash: nil, dominantColor: nil)
         let facts = ResultFacts(
             width: 4, height: 3, format: .png, bytes: 3, sha256: "ab",
             source: SourceFacts(status: 200, etag: nil, bytes: 9, format: .png, width: 4, height: 3))
-        let made = Made(
+        let made = RenderedResult(
             key: work.keys[0], image: image,
             memory: ResultMemory(Slots(1), bytesPerPlace: 1 << 20).hold(image.body.count), facts: facts,
             headers: cacheControl.map { HeaderFields([(name: "Cache-Control", value: $0)]) } ?? [],

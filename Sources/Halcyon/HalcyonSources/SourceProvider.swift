@@ -2,29 +2,18 @@ import HalcyonModel
 
 /// Gives the bytes of one kind of source, and says how long they are good for.
 ///
-/// All kinds are the same to caching, sizing, coalescing and events: providers load, and know of nothing else.
+/// All kinds are the same to caching, sizing, coalescing and events: providers fetch, and know of nothing else.
 public protocol SourceProvider<Reference>: Sendable {
     /// What says which source is meant: a value that was checked when the job was taken.
     associatedtype Reference: Sendable
 
-    /// The bytes as they are now.
+    /// Fetches the bytes.
     ///
-    /// Called on the cooperative pool: what blocks is to be done elsewhere. A cancelled task ends the work soon.
-    /// - Throws: ``Failure``; `CancellationError` when the task is cancelled; anything else is told as `provider_error`.
-    func load(_ reference: Reference) async throws -> LoadedSource
-
-    /// The bytes, unless they are those that are known. By default the question is not asked, and they are loaded.
-    ///
-    /// - Parameter known: what ``LoadedSource/validators`` said of the bytes that the caller has.
-    /// - Throws: as ``load(_:)``.
-    func load(_ reference: Reference, unlike known: Validators) async throws -> SourceAnswer
-}
-
-extension SourceProvider {
-    /// Loads them.
-    public func load(_ reference: Reference, unlike known: Validators) async throws -> SourceAnswer {
-        .loaded(try await load(reference))
-    }
+    /// Called on the cooperative pool: blocking work belongs elsewhere. A cancelled task ends the work soon.
+    /// - Parameter known: ``LoadedSource/validators`` of the bytes that the caller has; nil if it has none. A provider that cannot tell
+    ///   cheaply whether they have changed ignores them.
+    /// - Throws: ``Failure``; `CancellationError` when the task is cancelled; any other error becomes `provider_error`.
+    func fetch(_ reference: Reference, ifNoneMatch known: Validators?) async throws -> FetchResponse
 }
 
 /// A provider of the host program's own. Jobs name it as a scheme, `"gallery:42"`, or with parameters,
@@ -34,8 +23,8 @@ extension SourceProvider {
 /// struct Gallery: CustomSourceProvider {
 ///     let name = "gallery"
 ///
-///     func load(_ reference: String) async throws -> LoadedSource {
-///         LoadedSource(body: try await archive.picture(reference), lifetime: .seconds(3600))
+///     func fetch(_ reference: String, ifNoneMatch known: Validators?) async throws -> FetchResponse {
+///         .loaded(LoadedSource(body: try await archive.picture(reference), lifetime: .seconds(3600)))
 ///     }
 /// }
 /// ```

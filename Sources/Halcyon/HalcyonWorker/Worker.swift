@@ -24,7 +24,7 @@ public final class Worker: Sendable {
     private let slotListener: Task<Void, Never>
     private let results: ResultTier
     private let loader: SourceLoader
-    private let sources: SourceTier
+    private let sources: SourceCache
     private let pool: ThreadPool
     private let children: RenderChildren?
     private let service: RenderService
@@ -117,50 +117,48 @@ public final class Worker: Sendable {
         leases = Leases(redis, subscriber, options.leases, log: log, metrics: metrics)
         let lanes = Lane.allCases.map { options.shares[$0] ?? 1 }
         let fetches = Slots(options.fetches, shares: lanes)
-        sources = try SourceTier(
-            loader, redis, leases, places: fetches,
-            bytesPerPlace: options.memory.fetch, largest: options.sources.maximumBytes, options: options.sourceTier,
-            limits: options.origins, log: log,
+        sources = try SourceCache(
+            loader, redis, leases, permits: fetches, bytesPerPermit: options.memory.fetch,
+            largest: options.sources.maximumBytes, options: options.sourceTier, limits: options.origins, log: log,
             metrics: metrics)
         results = ResultTier(redis, budget: options.results.budget)
-        let store = Store(results: results, options: options.results, log: log, metrics: StoreMetrics(metrics))
-        let shared = SharedSources(
+        let store = StoreStage(results: results, options: options.results, log: log, metrics: StoreMetrics(metrics))
+        let assets = SharedSources(
             maximumBytes: options.sources.sharedBytes, defaultLifetime: options.results.defaultLifetime
-        ) { [sources] in try await sources.load($0, $1).source }
-        let underWay = JobsUnderWay(
+        ) { [sources] in try await sources.fetch($0, $1).source }
+        let activeJobs = ActiveJobs(
             cancelled: CancelledJobs(
                 capacity: options.cancelledJobs, lifetime: Int64(options.cancelMemory * 1000)))
-        let orders = Orders(underWay: underWay, sources: sources, shared: shared)
-        control = ControlReader(options.control, log: log, metrics: metrics) { await orders.follow($0) }
+        let messages = ControlMessageHandler(activeJobs: activeJobs, sources: sources, assets: assets)
+        control = ControlReader(options.control, log: log, metrics: metrics) { await messages.handle($0) }
         slotListener = Task { [subscriber] in
-            await SlotBook.listen(subscriber) { underWay.supersede($0, by: $1) }
+            await SlotBook.listen(subscriber) { activeJobs.supersede($0, by: $1) }
         }
-        let fetch = Fetch(sources: sources, shared: shared)
-        let publish = Publish(
+        let publisher = PublishStage(
             events: EventPublisher(producer, topics: options.topics),
             outbox: transactional ?? AcknowledgedOutbox(producer), refusals: refusals, topics: options.topics)
-        let make = Make(
-            fetch: fetch,
-            render: Render(
-                service: service,
-                places: Slots(options.concurrency * 2, shares: lanes)),
+        let lookup = LookupStage(results: results, inlineLimit: options.results.inlineLimit)
+        let render = RenderStage(
+            sources: sources, assets: assets, service: service,
+            permits: Slots(options.concurrency * 2, shares: lanes),
             memory: ResultMemory(fetches, bytesPerPlace: options.memory.fetch))
-        let line = Line(
-            intake: Intake(
+        let pipeline = JobPipeline(
+            decoder: DecodeStage(
                 reader: options.reader.knowing(options.extensions, options.providers), topics: options.topics),
-            lookup: Lookup(results: results, inlineLimit: options.results.inlineLimit),
-            coalesce: Coalesce(
-                leases: leases, make: make, store: store,
-                withoutLeases: Slots(options.fetchesWithoutLeases, shares: lanes)),
-            deliver: store,
-            put: Put(loader, places: Slots(options.puts, shares: lanes), metrics: metrics),
-            publish: publish,
-            progress: ProgressReports(interval: options.progressInterval, fetch: fetch, publish: publish),
-            wanted: Wanted(underWay: underWay, slots: SlotBook(redis), control: control),
-            tagging: Tagging(tags: TagIndex(redis), purger: Purger(redis), log: log),
-            retrying: Retrying(options.retries, options.topics),
-            tracing: tracer.map { JobTracing(tracer: $0, group: options.group) }, metrics: WorkerMetrics(metrics),
-            log: log)
+            lookup: lookup,
+            resolver: ResultResolver(
+                lookup: lookup, render: render, store: store,
+                flight: DistributedSingleFlight(
+                    .result, leases, degraded: Slots(options.fetchesWithoutLeases, shares: lanes))),
+            store: store,
+            upload: UploadStage(loader, permits: Slots(options.puts, shares: lanes), metrics: metrics),
+            publisher: publisher,
+            progress: ProgressReports(interval: options.progressInterval, render: render, publisher: publisher),
+            cancellations: CancellationChecker(activeJobs: activeJobs, slots: SlotBook(redis), control: control),
+            tags: TagIndexer(tags: TagIndex(redis), purger: Purger(redis), log: log),
+            retries: RetryScheduler(options.retries, options.topics),
+            tracing: tracer.map { JobTracing(tracer: $0, group: options.group) },
+            report: JobReport(metrics: WorkerMetrics(metrics), topics: options.topics, log: log))
         consumer = JobConsumer(
             options: options.consumer, commits: transactional ?? DirectCommits(), log: log, metrics: metrics,
             onEnd: onEnd
@@ -168,7 +166,7 @@ public final class Worker: Sendable {
             health.took()
             roll.took(from: taken.record.topic)
             Task {
-                await line.run(taken)
+                await pipeline.run(taken)
                 health.ended()
                 roll.ended(from: taken.record.topic)
             }

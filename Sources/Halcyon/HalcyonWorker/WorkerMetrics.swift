@@ -60,9 +60,9 @@ struct WorkerMetrics: Sendable {
     }
 
     /// A job looked for the results of its variants, and these were there.
-    func lookedUp(_ work: Work, _ found: [ResultKey: ReadyResult]) {
-        guard work.job.cache.looksAtResults else { return }
-        for key in work.keys { (found[key] == nil ? lookups.misses : lookups.hits).add() }
+    func lookedUp(_ job: JobContext, _ found: [ResultKey: ReadyResult]) {
+        guard job.job.cache.looksAtResults else { return }
+        for key in job.keys { (found[key] == nil ? lookups.misses : lookups.hits).add() }
     }
 
     /// A job failed and is tried again.

@@ -9,12 +9,12 @@ import Testing
     struct Echo: CustomSourceProvider {
         var name = "echo"
 
-        func load(_ reference: String) async throws -> LoadedSource {
+        func fetch(_ reference: String, ifNoneMatch known: Validators?) async throws -> FetchResponse {
             switch reference {
             case "failure": throw Failure(.gone, "it was there once")
             case "error": throw Oops()
             case "cancelled": throw CancellationError()
-            default: LoadedSource(body: Array(reference.utf8), lifetime: .seconds(60))
+            default: .loaded(LoadedSource(body: Array(reference.utf8), lifetime: .seconds(60)))
             }
         }
     }
@@ -49,7 +49,7 @@ import Testing
 
     @Test func whoHasNoValidatorsNeedNotCare() async throws {
         try await withLoader(custom: [Echo()]) { loader in
-            let answer = try await loader.load(try Self.source("hello"), unlike: Validators(etag: "\"1\""))
+            let answer = try await loader.load(try Self.source("hello"), ifNoneMatch: Validators(etag: "\"1\""))
             guard case .loaded(let loaded) = answer else {
                 Issue.record("\(answer)")
                 return

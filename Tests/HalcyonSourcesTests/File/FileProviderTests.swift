@@ -191,12 +191,12 @@ import Threads
             try await withLoader({ $0.fileRoots = [root] }) { loader in
                 let known = try await loader.load(source).validators
                 #expect(known.etag?.hasPrefix("\"") == true)
-                guard case .notModified = try await loader.load(source, unlike: known) else {
+                guard case .notModified = try await loader.load(source, ifNoneMatch: known) else {
                     Issue.record("it was read again")
                     return
                 }
                 folder.write(Array("another".utf8), to: "root/a.jpg")
-                guard case .loaded(let loaded) = try await loader.load(source, unlike: known) else {
+                guard case .loaded(let loaded) = try await loader.load(source, ifNoneMatch: known) else {
                     Issue.record("the change was not seen")
                     return
                 }

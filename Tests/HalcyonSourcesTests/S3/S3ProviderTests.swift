@@ -130,11 +130,11 @@ import Threads
         try await Self.with { loader, server in
             let source = try Source("s3://pictures/a.jpg")
             let known = try await loader.load(source).validators
-            guard case .notModified = try await loader.load(source, unlike: known) else {
+            guard case .notModified = try await loader.load(source, ifNoneMatch: known) else {
                 Issue.record("it was sent again")
                 return
             }
-            guard case .loaded(let loaded) = try await loader.load(source, unlike: Validators(etag: "\"other\"")) else {
+            guard case .loaded(let loaded) = try await loader.load(source, ifNoneMatch: Validators(etag: "\"other\"")) else {
                 Issue.record("it was not sent")
                 return
             }

@@ -103,7 +103,7 @@ import Vips
             #expect(ResultLifetime(maxAge: 0, headers: frame.headers, completedAt: frame.completedAt) == .seconds(77))
             let same = try await loader.load(file)
             #expect(same.body == frame.body)
-            guard case .notModified = try await loader.load(file, unlike: same.validators) else {
+            guard case .notModified = try await loader.load(file, ifNoneMatch: same.validators) else {
                 Issue.record("the frame was looked for again")
                 return
             }

@@ -89,12 +89,12 @@ import Threads
                 let source = try Source("\(nginx.url)/picture.jpg")
                 let first = try await loader.load(source)
                 #expect(first.body == picture && !first.validators.isEmpty)
-                guard case .notModified = try await loader.load(source, unlike: first.validators) else {
+                guard case .notModified = try await loader.load(source, ifNoneMatch: first.validators) else {
                     Issue.record("it was loaded again")
                     return
                 }
                 folder.write([1, 2, 3], to: "picture.jpg")
-                guard case .loaded(let second) = try await loader.load(source, unlike: first.validators) else {
+                guard case .loaded(let second) = try await loader.load(source, ifNoneMatch: first.validators) else {
                     Issue.record("a change was not seen")
                     return
                 }

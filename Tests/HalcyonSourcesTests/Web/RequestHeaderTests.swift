@@ -61,7 +61,7 @@ import Threads
             #expect(try await loader.failure(of: url)?.code == .forbidden)
             // With the question whether it has changed, too.
             let known = try await loader.load(Self.request(url, Self.secrets)).validators
-            guard case .notModified = try await loader.load(Self.request(url, Self.secrets), unlike: known) else {
+            guard case .notModified = try await loader.fetch(Self.request(url, Self.secrets), ifNoneMatch: known) else {
                 Issue.record("it was loaded again")
                 return
             }

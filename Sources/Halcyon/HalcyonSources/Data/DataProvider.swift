@@ -2,9 +2,9 @@ import HalcyonModel
 
 /// Gives the bytes that came with the job.
 struct DataProvider: SourceProvider {
-    func load(_ source: DataSource) async throws -> LoadedSource {
+    func fetch(_ source: DataSource, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         // The same key is the same bytes: nothing there can change.
-        LoadedSource(body: source.bytes, lifetime: .unchanging)
+        .loaded(LoadedSource(body: source.bytes, lifetime: .unchanging))
     }
 }
 

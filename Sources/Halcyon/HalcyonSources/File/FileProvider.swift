@@ -15,17 +15,7 @@ struct FileProvider: SourceProvider {
 
     /// - Throws: ``Failure`` `forbidden` for what lies under no root, leads out of it, or is no regular file; `not_found`;
     ///   `too_large`; `provider_error`.
-    func load(_ file: FileSource) async throws -> LoadedSource { try await read(file, unlike: nil).source }
-
-    func load(_ file: FileSource, unlike known: Validators) async throws -> SourceAnswer {
-        let (source, isKnown) = try await read(file, unlike: known)
-        return isKnown ? .notModified(.init(completedAt: source.completedAt)) : .loaded(source)
-    }
-
-    /// - Returns: a source without bytes when they are known.
-    private func read(
-        _ file: FileSource, unlike known: Validators?
-    ) async throws(Failure) -> (source: LoadedSource, isKnown: Bool) {
+    func fetch(_ file: FileSource, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         guard let (root, path) = roots.lazy.compactMap({ root in root.path(of: file.path).map { (root, $0) } }).first
         else {
             throw Failure(
@@ -33,7 +23,7 @@ struct FileProvider: SourceProvider {
                 isRetryable: false)
         }
         let limit = maximumBytes
-        return try await blocking { () throws(Failure) in
+        return try await blocking { () throws(Failure) -> FetchResponse in
             let opened: OpenFile
             do throws(SystemError) {
                 opened = try OpenFile(path, in: root)
@@ -41,7 +31,7 @@ struct FileProvider: SourceProvider {
                 throw Failure(error, opening: file.path)
             }
             let validators = Validators(etag: opened.etag)
-            if known == validators { return (LoadedSource(body: [], validators: validators), true) }
+            if known == validators { return .notModified(.init()) }
             guard opened.size <= limit else { throw Failure(tooLargeFor: limit) }
             let bytes: [UInt8]?
             do throws(SystemError) {
@@ -50,7 +40,7 @@ struct FileProvider: SourceProvider {
                 throw Failure(.providerError, "\(file.path): \(error)")
             }
             guard let bytes else { throw Failure(tooLargeFor: limit) }
-            return (LoadedSource(body: bytes, validators: validators), false)
+            return .loaded(LoadedSource(body: bytes, validators: validators))
         }
     }
 }

@@ -8,14 +8,14 @@ struct InitialsProvider: SourceProvider {
     let pool: ThreadPool
 
     /// - Throws: ``Failure`` `provider_error`; `CancellationError` when the pool is closed.
-    func load(_ initials: Initials) async throws -> LoadedSource {
+    func fetch(_ initials: Initials, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         do {
             let file = try await pool.run {
                 guard Fonts.areThere else { throw NoFonts() }
                 return try Avatar(initials: initials).png()
             }
             // The same initials always look the same, as long as the fonts do.
-            return LoadedSource(body: file, lifetime: .unchanging)
+            return .loaded(LoadedSource(body: file, lifetime: .unchanging))
         } catch is ThreadPoolClosed {
             throw CancellationError()
         } catch {

@@ -24,17 +24,11 @@ struct S3Provider: SourceProvider {
     func origin(of object: S3Source) -> Origin? { (try? options.url(of: object)).map { Origin($0) } }
 
     /// - Throws: ``Failure``; `CancellationError`.
-    func load(_ object: S3Source) async throws -> LoadedSource {
-        let response = try await get(object, unless: nil)
-        guard response.status == 200 else { throw Failure(store: response, object) }
-        return LoadedSource(response)
-    }
-
-    func load(_ object: S3Source, unlike known: Validators) async throws -> SourceAnswer {
-        let response = try await get(object, unless: known.etag)
+    func fetch(_ object: S3Source, ifNoneMatch known: Validators?) async throws -> FetchResponse {
+        let response = try await get(object, unless: known?.etag)
         switch response.status {
         case 200: return .loaded(LoadedSource(response))
-        case 304: return .notModified(.init(headers: response.fields, completedAt: Timestamp.now.seconds))
+        case 304 where known?.etag != nil: return .notModified(.init(headers: response.fields, completedAt: Timestamp.now.seconds))
         default: throw Failure(store: response, object)
         }
     }

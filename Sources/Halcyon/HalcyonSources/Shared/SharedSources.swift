@@ -9,7 +9,7 @@ public actor SharedSources {
     private var kept: KeptSources
     /// How often something was forgotten: what was on its way then is not kept.
     private var purges = 0
-    private let flights = Flights<[UInt8], LoadedSource>()
+    private let flights = SingleFlight<[UInt8], LoadedSource>()
 
     /// - Parameters:
     ///   - loadOne: loads a source, by use of the source tier as it is asked to.
@@ -35,13 +35,13 @@ public actor SharedSources {
         let name = request.name
         if let found = kept.source(name, at: .now) { return found }
         let purges = purges
-        let arrival = try await flights.board([name]) { [self] flight, _ in
+        let result = try await flights.run([name]) { [self] operation, _ in
             let source = try await loadOne(request, .standard)
             await keep(source, as: name, since: purges)
-            flight.land(name, source)
+            operation.complete(name, with: source)
         }[name]
-        guard let arrival else { throw CancellationError() }
-        return arrival.value
+        guard let result else { throw CancellationError() }
+        return result.value
     }
 
     /// Forgets a source.
@@ -95,7 +95,7 @@ public actor SharedSources {
     }
 
     /// How many loads are under way.
-    nonisolated var loading: Int { flights.underWay }
+    nonisolated var loading: Int { flights.operationCount }
     /// How many wait for a source.
     nonisolated func waiters(for request: SourceRequest) -> Int { flights.waiting(for: request.name) }
 }

@@ -21,36 +21,28 @@ struct VideoProvider: SourceProvider {
 
     private let options: VideoOptions
     private let extractor: FrameExtractor
-    private let videos: Providers
+    private let fetchVideo: @Sendable (SourceRequest, Validators?) async throws -> FetchResponse
     /// How many frames are looked for at once.
     private let places: Slots
 
     /// - Parameters:
     ///   - maximumBytes: of a frame as a PNG file.
-    ///   - videos: loads them; its limit becomes that of videos.
     ///   - places: how many frames are looked for at once.
-    init(_ options: VideoOptions, maximumBytes: Int, over videos: Providers, places: Int) {
+    ///   - fetchVideo: fetches a video of up to ``VideoOptions/maximumBytes``.
+    init(
+        _ options: VideoOptions, maximumBytes: Int, places: Int,
+        fetchVideo: @escaping @Sendable (SourceRequest, Validators?) async throws -> FetchResponse
+    ) {
         self.options = options
-        self.videos = videos.limited(to: options.maximumBytes)
+        self.fetchVideo = fetchVideo
         self.places = Slots(places)
         extractor = FrameExtractor(options: options, maximumBytes: maximumBytes)
     }
 
-    /// - Throws: ``Failure``: what loading the video throws; `provider_error` when there is no such frame, or no ffmpeg;
-    ///   `timeout`; `too_large`. `CancellationError`.
-    func load(_ reference: Reference) async throws -> LoadedSource {
-        guard case .loaded(let frame) = try await frame(reference, unlike: nil) else {
-            throw Failure(.internal, "\(reference.video.text): unchanged, and nobody had asked")
-        }
-        return frame
-    }
-
-    func load(_ reference: Reference, unlike known: Validators) async throws -> SourceAnswer {
-        try await frame(reference, unlike: known)
-    }
-
     /// A frame is as fresh as its video, and changes with it.
-    private func frame(_ reference: Reference, unlike known: Validators?) async throws -> SourceAnswer {
+    /// - Throws: ``Failure``: what fetching the video throws; `provider_error` when there is no such frame, or no ffmpeg;
+    ///   `timeout`; `too_large`. `CancellationError`.
+    func fetch(_ reference: Reference, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         // Before the video is loaded for nothing.
         guard findExecutable(VideoOptions.program) != nil else {
             throw Failure(
@@ -58,8 +50,8 @@ struct VideoProvider: SourceProvider {
                 "frames of videos need ffmpeg, which is not on this machine; Debian's package is ffmpeg",
                 isRetryable: false)
         }
-        let answer = try await bytes(of: reference.request, unlike: known)
-        guard case .loaded(var loaded) = answer else { return answer }
+        let response = try await video(reference.request, ifNoneMatch: known)
+        guard case .loaded(var loaded) = response else { return response }
         try await places.acquire()
         defer { places.release() }
         let file = try await blocking { [body = loaded.body] () throws(Failure) in try MemoryFile.holding(body) }
@@ -68,9 +60,9 @@ struct VideoProvider: SourceProvider {
         return .loaded(loaded)
     }
 
-    private func bytes(of video: SourceRequest, unlike known: Validators?) async throws -> SourceAnswer {
+    private func video(_ request: SourceRequest, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         do {
-            return try await videos.load(video, unlike: known)
+            return try await fetchVideo(request, known)
         } catch var failure as Failure where failure.code == .tooLarge {
             failure.message =
                 "the video has more than \(options.maximumBytes) bytes, the limit sources.video.maximumBytes"

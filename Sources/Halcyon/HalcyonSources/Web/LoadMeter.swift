@@ -2,6 +2,22 @@ import Curl
 import HalcyonModel
 import Threads
 
+/// The fetches under way in this process, by their keys, with their progress.
+final class LoadMeters: Sendable {
+    private let meters = Lock<[FetchKey: LoadMeter]>([:])
+
+    /// Measures a fetch. After all its waiters have left, the next fetch of the key may start before this one has ended.
+    func measure<Value>(_ key: FetchKey, _ body: () async throws -> Value) async throws -> Value {
+        let meter = LoadMeter()
+        meters.withLock { $0[key] = meter }
+        defer { meters.withLock { if $0[key] === meter { $0[key] = nil } } }
+        return try await LoadMeter.$current.withValue(meter, operation: body)
+    }
+
+    /// nil unless the fetch is under way.
+    func progress(of key: FetchKey) -> LoadProgress? { meters.withLock { $0[key] }?.progress }
+}
+
 /// Counts the bytes of one load while it is under way.
 ///
 /// It is a task-local value, so that it reaches the transfer without a parameter in every provider.

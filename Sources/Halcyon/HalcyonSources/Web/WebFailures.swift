@@ -14,6 +14,7 @@ extension Failure {
     private init(status: Int) {
         let message = "the origin answered \(status)"
         switch status {
+        case 304: self.init(.httpError, "\(message), and nobody had asked whether there is a change")
         case 404: self.init(.notFound, message)
         case 410: self.init(.gone, message)
         case 401, 403, 451: self.init(.forbidden, message)

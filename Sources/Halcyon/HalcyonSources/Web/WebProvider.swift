@@ -36,15 +36,8 @@ struct WebProvider: SourceProvider {
     func close() async { await client.close() }
 
     /// - Throws: ``Failure``; `CancellationError`.
-    func load(_ reference: Reference) async throws -> LoadedSource {
-        guard case .loaded(let loaded) = try await load(reference, unlike: Validators()) else { throw Self.unasked }
-        return loaded
-    }
-
-    private static let unasked = Failure(
-        .httpError, "the origin answered 304, and nobody had asked whether there is a change")
-
-    func load(_ reference: Reference, unlike known: Validators) async throws -> SourceAnswer {
+    func fetch(_ reference: Reference, ifNoneMatch known: Validators?) async throws -> FetchResponse {
+        let known = known ?? Validators()
         var (reference, redirects) = (reference, RedirectLimits())
         for _ in 0...options.maximumRedirects {
             let (resource, requestedAt) = (reference.resource, Timestamp.now.seconds)
@@ -84,7 +77,7 @@ struct WebProvider: SourceProvider {
     ///   - isConditional: whether the request asked for a change.
     private func answer(
         _ response: HTTPResponse, _ fields: HeaderFields, isConditional: Bool
-    ) throws(Failure) -> SourceAnswer {
+    ) throws(Failure) -> FetchResponse {
         switch response.status {
         // 203 says that a proxy has changed something, such as the picture's size.
         case 200, 203:
@@ -92,7 +85,6 @@ struct WebProvider: SourceProvider {
             loaded.headers = fields
             return .loaded(loaded)
         case 304 where isConditional: return .notModified(.init(headers: fields))
-        case 304: throw Self.unasked
         default: throw Failure(response)
         }
     }
@@ -118,7 +110,7 @@ struct WebProvider: SourceProvider {
         change(&request)
         do throws(CurlError) {
             let progress = LoadMeter.current?.begin(after: begun)
-            let admission = SourceMemory.current?.admission(after: begun)
+            let admission = SourceMemory.current?.admission(begun)
             return .whole(
                 try await client.perform(
                     request, to: url.host, isTrusted: isTrusted, progress: progress, admission: admission))

@@ -4,15 +4,15 @@ import Telemetry
 
 extension JobTrace {
     /// The source is there.
-    func fetched(_ fetched: Fetched, _ request: SourceRequest, _ lap: Lap) {
-        guard !fetched.isShared else {
+    func fetched(_ fetched: FetchedSource, _ request: SourceRequest, _ lap: Lap) {
+        guard !fetched.cached.isShared else {
             // Another job's trace has the fetch.
-            if let other = fetched.loadedFor { link(to: other) }
+            if let other = fetched.cached.loadedFor { link(to: other) }
             return add(.lease, lap, .internal, ["halcyon.source": "shared"])
         }
         var attributes = request.spanAttributes
         attributes.merge([
-            "http.response.status_code": fetched.source.status, "http.response.body.size": fetched.source.body.count,
+            "http.response.status_code": fetched.cached.source.status, "http.response.body.size": fetched.cached.source.body.count,
             "halcyon.origin": fetched.origin.rawValue,
         ])
         add(.fetch, lap, fetched.origin == .network ? request.source.spanKind : .internal, attributes)

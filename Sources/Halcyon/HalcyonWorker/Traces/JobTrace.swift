@@ -54,10 +54,10 @@ final class JobTrace: Sendable {
     }
 
     /// What the message says.
-    func describe(_ work: Work) {
+    func describe(_ job: JobContext) {
         let attributes: SpanAttributes = [
-            "halcyon.job.id": work.job.id, "halcyon.lane": work.lane.rawValue, "halcyon.key": work.keys[0].description,
-            "halcyon.variants": work.keys.count, "halcyon.tenant": work.job.tenant,
+            "halcyon.job.id": job.job.id, "halcyon.lane": job.lane.rawValue, "halcyon.key": job.keys[0].description,
+            "halcyon.variants": job.keys.count, "halcyon.tenant": job.job.tenant,
         ]
         state.withLock { $0.attributes.merge(attributes) }
     }

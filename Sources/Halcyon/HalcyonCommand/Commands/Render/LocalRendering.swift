@@ -39,10 +39,10 @@ struct LocalRendering: Sendable {
             let bytes = try await Files.read(file, limit: configuration.sources.maximumBytes)
             loaded = LoadedSource(body: bytes, completedAt: Timestamp.now.seconds)
         } else {
-            loaded = try await loader.load(request)
+            loaded = try await loader.fetch(request).loaded()
         }
         let shared = SharedSources(maximumBytes: 0, defaultLifetime: 0) { [loader] request, _ in
-            try await loader.load(request)
+            try await loader.fetch(request).loaded()
         }
         let assets = Set(variants.flatMap(\.assets))
         return Fetched(source: loaded, assets: try await shared.load(all: assets, of: request.tenant))

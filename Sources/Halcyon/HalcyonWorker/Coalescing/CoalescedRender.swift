@@ -1,0 +1,73 @@
+import HalcyonLeases
+import HalcyonModel
+import HalcyonRendering
+import Threads
+
+/// The rendering of some results of one source, for all who want them in this process and in others: fetch, render, store.
+///
+/// It runs in a task of its own, which is no job's.
+struct CoalescedRender: DistributedExecution {
+    let render: RenderStage
+    let store: StoreStage
+    /// The job that started it: the results are the same for all.
+    let job: JobContext
+    /// Whether cached results are of no use.
+    let bypassesCache: Bool
+
+    /// Whether results go to no other worker, because the job must not be shared or takes only what is cached. A lease then keeps nobody from
+    /// the same work; it counts the deaths over the record that the job came in.
+    private var isAlone: Bool { !job.sharesResults || job.job.cache.onlyIfCached }
+
+    var usesLeases: Bool { true }
+    var leaseKind: LeaseKind { isAlone ? .unshared : .result }
+
+    func lease(for key: CoalescingKey) -> LeaseName {
+        LeaseName(product: isAlone ? "\(key.key):\(job.origin.coordinates)" : key.key.description)
+    }
+
+    func seen(_ key: CoalescingKey) -> Seen { bypassesCache ? .anything : .nothing }
+
+    /// Each job reads it from the cache by its own rule.
+    func stored(_ key: CoalescingKey, hasWaited: Bool, _ context: WorkContext) -> CoalescedOutcome? { .cached }
+
+    func reaction(to outcome: LeaseOutcome, of key: CoalescingKey) -> LeaseReaction<CoalescedOutcome> {
+        guard case .failed(let reason) = outcome, let failure = Failure(shared: reason) else { return .askAgain }
+        return .complete(.failed(failure))
+    }
+
+    func verdict(on key: CoalescingKey, deaths: Int, _ limits: DeathLimits) -> CoalescedOutcome? {
+        // A reload tries again.
+        deaths >= limits.coincidences && !bypassesCache ? .failed(.knownPoison.of(variant: 0)) : nil
+    }
+
+    func execute(
+        _ keys: [CoalescingKey], _ execution: Execution
+    ) async throws -> [ExecutionResult<CoalescedOutcome>] {
+        let indices = keys.compactMap { job.keys.firstIndex(of: $0.key) }
+        let isolation = execution.quarantine.map { RenderService.Isolation.trial(children: max(1, $0.deaths - 1)) }
+        do {
+            let fetched = try await render.fetch(indices, of: job, execution.context)
+            let fences = execution.leases.map { isAlone ? $0.map { _ in 0 } : $0.map(\.fence) }
+            let results = try await render.render(
+                fetched, indices, of: job, fences: fences ?? indices.map { _ in 0 }, isolation ?? .whereNeeded,
+                execution.context.urgency)
+            var stored: [ExecutionResult<CoalescedOutcome>] = []
+            for result in results { stored.append(await store(result)) }
+            return stored
+        } catch let failure as Failure {
+            // Of several results it may be about another one.
+            let outcome: LeaseOutcome = keys.count == 1 && failure.isShared ? .failed(failure.shared) : .givenUp
+            return keys.indices.map { index in
+                let isOthers = failure.variant.map { $0 != index } ?? false
+                let own = failure.variant == nil ? failure : failure.of(variant: 0)
+                return .completed(isOthers ? .none : .failed(own), outcome, isPoison: failure.code == .poison)
+            }
+        }
+    }
+
+    private func store(_ result: RenderedResult) async -> ExecutionResult<CoalescedOutcome> {
+        if isAlone { return .completed(.rendered(result), .unshared) }
+        guard let stored = await store.store(result, of: job) else { return .fenced(.rendered(result)) }
+        return .completed(.rendered(stored), stored.isStored ? .stored : .unshared)
+    }
+}

@@ -1,0 +1,65 @@
+import HalcyonImaging
+import HalcyonModel
+import Telemetry
+
+/// Identifies a result that jobs share: jobs with equal keys wait for one rendering.
+struct CoalescingKey: Hashable, Sendable {
+    let key: ResultKey
+    /// A job that wants its source reloaded does not wait for one that uses the cache.
+    let cache: CacheUse
+    /// Whether the result goes into the result cache, and so to jobs of other workers.
+    let isShared: Bool
+
+    init(_ key: ResultKey, of job: JobContext) {
+        self.key = key
+        cache = job.job.cache
+        isShared = job.sharesResults
+    }
+}
+
+/// The value of a coalesced rendering.
+enum CoalescedOutcome: Sendable {
+    /// Another worker rendered it: it is in the result cache.
+    case cached
+    /// It was rendered here.
+    case rendered(RenderedResult)
+    /// It cannot be rendered, whoever asks.
+    case failed(Failure)
+    /// The operation failed over another variant: ask again.
+    case none
+}
+
+/// A result as it was rendered, with all that any waiting job needs.
+struct RenderedResult: Sendable {
+    let key: ResultKey
+    let image: RenderedImage
+    /// The share of the worker's memory that its bytes take.
+    let memory: ResultMemory.Share
+    let facts: ResultFacts
+    /// The header fields of the source, and when its last byte had come: from these each job's lifetime of the result follows.
+    let headers: HeaderFields
+    let completedAt: Double
+    /// Where the source was.
+    let origin: ResultOrigin
+    var timings: Timings
+    /// The fencing token of its lease; 0 for none.
+    let fence: Int
+    /// The lower of its own fencing token and its source's.
+    let since: Int
+    var storing = StoreOutcome.none
+    /// The span of the job that had it rendered, if it is recorded.
+    var maker: TraceContext?
+
+    /// The outcome of storing a result.
+    enum StoreOutcome: Sendable {
+        /// It was not tried: the result is not shared, or the rule of the job that had it rendered does not store it.
+        case none
+        /// It is in the result cache until then, in seconds since 1970.
+        case stored(until: Double)
+        /// Redis did not take it.
+        case failed
+    }
+
+    /// Whether it is in the result cache.
+    var isStored: Bool { if case .stored = storing { true } else { false } }
+}

@@ -1,0 +1,86 @@
+import HalcyonCluster
+import HalcyonModel
+import HalcyonWire
+import Kafka
+import Telemetry
+
+/// Counts and logs the steps of jobs.
+struct JobReport: Sendable {
+    let metrics: WorkerMetrics
+    let topics: Topics
+    let log: Log
+
+    func decoded(_ job: JobContext) {
+        guard !job.unknownFields.isEmpty else { return }
+        metrics.unknownFields.add(job.unknownFields.count)
+        log.info("unknown fields ignored", fields(of: job, ["fields": job.warnings]))
+    }
+
+    func rejected(_ refusal: JobRefusal, _ lane: Lane) {
+        metrics.refused(refusal.failure.code, lane)
+        log.warning(
+            "job refused",
+            [
+                "job": refusal.id, "source": refusal.source?.loggedURL, "code": refusal.failure.code.rawValue,
+                "reason": refusal.failure.message,
+            ])
+    }
+
+    func lookedUp(_ job: JobContext, _ found: [ResultKey: ReadyResult]) { metrics.lookedUp(job, found) }
+
+    func willRetry(_ job: JobContext, _ failed: FailedJob, after seconds: Double) {
+        metrics.retried(failed.failure.code, .process)
+        log.debug("job tried again", fields(of: job, failed.fields.merging(["after": seconds])))
+    }
+
+    func notPublished(_ error: KafkaError) {
+        if error.code == .illegalGeneration {
+            log.info("a job is told of by another worker: its partition has gone", ["reason": error.message])
+        } else {
+            log.error("event not published: the worker is closed", ["error": "\(error)"])
+        }
+    }
+
+    func ended(_ job: JobContext, _ outcome: Outcome) {
+        switch outcome {
+        case .handedBack: break
+        case .postponed(let failed, let topic, let seconds):
+            metrics.retried(failed.failure.code, .topic)
+            let more: LogFields = ["through": topics.retries[topic], "after": seconds]
+            log.info("job tried again later", fields(of: job, failed.fields.merging(more)))
+        case .gaveUp(let failed, let reason):
+            metrics.ended(failed.body, job.lane)
+            if failed.isPutAside(reason) { metrics.putAside(failed.failure.code) }
+            log.info("job failed", fields(of: job, failed.fields.merging(["given_up": reason.rawValue])))
+        case .ended(let body):
+            metrics.ended(body, job.lane)
+            switch body {
+            case .ready(let ready):
+                log.debug(
+                    "job ready", fields(of: job, ["origin": ready.origin.rawValue, "ms": ready.timings[.total]]))
+            case .failed(let failure, _, _):
+                log.info("job failed", fields(of: job, ["code": failure.code.rawValue, "reason": failure.message]))
+            case .cancelled: log.debug("job cancelled", fields(of: job, [:]))
+            case .superseded(let generation):
+                log.debug("job superseded", fields(of: job, ["by": Int(generation)]))
+            case .started, .progress, .purged: break
+            }
+        }
+    }
+
+    /// The fields of every line about a job, and then `more`.
+    private func fields(of job: JobContext, _ more: LogFields) -> LogFields {
+        let trace = (job.trace?.context ?? job.traceparent.flatMap { TraceContext(traceparent: $0) })?.traceID
+        let common: LogFields = [
+            "job": job.job.id, "source": job.job.source.shownText.loggedURL, "key": job.keys[0].description,
+            "trace": trace,
+        ]
+        return common.merging(more)
+    }
+}
+
+extension FailedJob {
+    fileprivate var fields: LogFields {
+        ["code": failure.code.rawValue, "reason": failure.message, "attempts": history.count]
+    }
+}

@@ -1,0 +1,80 @@
+import CivilTime
+import HalcyonCluster
+import HalcyonModel
+
+/// Decides when failed jobs are tried again, by the policy and the retry topics there are.
+struct RetryScheduler: Sendable {
+    let policy: RetryPolicy
+    /// The longest wait in each of the topics, in seconds.
+    private let delays: [Double]
+
+    init(_ policy: RetryPolicy, _ topics: Topics) {
+        self.policy = policy
+        delays = topics.retryDelays.map { $0 / .seconds(1) }
+    }
+
+    func decide(_ failed: FailedJob, _ job: JobContext) -> RetryPolicy.Decision {
+        policy.decide(
+            failed.failure,
+            RetryPolicy.Trial(
+                attempts: failed.history.count, elapsed: failed.history.elapsed(at: Timestamp.now.milliseconds),
+                left: job.worthRetrying, topic: job.retry?.topic),
+            delays: delays)
+    }
+
+    /// Seconds until a job that came through a topic is due.
+    func remaining(_ retry: JobContext.Retry) -> Double { retry.message.left(atMost: delays[retry.topic]) }
+}
+
+/// The attempts at a job: their history, number and timings.
+struct JobAttempts {
+    /// The number of the current attempt, from 1 over all workers.
+    private(set) var number: Int
+    private var history: AttemptHistory
+    private var timings = Timings()
+    private var start = ContinuousClock.now
+
+    init(_ job: JobContext) {
+        history = job.retry?.message.history ?? AttemptHistory(began: Timestamp.now.milliseconds)
+        number = history.count
+    }
+
+    /// The time until now does not count towards the job's total.
+    mutating func restartClock() { start = .now }
+
+    mutating func queued(_ job: JobContext) {
+        timings[.queued] = job.queued
+        job.trace?.queued(until: start)
+    }
+
+    mutating func begin() { number += 1 }
+
+    /// Completes what the event says of a successful attempt.
+    mutating func succeeded(_ ready: inout Ready, _ job: JobContext) {
+        ready.attempts = number
+        ready.warnings = job.warnings
+        timings.merge(ready.timings)
+        timings[.total] = start.duration(to: .now).milliseconds
+        ready.timings = timings
+    }
+
+    mutating func failed(_ failure: Failure) -> FailedJob {
+        history.add(failure, at: Timestamp.now.milliseconds)
+        timings[.total] = start.duration(to: .now).milliseconds
+        return FailedJob(failure: failure, history: history, timings: timings)
+    }
+
+    /// The outcome of a job that was cancelled or taken from this worker.
+    func cancelled(by error: any Error, _ job: JobContext) -> Outcome {
+        switch error {
+        case JobCancellationReason.expired:
+            var timings = timings
+            timings[.total] = start.duration(to: .now).milliseconds
+            let failure = job.expired(after: history.attempts.last)
+            return .ended(.failed(failure, attempts: max(1, number), timings: timings))
+        case JobCancellationReason.cancelled: return .ended(.cancelled)
+        case JobCancellationReason.superseded(let generation): return .ended(.superseded(by: generation))
+        default: return .handedBack
+        }
+    }
+}

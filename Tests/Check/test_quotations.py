@@ -1,0 +1,32 @@
+"""Code that a document quotes is the code: `<!-- quotes: FILE -->` stands above a block that is in that file, but for its indentation."""
+import re
+import unittest
+
+from test_links import ROOT, documents
+
+QUOTATION = re.compile(r"<!-- quotes: (\S+) -->\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def lines(text):
+    return [line.strip() for line in text.strip().splitlines()]
+
+
+def is_quoted(block, text):
+    """Whether the lines of the block stand one after the other in the text."""
+    wanted, there = lines(block), lines(text)
+    return any(there[start : start + len(wanted)] == wanted for start in range(len(there) - len(wanted) + 1))
+
+
+class Quotations(unittest.TestCase):
+    def test_quotations_are_true(self):
+        count = 0
+        for path in documents():
+            for file, block in QUOTATION.findall(path.read_text(encoding="utf-8")):
+                count += 1
+                with self.subTest(document=path.name, file=file):
+                    self.assertTrue(is_quoted(block, (ROOT / file).read_text(encoding="utf-8")), block)
+        self.assertGreater(count, 0)
+
+    def test_a_changed_line_is_found(self):
+        self.assertTrue(is_quoted("a\n  b", "x\n    a\n      b\ny"))
+        self.assertFalse(is_quoted("a\n  c", "x\n    a\n      b\ny"))

@@ -1,0 +1,74 @@
+import HalcyonModel
+import Telemetry
+import TestSupport
+import Testing
+import Threads
+
+@testable import HalcyonSources
+
+/// How many sources are in memory at once.
+@Suite struct SourceMemoryTests {
+    @Test func aLargeSourceTakesThePlacesOfSeveral() async throws {
+        let origin = RawOrigin { request in
+            RawOrigin.answer("200 OK", [], String(repeating: "a", count: request.path.hasSuffix("large") ? 2_500 : 10))
+        }
+        try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
+            let places = Slots(3)
+            let cache = try SourceCache(
+                loader, nil, permits: places, bytesPerPermit: 1000, log: .silent, metrics: Metrics())
+            @Sendable func load(_ path: String) async throws -> CachedSource {
+                try await cache.fetch(SourceRequest(try Source(origin.url(path))))
+            }
+            let small = try await load("/small")
+            var large: CachedSource? = try await load("/large")
+            // One place was left for it, and it takes three.
+            let next = Task { try await load("/next") }
+            try await until("there is no place") { places.waiting == 1 }
+            #expect(origin.requests.count == 2)
+            small.permit?.release()
+            #expect(places.waiting == 1)
+            #expect(large?.source.body.count == 2_500)
+            large = nil
+            #expect(try await next.value.source.body.count == 10)
+            await cache.close()
+        }
+        try await origin.stop()
+    }
+
+    /// Small ones have shown what sources take; then all are large.
+    @Test(arguments: [true, false])
+    func whatTurnsOutLargeWaitsForMemory(saysItsLength: Bool) async throws {
+        let (large, count) = (100_000, 40)
+        let origin = RawOrigin { request in
+            guard request.path.hasPrefix("/large") else { return RawOrigin.answer("200 OK", [], "small") }
+            let length = saysItsLength ? "Content-Length: \(large)" : "Connection: close"
+            return [.text("HTTP/1.1 200 OK\r\n\(length)\r\n\r\n"), .zeros(large), .close]
+        }
+        try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
+            let places = Slots(count)
+            let cache = try SourceCache(
+                loader, nil, permits: places, bytesPerPermit: 10_000, log: .silent, metrics: Metrics())
+            for number in 0..<50 { _ = try await cache.fetch(SourceRequest(try Source(origin.url("/small\(number)")))) }
+            let held = Lock((bytes: 0, most: 0))
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<count {
+                    group.addTask {
+                        let source = try await cache.fetch(SourceRequest(try Source(origin.url("/large\(number)"))))
+                        held.withLock {
+                            $0.bytes += source.source.body.count
+                            $0.most = max($0.most, $0.bytes)
+                        }
+                        try await Task.sleep(for: .milliseconds(20))
+                        held.withLock { $0.bytes -= source.source.body.count }
+                        source.permit?.release()
+                    }
+                }
+                try await group.waitForAll()
+            }
+            // All places, and what one source may take beyond them.
+            #expect(held.withLock { $0.most } <= count * 10_000 + large)
+            await cache.close()
+        }
+        try await origin.stop()
+    }
+}
