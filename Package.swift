@@ -201,6 +201,10 @@ let package = Package(
             dependencies: ["Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads"],
             path: "Benchmarks/DeliveryBenchmark"),
         .executableTarget(
+            name: "GapBenchmark",
+            dependencies: ["Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads"],
+            path: "Benchmarks/GapBenchmark"),
+        .executableTarget(
             name: "EventsBenchmark",
             dependencies: ["CLinux", "Measuring", "HalcyonCluster", "Kafka", "Processes", "TestSupport", "Threads"],
             path: "Benchmarks/EventsBenchmark"),
