@@ -128,7 +128,7 @@ class Cluster:
         self.password = secrets.token_hex(16)
         self.environment = dict(
             os.environ, **{name: str(port) for name, port in self.ports.items()}, HALCYON_IMAGE=IMAGE, HALCYON_SOURCES_ALLOW="origin",
-            COMPOSE_PROGRESS="quiet")
+            HALCYON_LOG_LEVEL="info", COMPOSE_PROGRESS="quiet")
         self._write_images()
         self._write_certificates()
         (self.folder / "compose.json").write_text(json.dumps(self._additions()), encoding="utf-8")
@@ -185,7 +185,8 @@ class Cluster:
 
     @contextlib.contextmanager
     def events(self):
-        """Every event of the topic from its beginning, as `halcyon events` in a container of its own reads them: a list that grows."""
+        """Every event of the topic from its beginning, as `halcyon events` in a container of its own reads them: a list that grows. Each has the
+        member `arrived`, the time by time.monotonic()."""
         import threading
         name = f"{self.project}-events-{secrets.token_hex(2)}"
         command = [DOCKER, "compose", "--project-name", self.project, *self.files,
@@ -197,7 +198,7 @@ class Cluster:
 
         def read():
             for line in reader.stdout:
-                found.append(json.loads(line))
+                found.append(json.loads(line) | {"arrived": time.monotonic()})
 
         thread = threading.Thread(target=read, daemon=True)
         thread.start()
@@ -241,8 +242,7 @@ class Cluster:
             "origin": {
                 "image": "nginx:1.28", "networks": ["cluster"],
                 "volumes": [f"{self.folder}/images:/images:ro", f"{self.folder}/nginx.conf:/etc/nginx/conf.d/default.conf:ro"]},
-            # Kafka is to notice soon that a worker has gone.
-            "worker": {"environment": {"HALCYON_KAFKA_PROPERTY_session.timeout.ms": "8000"}, "depends_on": {"origin": {"condition": "service_started"}}},
+            "worker": {"depends_on": {"origin": {"condition": "service_started"}}},
             # Another cluster on the same brokers, whose Redis speaks TLS alone.
             "secure": {
                 "image": "redis:8", "networks": ["cluster"], "profiles": ["tls"], "volumes": [certificates],

@@ -11,7 +11,7 @@ import urllib.parse
 from cluster import ROOT, SAMPLES, docker, figure, get, mebibytes, shared, until
 
 TERMINAL = {f"halcyon.image.{word}" for word in ("ready", "failed", "cancelled", "superseded")}
-# Longer than the cluster's session.timeout.ms of 8 s: Kafka has taken the worker for dead and given its partitions to others.
+# Longer than session.timeout.ms, 10 s by default: Kafka has taken the worker for dead and given its partitions to others.
 AWAY = 15
 
 
