@@ -55,13 +55,23 @@ public struct EncodedImage: Sendable {
     }
 
     /// The file itself without metadata, comments, thumbnails and what stands behind its end, its coded pixels as they are. nil for
-    /// other formats than JPEG and WebP, and for one that does not follow the format to its end.
+    /// other formats than JPEG, WebP, GIF and AVIF, and for one that does not follow the format to its end. nil as well for an AVIF
+    /// that is not a still image or has an unsupported layout, and for a GIF or AVIF whose size differs from that of its header here.
     ///
-    /// - Parameter keepingProfile: whether its colour profile stays.
-    public func withoutMetadata(keepingProfile: Bool) -> [UInt8]? {
+    /// - Parameters:
+    ///   - header: of the file, as ``open(_:)`` gives it.
+    ///   - keepingProfile: whether its colour profile stays.
+    public func withoutMetadata(of header: Image, keepingProfile: Bool) -> [UInt8]? {
         switch format {
         case .jpeg: JPEGSegments.pixels(of: content, keepingProfile: keepingProfile)
         case .webp: WebPChunks.pixels(of: content, keepingProfile: keepingProfile)
+        case .gif:
+            GIFBlocks.pixels(
+                of: content, width: header.width, height: header.pageHeight, frames: header.pages,
+                keepingProfile: keepingProfile)
+        case .heif:
+            AVIFPicture.pixels(
+                of: content, width: header.width, height: header.pageHeight, keepingProfile: keepingProfile)
         default: nil
         }
     }

@@ -3,17 +3,21 @@ import Vips
 
 extension OutputPlan {
     /// The source's own file without its metadata, where the job asks for no other pixels and no other coding: encoded again a
-    /// JPEG or WebP would lose a generation. nil where it is to be encoded. Other formats are: most lose nothing by it.
+    /// JPEG, WebP or AVIF would lose a generation, and a GIF colors. nil where it is to be encoded. Other formats always are: PNG
+    /// and TIFF lose nothing by it, and JPEG XL is not rewritten.
     func ownFile(of source: SourceImage) -> [UInt8]? {
         let whole = PixelRect(source.size)
-        guard [.jpeg, .webp].contains(format), source.format == format, frames == source.frames,
+        guard [.jpeg, .webp, .gif, .avif].contains(format), source.format == format, frames == source.frames,
             !source.isTruncated, source.orientation == .upright,
             geometry == SizingPlan(scaling: source.size, to: source.size), part == whole, variant.processors.isEmpty,
-            !source.header.hasAlpha || variant.background.alpha == 0,
+            !canBeTransparent(source) || variant.background.alpha == 0,
             asksForNoCoding, keepsColours(of: source.header)
         else { return nil }
-        return source.file.withoutMetadata(keepingProfile: variant.output.keepProfile)
+        return source.file.withoutMetadata(of: source.header, keepingProfile: variant.output.keepProfile)
     }
+
+    /// The frames of a GIF may leave a part of the canvas open, though none has a transparent color.
+    private func canBeTransparent(_ source: SourceImage) -> Bool { source.header.hasAlpha || format == .gif }
 
     private var asksForNoCoding: Bool {
         let output = variant.output
