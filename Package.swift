@@ -172,10 +172,13 @@ let package = Package(
         .executableTarget(name: "client-example", dependencies: ["HalcyonClient"], path: "Examples/Swift"),
 
         // Benchmarks: what the product costs beside the plainest C.
-        .target(name: "PlainLoop", dependencies: ["CVips"], path: "Benchmarks/PlainLoop"),
+        .target(
+            name: "PlainLoop", dependencies: ["CHiredis", "CRdKafka", "CVips"], path: "Benchmarks/PlainLoop"),
         .target(
             name: "Measuring",
-            dependencies: ["HalcyonCluster", "JSON", "Kafka", "PlainLoop", "Processes", "TestSupport", "Threads"],
+            dependencies: [
+                "HalcyonCluster", "JSON", "Kafka", "PlainLoop", "Processes", "Redis", "TestSupport", "Threads",
+            ],
             path: "Benchmarks/Measuring"),
         .executableTarget(
             name: "RenderBenchmark",
@@ -188,7 +191,7 @@ let package = Package(
             dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "Threads"],
             path: "Benchmarks/ChildBenchmark"),
         .executableTarget(
-            name: "ClusterBenchmark", dependencies: ["Measuring", "TestSupport", "Vips"],
+            name: "ClusterBenchmark", dependencies: ["HalcyonCluster", "Measuring", "TestSupport", "Vips"],
             path: "Benchmarks/ClusterBenchmark"),
         .executableTarget(
             name: "OriginBenchmark",
@@ -282,7 +285,8 @@ let package = Package(
         tests(
             of: "HalcyonSources",
             [
-                "AddressRunner", "Curl", "HalcyonLeases", "HalcyonModel", "Processes", "Redis", "Telemetry", "TestSupport", "Threads",
+                "AddressRunner", "Curl", "HalcyonLeases", "HalcyonModel", "Processes", "Redis", "Telemetry",
+                "TestSupport", "Threads",
                 "Vips",
             ]),
         tests(

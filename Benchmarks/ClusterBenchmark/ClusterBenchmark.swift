@@ -49,6 +49,7 @@ import Vips
         let hot = (0..<hits).map { ground.job($0 % count, "warm", id: "hit\($0)") }
         _ = try await ground.cost(of: (0..<4_000).map { ground.job($0 % count, "warm", id: "heat\($0)") })
         let hit = try await ground.cost(of: hot)
+        let plain = try await ground.plainCost(ofLast: hits * 9 / 10)
 
         print("\(count) photographs, \(rounds) rounds, libvips \(VipsLibrary.version), on \(ground.broker.name)")
         print("vips_thumbnail  \(decimal(median(thumbnail) * 1e3, 2)) ms CPU a picture")
@@ -61,5 +62,8 @@ import Vips
         print(
             "a hit is \(decimal(hit.processor * 1e6, 1)) µs CPU: \(Int(1 / hit.processor)) jobs a CPU-second,"
                 + " \(Int(1 / hit.wall)) a second here")
+        print(
+            "plain C loop    \(decimal(plain * 1e6, 1)) µs CPU a hit: the worker does \(decimal(plain / hit.processor, 2))"
+                + " of its hits for each second of CPU")
     }
 }

@@ -1,7 +1,9 @@
 import HalcyonCluster
 import JSON
 import Kafka
+import PlainLoop
 import Processes
+import Redis
 import TestSupport
 import Threads
 
@@ -17,6 +19,9 @@ public final class OneWorker: Sendable {
     private let reader: TopicReader
     private let counting: Task<Void, any Error>
     private let ended = Lock((ready: 0, failed: 0))
+    /// The latest event of a job that was ready.
+    private let example = Lock<[UInt8]>([])
+    private static let plainEvents = "plain.events"
 
     /// Starts all of them.
     /// - Parameters:
@@ -26,19 +31,22 @@ public final class OneWorker: Sendable {
         let topics = Topics()
         self.photographs = try await PhotographServer(photographs)
         redis = try await RedisServer.start()
-        broker = try await RunBroker.start(topics.all)
+        broker = try await RunBroker.start(topics.all + [Self.plainEvents])
         let servers = broker.bootstrapServers
         producer = try Producer(
             properties: ["bootstrap.servers": servers, "queue.buffering.max.messages": "1000000"])
         reader = try await TopicReader.open(
             topics.events, from: .end, properties: ["bootstrap.servers": servers, "fetch.wait.max.ms": "10"])
-        let (reader, ended) = (reader, ended)
+        let (reader, ended, example) = (reader, ended, example)
         counting = Task {
             for try await record in reader {
                 let type = try JSON.parse(record.value ?? [], maximumSize: 1 << 20, maximumDepth: 64).member("type")?
                     .string()
                 ended.withLock { ended in
-                    if type == "halcyon.image.ready" { ended.ready += 1 }
+                    if type == "halcyon.image.ready" {
+                        ended.ready += 1
+                        example.withLock { $0 = record.value ?? [] }
+                    }
                     if type == "halcyon.image.failed" { ended.failed += 1 }
                 }
             }
@@ -80,6 +88,26 @@ public final class OneWorker: Sendable {
         guard ended.withLock({ $0.failed }) == 0 else { throw NotInTime(description: "some jobs failed") }
         let spent = processorTime(of: worker.pid) - before
         return (spent / Double(jobs.count), wall / .seconds(1) / Double(jobs.count))
+    }
+
+    /// Seconds of CPU that a plain C loop takes for each of the jobs sent last: it consumes them, looks a cached result up and
+    /// produces an event like the worker's, but reads no job and computes no key.
+    public func plainCost(ofLast count: Int) async throws -> Double {
+        let client = RedisClient(RedisEndpoint(loopbackPort: redis.port))
+        let names = try await client.send(["KEYS", "halcyon:{*}:*"]).array?.compactMap(\.string) ?? []
+        let facts = try await client.pipeline(names.map { ["HEXISTS", .string($0), "facts"] })
+        await client.close()
+        // Other kinds of keys have other types, or no such field.
+        let keys = zip(names, facts).filter { $0.1.integer == 1 }.map(\.0)
+        let (brokers, port, event) = (broker.bootstrapServers, Int32(redis.port), example.withLock { $0 })
+        return try await blocking { () throws(NotInTime) in
+            let start = processorTime()
+            let done = PlainLoops.hits(
+                brokers: brokers, jobs: Topics().jobs(.normal), partitions: 8, count: count, events: Self.plainEvents,
+                redisPort: port, keys: keys, event: event)
+            guard done > 0 else { throw NotInTime(description: "the plain loop failed") }
+            return (processorTime() - start) / Double(done)
+        }
     }
 
     /// Ends all of them.

@@ -41,4 +41,28 @@ public enum PlainLoops {
         guard written >= 0 else { exit(1) }
         return written
     }
+
+    /// Events that the plain loop over cached results produced; less than 0 where it failed.
+    static func hits(
+        brokers: String, jobs: String, partitions: Int, count: Int, events: String, redisPort: Int32, keys: [String],
+        event: [UInt8]
+    ) -> Int {
+        let names = keys.map { strdup($0) }
+        defer { for name in names { free(name) } }
+        return brokers.withCString { brokers in
+            jobs.withCString { jobs in
+                events.withCString { events in
+                    names.map { UnsafePointer($0) }.withUnsafeBufferPointer { names in
+                        event.withUnsafeBytes { event in
+                            var run = plain_hits(
+                                brokers: brokers, jobs: jobs, partitions: Int32(partitions), count: count,
+                                events: events, redis_port: redisPort, keys: names.baseAddress,
+                                key_count: Int32(names.count), event: event.baseAddress, event_length: event.count)
+                            return plain_hits_loop(&run)
+                        }
+                    }
+                }
+            }
+        }
+    }
 }

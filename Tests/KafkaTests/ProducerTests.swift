@@ -42,6 +42,23 @@ extension KafkaTests {
             }
         }
 
+        @Test(arguments: ClusterKind.available)
+        func recordsSentTogetherHaveEachItsOwnEnd(_ kind: ClusterKind) async throws {
+            try await TestCluster.with(kind) { cluster in
+                let topic = try await cluster.newTopic(partitions: 1)
+                let producer = try cluster.producer()
+                let records = (0..<10).map { number in
+                    ProducerRecord(
+                        topic: topic, value: number == 3 ? [UInt8](repeating: 0, count: 3 << 20) : [UInt8(number)])
+                }
+                let errors = await producer.send(all: records)
+                #expect(errors.map { $0?.code } == (0..<10).map { $0 == 3 ? .messageTooLarge : nil })
+                #expect(await producer.send(all: []).isEmpty)
+                await producer.close()
+                #expect(await producer.send(all: [records[0]]).map { $0?.code } == [.closed])
+            }
+        }
+
         @Test func namesTheRefusedProperty() {
             for (name, value) in [("no.such.property", "1"), ("linger.ms", "soon")] {
                 let error = #expect(throws: KafkaError.self) { try Producer(properties: [name: value]) }

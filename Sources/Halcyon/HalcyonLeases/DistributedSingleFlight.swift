@@ -38,7 +38,8 @@ public final class DistributedSingleFlight<Key: Hashable & Sendable, Value: Send
     public func run(
         _ keys: [Key], _ context: WorkContext, _ execution: some DistributedExecution<Key, Value>
     ) async throws -> [Key: Result] {
-        let results = try await flights.run(keys, urgency: context.urgency, onStart: context.start) { [self] operation, keys in
+        let results = try await flights.run(keys, urgency: context.urgency, onStart: context.start) {
+            [self] operation, keys in
             let context = WorkContext(urgency: operation.urgency, trace: context.trace) { _ in operation.markStarted() }
             guard let leases, execution.usesLeases else {
                 return try await execute(keys, nil, execution, context, operation)

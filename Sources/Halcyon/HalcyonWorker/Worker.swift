@@ -162,13 +162,16 @@ public final class Worker: Sendable {
         consumer = JobConsumer(
             options: options.consumer, commits: transactional ?? DirectCommits(), log: log, metrics: metrics,
             onEnd: onEnd
-        ) { [health, roll] taken in
-            health.took()
-            roll.took(from: taken.record.topic)
+        ) { [health, roll] deliveries in
+            for delivery in deliveries {
+                health.took()
+                roll.took(from: delivery.record.topic)
+            }
             Task {
-                await pipeline.run(taken)
-                health.ended()
-                roll.ended(from: taken.record.topic)
+                await pipeline.run(deliveries) { delivery in
+                    health.ended()
+                    roll.ended(from: delivery.record.topic)
+                }
             }
         }
     }

@@ -38,7 +38,7 @@ final class Hands: Sendable {
 
     /// A consumer that gives its jobs to these hands.
     func consumer(_ options: JobConsumer.Options, log: Log = .silent, metrics: Metrics = Metrics()) -> JobConsumer {
-        JobConsumer(options: options, log: log, metrics: metrics) { self.take($0) }
+        JobConsumer(options: options, log: log, metrics: metrics) { for record in $0 { self.take(record) } }
     }
 
     private func take(_ job: TakenRecord) {

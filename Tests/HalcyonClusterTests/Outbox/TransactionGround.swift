@@ -44,10 +44,12 @@ final class TellingWorker: Sendable {
         ) { error in
             state.withLock { $0.end = error }
         }
-        consumer = JobConsumer(options: consumerOptions, commits: outbox, log: .silent, metrics: Metrics()) { taken in
-            Task {
-                try? await Task.sleep(for: .milliseconds(Int.random(in: delay)))
-                state.withLock { $0.settle }?(taken)
+        consumer = JobConsumer(options: consumerOptions, commits: outbox, log: .silent, metrics: Metrics()) { records in
+            for taken in records {
+                Task {
+                    try? await Task.sleep(for: .milliseconds(Int.random(in: delay)))
+                    state.withLock { $0.settle }?(taken)
+                }
             }
         }
         state.withLock { $0.settle = { [weak self] taken in Task { await self?.settle(taken) } } }

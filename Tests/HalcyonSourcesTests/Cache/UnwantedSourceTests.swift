@@ -38,7 +38,8 @@ import Testing
     @Test func itIsNotAskedFor() async throws {
         try await with { cache, origin in
             await #expect(throws: CancellationError.self) {
-                try await cache.fetch(SourceRequest(try Source(origin.url("/a"))), .standard, WorkContext { _ in false })
+                try await cache.fetch(
+                    SourceRequest(try Source(origin.url("/a"))), .standard, WorkContext { _ in false })
             }
             #expect(origin.requests.isEmpty)
         }

@@ -134,7 +134,8 @@ import Threads
                 Issue.record("it was sent again")
                 return
             }
-            guard case .loaded(let loaded) = try await loader.load(source, ifNoneMatch: Validators(etag: "\"other\"")) else {
+            guard case .loaded(let loaded) = try await loader.load(source, ifNoneMatch: Validators(etag: "\"other\""))
+            else {
                 Issue.record("it was not sent")
                 return
             }

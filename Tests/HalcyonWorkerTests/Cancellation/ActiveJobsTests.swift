@@ -32,14 +32,18 @@ import Threads
         }
     }
 
-    private func begin(_ identities: [JobIdentity], _ gate: Slots) async throws -> [Task<JobCancellationReason?, any Error>] {
+    private func begin(_ identities: [JobIdentity], _ gate: Slots) async throws -> [Task<
+        JobCancellationReason?, any Error
+    >] {
         let tasks = identities.map { begin($0, gate) }
         try await until("all are under way") { jobs.count == identities.count }
         return tasks
     }
 
     /// What became of them when the rest was let go.
-    private func ends(_ tasks: [Task<JobCancellationReason?, any Error>], _ gate: Slots) async throws -> [JobCancellationReason?] {
+    private func ends(_ tasks: [Task<JobCancellationReason?, any Error>], _ gate: Slots) async throws
+        -> [JobCancellationReason?]
+    {
         for _ in tasks { gate.release() }
         var ends: [JobCancellationReason?] = []
         for task in tasks { ends.append(try await task.value) }

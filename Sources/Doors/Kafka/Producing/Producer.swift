@@ -67,6 +67,36 @@ public final class Producer: Sendable {
         }
     }
 
+    /// Sends records and waits until each is delivered or has failed. A full queue is not waited for.
+    /// - Returns: the errors, in the order of the records; nil for a record that the brokers have.
+    public func send(all records: [ProducerRecord]) async -> [KafkaError?] {
+        if records.isEmpty { return [] }
+        return await withCheckedContinuation { continuation in
+            let batch = Batch(records.count, continuation)
+            for (index, record) in records.enumerated() { handOver(record) { batch.finish(index, $0) } }
+        }
+    }
+
+    /// Records that were handed in together.
+    private final class Batch: Sendable {
+        private let state: Lock<(open: Int, errors: [KafkaError?])>
+        private let continuation: CheckedContinuation<[KafkaError?], Never>
+
+        init(_ count: Int, _ continuation: CheckedContinuation<[KafkaError?], Never>) {
+            state = Lock((count, Array(repeating: nil, count: count)))
+            self.continuation = continuation
+        }
+
+        func finish(_ index: Int, _ attempt: Attempt) {
+            let errors: [KafkaError?]? = state.withLock { state in
+                if case .failed(let error) = attempt { state.errors[index] = error }
+                state.open -= 1
+                return state.open == 0 ? state.errors : nil
+            }
+            if let errors { continuation.resume(returning: errors) }
+        }
+    }
+
     /// Waits until everything handed in so far is delivered or has failed.
     /// - Throws: ``KafkaError/Code/timedOut`` when that takes longer than `limit`.
     public func flush(within limit: Duration) async throws(KafkaError) {

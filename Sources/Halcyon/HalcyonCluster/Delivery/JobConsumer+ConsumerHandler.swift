@@ -16,17 +16,22 @@ extension JobConsumer: ConsumerHandler {
         Task { await open(assignments, of: consumer) }
     }
 
-    /// Takes records into the ledger and passes them on.
+    /// Takes records into the ledger and passes them on together.
     public func received(_ records: [ConsumedRecord], from consumer: Consumer) {
-        for record in records {
-            switch state.withLock({ $0.ledger.take(record.offset, bytes: record.bytes, of: record.topicPartition) }) {
-            case .taken(let entry): take(TakenRecord(record: record, entry: entry, consumer: self))
+        let takings = state.withLock { state in
+            records.map { state.ledger.take($0.offset, bytes: $0.bytes, of: $0.topicPartition) }
+        }
+        var taken: [TakenRecord] = []
+        for (record, taking) in zip(records, takings) {
+            switch taking {
+            case .taken(let entry): taken.append(TakenRecord(record: record, entry: entry, consumer: self))
             case .hasEnded(let credit):
                 metrics.skipped.add()
                 consumer.grant(credit, to: record.topicPartition)
             case .notOurs: break
             }
         }
+        if !taken.isEmpty { take(taken) }
     }
 
     /// Passes what is no record at the end of a partition, such as the marker of a transaction.

@@ -42,18 +42,18 @@ public final class JobConsumer: Sendable {
     private let commits: any OffsetCommits
     private let committer = Lock<Task<Void, Never>?>(nil)
     let onEnd: @Sendable (KafkaError) -> Void
-    let take: @Sendable (TakenRecord) -> Void
+    let take: @Sendable ([TakenRecord]) -> Void
 
     /// - Parameters:
     ///   - things: what the records are, in the names of metrics.
     ///   - commits: who commits what has ended.
     ///   - onEnd: called when the group will have nothing more to do with this consumer, as when a newer one has its `group.instance.id`.
-    ///   - take: called for each record on the consumer's thread; it must not block, and every record it is given must be
-    ///     ended or handed back.
+    ///   - take: called on the consumer's thread with the records that came together; it must not block, and every record it is given
+    ///     must be ended or handed back.
     public init(
         options: Options = Options(), of things: String = "jobs", commits: any OffsetCommits = DirectCommits(),
         log: Log, metrics: Metrics,
-        onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in }, take: @escaping @Sendable (TakenRecord) -> Void
+        onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in }, take: @escaping @Sendable ([TakenRecord]) -> Void
     ) {
         self.options = options
         self.commits = commits
@@ -138,6 +138,21 @@ public final class JobConsumer: Sendable {
     }
 
     func begin(_ entry: OffsetLedger.Entry) -> Bool { state.withLock { $0.ledger.begin(entry) } }
+
+    /// Begins several jobs; the result says which of them are this worker's to do.
+    func begin(_ entries: [OffsetLedger.Entry]) -> [Bool] {
+        state.withLock { state in entries.map { state.ledger.begin($0) } }
+    }
+
+    /// Ends several jobs.
+    func end(_ entries: [OffsetLedger.Entry]) {
+        let credits = state.withLock { state in
+            state.ended += entries.count
+            return entries.map { state.ledger.end($0) }
+        }
+        guard let consumer = consumer.withLock({ $0 }) else { return }
+        for (entry, credit) in zip(entries, credits) { consumer.grant(credit, to: entry.partition) }
+    }
 
     func rest(_ entry: OffsetLedger.Entry) -> Bool { state.withLock { $0.ledger.rest(entry) } }
 

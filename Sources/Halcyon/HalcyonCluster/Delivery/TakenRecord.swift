@@ -18,6 +18,12 @@ public struct TakenRecord: Sendable {
     ///   is to be handed back: it was recalled, or its partition has gone.
     public func begin() -> Bool { consumer.begin(entry) }
 
+    /// Asks for several records of one consumer at once, as ``begin()`` does for one.
+    public static func begin(_ taken: [TakenRecord]) -> [Bool] { taken.first?.consumer.begin(taken.map(\.entry)) ?? [] }
+
+    /// Ends several records of one consumer at once, as ``end()`` does for one.
+    static func end(_ taken: [TakenRecord]) { taken.first?.consumer.end(taken.map(\.entry)) }
+
     /// The job waits to be tried again: it is as if it had not begun, and nobody waits for it to end.
     /// - Returns: false when it is to be handed back now: it was recalled, or its partition has gone.
     public func rest() -> Bool { consumer.rest(entry) }

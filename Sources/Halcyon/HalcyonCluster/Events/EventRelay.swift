@@ -50,8 +50,8 @@ public final class EventRelay: Sendable {
         let redis = RedisClient(endpoint)
         let arrivals = Mailbox<TakenRecord>()
         let (rings, bell) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        consumer = JobConsumer(options: options.consumer, of: options.things, log: log, metrics: metrics) { taken in
-            if case .first = arrivals.post(taken) { bell.yield() }
+        consumer = JobConsumer(options: options.consumer, of: options.things, log: log, metrics: metrics) { records in
+            for taken in records { if case .first = arrivals.post(taken) { bell.yield() } }
         }
         let sender = EventBatchSender(
             redis: redis, maximumAge: options.maximumAge, commands: commands, log: log,

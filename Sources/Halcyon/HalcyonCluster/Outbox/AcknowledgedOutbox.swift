@@ -13,4 +13,11 @@ public struct AcknowledgedOutbox: Outbox {
         for record in records { try await producer.sendPatiently(record) }
         taken.end()
     }
+
+    /// Sends all records together.
+    public func settle(all jobs: [(taken: TakenRecord, record: ProducerRecord)]) async -> [KafkaError?] {
+        let errors = await producer.send(all: jobs.map(\.record))
+        TakenRecord.end(zip(jobs, errors).filter { $0.1 == nil }.map(\.0.taken))
+        return errors
+    }
 }

@@ -7,9 +7,30 @@ public protocol Outbox: Sendable {
     ///   (``KafkaError/Code/messageTooLarge``), the job's partition has gone, and with it the job to another worker
     ///   (``KafkaError/Code/illegalGeneration``), or the worker's connection is closed. The job has not ended then.
     func settle(_ taken: TakenRecord, telling records: [ProducerRecord]) async throws(KafkaError)
+
+    /// Tells one record for each of several jobs of one consumer, which have begun, and ends them.
+    /// - Returns: the errors, in the order of the jobs; nil for a job that has ended.
+    func settle(all jobs: [(taken: TakenRecord, record: ProducerRecord)]) async -> [KafkaError?]
 }
 
 extension Outbox {
+    /// Settles each of the jobs by itself.
+    public func settle(all jobs: [(taken: TakenRecord, record: ProducerRecord)]) async -> [KafkaError?] {
+        await withTaskGroup(of: (Int, KafkaError?).self) { group in
+            for (index, job) in jobs.enumerated() {
+                group.addTask {
+                    do throws(KafkaError) {
+                        try await settle(job.taken, telling: [job.record])
+                        return (index, nil)
+                    } catch {
+                        return (index, error)
+                    }
+                }
+            }
+            return await group.reduce(into: Array(repeating: nil, count: jobs.count)) { $0[$1.0] = $1.1 }
+        }
+    }
+
     /// Tells one of `forms`, the first that is not too large, and ends `taken`, which has begun.
     ///
     /// What Kafka refuses for another reason, such as the right to write to the topic, an operator can mend: it is tried again until

@@ -22,13 +22,15 @@ final class WebhookSender: Sendable {
             options: webhooks, topics: topics, gates: TargetGates(webhooks.limits),
             outbox: AcknowledgedOutbox(producer), refusals: Refusals(log: log), metrics: WebhookMetrics(metrics),
             log: log)
-        consumer = JobConsumer(options: options.consumer, of: "webhooks", log: log, metrics: metrics) { taken in
-            if WebhookNotice.isIn(taken.record, topics) {
-                Task { await delivery.run(taken) }
-            } else if taken.begin() {
-                taken.end()
-            } else {
-                taken.handBack()
+        consumer = JobConsumer(options: options.consumer, of: "webhooks", log: log, metrics: metrics) { records in
+            for taken in records {
+                if WebhookNotice.isIn(taken.record, topics) {
+                    Task { await delivery.run(taken) }
+                } else if taken.begin() {
+                    taken.end()
+                } else {
+                    taken.handBack()
+                }
             }
         }
     }

@@ -28,7 +28,8 @@ struct S3Provider: SourceProvider {
         let response = try await get(object, unless: known?.etag)
         switch response.status {
         case 200: return .loaded(LoadedSource(response))
-        case 304 where known?.etag != nil: return .notModified(.init(headers: response.fields, completedAt: Timestamp.now.seconds))
+        case 304 where known?.etag != nil:
+            return .notModified(.init(headers: response.fields, completedAt: Timestamp.now.seconds))
         default: throw Failure(store: response, object)
         }
     }

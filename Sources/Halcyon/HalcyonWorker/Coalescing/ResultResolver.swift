@@ -93,7 +93,8 @@ struct ResolvedResults: Sendable {
     /// - Throws: the failure, unless the job takes partial results and it is about one variant alone.
     mutating func add(_ failure: Failure, for key: ResultKey) throws(Failure) {
         guard job.job.partial, failure.variant != nil, !failure.isRetryable else {
-            throw failure.naming(job.keys.indices.filter { job.keys[$0] == key }.prefix(1).map(\.self), of: job.keys.count)
+            throw failure.naming(
+                job.keys.indices.filter { job.keys[$0] == key }.prefix(1).map(\.self), of: job.keys.count)
         }
         failures[key] = failure
     }

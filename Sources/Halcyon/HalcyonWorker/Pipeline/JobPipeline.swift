@@ -47,18 +47,18 @@ final class JobPipeline: Sendable {
     }
 
     /// Runs one job, from its record to its published event.
-    func run(_ delivery: TakenRecord) async {
-        let trace = tracing?.begin(delivery.record)
+    /// - Parameters:
+    ///   - decoded: the record, if it has been decoded.
+    ///   - found: its cached results, if they have been looked up.
+    func run(_ delivery: TakenRecord, decoded: DecodedRecord? = nil, found: [ResultKey: ReadyResult]? = nil) async {
         let job: JobContext
-        do throws(JobRefusal) {
-            job = try decoder.decode(delivery.record, trace)
-            report.decoded(job)
-        } catch {
-            return await reject(delivery, error, trace)
+        switch decoded ?? decode(delivery.record) {
+        case .job(let decoded): job = decoded
+        case .refused(let refusal, let trace): return await reject(delivery, refusal, trace)
         }
         let outcome = await retryLoop(job, delivery) { [self] attempt in
             try await cancellations.checkBeforeStart(job.identity)
-            let cached = try await lookup.find(job)
+            let cached = if let found, attempt == 1 { found } else { try await lookup.find(job) }
             report.lookedUp(job, cached)
             if let ready = job.ready(from: cached) {
                 await tags.index(ready.results, of: job)
@@ -131,7 +131,18 @@ final class JobPipeline: Sendable {
         }
     }
 
-    private func publish(_ outcome: Outcome, _ job: JobContext, _ delivery: TakenRecord) async {
+    func decode(_ record: ConsumedRecord) -> DecodedRecord {
+        let trace = tracing?.begin(record)
+        do throws(JobRefusal) {
+            let job = try decoder.decode(record, trace)
+            report.decoded(job)
+            return .job(job)
+        } catch {
+            return .refused(error, trace)
+        }
+    }
+
+    func publish(_ outcome: Outcome, _ job: JobContext, _ delivery: TakenRecord) async {
         // A job that was recalled may have failed for that alone. Whatever its outcome, this worker or another one publishes it.
         if case .handedBack = outcome { return handBack(delivery, job.trace) }
         guard delivery.begin() else { return handBack(delivery, job.trace) }
@@ -160,7 +171,7 @@ final class JobPipeline: Sendable {
         }
     }
 
-    private func handBack(_ delivery: TakenRecord, _ trace: JobTrace?) {
+    func handBack(_ delivery: TakenRecord, _ trace: JobTrace?) {
         delivery.handBack()
         trace?.end(.handedBack)
     }

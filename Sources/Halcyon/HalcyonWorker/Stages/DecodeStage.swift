@@ -4,6 +4,13 @@ import HalcyonWire
 import Kafka
 import Telemetry
 
+/// A record, decoded.
+enum DecodedRecord: Sendable {
+    case job(JobContext)
+    /// It is no job that can be done.
+    case refused(JobRefusal, JobTrace?)
+}
+
 /// Decodes a record to a job that can be done.
 struct DecodeStage: Sendable {
     private let reader: JobReader

@@ -46,6 +46,15 @@ struct PublishStage: Sendable {
         return outcome
     }
 
+    /// Publishes the events of jobs whose results are cached, and ends those that Kafka takes.
+    /// - Returns: the errors, in the order of the jobs; nil for a job that has ended.
+    func publish(_ hits: [CachedJob]) async -> [KafkaError?] {
+        await outbox.settle(
+            all: hits.map { hit in
+                (hit.delivery, EventPublisher.record(of: event(.ready(hit.ready), hit.job, "ended"), topics))
+            })
+    }
+
     /// The topic that says what comes of a job.
     func destination(of outcome: Outcome) -> String {
         if case .postponed(_, let topic, _) = outcome { topics.retries[topic] } else { topics.events }

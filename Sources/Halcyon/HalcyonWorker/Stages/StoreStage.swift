@@ -82,7 +82,9 @@ struct StoreStage: Sendable {
     }
 
     /// Bytes of the files that the event would have to carry, each as often as it has a variant with it.
-    private func bytesToCarry(_ made: [RenderedResult], beside found: [ResultKey: ReadyResult], _ job: JobContext) -> Int {
+    private func bytesToCarry(_ made: [RenderedResult], beside found: [ResultKey: ReadyResult], _ job: JobContext)
+        -> Int
+    {
         var bytes = Dictionary(uniqueKeysWithValues: made.map { ($0.key, $0.image.body.count) })
         if job.job.delivery.wantsBytes { for (key, result) in found { bytes[key] = result.facts.bytes } }
         return job.keys.reduce(0) { $0 + (bytes[$1] ?? 0) }

@@ -12,7 +12,8 @@ extension JobTrace {
         }
         var attributes = request.spanAttributes
         attributes.merge([
-            "http.response.status_code": fetched.cached.source.status, "http.response.body.size": fetched.cached.source.body.count,
+            "http.response.status_code": fetched.cached.source.status,
+            "http.response.body.size": fetched.cached.source.body.count,
             "halcyon.origin": fetched.origin.rawValue,
         ])
         add(.fetch, lap, fetched.origin == .network ? request.source.spanKind : .internal, attributes)

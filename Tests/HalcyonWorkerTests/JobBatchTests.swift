@@ -1,0 +1,55 @@
+import Foundation
+import HalcyonModel
+import TestSupport
+import Testing
+
+/// Jobs that come in one poll, some of which hit the cache.
+@Suite(.takesTurns) struct JobBatchTests {
+    /// Each fifth is of a kind that does not end with the hits.
+    private func message(_ number: Int) -> String {
+        let hit = #""source":"initials:AB","width":40,"height":40"#
+        switch number % 25 {
+        case 0: return #"{"id":"invalid-\#(number)","width":4}"#
+        case 5: return #"{"id":"miss-\#(number)","source":"initials:CD","width":\#(number),"height":8}"#
+        case 10: return #"{"id":"longer-\#(number)",\#(hit),"maxAge":3000000}"#
+        case 15: return #"{"id":"tagged-\#(number)",\#(hit),"tags":["a"]}"#
+        case 20: return #"{"id":"cancelled-\#(number)",\#(hit)}"#
+        default: return #"{"id":"hit-\#(number)",\#(hit)}"#
+        }
+    }
+
+    @Test func eachEndsAsItWouldAlone() async throws {
+        try await Stage.with { stage in
+            try await stage.withWorker {
+                try await stage.submit(#"{"id":"first","source":"initials:AB","width":40,"height":40}"#)
+                #expect(try await stage.events.terminal(of: "first").kind == "ready")
+            }
+            // They wait in the topic until the next worker takes them together.
+            for number in 1...100 { try await stage.submit(message(number)) }
+            for number in [20, 45, 70, 95] { try await stage.tell(.cancel("cancelled-\(number)")) }
+            try await stage.withWorker {
+                func ends(_ prefix: String, _ count: Int) async throws -> [EventLog.Entry] {
+                    try await until("all of \(prefix) have ended") {
+                        stage.events.terminal.count { $0.jobID.hasPrefix(prefix) } >= count
+                    }
+                    return stage.events.terminal.filter { $0.jobID.hasPrefix(prefix) }
+                }
+                let hits = try await ends("hit", 80)
+                #expect(hits.allSatisfy { $0.kind == "ready" && $0.data["origin"] as? String == "memory" })
+                #expect(Set(hits.map(\.jobID)).count == 80 && hits.count == 80)
+                #expect(try await ends("miss", 4).allSatisfy { $0.kind == "ready" })
+                #expect(try await ends("longer", 4).allSatisfy { $0.kind == "ready" })
+                #expect(try await ends("tagged", 4).allSatisfy { $0.kind == "ready" })
+                #expect(try await ends("cancelled", 4).allSatisfy { $0.kind == "cancelled" })
+                #expect(try await ends("invalid", 4).allSatisfy { $0.code == "invalid_job" })
+            }
+            // All offsets are committed: another worker has nothing to do.
+            let ended = stage.events.terminal.count
+            try await stage.withWorker {
+                try await stage.submit(#"{"id":"last","source":"initials:AB","width":40,"height":40}"#)
+                #expect(try await stage.events.terminal(of: "last").kind == "ready")
+                #expect(stage.events.terminal.count == ended + 1)
+            }
+        }
+    }
+}
