@@ -68,7 +68,7 @@ docker-test: ## build the Docker image and try it and Compose with the engine he
 check: ## check documents, scripts and workflows: what is no Swift and needs no build; ARGS="test_links"
 	@scripts/check $(ARGS)
 
-docc: deps ## build the DocC pages of HalcyonClient and HalcyonModel into .build/docc; warnings are errors
+docc: deps ## build the DocC pages of HalcyonKit and HalcyonModel into .build/docc; warnings are errors
 	@scripts/docc
 
 commands: release ## run the commands of README.md and the book against a cluster (Tests/Commands)

@@ -52,7 +52,7 @@ let package = Package(
         .executable(name: "halcyon", targets: ["halcyon"]),
         .library(name: "HalcyonModel", targets: ["HalcyonModel"]),
         // For applications, also on Apple's platforms: docs/clients.md.
-        .library(name: "HalcyonClient", targets: ["HalcyonClient"]),
+        .library(name: "HalcyonKit", targets: ["HalcyonKit"]),
         // For programs that add processors, sizers and providers of their own: docs/extending.md.
         .library(
             name: "HalcyonCommand",
@@ -142,8 +142,9 @@ let package = Package(
                 .embedInCode("Documents/openapi.yaml"), .embedInCode("Documents/asyncapi.yaml"),
                 .embedInCode("Dashboard/Page"),
             ]),
-        // What applications import: nothing but Foundation, and no module of the server's.
-        module("HalcyonClient", "Halcyon"),
+        // For applications: Foundation alone, and no module of the server's. It is not called Halcyon, because build folders
+        // and modules of that name would collide with those of the program `halcyon` on file systems that ignore case.
+        module("HalcyonKit", "Halcyon"),
         // For `halcyon dev --demo`; the demo script and tests read the others from the folder.
         .target(
             name: "SamplePhotographs", path: "Samples",
@@ -169,7 +170,7 @@ let package = Package(
             path: "Examples/Extended"),
 
         // A program on the client, as docs/clients.md has it.
-        .executableTarget(name: "client-example", dependencies: ["HalcyonClient"], path: "Examples/Swift"),
+        .executableTarget(name: "client-example", dependencies: ["HalcyonKit"], path: "Examples/Swift"),
 
         // Benchmarks: what the product costs beside the plainest C.
         .target(
@@ -316,7 +317,7 @@ let package = Package(
                 "Processes", "Redis", "Telemetry", "TestSupport", "Threads",
             ]),
         tests(
-            of: "HalcyonClient",
+            of: "HalcyonKit",
             ["client-example", "HalcyonModel", "HalcyonWire", "Processes", "TestSupport", "Threads"]),
         tests(of: "ChaosHarness", ["Chaos", "Processes", "TestSupport", "Threads"]),
         tests(

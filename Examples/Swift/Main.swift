@@ -1,5 +1,5 @@
 import Foundation
-import HalcyonClient
+import HalcyonKit
 
 /// Has an image made, follows its events, and writes it: client-example GATEWAY SOURCE FILE (the key, if any, in HALCYON_KEY).
 @main

@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import HalcyonClient
+import HalcyonKit
 import Processes
 import TestSupport
 import Testing

@@ -3,7 +3,7 @@ import Processes
 import TestSupport
 import Testing
 
-@testable import HalcyonClient
+@testable import HalcyonKit
 
 extension ClusterTests {
     /// A client against a whole cluster.

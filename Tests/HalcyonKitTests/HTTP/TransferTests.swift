@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import HalcyonClient
+@testable import HalcyonKit
 
 /// What a client makes of answers, good and bad, by an origin that plays them.
 @Suite struct TransferTests {

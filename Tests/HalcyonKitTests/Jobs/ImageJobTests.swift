@@ -3,7 +3,7 @@ import Testing
 
 import struct HalcyonWire.JobReader
 
-@testable import HalcyonClient
+@testable import HalcyonKit
 
 /// What a client writes is what workers read, in strict mode.
 @Suite struct ImageJobTests {

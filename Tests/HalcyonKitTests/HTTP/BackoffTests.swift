@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HalcyonClient
+@testable import HalcyonKit
 
 @Suite struct BackOffTests {
     @Test func pausesDoubleUpToTheLongest() {

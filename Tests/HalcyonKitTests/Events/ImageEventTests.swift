@@ -3,7 +3,7 @@ import Testing
 
 import enum HalcyonModel.FailureCode
 
-@testable import HalcyonClient
+@testable import HalcyonKit
 
 /// Events as docs/events.md shows them.
 @Suite struct ImageEventTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HalcyonClient
+@testable import HalcyonKit
 
 /// The event stream's grammar (HTML Living Standard, 9.2.6).
 @Suite struct ServerSentEventsTests {

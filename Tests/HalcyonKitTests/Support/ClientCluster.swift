@@ -1,7 +1,7 @@
 import Foundation
 import FoundationNetworking
 import Glibc
-import HalcyonClient
+import HalcyonKit
 import Processes
 import TestSupport
 import Testing
