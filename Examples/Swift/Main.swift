@@ -11,7 +11,7 @@ struct Main {
             exit(2)
         }
         let halcyon = HalcyonClient(gateway, key: ProcessInfo.processInfo.environment["HALCYON_KEY"])
-        let job = ImageJob(ImageSource(arguments[2]), width: 400, height: 300, contentMode: .scaleAspectFill)
+        let job = ImageJob(.init(arguments[2]), width: 400, height: 300, contentMode: .scaleAspectFill)
         // From here on nothing is missed.
         let events = try await halcyon.events()
         let id = try await halcyon.submit(job).id

@@ -52,9 +52,11 @@ extension ClusterTests {
         }
 
         @Test func allVariantsAreAwaited() async throws {
-            let variants = [ImageOutput(width: 60, height: 60), ImageOutput(width: 30, height: 20, format: .webp)]
+            let variants = [
+                ImageJob.Output(width: 60, height: 60), ImageJob.Output(width: 30, height: 20, format: .webp),
+            ]
             let images = try await cluster.client.images(
-                for: ImageJob(cluster.url("rocket.jpg"), ImageOutput(), variants: variants))
+                for: ImageJob(cluster.url("rocket.jpg"), ImageJob.Output(), variants: variants))
             #expect(images.map { "\($0.variant.width)x\($0.variant.height)" } == ["60x60", "30x20"])
             #expect(images.map(\.variant.format) == [.jpeg, .webp])
             #expect(images.allSatisfy { $0.data.count == $0.variant.bytes })
@@ -71,7 +73,7 @@ extension ClusterTests {
             let origin = try await UnstoredOrigin.start()
             for (name, start, bytes) in UnstoredOrigin.pictures {
                 for cacheControl in ["no-store", "no-cache", "max-age=0"] {
-                    let source = ImageSource(origin.url(name, cacheControl))
+                    let source = ImageJob.Source(origin.url(name, cacheControl))
                     let image = try await cluster.client.image(for: ImageJob(source, width: 400, height: 300))
                     #expect(image.data.starts(with: start) && image.data.count >= bytes, "\(name) \(cacheControl)")
                     #expect(image.data.count == image.variant.bytes)
@@ -161,7 +163,7 @@ extension ClusterTests {
         @Test func aJobIsCancelled() async throws {
             let (client, origin) = (cluster.client, RawOrigin { _ in [.awaitEnd] })
             let events = try await client.events(EventFilter(types: [.started, .cancelled]))
-            let accepted = try await client.submit(ImageJob(ImageSource(origin.url("/a.jpg")), width: 10))
+            let accepted = try await client.submit(ImageJob(ImageJob.Source(origin.url("/a.jpg")), width: 10))
             for try await message in events where message.event?.job?.id == accepted.id {
                 switch message.event?.kind {
                 case .started: try await client.cancel(job: accepted.id)
@@ -180,7 +182,7 @@ extension ClusterTests {
 
         @Test func aTaskThatIsCancelledCancelsItsJob() async throws {
             let (client, origin) = (cluster.client, RawOrigin { _ in [.awaitEnd] })
-            var job = ImageJob(ImageSource(origin.url("/b.jpg")), width: 10)
+            var job = ImageJob(ImageJob.Source(origin.url("/b.jpg")), width: 10)
             job.id = UUID().uuidString
             let events = try await client.events(EventFilter(types: [.cancelled], jobs: [job.id!]))
             let task = Task { [job] in try await client.image(for: job) }
@@ -199,7 +201,7 @@ extension ClusterTests {
             var options = ClientOptions()
             options.jobTime = .seconds(1)
             let client = HalcyonClient(cluster.gateway, options: options)
-            var job = ImageJob(ImageSource(origin.url("/c.jpg")), width: 10)
+            var job = ImageJob(ImageJob.Source(origin.url("/c.jpg")), width: 10)
             job.id = UUID().uuidString
             let events = try await client.events(EventFilter(types: [.cancelled], jobs: [job.id!]))
             let late = job

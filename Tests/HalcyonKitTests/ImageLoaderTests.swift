@@ -53,7 +53,7 @@ extension ClusterTests {
 
         @Test func onceWhenItIsCancelledAndTheJobIsToo() async throws {
             let (calls, origin) = (Calls(), RawOrigin { _ in [.awaitEnd] })
-            var job = ImageJob(ImageSource(origin.url("/a.jpg")), width: 90)
+            var job = ImageJob(ImageJob.Source(origin.url("/a.jpg")), width: 90)
             job.id = UUID().uuidString
             let events = try await cluster.client.events(EventFilter(types: [.cancelled], jobs: [job.id!]))
             let load = calls.loader(cluster.client).load(job) { calls.add($0) }
@@ -91,7 +91,7 @@ extension ClusterTests {
             var options = ClientOptions()
             options.patience = .seconds(2)
             let client = HalcyonClient(URL(string: "http://127.0.0.1:\(port)")!, options: options)
-            calls.loader(client).load(ImageJob(ImageSource(origin.url("/g.jpg")), width: 90)) { calls.add($0) }
+            calls.loader(client).load(ImageJob(ImageJob.Source(origin.url("/g.jpg")), width: 90)) { calls.add($0) }
             try await until("the job has begun") { !origin.requests.isEmpty }
             kill(gateway.pid, SIGKILL)
             let error = try await #require(throws: HalcyonError.self) { try await calls.only().get() }
@@ -116,7 +116,7 @@ extension ClusterTests {
             var options = ClientOptions()
             options.patience = .seconds(120)
             let client = HalcyonClient(URL(string: "http://127.0.0.1:\(port)")!, options: options)
-            calls.loader(client).load(ImageJob(ImageSource(origin.url("/back.jpg")), width: 90)) { calls.add($0) }
+            calls.loader(client).load(ImageJob(ImageJob.Source(origin.url("/back.jpg")), width: 90)) { calls.add($0) }
             try await until("the job has begun") { !origin.requests.isEmpty || origin.connections > 0 }
             kill(gateway.pid, SIGKILL)
             await gateway.exit()

@@ -1,11 +1,12 @@
 import Foundation
+import HalcyonModel
 import Testing
 
 import struct HalcyonWire.JobReader
 
 @testable import HalcyonKit
 
-/// What a client writes is what workers read, in strict mode.
+/// Jobs as the client writes them, read by the workers' reader in strict mode.
 @Suite struct ImageJobTests {
     private func read(_ job: ImageJob) throws -> String {
         let json = try JSONEncoder().encode(job)
@@ -17,11 +18,11 @@ import struct HalcyonWire.JobReader
     }
 
     @Test func everyFieldIsOneOfTheSchema() throws {
-        var output = ImageOutput(
+        var output = ImageJob.Output(
             width: 400, height: 300, screenScale: 2, contentMode: .scaleAspectFill, processors: [.blackWhite],
             format: .webp)
         output.scaleOptions = .fitCropsExcess
-        output.cropRect = CropRect(x: 0.1, y: 0, width: 0.5, height: 1)
+        output.cropRect = ImageJob.CropRect(x: 0.1, y: 0, width: 0.5, height: 1)
         output.gravity = .point(x: 0.3, y: 0.7)
         output.sizeForDisplay = true
         output.upscale = false
@@ -30,9 +31,9 @@ import struct HalcyonWire.JobReader
         (output.quality, output.effort, output.frames) = (80, 4, 1)
         (output.lossless, output.progressive, output.stripMetadata, output.keepProfile) = (false, false, true, false)
         (output.blurhash, output.dominantColor, output.tolerance) = (true, true, .truncated)
-        var variant = ImageOutput()
+        var variant = ImageJob.Output()
         variant.sizer = .aspectScaleDownByWidth(60)
-        var natural = ImageOutput()
+        var natural = ImageJob.Output()
         (natural.sizer, natural.gravity) = (.natural, .attention)
 
         var job = ImageJob("https://example.org/cat.jpg", output, variants: [variant, natural])
@@ -53,8 +54,8 @@ import struct HalcyonWire.JobReader
         arguments: [
             "initials:JD", .initials("JD", background: "#369", foreground: "white"), .bytes(Data("GIF89a".utf8)),
             .bytes(Data("GIF89a".utf8), cacheKey: "dot"), .video("https://example.org/cat.mp4", seconds: 15),
-            ImageSource(URL(string: "s3://pictures/2026/cat.jpg")!),
-        ] as [ImageSource]) func everySourceIsRead(source: ImageSource) throws
+            ImageJob.Source(URL(string: "s3://pictures/2026/cat.jpg")!),
+        ] as [ImageJob.Source]) func everySourceIsRead(source: ImageJob.Source) throws
     {
         #expect(try read(ImageJob(source, width: 8)) == "none")
     }
@@ -68,7 +69,7 @@ import struct HalcyonWire.JobReader
             .border(width: 2), .border(width: 2, color: "red", .heightFraction(0.1)), .downsample(width: 9, height: 8),
             .sharpen(), .pixelate(size: 4), .watermark("initials:B", position: .topLeft, margin: 2, widthFraction: 0.2),
             .watermark("initials:B", tiled: true), .rotate(degrees: 30), .flip(), .flip(.both),
-        ] as [Processor]) func everyProcessorIsRead(processor: Processor) throws
+        ] as [ImageJob.Processor]) func everyProcessorIsRead(processor: ImageJob.Processor) throws
     {
         #expect(try read(ImageJob("initials:A", width: 8, processors: [processor])) == "none")
     }
@@ -80,20 +81,51 @@ import struct HalcyonWire.JobReader
         #expect(try read(job) == "none")
     }
 
-    @Test(arguments: ContentMode.allCases) func everyContentModeIsRead(mode: ContentMode) throws {
+    @Test(arguments: ImageJob.ContentMode.allCases) func everyContentModeIsRead(mode: ImageJob.ContentMode) throws {
         #expect(try read(ImageJob("initials:A", width: 8, height: 9, contentMode: mode)) == "none")
     }
 
+    private static let formats: [ImageJob.Format] = [.jpeg, .png, .webp, .avif, .gif, .tiff, .jxl]
+
     @Test func otherWordsAreThoseOfTheSchema() throws {
-        for options in ScaleOptions.allCases {
-            for quality in InterpolationQuality.allCases {
-                for format in ImageFormat.allCases {
-                    var output = ImageOutput(width: 8, height: 9, format: format)
+        for options in ImageJob.ScaleOptions.allCases {
+            for quality in ImageJob.InterpolationQuality.allCases {
+                for format in Self.formats {
+                    var output = ImageJob.Output(width: 8, height: 9, format: format)
                     (output.scaleOptions, output.interpolationQuality) = (options, quality)
                     #expect(try read(ImageJob("initials:A", output)) == "none")
                 }
             }
         }
+    }
+
+    /// The client has types of its own, so that an app need not import the model. They must not drift apart.
+    @Test func valuesAreThoseOfTheModel() {
+        func values<Value: CaseIterable & RawRepresentable<String>>(_ type: Value.Type) -> Set<String> {
+            Set(type.allCases.map(\.rawValue))
+        }
+        #expect(values(ImageJob.ContentMode.self) == values(HalcyonModel.ContentMode.self))
+        #expect(values(ImageJob.ScaleOptions.self) == values(HalcyonModel.ScaleOptions.self))
+        #expect(values(ImageJob.InterpolationQuality.self) == values(HalcyonModel.InterpolationQuality.self))
+        #expect(values(ImageJob.Tolerance.self) == values(HalcyonModel.Tolerance.self))
+        #expect(values(ImageJob.CropRect.Unit.self) == values(HalcyonModel.CropRect.Unit.self))
+        #expect(values(ImageJob.Processor.Flip.self) == values(HalcyonModel.Flip.self))
+        #expect(Set(Self.formats.map(\.rawValue)) == Set(HalcyonModel.ImageFormat.writable.map(\.rawValue)))
+        let lanes: [ImageJob.Priority] = [.high, .normal, .low]
+        #expect(Set(lanes.map(\.rawValue)) == values(HalcyonModel.Lane.self))
+    }
+
+    @Test func valuesOfALaterVersionAreSentAsTheyAre() throws {
+        var job = ImageJob("initials:A", width: 8, format: ImageJob.Format(rawValue: "jxr"))
+        job.output.gravity = ImageJob.Gravity(rawValue: ["face": 1])
+        let json = try JSONDecoder().decode(JSONValue.self, from: try JSONEncoder().encode(job))
+        #expect(json == ["source": "initials:A", "width": 8, "format": "jxr", "gravity": ["face": 1]])
+    }
+
+    @Test func anOutputStaysWhatItIs() throws {
+        var output = ImageJob.Output(width: 8, contentMode: .top, processors: [.border(width: 2), .blackWhite])
+        (output.gravity, output.sizer) = (.point(x: 0.5, y: 1), .natural)
+        #expect(try JSONDecoder().decode(ImageJob.Output.self, from: try JSONEncoder().encode(output)) == output)
     }
 
     @Test func jsonStaysWhatItIs() throws {

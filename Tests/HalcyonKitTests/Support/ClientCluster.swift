@@ -78,7 +78,7 @@ struct ClientCluster: Sendable {
     var client: HalcyonClient { HalcyonClient(gateway) }
 
     /// The URL of a photograph.
-    func url(_ name: String) -> ImageSource { ImageSource("\(origin.url)/\(name)") }
+    func url(_ name: String) -> ImageJob.Source { ImageJob.Source("\(origin.url)/\(name)") }
 
     func stop() async {
         process.send(SIGINT)

@@ -46,7 +46,7 @@ public struct ImageEvent: Sendable, Equatable {
         /// In pixels.
         public let width, height: Int
         /// Of the file.
-        public let format: ImageFormat
+        public let format: ImageJob.Format
         /// Length of the file.
         public let bytes: Int
         /// Of the file, in hexadecimal digits.

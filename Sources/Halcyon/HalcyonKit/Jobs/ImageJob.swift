@@ -1,118 +1,65 @@
 import Foundation
 
-/// A job, as the schema of jobs has it: what to load, and what to make of it. What is nil has the schema's default.
-public struct ImageJob: Sendable, Equatable, Encodable {
-    /// What to load.
-    public var source: ImageSource
-    /// The only output, or what all of ``variants`` have in common.
-    public var output: ImageOutput
-    /// Several outputs of the one source; at most 16.
-    public var variants: [ImageOutput]?
-    /// Whether the job is ready with the variants that can be made, where others cannot. false unless set.
+/// A job: an image to load and the outputs to make of it. Properties that are nil have the defaults of the job schema.
+public struct ImageJob: Sendable, Hashable, Encodable {
+    /// The image to load.
+    public var source: Source
+    /// The only output, or the fields that all ``variants`` have in common.
+    public var output: Output
+    /// Several outputs of one source; at most 16.
+    public var variants: [Output]?
+    /// True if the job is ready with the variants that can be made when others fail. Default: false.
     public var partial: Bool?
-    /// The job's name, of at most 128 bytes. Without one the client makes one up, so that a request may be sent again.
+    /// The job's name, at most 128 characters. The client generates one if it is nil, so that it can retry requests.
     public var id: String?
-    /// Seconds for which the result is kept: above 0 whatever the origin says, 0 as it says, below 0 not at all.
+    /// Seconds for which the result is stored. 0 follows the response's own freshness; below 0 nothing is stored.
     public var maxAge: Double?
-    /// Which tiers are used.
+    /// The caches that the job uses.
     public var cache: Cache?
-    /// How the bytes are handed over.
+    /// The way in which the bytes are delivered.
     public var delivery: Delivery?
     /// The lane.
     public var priority: Priority?
-    /// Until when it is wanted.
+    /// The time after which the job is no longer wanted.
     public var deadline: Deadline?
-    /// The place that the image is for: of the jobs for one place only the newest is done.
+    /// The place in which the image is shown. Of several jobs for one slot, only the newest is done.
     public var slot: String?
-    /// Which of the jobs for a slot is newer.
+    /// The order of the jobs for one slot: a higher number is newer.
     public var generation: Int?
-    /// Given back in events, at most 16 KiB each.
+    /// Values that events return unchanged; at most 16 KiB each.
     public var placeholder, altText, metadata: JSONValue?
-    /// What results can be purged by.
+    /// Tags by which the results can be purged.
     public var tags: [String]?
-    /// A URL, or a name of the workers' settings, where the end is told as well.
+    /// A URL, or a name from the workers' settings, that is called when the job ends.
     public var webhook: String?
-    /// Header fields of the requests for the source.
+    /// Header fields for the requests for the source.
     public var headers: [String: String]?
-    /// Whose results these are.
+    /// The tenant that owns the results.
     public var tenant: String?
 
-    /// Which tiers are used.
-    public struct Cache: Sendable, Equatable, Encodable {
-        /// Stored results; stored sources. true unless set.
-        public var memory, source: Bool?
-        /// All is made anew; nothing is asked of an origin. false unless set, and not both.
-        public var reload, onlyIfCached: Bool?
-
-        /// As the schema has it, but for what is given.
-        public init(memory: Bool? = nil, source: Bool? = nil, reload: Bool? = nil, onlyIfCached: Bool? = nil) {
-            (self.memory, self.source, self.reload, self.onlyIfCached) = (memory, source, reload, onlyIfCached)
-        }
-    }
-
-    /// Where the bytes are.
-    public enum Delivery: Sendable, Equatable, Encodable {
-        /// Under the key that the event names; in the event.
-        case reference, inline
-        /// Put by HTTP at this URL, of a job with one output, before the event says that they are ready.
-        case put(URL)
-
-        /// As a job has it.
-        public func encode(to encoder: any Encoder) throws {
-            switch self {
-            case .reference: try "reference".encode(to: encoder)
-            case .inline: try "inline".encode(to: encoder)
-            case .put(let url): try ["put": url.absoluteString].encode(to: encoder)
-            }
-        }
-    }
-
-    /// A lane.
-    public enum Priority: String, Sendable, Codable {
-        /// The lanes.
-        case high, normal, low
-    }
-
-    /// Until when a job is wanted.
-    public enum Deadline: Sendable, Equatable, Encodable {
-        /// Seconds after it was taken.
-        case after(Double)
-        /// A moment.
-        case at(Date)
-
-        /// As a job has it.
-        public func encode(to encoder: any Encoder) throws {
-            switch self {
-            case .after(let seconds): try JSONValue.number(seconds).encode(to: encoder)
-            case .at(let date): try JSONValue.string(date.formatted(.iso8601)).encode(to: encoder)
-            }
-        }
-    }
-
-    /// A job for one output of this size; everything else is set as a property.
+    /// Creates a job with one output. Everything else is set as a property.
     public init(
-        _ source: ImageSource, width: Double? = nil, height: Double? = nil, screenScale: Double? = nil,
-        contentMode: ContentMode? = nil, processors: [Processor]? = nil, format: ImageFormat? = nil
+        _ source: Source, width: Double? = nil, height: Double? = nil, screenScale: Double? = nil,
+        contentMode: ContentMode? = nil, processors: [Processor]? = nil, format: Format? = nil
     ) {
         self.init(
             source,
-            ImageOutput(
+            Output(
                 width: width, height: height, screenScale: screenScale, contentMode: contentMode,
                 processors: processors, format: format))
     }
 
-    /// A job for one output, or for several that have this in common.
-    public init(_ source: ImageSource, _ output: ImageOutput, variants: [ImageOutput]? = nil) {
+    /// Creates a job with one output, or with several that have `output` in common.
+    public init(_ source: Source, _ output: Output, variants: [Output]? = nil) {
         (self.source, self.output, self.variants) = (source, output, variants)
     }
 
     private enum CodingKeys: String, CodingKey {
-        case source, variants, partial, id, maxAge, cache, delivery, priority, deadline, slot, generation, placeholder,
-            altText
-        case metadata, tags, webhook, headers, tenant
+        case source, variants, partial, id, maxAge, cache, delivery, priority, deadline, slot, generation
+        case placeholder, altText, metadata, tags, webhook, headers, tenant
     }
 
-    /// As the schema of jobs has it: the output's fields stand in the job itself.
+    /// Encodes the job as its schema defines it: the fields of ``output`` are members of the job itself.
     public func encode(to encoder: any Encoder) throws {
         try output.encode(to: encoder)
         var container = encoder.container(keyedBy: CodingKeys.self)
@@ -134,5 +81,57 @@ public struct ImageJob: Sendable, Equatable, Encodable {
         try container.encodeIfPresent(webhook, forKey: .webhook)
         try container.encodeIfPresent(headers, forKey: .headers)
         try container.encodeIfPresent(tenant, forKey: .tenant)
+    }
+}
+
+extension ImageJob {
+    /// The caches that a job uses.
+    public struct Cache: Sendable, Hashable, Codable {
+        /// Use of stored results, and of stored sources. Default: true.
+        public var memory, source: Bool?
+        /// `reload` ignores what is stored; `onlyIfCached` sends no request to an origin. Default: false; not both.
+        public var reload, onlyIfCached: Bool?
+
+        /// Creates the defaults, except for the arguments.
+        public init(memory: Bool? = nil, source: Bool? = nil, reload: Bool? = nil, onlyIfCached: Bool? = nil) {
+            (self.memory, self.source, self.reload, self.onlyIfCached) = (memory, source, reload, onlyIfCached)
+        }
+    }
+
+    /// The way in which the bytes of a result are delivered.
+    public struct Delivery: RawRepresentable, Sendable, Hashable, Codable {
+        /// The value in the job's JSON.
+        public let rawValue: JSONValue
+        /// Creates a value that has no static member here.
+        public init(rawValue: JSONValue) { self.rawValue = rawValue }
+
+        /// Under the key in the event, or in the event itself.
+        public static let reference = Self(rawValue: "reference"), inline = Self(rawValue: "inline")
+        /// By an HTTP PUT to this URL before the `ready` event; for jobs with one output.
+        public static func put(_ url: URL) -> Self { Self(rawValue: ["put": .string(url.absoluteString)]) }
+    }
+
+    /// The time after which a job is no longer wanted.
+    public struct Deadline: RawRepresentable, Sendable, Hashable, Codable {
+        /// The value in the job's JSON.
+        public let rawValue: JSONValue
+        /// Creates a value that has no static member here.
+        public init(rawValue: JSONValue) { self.rawValue = rawValue }
+
+        /// A number of seconds after the job was accepted.
+        public static func after(_ seconds: Double) -> Self { Self(rawValue: .number(seconds)) }
+        /// A moment, to the second.
+        public static func at(_ date: Date) -> Self { Self(rawValue: .string(date.formatted(.iso8601))) }
+    }
+
+    /// A lane for jobs.
+    public struct Priority: RawRepresentable, Sendable, Hashable, Codable {
+        /// The lane's name.
+        public let rawValue: String
+        /// Creates a lane that has no static member here.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The lanes, the most urgent first.
+        public static let high = Self(rawValue: "high"), normal = Self(rawValue: "normal"), low = Self(rawValue: "low")
     }
 }

@@ -1,21 +1,24 @@
-/// Any JSON.
-public enum JSONValue: Sendable, Equatable {
+/// Any JSON value.
+public enum JSONValue: Sendable, Hashable {
     /// `null`.
     case null
     /// `true` or `false`.
     case bool(Bool)
     /// A number.
     case number(Double)
-    /// A text.
+    /// A string.
     case string(String)
-    /// A list.
+    /// An array.
     case array([JSONValue])
-    /// Members by their names.
+    /// An object.
     case object([String: JSONValue])
+
+    /// An object without the members that are nil.
+    init(members: [String: JSONValue?]) { self = .object(members.compactMapValues { $0 }) }
 }
 
 extension JSONValue: Codable {
-    /// Reads whatever stands there.
+    /// Decodes any value.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {
@@ -33,7 +36,7 @@ extension JSONValue: Codable {
         }
     }
 
-    /// Writes it as it is.
+    /// Encodes the value itself, without its case.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         switch self {
@@ -50,20 +53,34 @@ extension JSONValue: Codable {
 extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByFloatLiteral, ExpressibleByIntegerLiteral,
     ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral, ExpressibleByNilLiteral
 {
-    /// `null`.
+    /// Creates `null`.
     public init(nilLiteral: ()) { self = .null }
-    /// `true` or `false`.
+    /// Creates `true` or `false`.
     public init(booleanLiteral value: Bool) { self = .bool(value) }
-    /// A number.
+    /// Creates a number.
     public init(integerLiteral value: Int) { self = .number(Double(value)) }
-    /// A number.
+    /// Creates a number.
     public init(floatLiteral value: Double) { self = .number(value) }
-    /// A text.
+    /// Creates a string.
     public init(stringLiteral value: String) { self = .string(value) }
-    /// A list.
+    /// Creates an array.
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
-    /// Members; of equal names the last counts.
+    /// Creates an object. Of members with the same name, the last one counts.
     public init(dictionaryLiteral elements: (String, JSONValue)...) {
         self = .object(Dictionary(elements) { $1 })
     }
+}
+
+extension RawRepresentable where Self: Codable, RawValue == JSONValue {
+    /// Decodes the raw value.
+    public init(from decoder: any Decoder) throws {
+        guard let value = Self(rawValue: try JSONValue(from: decoder)) else {
+            throw DecodingError.dataCorrupted(
+                .init(codingPath: decoder.codingPath, debugDescription: "unexpected JSON"))
+        }
+        self = value
+    }
+
+    /// Encodes the raw value.
+    public func encode(to encoder: any Encoder) throws { try rawValue.encode(to: encoder) }
 }

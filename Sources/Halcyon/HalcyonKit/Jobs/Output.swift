@@ -1,0 +1,149 @@
+extension ImageJob {
+    /// One output of a job: its size, processing and file format. Properties that are nil have the schema's defaults.
+    public struct Output: Sendable, Hashable, Codable {
+        /// The display size in points, above 0. If only one is set, the other follows the aspect ratio.
+        public var width, height: Double?
+        /// Pixels per point, 1 to 4.
+        public var screenScale: Double?
+        /// The placement of the image in its display.
+        public var contentMode: ContentMode?
+        /// The treatment of the excess where aspect ratios differ.
+        public var scaleOptions: ScaleOptions?
+        /// The part of the image that is used.
+        public var cropRect: CropRect?
+        /// The part that is kept when the image is cropped.
+        public var gravity: Gravity?
+        /// False for no sizing at all.
+        public var sizeForDisplay: Bool?
+        /// A rule for the size that replaces width and height.
+        public var sizer: Sizer?
+        /// True if the image may be enlarged.
+        public var upscale: Bool?
+        /// The interpolation of pixels.
+        public var interpolationQuality: InterpolationQuality?
+        /// The CSS color of the area that the image does not cover.
+        public var background: String?
+        /// Steps that the sized image goes through, in this order.
+        public var processors: [Processor]?
+        /// The format of the file; nil keeps that of the source.
+        public var format: Format?
+        /// The quality of lossy formats, 1 to 100.
+        public var quality: Int?
+        /// True for lossless encoding where the format supports it.
+        public var lossless: Bool?
+        /// The encoder's effort, 0 to 9.
+        public var effort: Int?
+        /// True for a progressive JPEG or an interlaced PNG.
+        public var progressive: Bool?
+        /// False keeps EXIF, XMP and IPTC.
+        public var stripMetadata: Bool?
+        /// True keeps the colors and the ICC profile of the source.
+        public var keepProfile: Bool?
+        /// The maximum number of frames of an animation.
+        public var frames: Int?
+        /// The damage to a source that is tolerated; nil for the worker's setting.
+        public var tolerance: Tolerance?
+        /// True if the event contains the BlurHash, or the dominant color.
+        public var blurhash, dominantColor: Bool?
+
+        /// Creates an output of this size. Everything else is set as a property.
+        public init(
+            width: Double? = nil, height: Double? = nil, screenScale: Double? = nil, contentMode: ContentMode? = nil,
+            processors: [Processor]? = nil, format: Format? = nil
+        ) {
+            (self.width, self.height, self.screenScale, self.contentMode) = (width, height, screenScale, contentMode)
+            (self.processors, self.format) = (processors, format)
+        }
+    }
+
+    /// The placement of an image in its display: UIKit's content modes.
+    public enum ContentMode: String, Sendable, Codable, CaseIterable {
+        /// Stretches, fits or fills; `redraw` is the same as `scaleToFill`.
+        case scaleToFill, scaleAspectFit, scaleAspectFill, redraw
+        /// Places the image unscaled.
+        case center, top, bottom, left, right, topLeft, topRight, bottomLeft, bottomRight
+    }
+
+    /// The treatment of the excess where aspect ratios differ.
+    public enum ScaleOptions: String, Sendable, Codable, CaseIterable {
+        /// `fitCropsExcess` shrinks the display to the image; `fillLeavesExcess` lets it grow.
+        case fitLeavesExcessAndFillCropsExcess, fitCropsExcess, fillLeavesExcess, fitCropsExcessAndFillLeavesExcess
+    }
+
+    /// The interpolation of pixels.
+    public enum InterpolationQuality: String, Sendable, Codable, CaseIterable {
+        /// Nearest neighbor, linear, cubic, Lanczos; `default` is Lanczos too.
+        case none, low, medium, high, `default`
+    }
+
+    /// The damage to a source that is tolerated.
+    public enum Tolerance: String, Sendable, Codable, CaseIterable {
+        /// `strict` accepts none; `truncated` accepts a JPEG, PNG or GIF that ends too early.
+        case strict, truncated
+    }
+
+    /// The format of a file.
+    public struct Format: RawRepresentable, Sendable, Hashable, Codable {
+        /// The format's name.
+        public let rawValue: String
+        /// Creates a format that has no static member here.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The formats that workers can write.
+        public static let jpeg = Self(rawValue: "jpeg"), png = Self(rawValue: "png"), webp = Self(rawValue: "webp"),
+            avif = Self(rawValue: "avif"), gif = Self(rawValue: "gif"), tiff = Self(rawValue: "tiff"),
+            jxl = Self(rawValue: "jxl")
+    }
+
+    /// A part of an image, in fractions of its sides or in pixels, from the top left corner.
+    public struct CropRect: Sendable, Hashable, Codable {
+        /// The unit of a rectangle's numbers.
+        public enum Unit: String, Sendable, Codable, CaseIterable {
+            /// Fractions of the sides, 0 to 1; pixels of the upright image.
+            case fractions, pixels
+        }
+
+        /// The rectangle, in the ``unit``.
+        public var x, y, width, height: Double
+        /// The unit; nil for fractions.
+        public var unit: Unit?
+
+        /// Creates a rectangle.
+        public init(x: Double, y: Double, width: Double, height: Double, unit: Unit? = nil) {
+            (self.x, self.y, self.width, self.height, self.unit) = (x, y, width, height, unit)
+        }
+    }
+
+    /// The part that is kept when `scaleAspectFill` crops the image.
+    public struct Gravity: RawRepresentable, Sendable, Hashable, Codable {
+        /// The value in the job's JSON.
+        public let rawValue: JSONValue
+        /// Creates a value that has no static member here.
+        public init(rawValue: JSONValue) { self.rawValue = rawValue }
+
+        /// The middle, the part that draws the eye, or the part with the highest entropy.
+        public static let center = Self(rawValue: "center"), attention = Self(rawValue: "attention"),
+            entropy = Self(rawValue: "entropy")
+        /// The surroundings of a point, in fractions of the image's sides.
+        public static func point(x: Double, y: Double) -> Self { Self(rawValue: ["x": .number(x), "y": .number(y)]) }
+    }
+
+    /// A rule for the size that replaces width and height.
+    public struct Sizer: RawRepresentable, Sendable, Hashable, Codable {
+        /// The value in the job's JSON.
+        public let rawValue: JSONValue
+        /// Creates a value that has no static member here, such as a sizer of the cluster's own.
+        public init(rawValue: JSONValue) { self.rawValue = rawValue }
+
+        /// The image's own size.
+        public static let natural = Self(rawValue: "natural")
+        /// A maximum width in points; the height stays in proportion.
+        public static func aspectScaleDownByWidth(_ points: Double) -> Self {
+            Self(rawValue: ["aspectScaleDownByWidth": .number(points)])
+        }
+        /// A maximum height in points; the width stays in proportion.
+        public static func aspectScaleDownByHeight(_ points: Double) -> Self {
+            Self(rawValue: ["aspectScaleDownByHeight": .number(points)])
+        }
+    }
+}
