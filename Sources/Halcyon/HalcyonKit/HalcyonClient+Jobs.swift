@@ -61,7 +61,7 @@ extension HalcyonClient {
     static func newID() -> String { UUID().uuidString.lowercased() }
 
     static func decode<Value: Decodable>(_ type: Value.Type, _ body: Data) throws -> Value {
-        do { return try ImageEvent.decoder.decode(type, from: body) } catch {
+        do { return try JSONDecoder().decode(type, from: body) } catch {
             throw HalcyonError.notUnderstood(String(decoding: body.prefix(200), as: UTF8.self))
         }
     }

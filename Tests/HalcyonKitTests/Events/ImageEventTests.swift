@@ -1,9 +1,7 @@
 import Foundation
+import HalcyonKit
+import HalcyonModel
 import Testing
-
-import enum HalcyonModel.FailureCode
-
-@testable import HalcyonKit
 
 /// Events as docs/events.md shows them.
 @Suite struct ImageEventTests {
@@ -14,7 +12,7 @@ import enum HalcyonModel.FailureCode
         return text.components(separatedBy: "```json\n").dropFirst().compactMap { block in
             let json = block.components(separatedBy: "```")[0]
             return json.contains("specversion")
-                ? try! ImageEvent.decoder.decode(ImageEvent.self, from: Data(json.utf8)) : nil
+                ? try! JSONDecoder().decode(ImageEvent.self, from: Data(json.utf8)) : nil
         }
     }()
 
@@ -44,12 +42,48 @@ import enum HalcyonModel.FailureCode
     @Test func aTypeOfALaterVersionIsNoError() throws {
         let json =
             #"{"id": "1", "type": "halcyon.image.later", "time": "2026-11-21T10:31:07.250Z", "data": {"x": 1}}"#
-        let event = try ImageEvent.decoder.decode(ImageEvent.self, from: Data(json.utf8))
+        let event = try JSONDecoder().decode(ImageEvent.self, from: Data(json.utf8))
         #expect(event.kind == .other("halcyon.image.later") && event.job == nil)
         #expect(event.time == Date(timeIntervalSince1970: 1_795_257_067.25))
     }
 
-    @Test func failureCodesAreThoseOfWorkers() {
-        #expect(clientFailureCodes.sorted() == FailureCode.allCases.map(\.rawValue).sorted())
+    @Test func datesAreReadWhateverTheDecodersStrategy() throws {
+        let json = Data(
+            #"{"id": "1", "type": "halcyon.image.later", "time": "2026-11-21T10:31:07Z", "data": {}}"#.utf8)
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .secondsSince1970
+        for decoder in [decoder, JSONDecoder()] {
+            let time = try decoder.decode(ImageEvent.self, from: json).time
+            #expect(time == Date(timeIntervalSince1970: 1_795_257_067))
+        }
+    }
+
+    @Test func valuesOfALaterVersionAreKept() throws {
+        let ready = try JSONDecoder().decode(
+            ImageEvent.Ready.self,
+            from: Data(
+                #"""
+                {"job": {"id": "1"}, "origin": "edge", "timings": {"upload": 2}, "failures":
+                [{"variant": 1, "code": "bad_moon", "message": "m"}], "variants": [{"key": "k", "width": 1, "height": 2,
+                "format": "jxr", "bytes": 3, "sha256": "0", "quality": 7}]}
+                """#.utf8))
+        #expect(ready.cacheStatus.rawValue == "edge" && ready.timings == ["upload": 2])
+        #expect(ready.variants[0].format.rawValue == "jxr" && ready.variants[0].expiresAt == nil)
+        #expect(ready.failures[0].code == HalcyonKit.FailureCode(rawValue: "bad_moon"))
+    }
+
+    @Test func valuesAreThoseOfWorkers() {
+        let codes: [HalcyonKit.FailureCode] = [
+            .invalidJob, .expired, .poison, .unsupportedSource, .blockedAddress, .notFound, .gone, .forbidden,
+            .httpError, .dnsError, .connectError, .originUnavailable, .tlsError, .timeout, .tooManyRedirects,
+            .providerError, .tooLarge, .tooManyPixels, .unsupportedFormat, .corruptImage, .internal,
+        ]
+        #expect(codes.map(\.rawValue).sorted() == HalcyonModel.FailureCode.allCases.map(\.rawValue).sorted())
+        let statuses: [ImageEvent.Ready.CacheStatus] = [.memory, .sourceCache, .network, .coalesced]
+        #expect(statuses.map(\.rawValue).sorted() == ResultOrigin.allCases.map(\.rawValue).sorted())
+        let types: [EventFilter.EventType] = [
+            .started, .progress, .ready, .failed, .cancelled, .superseded, .purged,
+        ]
+        #expect(types.map(\.rawValue) == Event.Kind.allCases.map(\.rawValue))
     }
 }

@@ -131,6 +131,3 @@ func problemOf<Value>(
     }
     return problem
 }
-
-/// The codes that the client knows. (Here, because a module and a type of one name hide what else the module has.)
-let clientFailureCodes = FailureCode.allCases.map(\.rawValue)

@@ -26,9 +26,17 @@ public struct StreamMessage: Sendable, Equatable {
 /// Which events a stream has: those that have, of each that is given, one of the values.
 public struct EventFilter: Sendable, Equatable {
     /// A type of events.
-    public enum EventType: String, Sendable, CaseIterable {
-        /// As the schema of events has them, without what all begin with.
-        case started, progress, ready, failed, cancelled, superseded, purged
+    public struct EventType: RawRepresentable, Sendable, Hashable {
+        /// The type without its prefix `halcyon.image.`.
+        public let rawValue: String
+        /// Creates a type that has no static member here.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The types of the event schema.
+        public static let started = Self(rawValue: "started"), progress = Self(rawValue: "progress"),
+            ready = Self(rawValue: "ready"), failed = Self(rawValue: "failed"),
+            cancelled = Self(rawValue: "cancelled"), superseded = Self(rawValue: "superseded"),
+            purged = Self(rawValue: "purged")
     }
 
     /// Types; ids of jobs; sources, as jobs gave them. What is empty lets all through.
@@ -168,7 +176,7 @@ public struct EventStream: AsyncSequence, Sendable {
                 return StreamMessage(content: .gap(reason ?? message.data), cursor: message.id)
             }
             do {
-                let event = try ImageEvent.decoder.decode(ImageEvent.self, from: Data(message.data.utf8))
+                let event = try JSONDecoder().decode(ImageEvent.self, from: Data(message.data.utf8))
                 return StreamMessage(content: .event(event), cursor: message.id)
             } catch {
                 throw HalcyonError.notUnderstood("an event that is none: \(message.data.prefix(200))")

@@ -1,0 +1,130 @@
+import Foundation
+
+extension ImageEvent {
+    /// The job that an event is about.
+    public struct Job: Sendable, Equatable, Decodable {
+        /// The job's id.
+        public let id: String
+        /// The values that the job asked to be returned.
+        public let metadata, placeholder, altText: JSONValue?
+    }
+
+    /// The data of a `progress` event: how much of a source has been loaded.
+    public struct Progress: Sendable, Equatable, Decodable {
+        /// The job that loads the source.
+        public let job: Job
+        /// The current stage: `fetch`, or one of a later version.
+        public let stage: String
+        /// The number of bytes received.
+        public let received: Int
+        /// The number of bytes of the whole source; nil if its origin does not say.
+        public let total: Int?
+        /// The attempt at the job, from 1.
+        public let attempt: Int
+    }
+
+    /// The data of a `ready` event: the images of a job.
+    public struct Ready: Sendable, Equatable, Decodable {
+        /// The job that has made the images.
+        public let job: Job
+        /// The outputs in the order of the job's variants, without those of ``failures``.
+        public let variants: [Variant]
+        /// The variants that could not be made, of a job with `partial`.
+        public let failures: [Failure]
+        /// The place that the results came from.
+        public let cacheStatus: CacheStatus
+        /// Milliseconds by stage, and their `total`.
+        public let timings: [String: Double]
+        /// Warnings for people, for example about unknown fields of the job.
+        public let warnings: [String]
+
+        /// A variant that could not be made.
+        public struct Failure: Sendable, Equatable, Decodable {
+            /// The index of the variant in the job.
+            public let variant: Int
+            /// The reason.
+            public let code: FailureCode
+            /// A description of the failure for people.
+            public let message: String
+        }
+
+        /// The place that results came from.
+        public struct CacheStatus: RawRepresentable, Sendable, Hashable, Codable {
+            /// The value in the event.
+            public let rawValue: String
+            /// Creates a value that has no static member here.
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            /// Stored results, stored sources, the origin, or another job with the same work at the same time.
+            public static let memory = Self(rawValue: "memory"), sourceCache = Self(rawValue: "source-cache"),
+                network = Self(rawValue: "network"), coalesced = Self(rawValue: "coalesced")
+        }
+
+        private enum CodingKeys: String, CodingKey {
+            case job, variants, failures, cacheStatus = "origin", timings, warnings
+        }
+
+        /// Decodes the data of an event.
+        public init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            job = try container.decode(Job.self, forKey: .job)
+            variants = try container.decode([Variant].self, forKey: .variants)
+            failures = try container.decodeIfPresent([Failure].self, forKey: .failures) ?? []
+            cacheStatus = try container.decode(CacheStatus.self, forKey: .cacheStatus)
+            timings = try container.decode([String: Double].self, forKey: .timings)
+            warnings = try container.decodeIfPresent([String].self, forKey: .warnings) ?? []
+        }
+    }
+
+    /// One output of a job.
+    public struct Variant: Sendable, Equatable, Decodable {
+        /// The key of the result.
+        public let key: String
+        /// The size in pixels.
+        public let width, height: Int
+        /// The format of the file.
+        public let format: ImageJob.Format
+        /// The size of the file in bytes.
+        public let bytes: Int
+        /// The SHA-256 of the file, in hexadecimal.
+        public let sha256: String
+        /// The number of frames of an animation.
+        public let frames: Int?
+        /// The BlurHash, and the dominant color as `#rrggbb`, if the job asked for them.
+        public let blurhash, dominantColor: String?
+        /// The file, if the event contains it.
+        public let data: Data?
+        private let expiry: ISO8601Date?
+
+        /// The time at which the result expires; nil if it is not stored.
+        public var expiresAt: Date? { expiry?.date }
+
+        private enum CodingKeys: String, CodingKey {
+            case key, width, height, format, bytes, sha256, frames, blurhash, dominantColor, data, expiry = "expiresAt"
+        }
+    }
+
+    /// The data of a `failed` event.
+    public struct Failed: Sendable, Equatable, Decodable {
+        /// The job that failed.
+        public let job: Job
+        /// The reason.
+        public let code: FailureCode
+        /// A description of the failure for people.
+        public let message: String
+        /// True if the same job may succeed later.
+        public let retryable: Bool
+        /// The number of attempts.
+        public let attempts: Int
+    }
+
+    /// The data of a `purged` event.
+    public struct Purged: Sendable, Equatable, Decodable {
+        /// The source, tag or key that was purged; the other two are nil.
+        public let source, tag, key: String?
+        /// The tenant that owned the results.
+        public let tenant: String?
+        /// The number of results.
+        public let count: Int
+    }
+}
