@@ -142,8 +142,8 @@ let package = Package(
                 .embedInCode("Documents/openapi.yaml"), .embedInCode("Documents/asyncapi.yaml"),
                 .embedInCode("Dashboard/Page"),
             ]),
-        // For applications: Foundation alone, and no module of the server's. It is not called Halcyon, because build folders
-        // and modules of that name would collide with those of the program `halcyon` on file systems that ignore case.
+        // For applications: Foundation alone, and no module of the server's. It is not called Halcyon, because its
+        // module and build folders would collide with those of the program where file systems ignore case.
         module("HalcyonKit", "Halcyon"),
         // For `halcyon dev --demo`; the demo script and tests read the others from the folder.
         .target(
@@ -170,7 +170,10 @@ let package = Package(
             path: "Examples/Extended"),
 
         // A program on the client, as docs/clients.md has it.
-        .executableTarget(name: "client-example", dependencies: ["HalcyonKit"], path: "Examples/Swift"),
+        .executableTarget(
+            name: "client-example", dependencies: ["HalcyonKit"], path: "Examples/Swift",
+            // The strictest rule for imports that an application may have: this one is enough for everything.
+            swiftSettings: [.enableUpcomingFeature("MemberImportVisibility")]),
 
         // Benchmarks: what the product costs beside the plainest C.
         .target(

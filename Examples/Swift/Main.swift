@@ -1,7 +1,8 @@
 import Foundation
 import HalcyonKit
 
-/// Has an image made, follows its events, and writes it: client-example GATEWAY SOURCE FILE (the key, if any, in HALCYON_KEY).
+/// Submits a job, follows its events and writes the image: client-example GATEWAY SOURCE FILE. The gateway's key, if it
+/// has any, is read from HALCYON_KEY.
 @main
 struct Main {
     static func main() async throws {
@@ -12,7 +13,7 @@ struct Main {
         }
         let halcyon = HalcyonClient(gateway, key: ProcessInfo.processInfo.environment["HALCYON_KEY"])
         let job = ImageJob(.init(arguments[2]), width: 400, height: 300, contentMode: .scaleAspectFill)
-        // From here on nothing is missed.
+        // No event after this line is missed.
         let events = try await halcyon.events()
         let id = try await halcyon.submit(job).id
         for try await message in events where message.event?.job?.id == id {
@@ -25,12 +26,12 @@ struct Main {
                 continue
             case .ready(let ready):
                 print("ready")
-                try await halcyon.image(of: ready.variants[0]).write(to: URL(filePath: arguments[3]))
+                try await halcyon.imageData(for: ready.variants[0]).write(to: URL(filePath: arguments[3]))
                 return
             case .failed(let failed):
                 print("failed")
                 fail("\(HalcyonError.jobFailed(failed))")
-            default: fail("somebody cancelled it")
+            default: fail("the job was cancelled")
             }
         }
     }

@@ -10,7 +10,7 @@ extension ClusterTests {
     @Suite struct ClientTests {
         private var cluster: ClientCluster { ClientCluster.current }
 
-        /// What libvips makes of a file: its width and height; nil where its pixels cannot be read.
+        /// The width and height of a file that libvips can decode; nil if it cannot.
         private func size(of data: Data) async throws -> String? {
             let folder = TemporaryFolder("picture")
             let file = folder.write(data, to: "image")
@@ -30,15 +30,15 @@ extension ClusterTests {
             job.metadata = ["article": 17]
             let accepted = try await client.submit(job)
             #expect(accepted.lane == .normal && accepted.keys.count == 1)
-            var state = try await client.state(ofJob: accepted.id)
+            var state = try await client.jobState(id: accepted.id)
             #expect(state.id == accepted.id)
-            while !state.state.isEnd { state = try await client.state(ofJob: accepted.id, wait: .seconds(10)) }
+            while !state.status.isTerminal { state = try await client.jobState(id: accepted.id, timeout: .seconds(10)) }
             guard case .ready(let ready)? = state.event?.kind else {
                 Issue.record("\(state)")
                 return
             }
             #expect(ready.job.metadata == ["article": 17] && ready.variants.map(\.key) == accepted.keys)
-            let data = try await client.image(key: accepted.keys[0])
+            let data = try await client.imageData(forKey: accepted.keys[0])
             #expect(data.count == ready.variants[0].bytes)
             #expect(try await size(of: data) == "200x100")
         }
@@ -106,11 +106,11 @@ extension ClusterTests {
             let invalid = try await problemOf { try await client.submit(ImageJob("initials:A", width: -1)) }
             #expect(invalid.kind == .invalidJob && invalid.status == 400 && invalid.code == .invalidJob)
             #expect(invalid.detail.contains("width"), "\(invalid.detail)")
-            let job = try await problemOf { try await client.state(ofJob: "nobody's/job") }
+            let job = try await problemOf { try await client.jobState(id: "nobody's/job") }
             #expect(job.kind == .notFound && job.status == 404)
             let image = try await problemOf {
-                try await client.image(
-                    key: "halcyon:{\(String(repeating: "0", count: 32))}:\(String(repeating: "0", count: 32))")
+                try await client.imageData(
+                    forKey: "halcyon:{\(String(repeating: "0", count: 32))}:\(String(repeating: "0", count: 32))")
             }
             #expect(image.kind == .notFound)
             let cursor = try await problemOf {
@@ -141,18 +141,18 @@ extension ClusterTests {
                     "HALCYON_GATEWAY_RATE": "1", "HALCYON_GATEWAY_BURST": "5",
                 ])
             let url = URL(string: "http://127.0.0.1:\(port)")!
-            var options = ClientOptions()
-            options.patience = .zero
+            var configuration = HalcyonClient.Configuration()
+            configuration.retryTimeout = .zero
             let job = ImageJob("initials:K", width: 16)
-            let nobody = try await problemOf { try await HalcyonClient(url, options: options).submit(job) }
+            let nobody = try await problemOf { try await HalcyonClient(url, configuration: configuration).submit(job) }
             #expect(nobody.kind == .unauthorized && nobody.status == 401)
-            let reader = HalcyonClient(url, key: "fedcba9876543210fedcba9876543210", options: options)
+            let reader = HalcyonClient(url, key: "fedcba9876543210fedcba9876543210", configuration: configuration)
             #expect(try await problemOf { try await reader.submit(job) }.kind == .forbidden)
 
-            let client = HalcyonClient(url, key: "0123456789abcdef0123456789abcdef", options: options)
+            let client = HalcyonClient(url, key: "0123456789abcdef0123456789abcdef", configuration: configuration)
             let image = try await HalcyonClient(url, key: "0123456789abcdef0123456789abcdef").image(for: job)
             #expect(image.data.count == image.variant.bytes)
-            var problem: Problem?
+            var problem: HalcyonClient.ProblemDetails?
             for _ in 0..<20 where problem == nil {
                 do { try await client.submit(job) } catch HalcyonError.problem(let told) { problem = told }
             }
@@ -162,16 +162,16 @@ extension ClusterTests {
 
         @Test func aJobIsCancelled() async throws {
             let (client, origin) = (cluster.client, RawOrigin { _ in [.awaitEnd] })
-            let events = try await client.events(EventFilter(types: [.started, .cancelled]))
+            let events = try await client.events(EventStream.Filter(types: [.started, .cancelled]))
             let accepted = try await client.submit(ImageJob(ImageJob.Source(origin.url("/a.jpg")), width: 10))
             for try await message in events where message.event?.job?.id == accepted.id {
                 switch message.event?.kind {
-                case .started: try await client.cancel(job: accepted.id)
+                case .started: try await client.cancelJob(id: accepted.id)
                 default:
                     #expect(message.event?.kind == .cancelled(ImageEvent.Job(id: accepted.id)))
                     let again = try await problemOf {
                         // The gateway that knows it may still be about to note that.
-                        while true { try await client.cancel(job: accepted.id) }
+                        while true { try await client.cancelJob(id: accepted.id) }
                     }
                     #expect(again.kind == .conflict)
                     try await origin.stop()
@@ -184,7 +184,7 @@ extension ClusterTests {
             let (client, origin) = (cluster.client, RawOrigin { _ in [.awaitEnd] })
             var job = ImageJob(ImageJob.Source(origin.url("/b.jpg")), width: 10)
             job.id = UUID().uuidString
-            let events = try await client.events(EventFilter(types: [.cancelled], jobs: [job.id!]))
+            let events = try await client.events(EventStream.Filter(types: [.cancelled], jobs: [job.id!]))
             let task = Task { [job] in try await client.image(for: job) }
             try await until("the job has begun") { !origin.requests.isEmpty }
             task.cancel()
@@ -198,15 +198,15 @@ extension ClusterTests {
 
         @Test func aJobThatIsLateIsCancelled() async throws {
             let origin = RawOrigin { _ in [.awaitEnd] }
-            var options = ClientOptions()
-            options.jobTime = .seconds(1)
-            let client = HalcyonClient(cluster.gateway, options: options)
+            var configuration = HalcyonClient.Configuration()
+            configuration.jobTimeout = .seconds(1)
+            let client = HalcyonClient(cluster.gateway, configuration: configuration)
             var job = ImageJob(ImageJob.Source(origin.url("/c.jpg")), width: 10)
             job.id = UUID().uuidString
-            let events = try await client.events(EventFilter(types: [.cancelled], jobs: [job.id!]))
+            let events = try await client.events(EventStream.Filter(types: [.cancelled], jobs: [job.id!]))
             let late = job
             let error = try await errorOf { try await client.image(for: late) }
-            #expect(error == .jobLate(id: job.id!))
+            #expect(error == .timedOut(id: job.id!))
             for try await _ in events { break }
             try await origin.stop()
         }

@@ -13,13 +13,13 @@ extension ClusterTests {
             .standardized
             .path
 
-        /// What runs a language's programs.
+        /// A language of clients and examples.
         enum Language: String, CaseIterable, Sendable, CustomTestStringConvertible {
             case python, javascript
 
             var testDescription: String { rawValue }
 
-            /// The command of a program of `Tests/Clients`, which is told where the client is.
+            /// The command for a program in `Tests/Clients`.
             func checking(_ name: String) -> [String] {
                 switch self {
                 case .python: ["python3", "\(root)/Tests/Clients/\(name).py"]
@@ -40,7 +40,8 @@ extension ClusterTests {
                 "GOCACHE": "\(Self.root)/.build/go",
             ]
             let line = #"cd "$0" && exec "$@" >output 2>errors"#
-            return try await ChildProcess.start("/bin/sh", ["-c", line, folder.path] + command, options: options)
+            return try await ChildProcess.start(
+                "/bin/sh", ["-c", line, folder.path] + command, options: options)
         }
 
         private func text(_ name: String, in folder: TemporaryFolder) -> String {

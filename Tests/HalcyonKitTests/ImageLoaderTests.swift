@@ -13,15 +13,15 @@ extension ClusterTests {
 
         /// Counts the calls of one completion.
         private final class Calls: Sendable {
-            private let results = Lock<[Result<DeliveredImage, any Error>]>([])
+            private let results = Lock<[Result<ImageResponse, any Error>]>([])
             private let queue = DispatchQueue(label: "completions")
 
             func loader(_ client: HalcyonClient) -> ImageLoader { ImageLoader(client, completionQueue: queue) }
-            func add(_ result: Result<DeliveredImage, any Error>) { results.withLock { $0.append(result) } }
+            func add(_ result: Result<ImageResponse, any Error>) { results.withLock { $0.append(result) } }
             var count: Int { results.withLock { $0.count } }
 
             /// The only call there is, also after a moment more in which another could come.
-            func only() async throws -> Result<DeliveredImage, any Error> {
+            func only() async throws -> Result<ImageResponse, any Error> {
                 try await until("the completion is called") { self.count > 0 }
                 try await Task.sleep(for: .milliseconds(300))
                 #expect(count == 1)
@@ -55,7 +55,7 @@ extension ClusterTests {
             let (calls, origin) = (Calls(), RawOrigin { _ in [.awaitEnd] })
             var job = ImageJob(ImageJob.Source(origin.url("/a.jpg")), width: 90)
             job.id = UUID().uuidString
-            let events = try await cluster.client.events(EventFilter(types: [.cancelled], jobs: [job.id!]))
+            let events = try await cluster.client.events(EventStream.Filter(types: [.cancelled], jobs: [job.id!]))
             let load = calls.loader(cluster.client).load(job) { calls.add($0) }
             try await until("the job has begun") { !origin.requests.isEmpty }
             load.cancel()
@@ -76,9 +76,10 @@ extension ClusterTests {
 
         @Test func onceWhenNobodyListens() async throws {
             let calls = Calls()
-            var options = ClientOptions()
-            options.patience = .seconds(1)
-            let nowhere = HalcyonClient(URL(string: "http://127.0.0.1:\(LoopbackPort.free())")!, options: options)
+            var configuration = HalcyonClient.Configuration()
+            configuration.retryTimeout = .seconds(1)
+            let nowhere = HalcyonClient(
+                URL(string: "http://127.0.0.1:\(LoopbackPort.free())")!, configuration: configuration)
             calls.loader(nowhere).load(ImageJob("initials:N", width: 9)) { calls.add($0) }
             let error = try await #require(throws: HalcyonError.self) { try await calls.only().get() }
             #expect(error.isTransient)
@@ -88,14 +89,14 @@ extension ClusterTests {
             let (calls, origin) = (Calls(), RawOrigin { _ in [.awaitEnd] })
             let port = LoopbackPort.free()
             let gateway = try await cluster.startGateway(on: port)
-            var options = ClientOptions()
-            options.patience = .seconds(2)
-            let client = HalcyonClient(URL(string: "http://127.0.0.1:\(port)")!, options: options)
+            var configuration = HalcyonClient.Configuration()
+            configuration.retryTimeout = .seconds(2)
+            let client = HalcyonClient(URL(string: "http://127.0.0.1:\(port)")!, configuration: configuration)
             calls.loader(client).load(ImageJob(ImageJob.Source(origin.url("/g.jpg")), width: 90)) { calls.add($0) }
             try await until("the job has begun") { !origin.requests.isEmpty }
             kill(gateway.pid, SIGKILL)
             let error = try await #require(throws: HalcyonError.self) { try await calls.only().get() }
-            guard case .unreachable = error else {
+            guard case .connectionFailed = error else {
                 Issue.record("\(error)")
                 return
             }
@@ -113,9 +114,9 @@ extension ClusterTests {
             }
             let port = LoopbackPort.free()
             var gateway = try await cluster.startGateway(on: port)
-            var options = ClientOptions()
-            options.patience = .seconds(120)
-            let client = HalcyonClient(URL(string: "http://127.0.0.1:\(port)")!, options: options)
+            var configuration = HalcyonClient.Configuration()
+            configuration.retryTimeout = .seconds(120)
+            let client = HalcyonClient(URL(string: "http://127.0.0.1:\(port)")!, configuration: configuration)
             calls.loader(client).load(ImageJob(ImageJob.Source(origin.url("/back.jpg")), width: 90)) { calls.add($0) }
             try await until("the job has begun") { !origin.requests.isEmpty || origin.connections > 0 }
             kill(gateway.pid, SIGKILL)

@@ -1,69 +1,77 @@
 import Foundation
 
-/// An image that is here.
-public struct DeliveredImage: Sendable, Equatable {
+/// An image that a job has made.
+public struct ImageResponse: Sendable, Equatable {
     /// The file.
     public let data: Data
-    /// Its facts.
+    /// The size, format and other properties of the file.
     public let variant: ImageEvent.Variant
-    /// What the job's event said.
+    /// The content of the job's event.
     public let ready: ImageEvent.Ready
 }
 
 extension HalcyonClient {
-    /// Submits a job, waits for its end and loads its first image. When the task is cancelled, so is the job. Keys with the scopes `submit` and
-    /// `read` are needed.
+    /// Submits a job, waits for its end and loads its first image. The job is cancelled when the task is cancelled.
+    /// The key needs the scopes `submit` and `read`.
     /// - Throws: `HalcyonError`; `CancellationError`.
-    public func image(for job: ImageJob) async throws -> DeliveredImage {
+    public func image(for job: ImageJob) async throws -> ImageResponse {
         let ready = try await end(of: job)
-        guard let variant = ready.variants.first else { throw HalcyonError.notUnderstood("an end without an image") }
-        return try await load(variant, of: ready)
+        guard let variant = ready.variants.first else { throw HalcyonError.invalidResponse("no image is ready") }
+        return ImageResponse(data: try await imageData(for: variant), variant: variant, ready: ready)
     }
 
-    /// As ``image(for:)``, all images of a job with variants, in their order.
-    public func images(for job: ImageJob) async throws -> [DeliveredImage] {
+    /// Like ``image(for:)``, but loads all images of a job with variants.
+    /// - Returns: The images in the order of the variants, without those that could not be made.
+    public func images(for job: ImageJob) async throws -> [ImageResponse] {
         let ready = try await end(of: job)
-        var images: [DeliveredImage] = []
-        for variant in ready.variants { images.append(try await load(variant, of: ready)) }
+        var images: [ImageResponse] = []
+        for variant in ready.variants {
+            images.append(ImageResponse(data: try await imageData(for: variant), variant: variant, ready: ready))
+        }
         return images
     }
 
-    /// The file of a stored result, whole. A key with the scope `read` is needed.
-    /// - Throws: `HalcyonError`, of the kind `notFound` where there is none (any more); `CancellationError`.
-    public func image(key: String) async throws -> Data {
-        try await desk.ask(Request(path: ["images", key]), limit: desk.options.maximumImageBytes).body
+    /// Loads the file of a stored result. The key needs the scope `read`.
+    /// - Throws: `HalcyonError`, of the kind `notFound` if there is no such result (any more); `CancellationError`.
+    public func imageData(forKey key: String) async throws -> Data {
+        try await transport.send(Request(path: ["images", key]), limit: configuration.maximumImageBytes)
     }
 
-    /// The file of an output of a `ready` event: from the event where it stands there, because it is not stored or was asked for, and else from the
-    /// gateway. What is not stored and is too large for an event is given once. A key with the scope `read` is needed.
-    /// - Throws: `HalcyonError`, of the kind `notFound` where there is none (any more); `CancellationError`.
-    public func image(of variant: ImageEvent.Variant) async throws -> Data {
+    /// Loads the file of an output of a `ready` event: from the event itself, or else from the gateway.
+    ///
+    /// A file that is neither stored nor small enough for the event can be loaded once. The key needs the scope `read`.
+    /// - Throws: `HalcyonError`, of the kind `notFound` if there is no such result (any more); `CancellationError`.
+    public func imageData(for variant: ImageEvent.Variant) async throws -> Data {
         if let data = variant.data { return data }
-        return try await image(key: variant.key)
+        return try await imageData(forKey: variant.key)
     }
 
-    private func load(_ variant: ImageEvent.Variant, of ready: ImageEvent.Ready) async throws -> DeliveredImage {
-        DeliveredImage(data: try await image(of: variant), variant: variant, ready: ready)
-    }
-
-    /// Submits a job and waits for its end; who no longer waits has it cancelled.
+    /// Submits a job and waits for its end. The job is cancelled if that is given up.
     private func end(of job: ImageJob) async throws -> ImageEvent.Ready {
         var job = job
-        // What is stored is read from there, and not carried by events too.
+        // Stored images are loaded by key; they need not be in the event too.
         job.delivery = nil
-        job.id = job.id ?? Self.newID()
-        let (id, submitted) = (job.id!, job)
-        let submission = Task { try await submit(submitted) }
+        let id = job.id ?? Self.newID()
+        job.id = id
+        // The submission is completed even if the task is cancelled, but nobody waits for it then.
+        let (submitted, continuation) = AsyncThrowingStream.makeStream(of: Void.self)
+        let submission = Task { [job] in
+            do {
+                try await submit(job)
+                continuation.finish()
+            } catch { continuation.finish(throwing: error) }
+        }
         do {
-            _ = try await value(of: submission)
+            for try await _ in submitted {}
+            try Task.checkCancellation()
             return try await waitForEnd(of: id)
         } catch {
-            if error is CancellationError || error as? HalcyonError == .jobLate(id: id) {
-                // Not before the gateway has said whether it has the job: only what was written before can be cancelled.
+            if error is CancellationError || error as? HalcyonError == .timedOut(id: id) {
+                // Only a job that the gateway has written can be cancelled.
                 Task {
                     submission.cancel()
-                    _ = await submission.result
-                    try? await cancel(job: id)
+                    await submission.value
+                    try? await cancelJob(id: id)
                 }
             }
             throw error
@@ -71,9 +79,9 @@ extension HalcyonClient {
     }
 
     private func waitForEnd(of id: String) async throws -> ImageEvent.Ready {
-        let end = ContinuousClock.now + desk.options.jobTime
-        while case let begun = ContinuousClock.now, begun < end {
-            let state = try await state(ofJob: id, wait: min(desk.options.poll, end - begun))
+        let deadline = ContinuousClock.now + configuration.jobTimeout
+        while case let start = ContinuousClock.now, start < deadline {
+            let state = try await jobState(id: id, timeout: deadline - start)
             switch state.event?.kind {
             case .ready(let ready)?: return ready
             case .failed(let failed)?: throw HalcyonError.jobFailed(failed)
@@ -81,12 +89,10 @@ extension HalcyonClient {
             case .superseded(_, let generation)?: throw HalcyonError.jobSuperseded(id: id, by: generation)
             default: break
             }
-            if state.state.isEnd {
-                throw HalcyonError.notUnderstood("the job \(id) has ended without an event")
-            }
-            // A gateway that does not let anybody wait is not asked all the time.
-            if ContinuousClock.now - begun < .milliseconds(250) { try await Task.sleep(for: .milliseconds(250)) }
+            if state.status.isTerminal { throw HalcyonError.invalidResponse("job \(id) has ended without an event") }
+            // Limits the rate at a gateway that responds at once.
+            if ContinuousClock.now - start < .milliseconds(250) { try await Task.sleep(for: .milliseconds(250)) }
         }
-        throw HalcyonError.jobLate(id: id)
+        throw HalcyonError.timedOut(id: id)
     }
 }

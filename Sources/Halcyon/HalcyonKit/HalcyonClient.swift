@@ -1,31 +1,68 @@
 import Foundation
 
-/// A cluster of Halcyon, by one of its gateways.
-///
-/// Requests are tried again while no gateway answers or one asks for patience (``ClientOptions/patience``), jobs under the same id: a job
-/// whose answer was lost may be done twice, and its images are the same. A copy is the same client; connections are closed when the last is
-/// gone.
-public struct HalcyonClient: Sendable {
-    let desk: Desk
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
 
-    /// A client of the gateway at `url`; nothing is sent yet.
+/// A client of a Halcyon cluster, connected to one of its gateways.
+///
+/// Requests are retried while the gateway is unreachable or overloaded (``Configuration/retryTimeout``). A job keeps
+/// its id when it is sent again: if only the response was lost, the job may be done twice, with the same images. Copies
+/// of a client share its connections, which are closed with the last copy.
+public struct HalcyonClient: Sendable {
+    let transport: RetryingTransport
+    var configuration: Configuration { transport.configuration }
+
+    /// Creates a client that uses `URLSession`. Nothing is sent yet.
     /// - Parameters:
-    ///   - url: of the gateway, such as `https://images.example.org`, with or without a path before `/v1`.
-    ///   - key: of the gateway's keys, where it has any. It goes to this gateway alone, as `Authorization: Bearer`.
-    ///   - options: times and limits.
-    public init(_ url: URL, key: String? = nil, options: ClientOptions = ClientOptions()) {
-        desk = Desk(url, key: key, options: options)
+    ///   - url: The gateway's URL, such as `https://images.example.org`, with or without a path in front of `/v1`.
+    ///   - key: One of the gateway's keys, if it has any. It is sent as `Authorization: Bearer`, to this gateway only.
+    ///   - configuration: Time-outs and limits.
+    ///   - urlSession: The configuration of the sessions, for example with a proxy or a TLS version.
+    public init(
+        _ url: URL, key: String? = nil, configuration: Configuration = Configuration(),
+        urlSession: URLSessionConfiguration = URLSessionTransport.defaultConfiguration
+    ) {
+        let transport = URLSessionTransport(
+            configuration: urlSession, maximumConcurrentWaits: configuration.maximumConcurrentWaits)
+        self.init(url, key: key, configuration: configuration, transport: transport)
     }
 
-    /// Events as they happen; a key with the scope `read` is needed. When this returns the stream has begun: nothing that happens later is missed,
-    /// whenever it is read.
-    /// - Parameters:
-    ///   - filter: which of them; all unless given.
-    ///   - cursor: a ``StreamMessage/cursor``, where to go on. Without one the stream begins now.
-    /// - Throws: `HalcyonError`; `CancellationError`.
-    public func events(_ filter: EventFilter = EventFilter(), after cursor: String? = nil) async throws -> EventStream {
-        if let cursor { return EventStream(desk: desk, filter: filter, cursor: cursor) }
-        var iterator = EventStream(desk: desk, filter: filter, cursor: "").makeAsyncIterator()
-        return EventStream(desk: desk, filter: filter, cursor: try await iterator.begin())
+    /// Creates a client that sends its requests by another transport, such as a fake one in tests.
+    public init(
+        _ url: URL, key: String? = nil, configuration: Configuration = Configuration(), transport: any Transport
+    ) {
+        self.transport = RetryingTransport(transport, to: url, key: key, configuration: configuration)
+    }
+
+    /// Time-outs and limits of a client.
+    public struct Configuration: Sendable {
+        /// The time for which a request is retried while the gateway is unreachable, is shutting down or responds with
+        /// 429. With `.zero` the first response counts. Event streams reconnect for as long as they
+        /// are read. Default: 30 s.
+        public var retryTimeout = Duration.seconds(30)
+        /// The longest pause between retries, plus a random part of up to a half, unless the gateway asks for a longer
+        /// one. Default: 30 s.
+        public var maximumBackoff = Duration.seconds(30)
+        /// The time for which the end of a job is awaited. The job is cancelled after that. Default: 5 min.
+        public var jobTimeout = Duration.seconds(300)
+        /// The time for which one request waits for the end of a job before the next one is sent. The gateway may
+        /// respond earlier. Default: 25 s.
+        public var longPollInterval = Duration.seconds(25)
+        /// The time without a byte after which a connection counts as lost. It must be longer than the gateway's
+        /// `gateway.keepAlive`. Default: 60 s.
+        public var readTimeout = Duration.seconds(60)
+        /// The number of jobs whose end is awaited at the same time; more take turns. An injected transport has limits
+        /// of its own. Default: 64.
+        public var maximumConcurrentWaits = 64
+        /// The maximum size of an image, in bytes. Default: 64 MiB.
+        public var maximumImageBytes = 64 << 20
+        /// The maximum size of an event in a stream, in bytes. About as much may be buffered. Default: 4 MiB.
+        public var maximumEventBytes = 4 << 20
+        /// The maximum size of any other response, in bytes. Default: 16 MiB.
+        public var maximumResponseBytes = 16 << 20
+
+        /// Creates a configuration with the defaults.
+        public init() {}
     }
 }

@@ -81,7 +81,7 @@ import Testing
         #expect(codes.map(\.rawValue).sorted() == HalcyonModel.FailureCode.allCases.map(\.rawValue).sorted())
         let statuses: [ImageEvent.Ready.CacheStatus] = [.memory, .sourceCache, .network, .coalesced]
         #expect(statuses.map(\.rawValue).sorted() == ResultOrigin.allCases.map(\.rawValue).sorted())
-        let types: [EventFilter.EventType] = [
+        let types: [EventStream.Filter.EventType] = [
             .started, .progress, .ready, .failed, .cancelled, .superseded, .purged,
         ]
         #expect(types.map(\.rawValue) == Event.Kind.allCases.map(\.rawValue))

@@ -15,7 +15,7 @@ extension ClusterTests {
             let port = LoopbackPort.free()
             var gateway = try await cluster.startGateway(on: port)
             let events = try await HalcyonClient(URL(string: "http://127.0.0.1:\(port)")!).events(
-                EventFilter(types: [.ready]))
+                EventStream.Filter(types: [.ready]))
             let seen = Lock<[String]>([])
             // Other tests of the cluster have jobs of their own at the same time.
             @Sendable func mine(_ jobs: [String]) -> [String] {

@@ -10,7 +10,7 @@ import Testing
         var rest = Array(text.utf8)[...]
         var found: [ServerSentEvents.Message] = []
         while !rest.isEmpty {
-            found += try parser.take(rest.prefix(parts))
+            found += try parser.consume(rest.prefix(parts))
             rest = rest.dropFirst(parts)
         }
         return found
@@ -27,16 +27,16 @@ import Testing
 
     @Test func whereToGoOnIsSaidByWholeEventsAlone() throws {
         var parser = ServerSentEvents(lastEventID: "0", limit: 1000)
-        #expect(try parser.take("id: 1\ndata: a\n".utf8).isEmpty && parser.lastEventID == "0")
-        #expect(try parser.take("\nid: 2\n".utf8) == [.init(data: "a", id: "1")])
+        #expect(try parser.consume("id: 1\ndata: a\n".utf8).isEmpty && parser.lastEventID == "0")
+        #expect(try parser.consume("\nid: 2\n".utf8) == [.init(data: "a", id: "1")])
         #expect(parser.lastEventID == "1")
-        #expect(try parser.take("\n".utf8).isEmpty && parser.lastEventID == "2", "an id without an event counts")
-        #expect(try parser.take("id: a\0b\ndata: x\n\n".utf8) == [.init(data: "x", id: "2")])
+        #expect(try parser.consume("\n".utf8).isEmpty && parser.lastEventID == "2", "an id without an event counts")
+        #expect(try parser.consume("id: a\0b\ndata: x\n\n".utf8) == [.init(data: "x", id: "2")])
     }
 
     @Test func thePauseIsANumber() throws {
         var parser = ServerSentEvents(limit: 1000)
-        _ = try parser.take("retry: 1500\nretry: soon\nretry: -1\nretry: 99999999999999999999\n".utf8)
+        _ = try parser.consume("retry: 1500\nretry: soon\nretry: -1\nretry: 99999999999999999999\n".utf8)
         #expect(parser.retry == 1500)
     }
 

@@ -2,36 +2,36 @@ import Testing
 
 @testable import HalcyonKit
 
-@Suite struct BackOffTests {
+@Suite struct BackoffTests {
     @Test func pausesDoubleUpToTheLongest() {
-        var backOff = BackOff(base: .seconds(2), longest: .seconds(10))
+        var backoff = Backoff(base: .seconds(2), maximum: .seconds(10))
         for longest in [2.0, 4, 8, 10, 10] {
-            let pause = backOff.next().seconds
+            let pause = backoff.next().seconds
             #expect(pause >= longest && pause <= longest * 1.5)
         }
-        backOff.reset()
-        #expect(backOff.next() <= .seconds(3))
+        backoff.reset()
+        #expect(backoff.next() <= .seconds(3))
     }
 
     @Test func whatIsAskedForCountsWhereItIsLonger() {
-        var backOff = BackOff(base: .milliseconds(1), longest: .seconds(1))
-        #expect(backOff.next(atLeast: .seconds(90)) == .seconds(90))
-        backOff.base = .seconds(60)
-        backOff.reset()
-        #expect(backOff.next() >= .seconds(60), "a stream may ask for more than the longest")
+        var backoff = Backoff(base: .milliseconds(1), maximum: .seconds(1))
+        #expect(backoff.next(atLeast: .seconds(90)) == .seconds(90))
+        backoff.base = .seconds(60)
+        backoff.reset()
+        #expect(backoff.next() >= .seconds(60), "a stream may ask for more than the longest")
     }
 
     @Test func timesAreWrittenWithoutAnExponent() {
-        #expect(Duration.microseconds(1_050).inMilliseconds == "0.001" && Duration.zero.inMilliseconds == "0.000")
-        #expect(Duration.milliseconds(25_030).inMilliseconds == "25.030")
+        #expect(Duration.microseconds(1_050).secondsText == "0.001" && Duration.zero.secondsText == "0.000")
+        #expect(Duration.milliseconds(25_030).secondsText == "25.030")
     }
 
     @Test func pausesAreNotEqual() {
         #expect(
             Set(
-                (0..<20).map { _ in BackOff(base: .seconds(1), longest: .seconds(1)) }.map { backOff in
-                    var backOff = backOff
-                    return backOff.next()
+                (0..<20).map { _ in Backoff(base: .seconds(1), maximum: .seconds(1)) }.map { backoff in
+                    var backoff = backoff
+                    return backoff.next()
                 }
             ).count > 1)
     }

@@ -110,7 +110,7 @@ extension Trait where Self == ClusterTrait {
     static var cluster: Self { ClusterTrait() }
 }
 
-/// What `body` throws, as the client's own error.
+/// The client's error that `body` throws.
 func errorOf<Value>(
     sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Value
 ) async throws -> HalcyonError {
@@ -124,7 +124,7 @@ func errorOf<Value>(
 /// The problem that `body` throws.
 func problemOf<Value>(
     sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Value
-) async throws -> Problem {
+) async throws -> HalcyonClient.ProblemDetails {
     guard case .problem(let problem) = try await errorOf(sourceLocation: sourceLocation, body) else {
         Issue.record("no problem", sourceLocation: sourceLocation)
         throw CancellationError()

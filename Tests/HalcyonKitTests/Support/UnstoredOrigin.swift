@@ -1,9 +1,9 @@
 import Processes
 import TestSupport
 
-/// An origin of pictures that may not be stored, each of which the examples' 400 by 300 leave as it is: `/small` is a photograph whose event
-/// is as small as any, `/middle` is larger than what a gateway remembers of other events, and `/large` is larger than an event can be. The query is the
-/// answer's `Cache-Control`.
+/// An origin of pictures that may not be stored. The examples' 400 by 300 leave each as it is: `/small` is a photograph
+/// with a small event, `/middle` is larger than the events that a gateway remembers, and `/large` is larger than an
+/// event can be. The query is the `Cache-Control` of the response.
 struct UnstoredOrigin: Sendable {
     let origin: RawOrigin
 

@@ -1,22 +1,22 @@
 import Foundation
 
-/// Reads an event stream (HTML Living Standard, 9.2.6): bytes in, messages out.
+/// A parser for event streams (HTML Living Standard, 9.2.6): bytes in, messages out.
 struct ServerSentEvents {
-    /// What one event of the stream says.
+    /// An event of the stream.
     struct Message: Equatable {
-        /// `message` unless it is named.
+        /// The event's name, or `message` if it has none.
         var name = "message"
         var data = ""
-        /// Where to go on after it.
+        /// The position after the event.
         var id = ""
     }
 
-    /// More came without an end of the event than may.
+    /// The event is larger than the limit.
     struct TooLarge: Error {}
 
-    /// Where to go on: the id of the last event that came whole.
+    /// The id of the last complete event, after which the stream can be resumed.
     private(set) var lastEventID: String
-    /// The pause before coming back, in milliseconds, where the stream said so.
+    /// The pause before a reconnection in milliseconds, if the stream has set it.
     private(set) var retry: Int?
 
     private let limit: Int
@@ -27,14 +27,14 @@ struct ServerSentEvents {
     private var id: String
 
     /// - Parameters:
-    ///   - lastEventID: where the stream goes on; empty for a new one.
-    ///   - limit: bytes of one event.
+    ///   - lastEventID: The position after which the stream is resumed; empty for a new stream.
+    ///   - limit: The maximum size of an event, in bytes.
     init(lastEventID: String = "", limit: Int) {
         (self.lastEventID, id, self.limit) = (lastEventID, lastEventID, limit)
     }
 
-    /// The messages that are whole with these bytes.
-    mutating func take(_ bytes: some Sequence<UInt8>) throws -> [Message] {
+    /// The messages that these bytes complete.
+    mutating func consume(_ bytes: some Sequence<UInt8>) throws -> [Message] {
         var messages: [Message] = []
         for byte in bytes {
             if byte == 10, skipsLineFeed {
@@ -53,7 +53,8 @@ struct ServerSentEvents {
         return messages
     }
 
-    /// What the line says; the message, where it ended one.
+    /// Processes the line.
+    /// - Returns: The message, if the line ends one.
     private mutating func endLine() -> Message? {
         guard !line.isEmpty else {
             defer { (current, hasData) = (Message(), false) }

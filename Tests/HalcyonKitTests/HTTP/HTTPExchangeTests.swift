@@ -4,18 +4,20 @@ import Testing
 
 @testable import HalcyonKit
 
-/// What a client makes of answers, good and bad, by an origin that plays them.
-@Suite struct TransferTests {
-    private static func client(_ origin: RawOrigin, _ set: (inout ClientOptions) -> Void = { _ in }) -> HalcyonClient {
-        var options = ClientOptions()
-        options.patience = .zero
-        set(&options)
-        return HalcyonClient(URL(string: origin.url("/"))!, key: "secret", options: options)
+/// A client and the responses of an origin that behaves well or badly.
+@Suite struct HTTPExchangeTests {
+    private static func client(
+        _ origin: RawOrigin, _ set: (inout HalcyonClient.Configuration) -> Void = { _ in }
+    ) -> HalcyonClient {
+        var configuration = HalcyonClient.Configuration()
+        configuration.retryTimeout = .zero
+        set(&configuration)
+        return HalcyonClient(URL(string: origin.url("/"))!, key: "secret", configuration: configuration)
     }
 
     /// An origin whose answer depends on how many times it was asked, from 1.
     private static func origin(_ answer: @escaping @Sendable (_ turn: Int) -> [RawOrigin.Step]) -> RawOrigin {
-        let turns = Guarded(0)
+        let turns = Locked(0)
         return RawOrigin { _ in
             answer(
                 turns.withLock { turn in
@@ -44,7 +46,7 @@ import Testing
 
     @Test func theKeyAndTheEncodedPathAreSent() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("200 OK", [], "x") }
-        #expect(try await Self.client(origin).image(key: "halcyon:{é}:/?") == Data("x".utf8))
+        #expect(try await Self.client(origin).imageData(forKey: "halcyon:{é}:/?") == Data("x".utf8))
         let head = try #require(origin.requests.first?.head)
         #expect(head.hasPrefix("GET /v1/images/halcyon%3A%7B%C3%A9%7D%3A%2F%3F HTTP/1.1\r\n"))
         #expect(head.contains("Authorization: Bearer secret\r\n"))
@@ -52,12 +54,12 @@ import Testing
     }
 
     @Test(arguments: [false, true]) func anImageIsBounded(lengthIsTold: Bool) async throws {
-        // Without an end, and no faster than a network: Foundation on Linux drops a connection when it has a moment, and a flood leaves it none.
+        // Endless, and no faster than a network: Foundation on Linux needs a moment to drop a connection.
         let parts = Array(repeating: [.zeros(1 << 16), .pause(.milliseconds(5))] as [RawOrigin.Step], count: 100_000)
         let length = lengthIsTold ? "Content-Length: \(parts.count << 16)\r\n" : ""
         let origin = RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\n\(length)\r\n")] + parts.joined() }
         let client = Self.client(origin) { $0.maximumImageBytes = 100_000 }
-        #expect(try await errorOf { try await client.image(key: "k") } == .tooLarge(limit: 100_000))
+        #expect(try await errorOf { try await client.imageData(forKey: "k") } == .tooLarge(limit: 100_000))
         try await until("the connection was dropped") { origin.cuts == 1 }
         try await origin.stop()
     }
@@ -66,7 +68,7 @@ import Testing
         let other = RawOrigin { _ in RawOrigin.answer("200 OK", [], "x") }
         let url = other.url("/")
         let origin = RawOrigin { _ in RawOrigin.answer("302 Found", ["Location: \(url)"]) }
-        #expect(try await problemOf { try await Self.client(origin).image(key: "k") }.status == 302)
+        #expect(try await problemOf { try await Self.client(origin).imageData(forKey: "k") }.status == 302)
         #expect(other.requests.isEmpty)
         try await origin.stop()
         try await other.stop()
@@ -74,8 +76,8 @@ import Testing
 
     @Test func aConnectionWithoutAByteIsDead() async throws {
         let origin = RawOrigin { _ in [.awaitEnd] }
-        let client = Self.client(origin) { $0.silence = .seconds(1) }
-        guard case .unreachable = try await errorOf({ try await client.image(key: "k") }) else {
+        let client = Self.client(origin) { $0.readTimeout = .seconds(1) }
+        guard case .connectionFailed = try await errorOf({ try await client.imageData(forKey: "k") }) else {
             Issue.record("it is another error")
             return
         }
@@ -91,7 +93,7 @@ import Testing
         let problem = try await problemOf { try await Self.client(origin).submit(ImageJob("initials:A", width: 8)) }
         #expect(problem.kind == .tooManyRequests && problem.status == 429 && problem.retryAfter == .seconds(7))
         #expect(problem.title == "T" && problem.detail == "D" && problem.isTransient && problem.code == nil)
-        #expect(origin.requests.count == 1, "without patience it is not tried again")
+        #expect(origin.requests.count == 1, "without a retry time-out it is not retried")
         try await origin.stop()
     }
 
@@ -107,7 +109,7 @@ import Testing
                 )
             }
         }
-        let client = Self.client(origin) { $0.patience = .seconds(600) }
+        let client = Self.client(origin) { $0.retryTimeout = .seconds(600) }
         let accepted = try await client.submit(ImageJob("initials:A", width: 8))
         #expect(accepted.keys == ["halcyon:{a}:b"] && accepted.lane == .normal && accepted.unknownFields.isEmpty)
         let bodies = origin.requests.map(\.body)
@@ -117,10 +119,10 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func patienceEnds() async throws {
+    @Test func retriesEndAfterTheTimeout() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("503 Service Unavailable", ["Retry-After: 3600"]) }
-        let client = Self.client(origin) { $0.patience = .seconds(10) }
-        #expect(try await problemOf { try await client.image(key: "k") }.retryAfter == .seconds(3600))
+        let client = Self.client(origin) { $0.retryTimeout = .seconds(10) }
+        #expect(try await problemOf { try await client.imageData(forKey: "k") }.retryAfter == .seconds(3600))
         try await origin.stop()
     }
 
@@ -145,8 +147,10 @@ import Testing
                 Self.stream("event: gap\nid: 3\ndata: {\"reason\": \"deleted\"}\n\n" + Self.message("4"), [.awaitEnd])
             }
         }
-        var seen: [StreamMessage] = []
-        for try await message in try await Self.client(origin).events(EventFilter(types: [.started], jobs: ["a b"])) {
+        var seen: [EventStream.Element] = []
+        for try await message in try await Self.client(origin).events(
+            EventStream.Filter(types: [.started], jobs: ["a b"]))
+        {
             seen.append(message)
             if seen.count == 4 { break }
         }
@@ -194,7 +198,7 @@ import Testing
 
     @Test func whatIsNoStreamIsAnError() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("200 OK", ["Content-Type: text/html"], "<p>") }
-        guard case .notUnderstood = try await errorOf({ try await Self.client(origin).events() }) else {
+        guard case .invalidResponse = try await errorOf({ try await Self.client(origin).events() }) else {
             Issue.record("it is another error")
             return
         }

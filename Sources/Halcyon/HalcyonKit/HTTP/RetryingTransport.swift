@@ -1,0 +1,164 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Sends requests to a gateway, and retries those that fail in a transient way.
+final class RetryingTransport: Sendable {
+    typealias Response = HalcyonClient.Response
+
+    let configuration: HalcyonClient.Configuration
+    private let base: URL
+    private let key: String?
+    private let transport: any HalcyonClient.Transport
+
+    init(
+        _ transport: any HalcyonClient.Transport, to base: URL, key: String?, configuration: HalcyonClient.Configuration
+    ) {
+        (self.transport, self.base, self.key, self.configuration) = (transport, base, key, configuration)
+    }
+
+    /// Sends a request until it succeeds, for up to ``HalcyonClient/Configuration/retryTimeout``.
+    /// - Parameters:
+    ///   - limit: The maximum size of the response, in bytes.
+    ///   - completesWhenCancelled: True if an attempt continues when the task is cancelled, and only retries end.
+    /// - Returns: The body of the response.
+    /// - Throws: `HalcyonError`; `CancellationError`.
+    func send(_ request: Request, limit: Int? = nil, completesWhenCancelled: Bool = false) async throws -> Data {
+        let limit = limit ?? configuration.maximumResponseBytes
+        var backoff = Backoff(base: .milliseconds(200), maximum: configuration.maximumBackoff)
+        var deadline: ContinuousClock.Instant?
+        while true {
+            try Task.checkCancellation()
+            do {
+                guard completesWhenCancelled else { return try await attempt(request, limit) }
+                return try await Task { try await attempt(request, limit) }.value
+            } catch let error as HalcyonError where error.isTransient {
+                let now = ContinuousClock.now
+                let end = deadline ?? now + configuration.retryTimeout
+                deadline = end
+                let pause = backoff.next(atLeast: error.retryAfter ?? .zero)
+                guard now + pause < end else { throw error }
+                try await Task.sleep(for: pause)
+            }
+        }
+    }
+
+    private func attempt(_ request: Request, _ limit: Int) async throws -> Data {
+        do { return try await Self.body(of: try await open(request, bufferLimit: limit), limit: limit) } catch {
+            throw Self.clientError(error, limit: limit)
+        }
+    }
+
+    /// Sends a request once.
+    /// - Returns: A successful response.
+    /// - Throws: `HalcyonError.problem` for a response with another status; the transport's errors.
+    func open(_ request: Request, bufferLimit: Int) async throws -> Response {
+        let response = try await transport.send(
+            try request.urlRequest(to: base, key: key, configuration), kind: request.kind, bufferLimit: bufferLimit)
+        guard (200..<300).contains(response.status) else {
+            let body = try await Self.body(of: response, limit: bufferLimit)
+            throw HalcyonError.problem(
+                HalcyonClient.ProblemDetails(
+                    status: response.status, body: body, retryAfter: response.header("Retry-After")))
+        }
+        return response
+    }
+
+    private static func body(of response: Response, limit: Int) async throws -> Data {
+        var body = Data()
+        for try await part in response.body {
+            guard body.count + part.count <= limit else { throw HalcyonError.tooLarge(limit: limit) }
+            body += part
+        }
+        // A stream ends early, and without an error, when its task is cancelled.
+        try Task.checkCancellation()
+        return body
+    }
+
+    /// The error that the client throws for one of the transport.
+    static func clientError(_ error: any Error, limit: Int) -> any Error {
+        switch error {
+        case is HalcyonError, is CancellationError: return error
+        case is HTTPExchange.BufferOverflow: return HalcyonError.tooLarge(limit: limit)
+        default:
+            let error = error as NSError
+            let cause = (error.userInfo[NSUnderlyingErrorKey] as? NSError) ?? error
+            return HalcyonError.connectionFailed("\(cause.localizedDescription) (\(error.domain) \(error.code))")
+        }
+    }
+}
+
+/// A request to a gateway.
+struct Request: Sendable {
+    var method = "GET"
+    /// The path below `/v1/`. Each component is percent-encoded.
+    var path: [String]
+    var query: [(name: String, value: String)] = []
+    var fields: [String: String] = [:]
+    var body: Data?
+    var kind = HalcyonClient.RequestKind.immediate
+
+    /// The request to the gateway at `base`.
+    func urlRequest(to base: URL, key: String?, _ configuration: HalcyonClient.Configuration) throws -> URLRequest {
+        var text = base.absoluteString
+        while text.hasSuffix("/") { text.removeLast() }
+        text += "/v1/" + path.map(Self.encode).joined(separator: "/")
+        if !query.isEmpty {
+            text += "?" + query.map { "\($0.name)=\(Self.encode($0.value))" }.joined(separator: "&")
+        }
+        guard let url = URL(string: text) else { throw HalcyonError.invalidResponse("\(text) is not a valid URL") }
+        var request = URLRequest(url: url)
+        request.httpMethod = method
+        request.httpBody = body
+        let wait = kind == .longPoll ? configuration.longPollInterval : .zero
+        request.timeoutInterval = (configuration.readTimeout + wait).seconds
+        if let key { request.setValue("Bearer \(key)", forHTTPHeaderField: "Authorization") }
+        for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
+        return request
+    }
+
+    /// The unreserved characters of RFC 3986. Everything else is percent-encoded.
+    private static let unreserved = CharacterSet(
+        charactersIn: "-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+    private static func encode(_ text: String) -> String {
+        text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
+    }
+}
+
+/// Random, exponentially growing pauses, so that the clients of a lost gateway do not all return at once.
+struct Backoff {
+    /// The shortest pause.
+    var base: Duration
+    let maximum: Duration
+    private var failures = 0
+
+    init(base: Duration, maximum: Duration) { (self.base, self.maximum) = (base, maximum) }
+
+    /// Starts again with the shortest pause.
+    mutating func reset() { failures = 0 }
+
+    /// The next pause, plus a random part of up to a half.
+    /// - Parameter least: The shortest pause that was asked for. It may exceed the maximum.
+    mutating func next(atLeast least: Duration = .zero) -> Duration {
+        let pause = min(base * (1 << min(failures, 16)), max(maximum, base))
+        failures += 1
+        return max(least, pause * Double.random(in: 1...1.5))
+    }
+}
+
+extension Duration {
+    /// The duration in seconds.
+    var seconds: Double {
+        let (seconds, attoseconds) = components
+        return Double(seconds) + Double(attoseconds) * 1e-18
+    }
+
+    /// The duration in seconds, with three decimals and without an exponent.
+    var secondsText: String {
+        let (seconds, attoseconds) = components
+        return "\(seconds)." + "\(1000 + attoseconds / 1_000_000_000_000_000)".dropFirst()
+    }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import FoundationNetworking
+import HalcyonKit
+import TestSupport
+import Testing
+import Threads
+
+/// A transport that plays a gateway, and records its requests.
+private final class FakeTransport: HalcyonClient.Transport {
+    typealias Handler = @Sendable (URLRequest) async throws -> HalcyonClient.Response
+
+    private let handler: Handler
+    private let recorded = Lock<[(request: URLRequest, kind: HalcyonClient.RequestKind)]>([])
+    var requests: [(request: URLRequest, kind: HalcyonClient.RequestKind)] { recorded.withLock { $0 } }
+
+    init(_ handler: @escaping Handler) { self.handler = handler }
+
+    func send(
+        _ request: URLRequest, kind: HalcyonClient.RequestKind, bufferLimit: Int
+    ) async throws -> HalcyonClient.Response {
+        recorded.withLock { $0.append((request, kind)) }
+        return try await handler(request)
+    }
+
+    /// A gateway at which every job is ready at once, with `count` images.
+    static func ready(
+        images count: Int, image: @escaping @Sendable (String) async throws -> Data
+    ) -> FakeTransport {
+        FakeTransport { request in
+            let path = request.url!.pathComponents
+            if request.httpMethod == "POST" {
+                return HalcyonClient.Response(
+                    status: 202, body: Data(#"{"id": "x", "lane": "later", "images": []}"#.utf8))
+            }
+            if path.contains("images") {
+                return HalcyonClient.Response(status: 200, body: try await image(path.last!))
+            }
+            let variants = (0..<count).map { key in
+                #"{"key": "\#(key)", "width": 1, "height": 1, "format": "png", "bytes": 1, "sha256": ""}"#
+            }
+            let event = #"""
+                {"id": "1", "type": "halcyon.image.ready", "time": "2026-11-21T10:31:07.250Z", "data": {
+                "job": {"id": "x"}, "origin": "network", "timings": {}, "variants": [\#(variants.joined(separator: ","))]}}
+                """#
+            return HalcyonClient.Response(
+                status: 200, body: Data(#"{"id": "x", "state": "ready", "event": \#(event)}"#.utf8))
+        }
+    }
+}
+
+/// Clients with a transport of the caller's.
+@Suite struct TransportTests {
+    private func client(_ transport: FakeTransport, retryTimeout: Duration = .zero) -> HalcyonClient {
+        var configuration = HalcyonClient.Configuration()
+        configuration.retryTimeout = retryTimeout
+        (configuration.readTimeout, configuration.longPollInterval) = (.seconds(7), .seconds(5))
+        return HalcyonClient(
+            URL(string: "https://gateway.invalid/a/")!, key: "secret", configuration: configuration,
+            transport: transport)
+    }
+
+    @Test func aRequestGoesToTheTransportWithItsKindAndTimeout() async throws {
+        let transport = FakeTransport { _ in
+            HalcyonClient.Response(status: 200, body: Data(#"{"id": "a/b", "state": "paused"}"#.utf8))
+        }
+        let state = try await client(transport).jobState(id: "a/b", timeout: .seconds(60))
+        #expect(state.status == JobState.Status(rawValue: "paused") && !state.status.isTerminal && state.event == nil)
+        let (request, kind) = try #require(transport.requests.first)
+        #expect(request.url?.absoluteString == "https://gateway.invalid/a/v1/jobs/a%2Fb?wait=5.000")
+        #expect(request.value(forHTTPHeaderField: "Authorization") == "Bearer secret")
+        #expect(kind == .longPoll && request.timeoutInterval == 12)
+    }
+
+    @Test func errorsOfATransportAreRetried() async throws {
+        let attempts = Lock(0)
+        let transport = FakeTransport { _ in
+            let attempt = attempts.withLock { attempt in
+                attempt += 1
+                return attempt
+            }
+            if attempt == 1 { throw URLError(.networkConnectionLost) }
+            return HalcyonClient.Response(status: 200, body: Data("x".utf8))
+        }
+        #expect(try await client(transport, retryTimeout: .seconds(60)).imageData(forKey: "k") == Data("x".utf8))
+        #expect(transport.requests.count == 2)
+        let lost = FakeTransport { _ in throw URLError(.networkConnectionLost) }
+        guard case .connectionFailed = try await errorOf({ try await client(lost).imageData(forKey: "k") }) else {
+            Issue.record("it is another error")
+            return
+        }
+    }
+
+    @Test func problemsOfALaterGatewayAreKept() async throws {
+        let transport = FakeTransport { _ in
+            HalcyonClient.Response(
+                status: 429, headers: ["retry-after": "3"],
+                body: Data(#"{"type": "/problems/too-cold", "code": "bad_moon"}"#.utf8))
+        }
+        let problem = try await problemOf { try await client(transport).imageData(forKey: "k") }
+        #expect(problem.kind == .init(rawValue: "too-cold") && problem.code == FailureCode(rawValue: "bad_moon"))
+        #expect(problem.isTransient && problem.retryAfter == .seconds(3))
+    }
+
+    @Test func anUnknownValueDoesNotEndAStream() async throws {
+        let messages = [
+            #""type": "halcyon.image.archived", "data": {}"#,
+            #""type": "halcyon.image.failed", "data": {"job": {"id": "x"}, "code": "bad_moon", "message": "m", "#
+                + #""retryable": false, "attempts": 1}"#,
+            #""type": "halcyon.image.ready", "data": {"job": {"id": "x"}, "origin": "edge", "timings": {}, "#
+                + #""variants": [{"key": "k", "width": 1, "height": 1, "format": "jxr", "bytes": 1, "sha256": ""}]}"#,
+        ]
+        let text = messages.enumerated().map { index, members in
+            "id: \(index)\ndata: {\"id\": \"\(index)\", \"time\": \"2026-11-21T10:31:07.250Z\", \(members)}\n\n"
+        }
+        let transport = FakeTransport { _ in
+            let body = AsyncThrowingStream<Data, any Error> { $0.yield(Data(text.joined().utf8)) }
+            return HalcyonClient.Response(
+                status: 200, headers: ["content-type": "text/event-stream; charset=utf-8"], body: body)
+        }
+        var kinds: [ImageEvent.Kind] = []
+        for try await element in try await client(transport).events(after: "start") {
+            kinds.append(try #require(element.event).kind)
+            if kinds.count == messages.count { break }
+        }
+        #expect(kinds[0] == .other("halcyon.image.archived"))
+        guard case .failed(let failed) = kinds[1], case .ready(let ready) = kinds[2] else {
+            Issue.record("\(kinds)")
+            return
+        }
+        #expect(failed.code.rawValue == "bad_moon" && ready.cacheStatus.rawValue == "edge")
+        #expect(transport.requests.count == 1 && transport.requests[0].kind == .eventStream)
+    }
+
+    @Test(.timeLimit(.minutes(1))) func aLoaderLoadsSeveralImagesAtTheSameTime() async throws {
+        let (gate, requested, completed) = (Gate(), Lock(0), Lock(0))
+        let transport = FakeTransport.ready(images: 1) { _ in
+            if requested.withLock({
+                $0 += 1; return $0 == 12
+            }) {
+                gate.open()
+            }
+            while !gate.isOpen { try await Task.sleep(for: .milliseconds(1)) }
+            return Data("x".utf8)
+        }
+        let loader = ImageLoader(client(transport), completionQueue: DispatchQueue(label: "completions"))
+        for _ in 0..<12 {
+            loader.load(ImageJob("initials:A", width: 1)) { result in
+                if (try? result.get().data) == Data("x".utf8) { completed.withLock { $0 += 1 } }
+            }
+        }
+        try await until("all images are loaded") { completed.withLock { $0 } == 12 }
+    }
+
+    @Test func theConfigurationOfURLSessionIsTheCallers() async throws {
+        let origin = RawOrigin { _ in RawOrigin.answer("200 OK", [], "x") }
+        let session = HalcyonClient.URLSessionTransport.defaultConfiguration
+        session.httpAdditionalHeaders = ["X-App": "cats"]
+        let client = HalcyonClient(URL(string: origin.url("/"))!, urlSession: session)
+        #expect(try await client.imageData(forKey: "k") == Data("x".utf8))
+        #expect(origin.requests.first?.head.contains("X-App: cats\r\n") == true)
+        try await origin.stop()
+    }
+}
