@@ -20,15 +20,20 @@ extension HalcyonClient {
         return ImageResponse(data: try await imageData(for: variant), variant: variant, ready: ready)
     }
 
-    /// Like ``image(for:)``, but loads all images of a job with variants.
+    /// Like ``image(for:)``, but loads all images of a job with variants, concurrently.
     /// - Returns: The images in the order of the variants, without those that could not be made.
     public func images(for job: ImageJob) async throws -> [ImageResponse] {
         let ready = try await end(of: job)
-        var images: [ImageResponse] = []
-        for variant in ready.variants {
-            images.append(ImageResponse(data: try await imageData(for: variant), variant: variant, ready: ready))
+        return try await withThrowingTaskGroup(of: (Int, Data).self) { group in
+            for (index, variant) in ready.variants.enumerated() {
+                group.addTask { (index, try await imageData(for: variant)) }
+            }
+            var files: [Int: Data] = [:]
+            for try await (index, data) in group { files[index] = data }
+            return ready.variants.enumerated().map { index, variant in
+                ImageResponse(data: files[index]!, variant: variant, ready: ready)
+            }
         }
-        return images
     }
 
     /// Loads the file of a stored result. The key needs the scope `read`.

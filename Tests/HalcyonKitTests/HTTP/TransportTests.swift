@@ -131,6 +131,23 @@ private final class FakeTransport: HalcyonClient.Transport {
         #expect(transport.requests.count == 1 && transport.requests[0].kind == .eventStream)
     }
 
+    @Test(.timeLimit(.minutes(1))) func imagesAreLoadedConcurrently() async throws {
+        // No image arrives before all four have been requested.
+        let gate = Gate()
+        let requested = Lock<Set<String>>([])
+        let transport = FakeTransport.ready(images: 4) { key in
+            if requested.withLock({
+                $0.insert(key); return $0.count == 4
+            }) {
+                gate.open()
+            }
+            while !gate.isOpen { try await Task.sleep(for: .milliseconds(1)) }
+            return Data(key.utf8)
+        }
+        let images = try await client(transport).images(for: ImageJob("initials:A", width: 1))
+        #expect(images.map(\.data) == (0..<4).map { Data("\($0)".utf8) }, "in the order of the variants")
+    }
+
     @Test(.timeLimit(.minutes(1))) func aLoaderLoadsSeveralImagesAtTheSameTime() async throws {
         let (gate, requested, completed) = (Gate(), Lock(0), Lock(0))
         let transport = FakeTransport.ready(images: 1) { _ in
