@@ -42,11 +42,11 @@ class Silence extends Error {}
 export class Halcyon {
   /**
    * @param {string} url of the gateway
-   * @param {object} options key; patience: seconds for which a request is tried again while no gateway answers; jobTime: seconds to wait
-   *   for the end of a job; silence: seconds without a byte after which a connection counts as dead; maximumBytes: of an image or an event
+   * @param {object} options key; retryTimeout: seconds for which a request is retried while no gateway responds; jobTimeout: seconds to wait
+   *   for the end of a job; readTimeout: seconds without a byte after which a connection counts as lost; maximumBytes: of an image or an event
    */
-  constructor(url, { key, patience = 30, jobTime = 300, silence = 60, maximumBytes = 64 << 20 } = {}) {
-    Object.assign(this, { url: url.replace(/\/+$/, ""), key, patience, jobTime, silence, maximumBytes });
+  constructor(url, { key, retryTimeout = 30, jobTimeout = 300, readTimeout = 60, maximumBytes = 64 << 20 } = {}) {
+    Object.assign(this, { url: url.replace(/\/+$/, ""), key, retryTimeout, jobTimeout, readTimeout, maximumBytes });
   }
 
   /** The brokers have the job when this returns. It is sent again under the same id where no answer came. */
@@ -62,7 +62,7 @@ export class Halcyon {
 
   /** The event `ready` of a job. Throws JobEnded for any other end. */
   async wait(id, { signal } = {}) {
-    const end = Date.now() + this.jobTime * 1000;
+    const end = Date.now() + this.jobTimeout * 1000;
     for (let begun = Date.now(); begun < end; begun = Date.now()) {
       const { state, event } = await this.state(id, { wait: Math.min(25, (end - begun) / 1000), signal });
       if (state === "ready" && event) return event;
@@ -165,7 +165,7 @@ export class Halcyon {
         return { bytes: await new Blob(bytes).arrayBuffer(), type };
       } catch (error) {
         if (init.signal?.aborted || !passes(error)) throw error;
-        end ??= Date.now() + this.patience * 1000;
+        end ??= Date.now() + this.retryTimeout * 1000;
         const time = Math.max((error.retryAfter ?? 0) * 1000, jittered(200, failures, 30_000));
         if (Date.now() + time >= end) throw error;
         await pause(time, init.signal);
@@ -182,7 +182,7 @@ export class Halcyon {
     let timer;
     const alive = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => exchange.abort(new Silence("no sign of life")), (this.silence + more) * 1000);
+      timer = setTimeout(() => exchange.abort(new Silence("no sign of life")), (this.readTimeout + more) * 1000);
     };
     try {
       alive();
@@ -195,7 +195,7 @@ export class Halcyon {
       const parts = (async function* () {
         const reader = answer.body.getReader();
         for (let part = await reader.read(); !part.done; part = await reader.read()) {
-          clearTimeout(timer); // A reader that takes its time is no silence.
+          clearTimeout(timer); // A reader that takes its time is not silent.
           yield part.value;
           alive();
         }

@@ -77,15 +77,16 @@ class Halcyon:
         url: str,
         key: str | None = None,
         *,
-        patience: float = 30,
-        job_time: float = 300,
-        silence: float = 60,
+        retry_timeout: float = 30,
+        job_timeout: float = 300,
+        read_timeout: float = 60,
         maximum_bytes: int = 64 << 20,
     ) -> None:
-        """patience: seconds for which a request is tried again while no gateway answers; job_time: seconds to wait for the end of a
-        job; silence: seconds without a byte after which a connection counts as dead; maximum_bytes: of an image or an event."""
+        """retry_timeout: seconds for which a request is retried while no gateway responds; job_timeout: seconds to wait for the end
+        of a job; read_timeout: seconds without a byte after which a connection counts as lost; maximum_bytes: of an image or an event."""
         self.url, self.key = url.rstrip("/"), key
-        self.patience, self.job_time, self.silence, self.maximum_bytes = patience, job_time, silence, maximum_bytes
+        self.retry_timeout, self.job_timeout, self.read_timeout = retry_timeout, job_timeout, read_timeout
+        self.maximum_bytes = maximum_bytes
         self._opener = urllib.request.build_opener(_NoRedirect)
 
     def submit(self, job: Job) -> dict[str, Any]:
@@ -97,8 +98,8 @@ class Halcyon:
         return json.loads(self._ask("GET", f"/v1/jobs/{_quoted(job_id)}?wait={wait:.3f}", more=wait))
 
     def wait(self, job_id: str) -> Event:
-        """The event `ready` of a job. Raises JobEnded for any other end, TimeoutError after job_time."""
-        end = time.monotonic() + self.job_time
+        """The event `ready` of a job. Raises JobEnded for any other end, TimeoutError after job_timeout."""
+        end = time.monotonic() + self.job_timeout
         while (left := end - time.monotonic()) > 0:
             begun = time.monotonic()
             state = self.state(job_id, min(25, left))
@@ -108,7 +109,7 @@ class Halcyon:
                 raise JobEnded(state.get("event") or {"type": f"halcyon.image.{state['state']}", "data": {}})
             # A gateway that lets nobody wait is not asked all the time.
             time.sleep(max(0, 0.25 - (time.monotonic() - begun)))
-        raise TimeoutError(f"the job {job_id} has not ended within {self.job_time:g} s")
+        raise TimeoutError(f"the job {job_id} has not ended within {self.job_timeout:g} s")
 
     def image(self, job: Job) -> bytes:
         """Submits a job, waits for its end and reads its first image. Who is interrupted meanwhile, or late, has the job cancelled."""
@@ -195,7 +196,7 @@ class Halcyon:
                 asked = error.retry_after if isinstance(error, Problem) else 0
                 if isinstance(error, Problem) and not error.is_transient:
                     raise
-                end = end or time.monotonic() + self.patience
+                end = end or time.monotonic() + self.retry_timeout
                 pause = max(asked, _jittered(0.2, failures, longest=30))
                 if time.monotonic() + pause >= end:
                     raise
@@ -212,7 +213,7 @@ class Halcyon:
         if self.key:
             request.add_header("Authorization", f"Bearer {self.key}")
         try:
-            return self._opener.open(request, timeout=self.silence + more)
+            return self._opener.open(request, timeout=self.read_timeout + more)
         except urllib.error.HTTPError as error:
             with error:
                 raise Problem(error.code, error.read(1 << 20), error.headers.get("Retry-After")) from None

@@ -23,7 +23,7 @@ const invalid = await failure(() => halcyon.submit({ source: photograph, width: 
 assert.ok(invalid instanceof Problem && invalid.detail.includes("width"));
 assert.deepEqual([invalid.status, invalid.kind, invalid.code], [400, "invalid-job", "invalid_job"]);
 assert.equal((await failure(() => halcyon.state("nobody/s"))).kind, "not-found");
-assert.equal((await failure(() => new Halcyon(locked, { patience: 0 }).submit({ source: "initials:A" }))).kind, "unauthorized");
+assert.equal((await failure(() => new Halcyon(locked, { retryTimeout: 0 }).submit({ source: "initials:A" }))).kind, "unauthorized");
 assert.equal((await failure(() => halcyon.events({ after: "nonsense" }).next())).kind, "bad-request");
 assert.ok((await new Halcyon(locked, { key: "0123456789abcdef0123456789abcdef" }).image({ source: "initials:A", width: 9 })).size);
 for (const source of unstored) {

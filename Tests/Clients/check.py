@@ -22,7 +22,7 @@ assert halcyon.image({"source": photograph, "variants": [{"width": 40, "format":
 invalid = problem(lambda: halcyon.submit({"source": photograph, "width": -1}))
 assert (invalid.status, invalid.kind, invalid.code) == (400, "invalid-job", "invalid_job") and "width" in invalid.detail
 assert problem(lambda: halcyon.state("nobody/s")).kind == "not-found"
-assert problem(lambda: Halcyon(locked, patience=0).submit({"source": "initials:A"})).kind == "unauthorized"
+assert problem(lambda: Halcyon(locked, retry_timeout=0).submit({"source": "initials:A"})).kind == "unauthorized"
 assert problem(lambda: next(iter(halcyon.events(after="nonsense")))).kind == "bad-request"
 assert Halcyon(locked, key="0123456789abcdef0123456789abcdef").image({"source": "initials:A", "width": 9})
 for picture in unstored:
@@ -47,7 +47,7 @@ for message in halcyon.events(jobs=[job], after=before):
     elif not message.event["type"].endswith(".progress"):
         assert message.event["type"].endswith(".cancelled"), message
         break
-late = Halcyon(gateway, job_time=1)
+late = Halcyon(gateway, job_timeout=1)
 before = halcyon.cursor()
 try:
     late.image({"source": hanging, "width": 10, "id": "late"})
