@@ -44,6 +44,18 @@ public struct EncodedImage: Sendable {
         return try Operation.call("extract_band", ["in": .image(image), "band": 0, "n": .int(samples)]).image()
     }
 
+    /// The file for decoding: without EXIF, XMP and IPTC that are not kept. libvips parses them on loading, and copies their fields from each image of a
+    /// pipeline to the next. The profile stays, because colours are converted by it. Other formats than JPEG are as they are.
+    public func forDecoding(keeping kept: MetadataKept) -> EncodedImage {
+        guard format == .jpeg else { return self }
+        return EncodedImage(format, KeptBytes(JPEGSegments.keeping(kept.union(.icc), in: content)))
+    }
+
+    private init(_ format: Format, _ bytes: KeptBytes) {
+        self.format = format
+        self.bytes = bytes
+    }
+
     /// A part of its format that the file makes use of and the libraries have not, such as `lossless coding`; nil where none is
     /// known. It tells what to think of a file that cannot be decoded: libraries differ, and another may know it.
     public var unsupportedFeature: String? {

@@ -9,7 +9,7 @@ public final class Operation {
     public typealias Arguments = [String: Value]
 
     private let name: String
-    private var handle: UnsafeMutablePointer<VipsOperation>
+    private let handle: UnsafeMutablePointer<VipsOperation>
 
     /// Builds the operation. Most are lazy: pixels are computed when they are asked for, in another call.
     ///
@@ -122,11 +122,8 @@ public final class Operation {
     }
 
     private func build(alone: Bool) throws(VipsError) {
-        // The call may swap the operation for an equal one; either way one reference remains ours.
-        var built: UnsafeMutablePointer<VipsOperation>? = handle
-        let code =
-            alone ? VectorCode.alone { vips_cache_operation_buildp(&built) } : vips_cache_operation_buildp(&built)
-        if let built { handle = built }
+        // Past the cache of operations, which is empty here: it would still hash all arguments.
+        let code = alone ? VectorCode.alone { vips_object_build(object) } : vips_object_build(object)
         guard code == 0 else { throw .last(in: name) }
     }
 

@@ -4,9 +4,7 @@ enum JPEGSegments {
     /// is to be kept.
     static func keeping(_ kept: MetadataKept, in file: [UInt8]) -> [UInt8] {
         guard file.starts(with: [0xff, 0xd8]) else { return file }
-        var output: [UInt8] = []
-        output.reserveCapacity(file.count)
-        output += file[..<2]
+        var dropped: [Range<Int>] = []
         var place = 2
         // Up to the first scan all segments say how long they are; metadata stands before it.
         while place + 4 <= file.count, file[place] == 0xff, file[place + 1] != 0xda {
@@ -17,10 +15,19 @@ enum JPEGSegments {
                 file[place + 1] == segment.marker && !kept.contains(segment.kind)
                     && body.starts(with: segment.start.utf8)
             }
-            if !isDropped { output += file[place..<end] }
+            if isDropped { dropped.append(place..<end) }
             place = end
         }
-        return output + file[place...]
+        if dropped.isEmpty { return file }
+        var output: [UInt8] = []
+        output.reserveCapacity(file.count)
+        place = 0
+        for range in dropped {
+            output += file[place..<range.lowerBound]
+            place = range.upperBound
+        }
+        output += file[place...]
+        return output
     }
 
     /// What the frame's header says that libjpeg does not decode everywhere; nil where it is nothing of the kind, or where

@@ -1,4 +1,5 @@
 import HalcyonModel
+import Vips
 
 /// Step 3, shrink on load: how much smaller the decoder may make the picture on its way, and what that will take.
 ///
@@ -8,7 +9,7 @@ import HalcyonModel
 ///
 /// The reduction follows from the output alone, never from the other outputs of a job: the pixels of a result are a function
 /// of its key. Outputs of one reduction share a decoding.
-struct LoadPlan: Hashable {
+struct LoadPlan {
     enum Reduction: Hashable {
         case none
         /// JPEG: 2, 4 or 8.
@@ -50,6 +51,8 @@ struct LoadPlan: Hashable {
     }
 
     let reduction: Reduction
+    /// The metadata that an output keeps.
+    let metadata: MetadataKept
     /// Frames that are decoded.
     let frames: Int
     /// Whether decoding, resizing and cropping are one pass, row by row, and the whole picture is never in memory. It is not
@@ -65,6 +68,7 @@ struct LoadPlan: Hashable {
     ///   - sizes: of each output.
     init(_ reduction: Reduction, _ outputs: [OutputPlan], _ sizes: [OutputSizes], of source: SourceImage) {
         self.reduction = reduction
+        metadata = outputs.reduce(into: []) { $0.formUnion($1.encoder.kept) }
         frames = outputs.map(\.frames).max() ?? 1
         isOnePass = outputs.count == 1 && frames == 1 && !outputs[0].variant.needsFocus
         let samples = source.bytesPerPixel

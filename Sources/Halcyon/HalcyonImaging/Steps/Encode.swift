@@ -5,7 +5,7 @@ import Vips
 struct Encoder {
     private let format: Format
     private let options: Operation.Arguments
-    private let kept: MetadataKept
+    let kept: MetadataKept
 
     /// Where the job says nothing, each format has the quality that looks about as good as JPEG's 80, and an effort chosen
     /// for throughput: as a rule the last step that costs less than it saves. The figures beside them are the benchmark's

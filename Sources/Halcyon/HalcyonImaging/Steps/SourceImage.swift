@@ -42,12 +42,14 @@ struct SourceImage {
     var size: PixelSize { orientation.upright(rawSize) }
 
     /// Opens the pixels, from the top down. Any damage is an error, unless the file is known to be cut off: without `fail-on`
-    /// libvips fills what is missing.
+    /// libvips fills what is missing. Of a picture that is to be turned EXIF stays, by which `autorot` turns it.
     func open(_ load: LoadPlan) throws(VipsError) -> Image {
         switch load.reduction {
         case .none where load.frames > 1: try file.open(options.merging(["n": .int(load.frames)]) { $1 })
         case .none: header
-        case .shrink(let factor): try file.open(options.merging(["shrink": .int(factor)]) { $1 })
+        case .shrink(let factor):
+            try file.forDecoding(keeping: orientation == .upright ? load.metadata : load.metadata.union(.exif))
+                .open(options.merging(["shrink": .int(factor)]) { $1 })
         case .scale(let factor): try file.open(options.merging(["scale": .double(factor)]) { $1 })
         }
     }
