@@ -6,11 +6,22 @@ import Testing
         case red, blue
     }
 
+    private struct One<Value: Sendable>: Sendable {
+        var value: Value
+    }
+
+    private func schema<Value>(_ kind: SettingKind<Value>, default: Value) -> SettingsSchema<One<Value>> {
+        SettingsSchema(prefix: "T_", defaults: One(value: `default`), settings: [Setting("a", \.value, kind)])
+    }
+
     /// The value of one setting of that kind, read from the environment; nil when it is refused.
     private func read<Value>(_ kind: SettingKind<Value>, _ text: String, else other: Value) -> Value? {
-        let key = SettingKey("a", kind, default: other, help: "")
-        let settings = try? Settings(SettingsSchema(prefix: "T_", keys: [key]), environment: ["T_A": text])
-        return settings?[key]
+        try? Settings(schema(kind, default: other), environment: ["T_A": text]).options.value
+    }
+
+    /// The default of a setting of that kind, as it is listed.
+    private func written<Value>(_ kind: SettingKind<Value>, _ value: Value) throws -> String {
+        try Settings(schema(kind, default: value)).listing[0].value
     }
 
     @Test(
@@ -85,16 +96,28 @@ import Testing
         #expect(read(.optional(.integer()), "x", else: 1) == nil)
     }
 
-    @Test func writesDefaultsInAFormThatReadsBack() {
-        #expect(SettingKey("a", .duration(), default: .seconds(93_784), help: "").defaultText == "1d2h3m4s")
-        #expect(SettingKey("a", .duration(), default: .zero, help: "").defaultText == "0")
-        #expect(SettingKey("a", .byteSize(), default: 3 << 29, help: "").defaultText == "1536MiB")
-        #expect(SettingKey("a", .byteSize(), default: 1000, help: "").defaultText == "1000")
-        #expect(SettingKey("a", .list(of: .integer()), default: [1, 2], help: "").defaultText == "1,2")
-        #expect(SettingKey("a", .optional(.string), default: nil, help: "").defaultText == "")
-        #expect(SettingKey("a", .oneOf, default: Colour.red, help: "").expectation == "one of red, blue")
-        #expect(
-            SettingKey("a", .integer(in: 1 ... .max), default: 1, help: "").expectation
-                == "a whole number of at least 1")
+    @Test func readsWhatIsKeptInAnotherUnit() {
+        #expect(read(.seconds(in: .zero ... .seconds(60)), "1m", else: 0) == 60)
+        #expect(read(.seconds(in: .zero ... .seconds(60)), "1s500ms", else: 0) == 1.5)
+        #expect(read(.seconds(in: .zero ... .seconds(60)), "61s", else: 0) == nil)
+        #expect(read(.whole(in: 1...9), "9", else: 0) == 9)
+        #expect(read(.whole(in: 1...9), "9.5", else: 0) == nil)
+        #expect(read(.zeroAsNil(.byteSize()), "0", else: 1) == .some(nil))
+        #expect(read(.zeroAsNil(.byteSize()), "1kB", else: 1) == 1000)
+        #expect(read(.zeroAsNil(.byteSize(in: 0...10)), "11", else: 1) == nil)
+    }
+
+    @Test func writesDefaultsInAFormThatReadsBack() throws {
+        #expect(try written(.duration(), .seconds(93_784)) == "1d2h3m4s")
+        #expect(try written(.duration(), .zero) == "0")
+        #expect(try written(.seconds(in: .zero ... .seconds(60)), 1.001) == "1s1ms")
+        #expect(try written(.whole(in: 1...9), 9) == "9")
+        #expect(try written(.zeroAsNil(.duration()), nil) == "0")
+        #expect(try written(.byteSize(), 3 << 29) == "1536MiB")
+        #expect(try written(.byteSize(), 1000) == "1000")
+        #expect(try written(.list(of: .integer()), [1, 2]) == "1,2")
+        #expect(try written(.optional(.string), nil) == "")
+        #expect(SettingKind<Colour>.oneOf.expectation == "one of red, blue")
+        #expect(SettingKind.integer(in: 1 ... .max).expectation == "a whole number of at least 1")
     }
 }

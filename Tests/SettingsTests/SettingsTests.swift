@@ -3,21 +3,33 @@ import Settings
 import Testing
 
 @Suite struct SettingsTests {
-    static let brokers = SettingKey(
-        "kafka.brokers", .list(of: .hostPort), default: [HostPort(host: "localhost", port: 9092)],
-        help: "Where Kafka is.")
-    static let limit = SettingKey("worker.memoryLimit", .byteSize(), default: 1 << 30, help: "Memory for pictures.")
-    static let concurrency = SettingKey("worker.concurrency", .integer(in: 1...64), default: 4, help: "Jobs at once.")
-    static let url = SettingKey("redis.url", .string, default: "redis://localhost", help: "Where Redis is.")
-    static let key = SettingKey("http.apiKey", .string, default: "", help: "Who may ask.", isSecret: true)
-    static let ttl = SettingKey("cache.defaultTTL", .duration(), default: .seconds(86400), help: "How long.")
-    static let properties = SettingMap("kafka.properties", variables: "KAFKA_PROPERTY_", help: "For librdkafka.")
+    struct Options: Equatable, Sendable {
+        var brokers = [HostPort(host: "localhost", port: 9092)]
+        var limit = 1 << 30
+        var concurrency = 4
+        var url = "redis://localhost"
+        var key = ""
+        var ttl = Duration.seconds(86400)
+        var properties: [String: String] = [:]
+    }
+
+    static let concurrency = Setting("worker.concurrency", \Options.concurrency, .integer(in: 1...64))
     static let schema = SettingsSchema(
-        prefix: "T_", keys: [brokers, limit, concurrency, url, key, ttl], maps: [properties], ignoring: ["T_CONFIG"])
+        prefix: "T_", defaults: Options(),
+        settings: [
+            Setting("kafka.brokers", \.brokers, .list(of: .hostPort)).help("Where Kafka is."),
+            Setting("worker.memoryLimit", \.limit, .byteSize()),
+            concurrency,
+            Setting("redis.url", \.url, .string),
+            Setting("http.apiKey", \.key, .string, isSecret: true),
+            Setting("cache.defaultTTL", \.ttl, .duration()),
+        ],
+        maps: [SettingMap("kafka.properties", \.properties, variables: "KAFKA_PROPERTY_").help("For librdkafka.")],
+        ignoring: ["T_CONFIG"])
 
     func load(
         flags: [(name: String, value: String)] = [], environment: [String: String] = [:], yaml: String? = nil
-    ) throws -> Settings {
+    ) throws -> Settings<Options> {
         try Settings(
             Self.schema, flags: flags.map { SettingFlag(name: $0.name, flag: "--\($0.name)", value: $0.value) },
             environment: environment,
@@ -37,37 +49,48 @@ import Testing
         let yaml = "worker:\n  concurrency: 1\n  memoryLimit: 1MiB\nredis.url: redis://file\n"
         let environment = ["T_WORKER_CONCURRENCY": "2", "T_WORKER_MEMORY_LIMIT": "2MiB"]
         let settings = try load(flags: [("worker.concurrency", "3")], environment: environment, yaml: yaml)
-        #expect(settings[Self.concurrency] == 3)
-        #expect(settings[Self.limit] == 2 << 20)
-        #expect(settings[Self.url] == "redis://file")
-        #expect(settings[Self.ttl] == .seconds(86400))
-        #expect(settings.origin(of: Self.concurrency) == .flag("--worker.concurrency"))
-        #expect(settings.origin(of: Self.limit) == .variable("T_WORKER_MEMORY_LIMIT"))
-        #expect(settings.origin(of: Self.url) == .file("settings.yaml", line: 4))
-        #expect(settings.origin(of: Self.ttl) == .builtIn)
+        #expect(settings.options.concurrency == 3)
+        #expect(settings.options.limit == 2 << 20)
+        #expect(settings.options.url == "redis://file")
+        #expect(settings.options.ttl == .seconds(86400))
+        #expect(settings.origin(of: \.concurrency) == .flag("--worker.concurrency"))
+        #expect(settings.origin(of: \.limit) == .variable("T_WORKER_MEMORY_LIMIT"))
+        #expect(settings.origin(of: \.url) == .file("settings.yaml", line: 4))
+        #expect(settings.origin(of: \.ttl) == .builtIn)
+    }
+
+    @Test func theSchemaSaysWhatSettingsAreFor() {
+        #expect(Self.schema.settings[0].explanation == "Where Kafka is.")
+        #expect(Self.schema.settings[2].expectation == "a whole number from 1 to 64")
+        #expect(Self.schema.maps[0].explanation == "For librdkafka.")
     }
 
     @Test func whatNothingElseSetsComesFromOtherProgramsVariables() throws {
         let schema = SettingsSchema(
-            prefix: "T_", keys: [Self.concurrency, Self.url, Self.key],
-            fallbacks: [
-                SettingFallback([(Self.url, ["OTHER_URL"]), (Self.key, ["OTHER_KEY"])]),
-                SettingFallback([(Self.concurrency, ["OTHER_FIRST", "OTHER_SECOND"])]),
-            ])
+            prefix: "T_", defaults: Options(),
+            settings: [
+                Setting(
+                    "worker.concurrency", \.concurrency, .integer(in: 1...64),
+                    fallbacks: ["OTHER_FIRST", "OTHER_SECOND"]),
+                Setting("redis.url", \.url, .string, fallbacks: ["OTHER_URL"]),
+                Setting("http.apiKey", \.key, .string, isSecret: true, fallbacks: ["OTHER_KEY"]),
+            ],
+            together: [[\.url, \.key]])
         let others = ["OTHER_URL": "redis://other", "OTHER_KEY": "k", "OTHER_FIRST": "", "OTHER_SECOND": "7"]
         let settings = try Settings(schema, environment: others)
-        #expect(settings[Self.url] == "redis://other" && settings[Self.key] == "k" && settings[Self.concurrency] == 7)
-        #expect(settings.origin(of: Self.url) == .variable("OTHER_URL"))
-        #expect(settings.origin(of: Self.concurrency) == .variable("OTHER_SECOND"))
+        #expect(
+            settings.options.url == "redis://other" && settings.options.key == "k" && settings.options.concurrency == 7)
+        #expect(settings.origin(of: \.url) == .variable("OTHER_URL"))
+        #expect(settings.origin(of: \.concurrency) == .variable("OTHER_SECOND"))
         #expect(settings.listing.contains { $0.name == "http.apiKey" && $0.value == "****" })
-        #expect(schema.otherVariables(for: "worker.concurrency") == ["OTHER_FIRST", "OTHER_SECOND"])
-        #expect(schema.otherVariables(for: "cache.defaultTTL") == [])
+        #expect(schema.settings[0].fallbacks == ["OTHER_FIRST", "OTHER_SECOND"])
+        #expect(Self.concurrency.fallbacks == [])
 
         // Whatever sets one of those that belong together leaves the others alone, a file too.
         let file = try SettingsFile(name: "settings.yaml", bytes: Array("redis.url: redis://file\n".utf8))
         let own = try Settings(schema, environment: others, file: file)
-        #expect(own[Self.url] == "redis://file" && own[Self.key].isEmpty && own[Self.concurrency] == 7)
-        #expect(own.origin(of: Self.key) == .builtIn)
+        #expect(own.options.url == "redis://file" && own.options.key.isEmpty && own.options.concurrency == 7)
+        #expect(own.origin(of: \.key) == .builtIn)
 
         #expect { try Settings(schema, environment: ["OTHER_FIRST": "many"]) } throws: {
             "\($0)".contains("OTHER_FIRST") && "\($0)".contains("worker.concurrency: expected a whole number")
@@ -79,17 +102,17 @@ import Testing
         #expect(Self.schema.variable(for: "worker.memoryLimit") == "T_WORKER_MEMORY_LIMIT")
         #expect(Self.schema.variable(for: "cache.defaultTTL") == "T_CACHE_DEFAULT_TTL")
         for name in ["T_WORKER_MEMORY_LIMIT", "T_WORKER_MEMORYLIMIT", "T_WORKERMEMORYLIMIT"] {
-            #expect(try load(environment: [name: "1KiB"])[Self.limit] == 1024)
+            #expect(try load(environment: [name: "1KiB"]).options.limit == 1024)
         }
     }
 
     @Test func readsListsFromEveryLayer() throws {
         let expected = [HostPort(host: "a", port: 1), HostPort(host: "b", port: 2)]
-        #expect(try load(yaml: "kafka:\n  brokers: [a:1, b:2]")[Self.brokers] == expected)
-        #expect(try load(yaml: "kafka:\n  brokers:\n    - a:1\n    - 'b:2'")[Self.brokers] == expected)
-        #expect(try load(yaml: "kafka.brokers: a:1,b:2")[Self.brokers] == expected)
-        #expect(try load(environment: ["T_KAFKA_BROKERS": "a:1, b:2"])[Self.brokers] == expected)
-        #expect(try load(flags: [("kafka.brokers", "a:1,b:2")])[Self.brokers] == expected)
+        #expect(try load(yaml: "kafka:\n  brokers: [a:1, b:2]").options.brokers == expected)
+        #expect(try load(yaml: "kafka:\n  brokers:\n    - a:1\n    - 'b:2'").options.brokers == expected)
+        #expect(try load(yaml: "kafka.brokers: a:1,b:2").options.brokers == expected)
+        #expect(try load(environment: ["T_KAFKA_BROKERS": "a:1, b:2"]).options.brokers == expected)
+        #expect(try load(flags: [("kafka.brokers", "a:1,b:2")]).options.brokers == expected)
     }
 
     @Test func joinsTheEntriesOfAMapFromAllLayers() throws {
@@ -101,7 +124,7 @@ import Testing
             ],
             yaml: "kafka:\n  properties:\n    debug: file\n    client.id: me\n    ssl:\n      key.password: secret1")
         #expect(
-            settings[Self.properties] == [
+            settings.options.properties == [
                 "debug": "flag", "security.protocol": "ssl", "max_in_flight": "5", "client.id": "me",
                 "ssl.key.password": "secret1",
             ])
@@ -111,10 +134,10 @@ import Testing
         for yaml in [
             "", "# only a comment", "---", "~", "{}", "kafka:", "kafka:\n  properties:\nworker: {}", "redis:\n  url:",
         ] {
-            #expect(try load(yaml: yaml)[Self.url] == "redis://localhost")
+            #expect(try load(yaml: yaml).options.url == "redis://localhost")
         }
-        #expect(try load(yaml: "redis.url: ''")[Self.url] == "")
-        #expect(try load(yaml: "redis.url: 'null'")[Self.url] == "null")
+        #expect(try load(yaml: "redis.url: ''").options.url == "")
+        #expect(try load(yaml: "redis.url: 'null'").options.url == "null")
     }
 
     @Test func refusesUnknownNames() {
@@ -165,7 +188,7 @@ import Testing
             ])
         let listing = settings.listing
         #expect(
-            listing.map(\.name) == Self.schema.keys.map(\.name) + [
+            listing.map(\.name) == Self.schema.settings.map(\.name) + [
                 "kafka.properties.client.id", "kafka.properties.sasl.password",
             ])
         #expect(
@@ -197,6 +220,6 @@ import Testing
         #expect(write(descriptor, text, text.utf8.count) == text.utf8.count)
         close(descriptor)
         let file = try SettingsFile(path: String(decoding: path.dropLast().map(UInt8.init), as: UTF8.self))
-        #expect(try Settings(Self.schema, file: file)[Self.concurrency] == 9)
+        #expect(try Settings(Self.schema, file: file).options.concurrency == 9)
     }
 }

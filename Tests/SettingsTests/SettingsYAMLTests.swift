@@ -3,10 +3,16 @@ import Testing
 
 /// What a settings file may not have. All of it through the door: the reader behind it is not public.
 @Suite struct SettingsYAMLTests {
-    static let a = SettingKey("a", .string, default: "default", help: "")
-    static let list = SettingKey("b.list", .list(of: .string), default: [], help: "")
-    static let map = SettingMap("m", variables: "M_", help: "")
-    static let schema = SettingsSchema(prefix: "T_", keys: [a, list], maps: [map])
+    struct Options: Sendable {
+        var a = "default"
+        var list: [String] = []
+        var map: [String: String] = [:]
+    }
+
+    static let schema = SettingsSchema(
+        prefix: "T_", defaults: Options(),
+        settings: [Setting("a", \.a, .string), Setting("b.list", \.list, .list(of: .string))],
+        maps: [SettingMap("m", \.map, variables: "M_")])
 
     func complaint(_ yaml: [UInt8]) -> String {
         do {
@@ -56,9 +62,9 @@ import Testing
 
             """
         let settings = try Settings(Self.schema, file: try SettingsFile(name: "f", bytes: Array(yaml.utf8)))
-        #expect(settings[Self.a] == "folded text")
-        #expect(settings[Self.list] == ["1", "2", "x y"])
-        #expect(settings[Self.map] == ["p.q": "é", "r.s": "1"])
+        #expect(settings.options.a == "folded text")
+        #expect(settings.options.list == ["1", "2", "x y"])
+        #expect(settings.options.map == ["p.q": "é", "r.s": "1"])
     }
 
     @Test func refusesDeepNestingAndLargeFilesAtOnce() {

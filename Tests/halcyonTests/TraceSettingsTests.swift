@@ -8,7 +8,7 @@ import Testing
 /// What settings, and OpenTelemetry's own variables, make of traces.
 @Suite struct TraceSettingsTests {
     private static func options(_ environment: [String: String]) throws -> TraceOptions? {
-        try TraceOptions(Settings(Keys.schema, flags: [], environment: environment, file: nil))
+        try TraceOptions(Settings(ProgramOptions.schema, environment: environment))
     }
 
     private static func complaint(_ environment: [String: String]) -> String {

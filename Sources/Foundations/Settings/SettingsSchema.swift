@@ -1,33 +1,36 @@
 import Spelling
 
-/// All settings of a program.
-public struct SettingsSchema: Sendable {
+/// All settings of a program, and the values that they have before anything sets them.
+public struct SettingsSchema<Options: Sendable>: Sendable {
     /// What the program's variables start with, such as `MYAPP_`.
     public let prefix: String
     /// The settings, in the order in which they are listed.
-    public let keys: [any AnySettingKey]
+    public let settings: [Setting<Options>]
     /// The open maps.
-    public let maps: [SettingMap]
-    /// Where settings come from that nothing of the program's own sets.
-    public let fallbacks: [SettingFallback]
+    public let maps: [SettingMap<Options>]
+    let defaults: Options
+    private let together: [[PartialKeyPath<Options> & Sendable]]
     private let ignored: Set<String>
-    private let byName: [String: any AnySettingKey]
-    private let byLetters: [String: any AnySettingKey]
+    private let byName: [String: Setting<Options>]
+    private let byLetters: [String: Setting<Options>]
 
     /// - Parameters:
+    ///   - together: members whose fallbacks are parts of one whole: they are taken only where nothing else sets any of
+    ///     these, so that no part is mixed with another's.
     ///   - ignoring: variables with the prefix that are not settings, by their whole names.
     public init(
-        prefix: String, keys: [any AnySettingKey], maps: [SettingMap] = [], ignoring: [String] = [],
-        fallbacks: [SettingFallback] = []
+        prefix: String, defaults: Options, settings: [Setting<Options>], maps: [SettingMap<Options>] = [],
+        together: [[PartialKeyPath<Options> & Sendable]] = [], ignoring: [String] = []
     ) {
         self.prefix = prefix
-        self.keys = keys
+        self.defaults = defaults
+        self.settings = settings
         self.maps = maps
-        self.fallbacks = fallbacks
+        self.together = together
         ignored = Set(ignoring)
         // A doubled name, or two that differ in dots alone, is a mistake in the program, and traps here.
-        byName = Dictionary(uniqueKeysWithValues: keys.map { ($0.name, $0) })
-        byLetters = Dictionary(uniqueKeysWithValues: keys.map { (letters($0.name), $0) })
+        byName = Dictionary(uniqueKeysWithValues: settings.map { ($0.name, $0) })
+        byLetters = Dictionary(uniqueKeysWithValues: settings.map { (letters($0.name), $0) })
     }
 
     /// The variable that sets a setting: `MYAPP_WORKER_MEMORY_LIMIT` for `worker.memoryLimit`.
@@ -42,21 +45,29 @@ public struct SettingsSchema: Sendable {
         return result
     }
 
-    /// Variables of other programs that set it where nothing else does, the strongest first.
-    public func otherVariables(for name: String) -> [String] {
-        fallbacks.flatMap(\.settings).filter { $0.key.name == name }.flatMap(\.variables)
+    /// The setting of a member, which must have one.
+    func setting(of member: PartialKeyPath<Options>) -> Setting<Options> {
+        guard let setting = settings.first(where: { $0.member == member }) else {
+            preconditionFailure("no setting sets \(member)")
+        }
+        return setting
+    }
+
+    /// The settings whose fallbacks count only together with those of a setting, which is among them.
+    func whole(of setting: Setting<Options>) -> [Setting<Options>] {
+        together.first { $0.contains { $0 == setting.member } }?.map(self.setting) ?? [setting]
     }
 
     // MARK: Finding
 
     enum Target {
-        case key(any AnySettingKey)
-        case entry(SettingMap, name: String)
+        case setting(Setting<Options>)
+        case entry(SettingMap<Options>, name: String)
     }
 
     /// What a name of the file or of a flag stands for.
     func target(named name: String) -> Target? {
-        if let key = byName[name] { return .key(key) }
+        if let setting = byName[name] { return .setting(setting) }
         guard let map = maps.first(where: { name.hasPrefix($0.name + ".") }) else { return nil }
         return .entry(map, name: String(name.dropFirst(map.name.count + 1)))
     }
@@ -70,20 +81,21 @@ public struct SettingsSchema: Sendable {
             return .entry(map, name: String(rest.dropFirst(map.variables.count)))
         }
         let isUpper = !rest.contains { $0.isLowercase }
-        if isUpper, let key = byLetters[letters(rest)] { return .key(key) }
-        let names = keys.map { self.variable(for: $0.name) }
+        if isUpper, let setting = byLetters[letters(rest)] { return .setting(setting) }
+        let names = settings.map { self.variable(for: $0.name) }
         let hint = suggestion(for: variable, among: names).map { "; did you mean \($0)?" } ?? ""
         throw SettingsError(.unknownName, "sets nothing that is known\(hint)", .variable(variable))
     }
 
     /// Whether some setting stands below that name.
     func isSection(_ name: String) -> Bool {
-        maps.contains { $0.name == name } || (keys.map(\.name) + maps.map(\.name)).contains { $0.hasPrefix(name + ".") }
+        maps.contains { $0.name == name }
+            || (settings.map(\.name) + maps.map(\.name)).contains { $0.hasPrefix(name + ".") }
     }
 
     func unknown(_ name: String, _ origin: SettingOrigin) -> SettingsError {
         let hint =
-            suggestion(for: name, among: keys.map(\.name) + maps.map(\.name)).map { "; did you mean \($0)?" } ?? ""
+            suggestion(for: name, among: settings.map(\.name) + maps.map(\.name)).map { "; did you mean \($0)?" } ?? ""
         return SettingsError(.unknownName, "unknown setting \(name)\(hint)", origin)
     }
 }

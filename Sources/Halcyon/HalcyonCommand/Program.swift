@@ -84,8 +84,8 @@ enum CommonArguments {
     /// - Throws: ``ConfigurationError`` for a `--set` without `=`.
     static func flags(_ arguments: ParsedCommand) throws -> [SettingFlag] {
         let named: [(Parameter<String?>, String, String)] = [
-            (brokers, Keys.brokers.name, "--brokers"), (redis, Keys.redisURL.name, "--redis"),
-            (prefix, Keys.prefix.name, "--prefix"), (logLevel, Keys.logLevel.name, "--log-level"),
+            (brokers, "kafka.brokers", "--brokers"), (redis, "redis.url", "--redis"),
+            (prefix, "kafka.prefix", "--prefix"), (logLevel, "log.level", "--log-level"),
         ]
         let free = try arguments[set].map { text in
             guard let equals = text.firstIndex(of: "=") else {

@@ -56,6 +56,16 @@ public struct SettingKind<Value: Sendable>: Sendable {
     }
 }
 
+extension SettingKind {
+    /// A value that is nil where it is written as 0.
+    public static func zeroAsNil<Wrapped: AdditiveArithmetic>(_ kind: SettingKind<Wrapped>) -> Self
+    where Value == Wrapped? {
+        SettingKind(
+            kind.expectation,
+            read: { text in kind.read(text).map { $0 == .zero ? nil : $0 } }, write: { kind.write($0 ?? .zero) })
+    }
+}
+
 extension SettingKind<String> {
     /// Any text.
     public static var string: Self { SettingKind("a text", scalar: { $0 }, write: { $0 }) }
@@ -98,6 +108,20 @@ extension SettingKind<Double> {
             "a number from \(range.lowerBound) to \(range.upperBound)",
             scalar: { Double($0).flatMap { range.contains($0) ? $0 : nil } }, write: \.description)
     }
+
+    /// A whole number.
+    public static func whole(in range: ClosedRange<Int>) -> Self {
+        let kind = SettingKind<Int>.integer(in: range)
+        return SettingKind(kind.expectation, read: { kind.read($0).map(Double.init) }, write: { kind.write(Int($0)) })
+    }
+
+    /// Seconds, written as a duration of whole milliseconds.
+    public static func seconds(in range: ClosedRange<Duration>) -> Self {
+        let kind = SettingKind<Duration>.duration(in: range)
+        return SettingKind(
+            kind.expectation, read: { kind.read($0).map { $0 / .seconds(1) } },
+            write: { kind.write(.milliseconds(Int(($0 * 1000).rounded()))) })
+    }
 }
 
 extension SettingKind<Bool> {
@@ -134,7 +158,7 @@ extension SettingKind<HostPort> {
 }
 
 extension SettingKind where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
-    /// One of the cases of an enumeration, by their raw values.
+    /// One of the cases of an enumeration, by their raw options.
     public static var oneOf: Self {
         let names = Value.allCases.map(\.rawValue).joined(separator: ", ")
         return SettingKind("one of \(names)", scalar: { Value(rawValue: $0) }, write: \.rawValue)

@@ -15,26 +15,8 @@ public struct SettingFlag: Sendable {
     }
 }
 
-/// Values found so far; a layer that is added later wins.
-struct Layers {
-    struct Value {
-        let value: any Sendable
-        let origin: SettingOrigin
-    }
-
-    struct Entry {
-        let text: String
-        let origin: SettingOrigin
-    }
-
-    let schema: SettingsSchema
-    private(set) var values: [String: Value] = [:]
-    private(set) var entries: [String: [String: Entry]] = [:]
-
-    init(schema: SettingsSchema) {
-        self.schema = schema
-    }
-
+// What is added later wins.
+extension Settings {
     mutating func add(_ file: SettingsFile) throws(SettingsError) {
         for entry in try flatYAML(file.bytes, name: file.name) {
             let origin = SettingOrigin.file(file.name, line: entry.line)
@@ -55,8 +37,8 @@ struct Layers {
         // In order, so that of several faults always the same one is told.
         for (variable, text) in environment.sorted(by: { $0.key < $1.key }) {
             guard let target = try schema.target(ofVariable: variable) else { continue }
-            if case .key(let key) = target, let other = setters.updateValue(variable, forKey: key.name) {
-                throw SettingsError(.doubled, "sets \(key.name), as does \(other)", .variable(variable))
+            if case .setting(let setting) = target, let other = setters.updateValue(variable, forKey: setting.name) {
+                throw SettingsError(.doubled, "sets \(setting.name), as does \(other)", .variable(variable))
             }
             try set(target, .scalar(text), .variable(variable))
         }
@@ -71,32 +53,33 @@ struct Layers {
         }
     }
 
-    /// To be added last. A variable that is empty says nothing.
-    mutating func add(_ fallback: SettingFallback, in environment: [String: String]) throws(SettingsError) {
-        if fallback.settings.contains(where: { values[$0.key.name] != nil }) { return }
-        for (key, variables) in fallback.settings {
-            guard let variable = variables.first(where: { environment[$0]?.isEmpty == false }),
+    /// Adds what variables of other programs say of settings that nothing else sets. One that is empty says nothing.
+    mutating func addFallbacks(_ environment: [String: String]) throws(SettingsError) {
+        let isUnset = schema.settings.map { schema.whole(of: $0).allSatisfy { origins[$0.name] == nil } }
+        for (setting, isUnset) in zip(schema.settings, isUnset) where isUnset {
+            guard let variable = setting.fallbacks.first(where: { environment[$0]?.isEmpty == false }),
                 let text = environment[variable]
             else { continue }
-            try set(.key(key), .scalar(text), .variable(variable))
+            try set(.setting(setting), .scalar(text), .variable(variable))
         }
     }
 
     private mutating func set(
-        _ target: SettingsSchema.Target, _ text: SettingText, _ origin: SettingOrigin
+        _ target: SettingsSchema<Options>.Target, _ text: SettingText, _ origin: SettingOrigin
     ) throws(SettingsError) {
         switch target {
-        case .key(let key):
-            guard let value = key.value(of: text) else {
-                let found = key.isSecret ? "" : ", found \(shown(text))"
-                throw SettingsError(.badValue, "\(key.name): expected \(key.expectation)\(found)", origin)
+        case .setting(let setting):
+            guard setting.set(text, &options) else {
+                let found = setting.isSecret ? "" : ", found \(shown(text))"
+                throw SettingsError(.badValue, "\(setting.name): expected \(setting.expectation)\(found)", origin)
             }
-            values[key.name] = Value(value: value, origin: origin)
+            origins[setting.name] = origin
         case .entry(let map, let name):
             guard case .scalar(let text) = text else {
                 throw SettingsError(.badValue, "\(map.name).\(name): expected a text, found a list", origin)
             }
-            entries[map.name, default: [:]][name] = Entry(text: text, origin: origin)
+            options[keyPath: map.member][name] = text
+            origins["\(map.name).\(name)"] = origin
         }
     }
 

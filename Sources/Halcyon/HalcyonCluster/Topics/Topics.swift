@@ -4,12 +4,12 @@ import HalcyonModel
 /// waiting (`retry.delays`, `webhooks.delays`).
 public struct Topics: Hashable, Sendable {
     /// What stands before each name.
-    public let prefix: String
+    public var prefix: String
     /// How long jobs wait at most that go through each of the topics of retries, rising.
-    public let retryDelays: [Duration]
+    public var retryDelays: [Duration]
 
     /// How long webhooks wait at most that go through each of their own topics, rising.
-    public let webhookDelays: [Duration]
+    public var webhookDelays: [Duration]
 
     /// Takes the values as they are.
     public init(

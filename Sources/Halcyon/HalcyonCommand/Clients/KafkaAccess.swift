@@ -100,6 +100,6 @@ extension KafkaAccess {
     init(_ configuration: Configuration) {
         self.init(
             properties: configuration.kafka, topics: configuration.topics,
-            brokers: configuration.settings[Keys.brokers].map(\.description).joined(separator: ", "))
+            brokers: configuration.options.brokers.map(\.description).joined(separator: ", "))
     }
 }

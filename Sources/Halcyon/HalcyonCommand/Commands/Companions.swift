@@ -30,7 +30,7 @@ struct Companions: Sendable {
             readiness: { worker.isServing ? [] : ["the group has given this worker no share, or it leaves"] })
         var servers: [ProbeServer] = []
         do {
-            for place in configuration.settings[Keys.httpListen] {
+            for place in configuration.options.httpListen {
                 servers.append(try listen(at: place, probes, log))
             }
             let notifier = try await Notifier.start(

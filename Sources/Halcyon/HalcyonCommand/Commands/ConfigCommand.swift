@@ -35,14 +35,15 @@ enum ConfigCommand: Subcommand {
             Console.print(json: writer.bytes)
             return .done
         }
-        let help = Dictionary(uniqueKeysWithValues: Keys.schema.keys.map { ($0.name, $0) })
+        let schema = ProgramOptions.schema
+        let explained = Dictionary(uniqueKeysWithValues: schema.settings.map { ($0.name, $0) })
         let width = settings.listing.map(\.name.count).max() ?? 0
         for line in settings.listing {
             let name = line.name + String(repeating: " ", count: width - line.name.count)
             Console.print("\(name)  \(line.value.isEmpty ? "-" : line.value)  (\(line.origin))")
-            if arguments[explain], let key = help[line.name] {
-                let variables = [Keys.schema.variable(for: key.name)] + Keys.schema.otherVariables(for: key.name)
-                Console.print("    \(key.help) Expected: \(key.expectation). \(variables.joined(separator: ", else "))")
+            if arguments[explain], let setting = explained[line.name] {
+                let variables = ([schema.variable(for: setting.name)] + setting.fallbacks).joined(separator: ", else ")
+                Console.print("    \(setting.explanation) Expected: \(setting.expectation). \(variables)")
             }
         }
         return .done

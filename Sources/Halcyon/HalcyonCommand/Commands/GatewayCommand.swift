@@ -33,7 +33,7 @@ enum GatewayCommand: Subcommand {
         let configuration = try Configuration(arguments)
         let options = try configuration.gateway()
         let writer = configuration.logWriter()
-        let log = Log(level: configuration.settings[Keys.logLevel], sink: writer)
+        let log = Log(level: configuration.options.logLevel, sink: writer)
         defer { writer.shutdown() }
 
         // Whatever comes first: somebody stops it, or it can do nothing more, which is a reason to say.
@@ -44,7 +44,7 @@ enum GatewayCommand: Subcommand {
         let gateway: Gateway
         do {
             gateway = try await start(
-                options, on: configuration.settings[Keys.gatewayListen], log: log, metrics: metrics,
+                options, on: configuration.options.gatewayListen, log: log, metrics: metrics,
                 tracer: tracing?.tracer)
         } catch {
             await tracing?.close(within: .zero)
@@ -52,7 +52,7 @@ enum GatewayCommand: Subcommand {
         }
         let reason = await ends.first { _ in true } ?? nil
         if let reason { log.critical("the gateway ends", ["reason": "\(reason)"]) }
-        let grace = configuration.settings[Keys.grace]
+        let grace = configuration.options.worker.grace
         log.notice("draining", ["grace": grace])
         let deadline = ContinuousClock.now + grace
         await gateway.drain(grace: grace)

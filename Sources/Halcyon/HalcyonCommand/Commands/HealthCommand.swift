@@ -27,10 +27,10 @@ enum HealthCommand: Subcommand {
         ])
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
-        let settings = try Configuration(arguments).settings
+        let options = try Configuration(arguments).options
         let places =
             arguments[url].map { [$0.hasSuffix("/") ? String($0.dropLast()) : $0] }
-            ?? (settings[Keys.httpListen] + settings[Keys.gatewayListen]).map { "http://\($0.reachable)" }
+            ?? (options.httpListen + options.gatewayListen).map { "http://\($0.reachable)" }
         let path = arguments[ready] ? "/readyz" : "/healthz"
         let client = CurlClient()
         let finding = await ask(places.map { $0 + path }, within: arguments[timeout], client)

@@ -43,7 +43,7 @@ enum TopicsCreateCommand: Subcommand {
         let plan = TopicPlan(
             topics: access.topics, partitions: arguments[partitions],
             replication: arguments[replication] ?? min(3, before.brokers.count),
-            folderRetention: configuration.sourceTier.folderRetention)
+            folderRetention: configuration.options.worker.sourceTier.folderRetention)
         let missing = plan.topics.filter { before.topics[$0.name] == nil }
         let creations = try await create(missing, access)
         var code = ExitCode.done

@@ -31,7 +31,7 @@ enum TrimCommand: Subcommand {
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         var budget = Budget(bytes: arguments[bytes], pixels: arguments[pixels], count: arguments[count])
-        if !budget.isLimited { budget = configuration.budget }
+        if !budget.isLimited { budget = configuration.options.worker.results.budget }
         guard budget.isLimited else {
             throw InputError(
                 "say how much may stay (--bytes, --pixels or --count): the settings set no limit", of: arguments)

@@ -36,7 +36,7 @@ enum WorkerCommand: Subcommand {
         let options = try configuration.worker()
         configuration.openFormats()
         let writer = configuration.logWriter()
-        let log = Log(level: configuration.settings[Keys.logLevel], sink: writer)
+        let log = Log(level: configuration.options.logLevel, sink: writer)
         defer { writer.shutdown() }
 
         // Whatever comes first: somebody stops it, or it can do nothing more, which is a reason to say.

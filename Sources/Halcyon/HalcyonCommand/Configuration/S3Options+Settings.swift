@@ -4,32 +4,35 @@ import Settings
 
 extension S3Options {
     /// - Throws: ``ConfigurationError`` that names the setting.
-    init(_ settings: Settings) throws(ConfigurationError) {
-        self.init()
-        let (accessKey, secretKey) = (settings[Keys.s3AccessKey], settings[Keys.s3SecretKey])
-        let token = settings[Keys.s3SessionToken]
+    init(_ settings: Settings<ProgramOptions>) throws(ConfigurationError) {
+        let options = settings.options
+        self = options.worker.sources.s3
+        let (accessKey, secretKey, token) = (options.s3AccessKey, options.s3SecretKey, options.s3SessionToken)
         guard accessKey.isEmpty == secretKey.isEmpty, !accessKey.isEmpty || token.isEmpty else {
-            let given = [Keys.s3AccessKey, Keys.s3SecretKey, Keys.s3SessionToken].filter { !settings[$0].isEmpty }
+            let given: [(name: String, member: KeyPath<ProgramOptions, String>)] = [
+                ("sources.s3.accessKey", \.s3AccessKey), ("sources.s3.secretKey", \.s3SecretKey),
+                ("sources.s3.sessionToken", \.s3SessionToken),
+            ]
             throw ConfigurationError(
                 "sources.s3: accessKey and secretKey belong together, and sessionToken only goes with both; found "
-                    + given.map { "\($0.name) (\(settings.origin(of: $0)))" }.joined(separator: ", "))
+                    + given.filter { !options[keyPath: $0.member].isEmpty }
+                    .map { "\($0.name) (\(settings.origin(of: $0.member)))" }.joined(separator: ", "))
         }
         if !accessKey.isEmpty {
             credentials = Credentials(
                 accessKey: accessKey, secretKey: secretKey, sessionToken: token.isEmpty ? nil : token)
         }
-        if !settings[Keys.s3Endpoint].isEmpty { endpoint = try Self.endpoint(settings) }
-        region = settings[Keys.s3Region]
+        if !options.s3Endpoint.isEmpty { endpoint = try Self.endpoint(settings) }
         guard !region.isEmpty, region.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && !":/@?#".utf8.contains($0) }) else {
             throw ConfigurationError(
-                "sources.s3.region: expected a region such as eu-central-1; see \(settings.origin(of: Keys.s3Region))")
+                "sources.s3.region: expected a region such as eu-central-1; see \(settings.origin(of: \.worker.sources.s3.region))"
+            )
         }
-        style = settings[Keys.s3Style]
     }
 
-    private static func endpoint(_ settings: Settings) throws(ConfigurationError) -> WebURL {
-        let text = settings[Keys.s3Endpoint]
-        let origin = settings.origin(of: Keys.s3Endpoint)
+    private static func endpoint(_ settings: Settings<ProgramOptions>) throws(ConfigurationError) -> WebURL {
+        let text = settings.options.s3Endpoint
+        let origin = settings.origin(of: \.s3Endpoint)
         let url: WebURL
         do throws(Failure) {
             url = try WebURL(text)

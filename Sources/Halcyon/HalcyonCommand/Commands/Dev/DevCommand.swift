@@ -45,14 +45,14 @@ enum DevCommand: Subcommand {
         guard arguments[demo] || arguments[output] == nil else {
             throw InputError("--output is for the results of --demo", of: arguments)
         }
-        guard configuration.settings[Keys.delivery] == .atLeastOnce else {
+        guard configuration.options.delivery == .atLeastOnce else {
             throw ConfigurationError(
                 "delivery: the embedded broker has no transactions; exactly-once needs Apache Kafka and `halcyon worker`"
             )
         }
         configuration.openFormats()
         let writer = configuration.logWriter()
-        let log = Log(level: configuration.settings[Keys.logLevel], sink: writer)
+        let log = Log(level: configuration.options.logLevel, sink: writer)
         defer { writer.shutdown() }
         // Whatever comes first: somebody stops it, or Redis is gone, which is a reason to say.
         let (ends, end) = AsyncStream<String?>.makeStream()
@@ -70,12 +70,12 @@ enum DevCommand: Subcommand {
 
         var options = try configuration.worker()
         // The mock looks for new records only when this time is over.
-        let properties = ["fetch.wait.max.ms": "10"].merging(configuration.settings[Keys.kafkaProperties]) { $1 }
+        let properties = ["fetch.wait.max.ms": "10"].merging(configuration.options.kafkaProperties) { $1 }
         options.kafka = KafkaProperties(brokers: kafka.bootstrapServers, properties: properties)
         options.redis = RedisEndpoint(loopbackPort: redis.port)
         options.sources.policy = AddressPolicy(
-            allow: configuration.settings[Keys.allow] + ["127.0.0.0/8", "::1"],
-            deny: configuration.settings[Keys.deny])
+            allow: configuration.options.allow + ["127.0.0.0/8", "::1"],
+            deny: configuration.options.deny)
         if let demo { options.sources.fileRoots.append(demo.folder) }
         let metrics = Metrics.ofProgram()
         metrics.readVips()
@@ -136,11 +136,11 @@ enum DevCommand: Subcommand {
     ) async throws -> Gateway {
         var options = try configuration.gateway()
         (options.kafka, options.redis) = (worker.kafka, worker.redis)
-        let places = configuration.settings[Keys.gatewayListen]
+        let places = configuration.options.gatewayListen
         do {
             return try await GatewayCommand.start(options, on: places, log: log, metrics: metrics, tracer: tracer)
         } catch let error as ConfigurationError {
-            guard configuration.settings.origin(of: Keys.gatewayListen) == .builtIn else { throw error }
+            guard configuration.settings.origin(of: \.gatewayListen) == .builtIn else { throw error }
             return try await GatewayCommand.start(
                 options, on: places.map { HostPort(host: $0.host, port: 0) }, log: log, metrics: metrics,
                 tracer: tracer)

@@ -80,7 +80,7 @@ enum PlanCommand: Subcommand {
         (workload.hitRatio, workload.keptRatio) = (arguments[hitRatio], arguments[keptRatio])
         workload.originLatency = arguments[originLatency] / .seconds(1)
         workload.life =
-            arguments[life].map { $0 / .seconds(1) } ?? configuration.settings[Keys.defaultTTL] / .seconds(1)
+            arguments[life].map { $0 / .seconds(1) } ?? configuration.options.worker.results.defaultLifetime
         workload.distinct = arguments[distinct]
         workload.outputs = sample.outputs
         let costs = Costs(
@@ -124,9 +124,9 @@ extension Configuration {
     fileprivate var planRules: PlanRules {
         var rules = PlanRules()
         rules.processors = concurrency
-        (rules.fetches, rules.window) = (settings[Keys.fetches], settings[Keys.window])
-        rules.keptSourceBytes = Double(settings[Keys.redisBytes])
-        rules.sourceLife = settings[Keys.redisRetention] / .seconds(1)
+        (rules.fetches, rules.window) = (options.worker.fetches, options.worker.consumer.window)
+        rules.keptSourceBytes = Double(options.worker.sourceTier.redisBytes)
+        rules.sourceLife = options.worker.sourceTier.redisRetention
         return rules
     }
 }

@@ -24,9 +24,10 @@ struct LocalRendering: Sendable {
     init(_ configuration: Configuration, threads: Int = 1) {
         self.configuration = configuration
         pool = Renderer.makePool(threads: threads)
-        children = RenderChildren(configuration.renderChildren) { Console.complain("render child: \($0)") }
+        children = RenderChildren(configuration.options.renderChildren) { Console.complain("render child: \($0)") }
         service = RenderService(
-            renderer: Renderer(limits: configuration.images, extensions: configuration.extensions), pool: pool,
+            renderer: Renderer(limits: configuration.options.worker.images, extensions: configuration.extensions),
+            pool: pool,
             children: children)
         loader = SourceLoader(configuration.sources, custom: configuration.providers, drawingOn: pool)
     }
