@@ -78,9 +78,9 @@ let package = Package(
         module("JSON", "Foundations", ["CSimdJSON", "Threads"]),
         module("HTTPFields", "Foundations"),
         module("Digests", "Foundations", ["CCrypto", "Threads"]),
-        module("Spelling", "Foundations"),
-        module("Settings", "Foundations", ["CYaml", "Spelling"]),
-        module("Arguments", "Foundations", ["Spelling"]),
+        module("Values", "Foundations"),
+        module("Settings", "Foundations", ["CYaml", "Values"]),
+        module("Arguments", "Foundations", ["Values"]),
         module("Telemetry", "Foundations", ["CLinux", "CivilTime", "Processes", "Threads", "JSON"]),
 
         // Doors: one per library, handles owned, errors typed, async; know nothing of Halcyon.
@@ -92,7 +92,7 @@ let package = Package(
 
         // Halcyon: pure values first, I/O at the edges.
         module("HalcyonModel", "Halcyon", ["CivilTime"]),
-        module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests", "Spelling"]),
+        module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests", "Values"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
         module(
             "HalcyonRendering", "Halcyon",
@@ -112,7 +112,7 @@ let package = Package(
                 "HalcyonModel", "HalcyonWire", "HalcyonBudget", "HalcyonLeases", "CivilTime", "Digests", "JSON",
                 "Kafka",
                 "Redis",
-                "Settings", "Telemetry", "Threads",
+                "Telemetry", "Threads", "Values",
             ]),
         module(
             "HalcyonNotify", "Halcyon",
@@ -158,7 +158,8 @@ let package = Package(
                 "HalcyonGateway", "HalcyonPlan", "HTTPServer",
                 "CivilTime", "Kafka", "Redis",
                 "Curl", "Vips",
-                "Telemetry", "Settings", "Arguments", "Processes", "Threads", "JSON", "Digests", "SamplePhotographs",
+                "Telemetry", "Settings", "Arguments", "Values", "Processes", "Threads", "JSON", "Digests",
+                "SamplePhotographs",
             ],
             path: "Sources/Halcyon/HalcyonCommand"),
         .executableTarget(name: "halcyon", dependencies: ["HalcyonCommand"], path: "Sources/Halcyon/halcyon"),
@@ -237,7 +238,7 @@ let package = Package(
             ],
             path: "Chaos/Harness"),
         .executableTarget(
-            name: "Chaos", dependencies: ["Arguments", "ChaosHarness", "TestSupport"], path: "Chaos/Program"),
+            name: "Chaos", dependencies: ["Arguments", "ChaosHarness", "TestSupport", "Values"], path: "Chaos/Program"),
 
         // What tests share: real servers, started and stopped by process id.
         .executableTarget(
@@ -267,8 +268,8 @@ let package = Package(
         tests(of: "Processes"),
         tests(of: "JSON"),
         tests(of: "Digests"),
-        tests(of: "Spelling"),
-        tests(of: "Settings"),
+        tests(of: "Values"),
+        tests(of: "Settings", ["Values"]),
         tests(of: "Arguments", ["Processes"]),
         tests(of: "Telemetry", ["CivilTime", "JSON", "TestSupport", "Threads"]),
         tests(of: "Vips", ["TestSupport"]),

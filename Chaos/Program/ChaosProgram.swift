@@ -2,6 +2,7 @@ import Arguments
 import ChaosHarness
 import Glibc
 import TestSupport
+import Values
 
 /// `Chaos run`, `Chaos rolling`, `Chaos head`, `Chaos overload`: docs/chaos.md.
 @main struct ChaosProgram {
@@ -35,7 +36,7 @@ import TestSupport
     private static let journal = Parameter.option(
         "journal", .file, as: "FILE", help: "Where every line that workers and the broker log goes.")
 
-    private static let kinds: ArgumentKind<FaultKind> = .oneOf
+    private static let kinds: ValueKind<FaultKind> = .oneOf
 
     private static let command = Command(
         "Chaos", summary: "Does workers harm and looks whether they keep their promises.",

@@ -1,6 +1,7 @@
 import Glibc
 import Settings
 import Testing
+import Values
 
 @Suite struct SettingsTests {
     struct Options: Equatable, Sendable {
@@ -20,8 +21,8 @@ import Testing
             Setting("kafka.brokers", \.brokers, .list(of: .hostPort)).help("Where Kafka is."),
             Setting("worker.memoryLimit", \.limit, .byteSize()),
             concurrency,
-            Setting("redis.url", \.url, .string),
-            Setting("http.apiKey", \.key, .string, isSecret: true),
+            Setting("redis.url", \.url, .text),
+            Setting("http.apiKey", \.key, .text, isSecret: true),
             Setting("cache.defaultTTL", \.ttl, .duration()),
         ],
         maps: [SettingMap("kafka.properties", \.properties, variables: "KAFKA_PROPERTY_").help("For librdkafka.")],
@@ -72,8 +73,8 @@ import Testing
                 Setting(
                     "worker.concurrency", \.concurrency, .integer(in: 1...64),
                     fallbacks: ["OTHER_FIRST", "OTHER_SECOND"]),
-                Setting("redis.url", \.url, .string, fallbacks: ["OTHER_URL"]),
-                Setting("http.apiKey", \.key, .string, isSecret: true, fallbacks: ["OTHER_KEY"]),
+                Setting("redis.url", \.url, .text, fallbacks: ["OTHER_URL"]),
+                Setting("http.apiKey", \.key, .text, isSecret: true, fallbacks: ["OTHER_KEY"]),
             ],
             together: [[\.url, \.key]])
         let others = ["OTHER_URL": "redis://other", "OTHER_KEY": "k", "OTHER_FIRST": "", "OTHER_SECOND": "7"]

@@ -11,7 +11,7 @@ import Testing
 
     static let schema = SettingsSchema(
         prefix: "T_", defaults: Options(),
-        settings: [Setting("a", \.a, .string), Setting("b.list", \.list, .list(of: .string))],
+        settings: [Setting("a", \.a, .text), Setting("b.list", \.list, .list(of: .text))],
         maps: [SettingMap("m", \.map, variables: "M_")])
 
     func complaint(_ yaml: [UInt8]) -> String {

@@ -1,3 +1,5 @@
+import Values
+
 /// A declared option, flag or argument, and the type of what is read from it:
 ///
 ///     static let width = Parameter.option("width", short: "w", .number, as: "POINTS", help: "The display width.")
@@ -56,7 +58,7 @@ extension Parameter<Bool> {
 extension Parameter {
     /// `--width POINTS`: nil when it is not given, refused when it is given twice.
     public static func option<Wrapped>(
-        _ name: String, short: Character? = nil, _ kind: ArgumentKind<Wrapped>, as valueName: String, help: String
+        _ name: String, short: Character? = nil, _ kind: ValueKind<Wrapped>, as valueName: String, help: String
     ) -> Self where Value == Wrapped? {
         let declaration = Self.declaration(.option(isRepeated: false), name, short, kind, valueName, help)
         return Parameter(declaration: declaration) { $0.first.map(cast) }
@@ -64,7 +66,7 @@ extension Parameter {
 
     /// `--width POINTS` with a value for when it is not given; refused when it is given twice.
     public static func option(
-        _ name: String, short: Character? = nil, _ kind: ArgumentKind<Value>, as valueName: String, default: Value,
+        _ name: String, short: Character? = nil, _ kind: ValueKind<Value>, as valueName: String, default: Value,
         help: String
     ) -> Self {
         let declaration = Self.declaration(.option(isRepeated: false), name, short, kind, valueName, help)
@@ -73,21 +75,21 @@ extension Parameter {
 
     /// `--tag TAG --tag TAG`: all that are given, in order.
     public static func repeated<Element>(
-        _ name: String, short: Character? = nil, _ kind: ArgumentKind<Element>, as valueName: String, help: String
+        _ name: String, short: Character? = nil, _ kind: ValueKind<Element>, as valueName: String, help: String
     ) -> Self where Value == [Element] {
         let declaration = Self.declaration(.option(isRepeated: true), name, short, kind, valueName, help)
         return Parameter(declaration: declaration) { $0.map(cast) }
     }
 
     /// `SOURCE`: must be given.
-    public static func argument(_ name: String, _ kind: ArgumentKind<Value>, help: String) -> Self {
+    public static func argument(_ name: String, _ kind: ValueKind<Value>, help: String) -> Self {
         let declaration = Self.declaration(.argument(least: 1, most: 1), name, nil, kind, name, help)
         return Parameter(declaration: declaration) { cast($0[0]) }
     }
 
     /// `[SOURCE]`: nil when it is not given.
     public static func optionalArgument<Wrapped>(
-        _ name: String, _ kind: ArgumentKind<Wrapped>, help: String
+        _ name: String, _ kind: ValueKind<Wrapped>, help: String
     ) -> Self where Value == Wrapped? {
         let declaration = Self.declaration(.argument(least: 0, most: 1), name, nil, kind, name, help)
         return Parameter(declaration: declaration) { $0.first.map(cast) }
@@ -95,19 +97,19 @@ extension Parameter {
 
     /// `SOURCE...`: as many as there are. It stands last.
     public static func arguments<Element>(
-        _ name: String, _ kind: ArgumentKind<Element>, atLeast least: Int = 1, help: String
+        _ name: String, _ kind: ValueKind<Element>, atLeast least: Int = 1, help: String
     ) -> Self where Value == [Element] {
         let declaration = Self.declaration(.argument(least: least, most: .max), name, nil, kind, name, help)
         return Parameter(declaration: declaration) { $0.map(cast) }
     }
 
     private static func declaration<Single>(
-        _ shape: ParameterDeclaration.Shape, _ name: String, _ short: Character?, _ kind: ArgumentKind<Single>,
+        _ shape: ParameterDeclaration.Shape, _ name: String, _ short: Character?, _ kind: ValueKind<Single>,
         _ valueName: String, _ help: String
     ) -> ParameterDeclaration {
         ParameterDeclaration(
             shape: shape, name: name, short: short, valueName: valueName, help: help, expectation: kind.expectation,
-            completion: kind.completion, read: { text in kind.read(text) })
+            completion: kind.completion, read: { kind.value(of: $0) })
     }
 }
 

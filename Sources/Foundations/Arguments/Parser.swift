@@ -1,4 +1,4 @@
-import Spelling
+import Values
 
 /// Reads one command line, from left to right.
 struct Parser {

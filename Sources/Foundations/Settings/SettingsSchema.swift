@@ -1,4 +1,4 @@
-import Spelling
+import Values
 
 /// All settings of a program, and the values that they have before anything sets them.
 public struct SettingsSchema<Options: Sendable>: Sendable {

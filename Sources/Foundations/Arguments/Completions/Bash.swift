@@ -1,3 +1,5 @@
+import Values
+
 func bashScript(_ program: String, _ places: [Place]) -> String {
     let function = "_" + program.map { $0.isLetter || $0.isNumber ? String($0) : "_" }.joined()
     let paths = places.dropFirst().map { quoted($0.path) }.joined(separator: " | ")

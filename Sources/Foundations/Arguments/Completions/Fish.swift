@@ -1,3 +1,5 @@
+import Values
+
 func fishScript(_ program: String, _ places: [Place]) -> String {
     let function = "__\(program)_at"
     let paths = places.dropFirst().map { fishQuoted($0.path) }.joined(separator: " ")

@@ -1,3 +1,5 @@
+import Values
+
 /// Shells that completion scripts can be made for.
 public enum Shell: String, CaseIterable, Sendable {
     /// GNU bash.

@@ -1,3 +1,5 @@
+import Values
+
 func zshScript(_ program: String, _ places: [Place]) -> String {
     let function = "_\(program)"
     let paths = places.dropFirst().map { quoted($0.path) }.joined(separator: "|")

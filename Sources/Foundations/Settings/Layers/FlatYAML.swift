@@ -1,9 +1,11 @@
+import Values
+
 /// One setting of a file.
 struct FlatEntry: Equatable {
     /// The names on the way to it, joined by dots.
     let key: String
     /// Nil for `null`, `~` and nothing at all.
-    let value: SettingText?
+    let value: ValueText?
     /// Where its name stands, counted from 1.
     let line: Int
 }
@@ -87,7 +89,7 @@ private struct Flattener: ~Copyable {
         }
     }
 
-    private mutating func add(_ key: String, _ value: SettingText?, _ line: Int) throws(SettingsError) {
+    private mutating func add(_ key: String, _ value: ValueText?, _ line: Int) throws(SettingsError) {
         if let other = lines.updateValue(line, forKey: key) {
             throw SettingsError(.doubled, "\(key) stands already in line \(other)", .file(name, line: line))
         }

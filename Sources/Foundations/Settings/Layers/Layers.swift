@@ -1,3 +1,5 @@
+import Values
+
 /// A setting given on the command line.
 public struct SettingFlag: Sendable {
     /// The setting, or an entry of a map (`kafka.properties.debug`).
@@ -65,7 +67,7 @@ extension Settings {
     }
 
     private mutating func set(
-        _ target: SettingsSchema<Options>.Target, _ text: SettingText, _ origin: SettingOrigin
+        _ target: SettingsSchema<Options>.Target, _ text: ValueText, _ origin: SettingOrigin
     ) throws(SettingsError) {
         switch target {
         case .setting(let setting):
@@ -83,7 +85,7 @@ extension Settings {
         }
     }
 
-    private func shown(_ text: SettingText) -> String {
+    private func shown(_ text: ValueText) -> String {
         switch text {
         case .scalar(let text): "\"\(withoutPasswords(text))\""
         case .list(let texts): "[" + texts.map(withoutPasswords).joined(separator: ", ") + "]"

@@ -1,6 +1,6 @@
 import CivilTime
 import HalcyonModel
-import Settings
+import Values
 
 /// One condition on dead letters: `code=timeout`.
 public struct LetterFilter: Sendable {
@@ -53,7 +53,7 @@ public struct LetterFilter: Sendable {
 
     /// Milliseconds since 1970.
     private static func moment(_ text: String) -> Int64? {
-        if let span = SettingKind.duration().value(of: text) {
+        if let span = ValueKind.duration().value(of: text) {
             return Timestamp.now.milliseconds - Int64(span / .milliseconds(1))
         }
         return Timestamp(rfc3339: text)?.milliseconds

@@ -3,8 +3,8 @@ import HalcyonNotify
 import HalcyonProbes
 import HalcyonWorker
 import Kafka
-import Settings
 import Telemetry
+import Values
 
 /// What runs beside a worker in its process: who tells others of events, and who answers probes where `http.listen` says so.
 struct Companions: Sendable {

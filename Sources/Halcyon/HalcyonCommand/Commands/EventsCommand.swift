@@ -4,7 +4,7 @@ import HalcyonModel
 import HalcyonWire
 import JSON
 import Kafka
-import Settings
+import Values
 
 /// `halcyon events`: follows what is told about jobs.
 enum EventsCommand: Subcommand {
@@ -90,15 +90,15 @@ private enum Beginning: Sendable {
     var oldest: Int64 { if case .at(let milliseconds) = self { milliseconds } else { .min } }
 }
 
-extension ArgumentKind<Beginning> {
+extension ValueKind<Beginning> {
     fileprivate static var beginning: Self {
-        ArgumentKind("now, beginning, a duration such as 10m, or a date and time such as 2026-12-24T18:00:00Z") {
+        ValueKind("now, beginning, a duration such as 10m, or a date and time such as 2026-12-24T18:00:00Z") {
             text in
             switch text {
             case "now": return .now
             case "beginning": return .beginning
             default:
-                if let span = SettingKind.duration().value(of: text) {
+                if let span = ValueKind<Duration>.duration().value(of: text) {
                     return .at(Timestamp.now.milliseconds - Int64(span.milliseconds))
                 }
                 return Timestamp(rfc3339: text).map { .at($0.milliseconds) }
@@ -107,11 +107,11 @@ extension ArgumentKind<Beginning> {
     }
 }
 
-extension ArgumentKind<String> {
+extension ValueKind<String> {
     /// With or without the prefix that CloudEvents' types have.
     fileprivate static var eventType: Self {
         let words = Event.Kind.allCases.map(\.rawValue)
-        return ArgumentKind("one of \(words.joined(separator: ", "))", completion: .words(words)) { word in
+        return ValueKind("one of \(words.joined(separator: ", "))", completion: .words(words)) { word in
             let name = word.hasPrefix(Event.typePrefix) ? String(word.dropFirst(Event.typePrefix.count)) : word
             return words.contains(name) ? name : nil
         }

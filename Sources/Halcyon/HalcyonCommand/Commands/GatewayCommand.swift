@@ -3,8 +3,8 @@ import HTTPServer
 import HalcyonGateway
 import HalcyonTraces
 import Kafka
-import Settings
 import Telemetry
+import Values
 
 /// `halcyon gateway`: the cluster over HTTP, until it is told to stop.
 enum GatewayCommand: Subcommand {

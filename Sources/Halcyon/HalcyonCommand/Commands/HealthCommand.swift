@@ -1,7 +1,7 @@
 import Arguments
 import Curl
 import JSON
-import Settings
+import Values
 
 /// `halcyon health`: asks the worker or gateway of this machine how it is, for health checks of images that have no curl.
 enum HealthCommand: Subcommand {
@@ -11,7 +11,7 @@ enum HealthCommand: Subcommand {
     private static let ready = Parameter.flag(
         "ready", help: "Ask whether it serves (/readyz) rather than whether it gets on (/healthz).")
     private static let timeout = Parameter.option(
-        "timeout", ArgumentKind(SettingKind.duration(in: .milliseconds(1) ... .seconds(3600))), as: "DURATION",
+        "timeout", .duration(in: .milliseconds(1) ... .seconds(3600)), as: "DURATION",
         default: Duration.seconds(3), help: "When to take no answer for a bad one; 3s unless given.")
     private static let json = Parameter.flag("json", help: "Print the answer as one JSON object.")
 

@@ -2,17 +2,18 @@ import Arguments
 import HalcyonBudget
 import HalcyonModel
 import JSON
+import Values
 
 /// `halcyon trim`: removes results until there is room.
 enum TrimCommand: Subcommand {
     private static let tenant = Parameter<String?>.option(
         "tenant", .tenant, as: "NAME", help: "Whose results; without it those of jobs that name no tenant.")
     private static let bytes = Parameter<Int?>.option(
-        "bytes", ArgumentKind(.byteSize()), as: "SIZE", help: "Bytes that may stay, such as 512MiB.")
+        "bytes", .byteSize(), as: "SIZE", help: "Bytes that may stay, such as 512MiB.")
     private static let pixels = Parameter<Int?>.option(
-        "pixels", ArgumentKind(.integer(in: 0 ... .max)), as: "N", help: "Pixels that may stay, all frames counted.")
+        "pixels", .integer(in: 0 ... .max), as: "N", help: "Pixels that may stay, all frames counted.")
     private static let count = Parameter<Int?>.option(
-        "count", ArgumentKind(.integer(in: 0 ... .max)), as: "N", help: "Results that may stay; 0 removes them all.")
+        "count", .integer(in: 0 ... .max), as: "N", help: "Results that may stay; 0 removes them all.")
     private static let json = Parameter.flag(
         "json", help: "Print what was removed and what is left as one JSON object.")
 
@@ -55,10 +56,10 @@ enum TrimCommand: Subcommand {
     }
 }
 
-extension ArgumentKind<String> {
+extension ValueKind<String> {
     /// A tenant's name, as jobs take it.
     static var tenant: Self {
-        ArgumentKind("1 to \(Job.longestTenant) letters, digits, dots, hyphens and underscores") {
+        ValueKind("1 to \(Job.longestTenant) letters, digits, dots, hyphens and underscores") {
             Job.isTenant($0) ? $0 : nil
         }
     }

@@ -15,7 +15,7 @@ extension ProgramOptions {
             ),
         Setting("gateway.requiresExpiry", \.gateway.access.requiresExpiry, .bool)
             .help("Whether a signed URL must say when it ends."),
-        Setting("gateway.origins", \.gateway.access.origins, .list(of: .string))
+        Setting("gateway.origins", \.gateway.access.origins, .list(of: .text))
             .help(
                 "Origins (https://example.org) whose pages may read answers (CORS), and have jobs run where no keys are asked for; * for all. Unless set, none."
             ),

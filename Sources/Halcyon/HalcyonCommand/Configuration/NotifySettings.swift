@@ -3,6 +3,7 @@ import HalcyonNotify
 import HalcyonSources
 import HalcyonWorker
 import Settings
+import Values
 
 extension ProgramOptions {
     /// Who is told of events besides those who read their topic.
@@ -86,7 +87,7 @@ extension WebhookTargets {
             guard urls[name] != nil else {
                 throw ConfigurationError("webhooks.secrets.\(name): there is no webhooks.urls.\(name)")
             }
-            let kind = SettingKind<[WebhookSecret]>.webhookSecrets
+            let kind = ValueKind<[WebhookSecret]>.webhookSecrets
             guard let found = kind.value(of: text), !found.isEmpty else {
                 throw ConfigurationError("webhooks.secrets.\(name): expected \(kind.expectation)")
             }
@@ -100,13 +101,13 @@ extension WebhookTargets {
     }
 }
 
-extension SettingKind<[WebhookSecret]> {
+extension ValueKind<[WebhookSecret]> {
     /// One secret or more.
     static var webhookSecrets: Self {
         let lengths = WebhookSecret.lengths
-        return SettingKind(
+        return ValueKind(
             "whsec_ and the base64 of \(lengths.lowerBound) to \(lengths.upperBound) bytes, several with spaces between them",
-            scalar: { text in
+            read: { text in
                 let words = text.split(separator: " ")
                 let secrets = words.compactMap { WebhookSecret(String($0)) }
                 return secrets.count == words.count ? secrets : nil
@@ -115,10 +116,9 @@ extension SettingKind<[WebhookSecret]> {
     }
 }
 
-extension SettingKind<HostPattern> {
+extension ValueKind<HostPattern> {
     /// A host, or `*.` and the end of hosts.
     static var hostPattern: Self {
-        SettingKind(
-            "a host (hooks.example.org, *.example.org, 192.0.2.1)", scalar: { HostPattern($0) }, write: \.description)
+        ValueKind("a host (hooks.example.org, *.example.org, 192.0.2.1)") { HostPattern($0) }
     }
 }

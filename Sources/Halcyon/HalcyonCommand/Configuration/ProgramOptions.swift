@@ -10,6 +10,7 @@ import HalcyonWorker
 import Redis
 import Settings
 import Telemetry
+import Values
 import Vips
 
 /// Everything the program can be told. Each setting is bound to one member, and its default is the member's own, which in most cases
@@ -97,13 +98,13 @@ extension ProgramOptions {
     /// Where Kafka and Redis are.
     private static let clusterSettings: [Setting<ProgramOptions>] = [
         Setting("kafka.brokers", \.brokers, .list(of: .hostPort)).help("Kafka's brokers to begin with."),
-        Setting("kafka.prefix", \.worker.topics.prefix, .string).help("What the names of all topics begin with."),
-        Setting("kafka.group", \.worker.group, .string).help("The consumer group that the workers share."),
+        Setting("kafka.prefix", \.worker.topics.prefix, .text).help("What the names of all topics begin with."),
+        Setting("kafka.group", \.worker.group, .text).help("The consumer group that the workers share."),
         Setting("kafka.offsetMetadata", \.worker.consumer.metadataLimit, .byteSize(in: 0...32_767))
             .help(
                 "Metadata of a commit, which tells what has ended beyond its offset; brokers take offset.metadata.max.bytes. 0 for none."
             ),
-        Setting("redis.url", \.redisURL, .string)
+        Setting("redis.url", \.redisURL, .text)
             .help(
                 "Redis: redis://host:port, redis+cluster://host:port,…, redis+sentinel://host:port,…/service or unix:/path; with rediss TLS, where hiredis has it."
             ),

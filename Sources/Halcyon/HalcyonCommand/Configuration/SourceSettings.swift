@@ -1,6 +1,7 @@
 import HalcyonModel
 import HalcyonSources
 import Settings
+import Values
 
 extension ProgramOptions {
     /// How sources are loaded and kept, and how their origins are spared.
@@ -29,17 +30,17 @@ extension ProgramOptions {
             .help("Memory for watermarks and overlays that are still fresh; 0 keeps none."),
 
         // The S3-compatible store of s3: sources.
-        Setting("sources.s3.endpoint", \.s3Endpoint, .string, fallbacks: ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"])
+        Setting("sources.s3.endpoint", \.s3Endpoint, .text, fallbacks: ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"])
             .help("The URL of the S3-compatible store of s3: sources, which need not be public; Amazon's unless set."),
         Setting(
-            "sources.s3.region", \.worker.sources.s3.region, .string, fallbacks: ["AWS_REGION", "AWS_DEFAULT_REGION"]
+            "sources.s3.region", \.worker.sources.s3.region, .text, fallbacks: ["AWS_REGION", "AWS_DEFAULT_REGION"]
         )
         .help("The store's region."),
-        Setting("sources.s3.accessKey", \.s3AccessKey, .string, fallbacks: ["AWS_ACCESS_KEY_ID"])
+        Setting("sources.s3.accessKey", \.s3AccessKey, .text, fallbacks: ["AWS_ACCESS_KEY_ID"])
             .help("Who signs; unless set, requests are not signed."),
-        Setting("sources.s3.secretKey", \.s3SecretKey, .string, isSecret: true, fallbacks: ["AWS_SECRET_ACCESS_KEY"])
+        Setting("sources.s3.secretKey", \.s3SecretKey, .text, isSecret: true, fallbacks: ["AWS_SECRET_ACCESS_KEY"])
             .help("The secret that belongs to it."),
-        Setting("sources.s3.sessionToken", \.s3SessionToken, .string, isSecret: true, fallbacks: ["AWS_SESSION_TOKEN"])
+        Setting("sources.s3.sessionToken", \.s3SessionToken, .text, isSecret: true, fallbacks: ["AWS_SESSION_TOKEN"])
             .help("The token of keys that are lent for a while."),
         Setting("sources.s3.style", \.worker.sources.s3.style, .oneOf)
             .help("Whether the bucket stands in the path or the host; auto: in the host at Amazon, else in the path."),
@@ -75,7 +76,7 @@ extension ProgramOptions {
             .seconds(in: .zero ... .seconds(3_155_760_000))
         )
         .help("For how long it keeps a source, fresh or not, whose origin can be asked whether it has changed."),
-        Setting("sources.heuristicFraction", \.worker.sourceTier.freshness.heuristicFraction, .double(in: 0...1))
+        Setting("sources.heuristicFraction", \.worker.sourceTier.freshness.heuristicFraction, .number(in: 0...1))
             .help("Part of its age for which a source is fresh that says nothing but when it was changed; 0 for none."),
         Setting(
             "sources.staleWhileRevalidate", \.worker.sourceTier.freshness.staleWhileRevalidate,
@@ -108,7 +109,7 @@ extension ProgramOptions {
         // Origins.
         Setting("sources.origin.concurrency", \.worker.origins.concurrency, .integer(in: 1...10_000))
             .help("Loads from one origin (scheme, host and port) under way at once, of all workers together."),
-        Setting("sources.origin.rate", \.worker.origins.rate, .double(in: 0...1_000_000))
+        Setting("sources.origin.rate", \.worker.origins.rate, .number(in: 0...1_000_000))
             .help("Loads from one origin a second, of all workers together; 0 for any number."),
         Setting("sources.origin.burst", \.worker.origins.burst, .integer(in: 1...1_000_000))
             .help("How many may come at once after a quiet time, where there is a rate."),
@@ -128,9 +129,7 @@ extension ProgramOptions {
     ]
 }
 
-extension SettingKind<AddressRule> {
+extension ValueKind<AddressRule> {
     /// An address, a range or a host.
-    static var addressRule: Self {
-        SettingKind(AddressRule.expectation, scalar: { AddressRule($0) }, write: \.description)
-    }
+    static var addressRule: Self { ValueKind(AddressRule.expectation) { AddressRule($0) } }
 }

@@ -2,12 +2,13 @@ import HalcyonModel
 import HalcyonTraces
 import Settings
 import Telemetry
+import Values
 
 extension ProgramOptions {
     /// What is recorded of jobs as traces, and where that goes.
     static let traceSettings: [Setting<ProgramOptions>] = [
         Setting(
-            "traces.endpoint", \.traces.endpoint, .string,
+            "traces.endpoint", \.traces.endpoint, .text,
             fallbacks: ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"]
         )
         .help(
@@ -23,11 +24,11 @@ extension ProgramOptions {
             fallbacks: ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"]
         )
         .help("Headers (Authorization=Bearer%20…) that are sent to it, percent-encoded."),
-        Setting("traces.service", \.tracesService, .string, fallbacks: ["OTEL_SERVICE_NAME"])
+        Setting("traces.service", \.tracesService, .text, fallbacks: ["OTEL_SERVICE_NAME"])
             .help("What the processes are called in traces: service.name."),
         Setting("traces.resource", \.tracesResource, .list(of: .pair), fallbacks: ["OTEL_RESOURCE_ATTRIBUTES"])
             .help("What else a process says of itself in traces (deployment.environment.name=prod), percent-encoded."),
-        Setting("traces.ratio", \.traces.ratio, .double(in: 0...1))
+        Setting("traces.ratio", \.traces.ratio, .number(in: 0...1))
             .help(
                 "Which part is recorded of the jobs that bring no traceparent. Of the others it says itself whether they are."
             ),
@@ -113,12 +114,12 @@ struct NamedText: Hashable, Sendable {
     let value: String
 }
 
-extension SettingKind<NamedText> {
+extension ValueKind<NamedText> {
     /// `name=value`, the value percent-encoded, as OpenTelemetry's variables have it.
     static var pair: Self {
-        SettingKind(
+        ValueKind(
             "name=value, with commas and blanks of the value percent-encoded",
-            scalar: { text in
+            read: { text in
                 guard let equals = text.firstIndex(of: "="), equals != text.startIndex,
                     let value = PercentEncoding.decode(text[text.index(after: equals)...].utf8)
                 else { return nil }

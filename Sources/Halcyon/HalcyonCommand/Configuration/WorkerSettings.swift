@@ -32,7 +32,7 @@ extension ProgramOptions {
             .seconds(in: .milliseconds(1) ... .seconds(3_155_760_000))
         )
         .help("Life of a result when neither the job nor the origin says how long."),
-        Setting("cache.jitter", \.worker.results.jitter, .double(in: 0...0.5))
+        Setting("cache.jitter", \.worker.results.jitter, .number(in: 0...0.5))
             .help("Part of a life that no job chose which is taken off at random, so that not all results go at once."),
         Setting("cache.maximumBytes", \.worker.results.budget.bytes, .zeroAsNil(.byteSize(in: 0...(1 << 50))))
             .help("Bytes that the results of one tenant may take together; what was used last stays. 0 for no limit."),
@@ -97,7 +97,7 @@ extension ProgramOptions {
             .help("For how long a job that has ended waits for others to be committed with it; exactly-once only."),
         Setting("delivery.batch", \.transactions.batch, .integer(in: 1...50_000))
             .help("Jobs of one transaction; exactly-once only."),
-        Setting("worker.instance", \.instance, .string)
+        Setting("worker.instance", \.instance, .text)
             .help(
                 "The worker's own name, such as its pod's: who starts under it takes over from who had it. Unless set, a random one."
             ),

@@ -1,6 +1,7 @@
 import Arguments
 import HalcyonWire
 import JSON
+import Values
 
 /// An option that stands for a field of a job: `--content-mode` for `contentMode`.
 struct FieldOption: Sendable {
@@ -15,7 +16,7 @@ struct FieldOption: Sendable {
 
     /// An option with a value.
     init<Value: JSONWritable & Sendable>(
-        _ name: String, field: String? = nil, _ kind: ArgumentKind<Value>, as valueName: String, help: String
+        _ name: String, field: String? = nil, _ kind: ValueKind<Value>, as valueName: String, help: String
     ) {
         let option = Parameter<Value?>.option(name, kind, as: valueName, help: help)
         parameter = option
@@ -27,7 +28,7 @@ struct FieldOption: Sendable {
 
     /// An option that may be given again: its field is the list of all, in their order.
     init<Value: JSONWritable & Sendable>(
-        repeated name: String, field: String, _ kind: ArgumentKind<Value>, as valueName: String, help: String
+        repeated name: String, field: String, _ kind: ValueKind<Value>, as valueName: String, help: String
     ) {
         let option = Parameter<[Value]>.repeated(name, kind, as: valueName, help: help)
         parameter = option
@@ -39,7 +40,7 @@ struct FieldOption: Sendable {
 
     /// An option that may be given again: its field is an object, and each is one of its members.
     init(
-        repeatedMember name: String, of field: String, _ kind: ArgumentKind<GivenHeader>, as valueName: String,
+        repeatedMember name: String, of field: String, _ kind: ValueKind<GivenHeader>, as valueName: String,
         help: String
     ) {
         let option = Parameter<[GivenHeader]>.repeated(name, kind, as: valueName, help: help)

@@ -1,4 +1,4 @@
-import Arguments
+import Values
 
 /// A header field of a command line: `NAME:VALUE`, perhaps with spaces around the value.
 struct GivenHeader: Sendable {
@@ -16,6 +16,6 @@ struct GivenHeader: Sendable {
     }
 }
 
-extension ArgumentKind<GivenHeader> {
-    static var header: Self { ArgumentKind("a header such as Accept:image/webp") { GivenHeader($0) } }
+extension ValueKind<GivenHeader> {
+    static var header: Self { ValueKind("a header such as Accept:image/webp") { GivenHeader($0) } }
 }

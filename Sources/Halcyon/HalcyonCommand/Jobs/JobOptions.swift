@@ -1,7 +1,7 @@
-import Arguments
 import CivilTime
 import HalcyonModel
 import JSON
+import Values
 
 /// The options that say how a job is done and told of, whatever is made of its source.
 enum JobOptions {
@@ -54,21 +54,21 @@ enum JobOptions {
     ]
 }
 
-extension ArgumentKind<GivenJSON> {
+extension ValueKind<GivenJSON> {
     /// The URL that a result is put at.
     static var put: Self {
-        ArgumentKind("an http or https URL") { text in
+        ValueKind("an http or https URL") { text in
             var writer = JSONWriter()
             writer.object { $0.member("put", text) }
             return GivenJSON(String(decoding: writer.bytes, as: UTF8.self))
         }
     }
 
-    static var json: Self { ArgumentKind(#"JSON such as {"article": 17}"#) { GivenJSON($0) } }
+    static var json: Self { ValueKind(#"JSON such as {"article": 17}"#) { GivenJSON($0) } }
 
     /// A number as it is, anything else as a text.
     static var deadline: Self {
-        ArgumentKind("seconds, or a date and time such as 2026-12-24T18:00:00Z") { text in
+        ValueKind("seconds, or a date and time such as 2026-12-24T18:00:00Z") { text in
             if Double(text)?.isFinite == true { return GivenJSON(text) }
             return Timestamp(rfc3339: text) == nil ? nil : GivenJSON(String(decoding: text.json, as: UTF8.self))
         }

@@ -1,6 +1,7 @@
 import Arguments
 import HalcyonModel
 import JSON
+import Values
 
 /// The options that say what is made of which source, and so under which key it lies. docs/jobs.md explains the fields.
 enum SizingOptions {
@@ -98,9 +99,9 @@ struct GivenRectangle: JSONWritable, Sendable {
     }
 }
 
-extension ArgumentKind<GivenRectangle> {
+extension ValueKind<GivenRectangle> {
     static var rectangle: Self {
-        ArgumentKind("four numbers such as 0.5,0,0.5,1, or 10,20,300,200,pixels") { text in
+        ValueKind("four numbers such as 0.5,0,0.5,1, or 10,20,300,200,pixels") { text in
             let parts = text.split(separator: ",", omittingEmptySubsequences: false)
             let isInPixels = parts.count == 5 && parts[4] == "pixels"
             let sides = (isInPixels ? parts.dropLast() : parts).map { Double($0) ?? .nan }
@@ -124,10 +125,10 @@ struct GivenGravity: JSONWritable, Sendable {
     }
 }
 
-extension ArgumentKind<GivenGravity> {
+extension ValueKind<GivenGravity> {
     static var gravity: Self {
         let words = ["center", "attention", "entropy"]
-        return ArgumentKind(
+        return ValueKind(
             "\(words.joined(separator: ", ")), or a point such as 0.5,0.2", completion: .words(words)
         ) { text in
             if words.contains(text) { return GivenGravity(word: text, point: nil) }
@@ -138,18 +139,18 @@ extension ArgumentKind<GivenGravity> {
     }
 }
 
-extension ArgumentKind<String> {
+extension ValueKind<String> {
     /// A colour, as CSS writes it.
     static var color: Self {
-        ArgumentKind("a CSS colour such as white, #ff8800 or rgb(255 136 0 / 50%)") { CSSColor($0) == nil ? nil : $0 }
+        ValueKind("a CSS colour such as white, #ff8800 or rgb(255 136 0 / 50%)") { CSSColor($0) == nil ? nil : $0 }
     }
 }
 
-extension ArgumentKind<GivenJSON> {
+extension ValueKind<GivenJSON> {
     /// A sizer: a word, a word with a number, or JSON with its parameters.
     static var sizer: Self {
         let expectation = "natural, aspectScaleDownByWidth=PIXELS, aspectScaleDownByHeight=PIXELS, or JSON"
-        return ArgumentKind(expectation) { text in
+        return ValueKind(expectation) { text in
             if text == "natural" { return GivenJSON(String(decoding: text.json, as: UTF8.self)) }
             guard text.first != "{" else { return GivenJSON(text) }
             let parts = text.split(separator: "=", omittingEmptySubsequences: false)
@@ -162,7 +163,7 @@ extension ArgumentKind<GivenJSON> {
 
     /// A processor: a name, or JSON with its parameters.
     static var processor: Self {
-        ArgumentKind(#"a name such as blackWhite, or JSON such as {"blur": {"radius": 3}}"#) { text in
+        ValueKind(#"a name such as blackWhite, or JSON such as {"blur": {"radius": 3}}"#) { text in
             guard text.first != "{" else { return GivenJSON(text) }
             return text.isEmpty ? nil : GivenJSON(String(decoding: text.json, as: UTF8.self))
         }

@@ -1,6 +1,6 @@
 import HalcyonModel
 import JSON
-import Spelling
+import Values
 
 private let ownSizers = ["natural", "aspectScaleDownByWidth", "aspectScaleDownByHeight"]
 

@@ -2,7 +2,7 @@ import Arguments
 import HalcyonCluster
 import HalcyonWire
 import Kafka
-import Settings
+import Values
 
 /// `halcyon bench`: loads a running cluster and says how it did.
 enum BenchCommand: Subcommand {
@@ -19,7 +19,7 @@ enum BenchCommand: Subcommand {
     private static let jobs = Parameter<Int?>.option(
         "jobs", .integer(in: 1 ... .max), as: "N", help: "End after so many jobs.")
     private static let duration = Parameter<Duration?>.option(
-        "duration", ArgumentKind(.duration(in: .milliseconds(1) ... .seconds(86_400 * 30))), as: "TIME",
+        "duration", .duration(in: .milliseconds(1) ... .seconds(86_400 * 30)), as: "TIME",
         help: "Send no more jobs after this time. Unless given, 10s, and no end with --jobs.")
     private static let rate = Parameter<Double?>.option(
         "rate", .rate, as: "JOBS",
@@ -28,7 +28,7 @@ enum BenchCommand: Subcommand {
         "concurrency", .integer(in: 1...100_000), as: "N", default: 64,
         help: "Jobs that are under way at once, at most.")
     private static let patience = Parameter<Duration>.option(
-        "patience", ArgumentKind(.duration(in: .zero ... .seconds(86_400))), as: "TIME", default: .seconds(60),
+        "patience", .duration(in: .zero ... .seconds(86_400)), as: "TIME", default: .seconds(60),
         help: "How long the last jobs are waited for once --duration is over.")
     private static let json = Parameter.flag("json", help: "Print one JSON object; times are milliseconds.")
 
@@ -166,9 +166,9 @@ struct DisplaySize: Sendable {
     let height: Double
 }
 
-extension ArgumentKind<DisplaySize> {
+extension ValueKind<DisplaySize> {
     static var displaySize: Self {
-        ArgumentKind("WIDTHxHEIGHT in points, such as 400x300") { text in
+        ValueKind("WIDTHxHEIGHT in points, such as 400x300") { text in
             let sides = text.split(separator: "x", omittingEmptySubsequences: false).map { Double($0) ?? .nan }
             guard sides.count == 2, sides.allSatisfy({ $0.isFinite && $0 > 0 }) else { return nil }
             return DisplaySize(width: sides[0], height: sides[1])

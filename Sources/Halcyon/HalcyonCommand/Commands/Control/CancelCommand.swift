@@ -3,6 +3,7 @@ import HalcyonCluster
 import HalcyonModel
 import JSON
 import Kafka
+import Values
 
 /// `halcyon cancel`: says that nobody wants some jobs any more.
 enum CancelCommand: Subcommand {
@@ -47,9 +48,9 @@ enum CancelCommand: Subcommand {
     }
 }
 
-extension ArgumentKind<String> {
+extension ValueKind<String> {
     /// A job's id.
     fileprivate static var jobID: Self {
-        ArgumentKind("1 to \(Job.longestID) characters, none of them U+0000") { Job.isID($0) ? $0 : nil }
+        ValueKind("1 to \(Job.longestID) characters, none of them U+0000") { Job.isID($0) ? $0 : nil }
     }
 }

@@ -4,6 +4,7 @@ import HalcyonModel
 import HalcyonWire
 import JSON
 import Kafka
+import Values
 
 /// `halcyon purge`: forgets results, and says so to everybody.
 enum PurgeCommand: Subcommand {
@@ -69,16 +70,16 @@ enum PurgeCommand: Subcommand {
     }
 }
 
-extension ArgumentKind<String> {
+extension ValueKind<String> {
     /// A tag, as jobs take it.
     static var tag: Self {
-        ArgumentKind("1 to \(Job.longestTag) bytes without control characters") { Job.isTag($0) ? $0 : nil }
+        ValueKind("1 to \(Job.longestTag) bytes without control characters") { Job.isTag($0) ? $0 : nil }
     }
 }
 
-extension ArgumentKind<ResultKey> {
+extension ValueKind<ResultKey> {
     fileprivate static var resultKey: Self {
-        ArgumentKind("a key such as `halcyon key` prints") { ResultKey($0) }
+        ValueKind("a key such as `halcyon key` prints") { ResultKey($0) }
     }
 }
 

@@ -1,5 +1,6 @@
 import Arguments
 import HalcyonCluster
+import Values
 
 /// `halcyon dead show`.
 enum DeadShowCommand: Subcommand {
@@ -41,6 +42,6 @@ enum DeadShowCommand: Subcommand {
     }
 }
 
-extension ArgumentKind<LetterID> {
-    static var letter: Self { ArgumentKind("PARTITION-OFFSET, such as 0-1042") { LetterID($0) } }
+extension ValueKind<LetterID> {
+    static var letter: Self { ValueKind("PARTITION-OFFSET, such as 0-1042") { LetterID($0) } }
 }

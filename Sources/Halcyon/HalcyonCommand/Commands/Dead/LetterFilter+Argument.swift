@@ -1,8 +1,8 @@
-import Arguments
 import HalcyonCluster
+import Values
 
-extension ArgumentKind<LetterFilter> {
+extension ValueKind<LetterFilter> {
     static var letterFilter: Self {
-        ArgumentKind("NAME=VALUE, NAME one of \(LetterFilter.names), as the help describes them") { LetterFilter($0) }
+        ValueKind("NAME=VALUE, NAME one of \(LetterFilter.names), as the help describes them") { LetterFilter($0) }
     }
 }

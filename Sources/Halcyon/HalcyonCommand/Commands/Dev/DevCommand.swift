@@ -10,8 +10,8 @@ import JSON
 import Kafka
 import Processes
 import Redis
-import Settings
 import Telemetry
+import Values
 
 /// `halcyon dev`: a whole cluster in one process group, for development.
 enum DevCommand: Subcommand {

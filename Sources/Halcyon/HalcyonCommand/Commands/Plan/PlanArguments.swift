@@ -1,9 +1,9 @@
-import Arguments
+import Values
 
-extension ArgumentKind<Double> {
+extension ValueKind<Double> {
     /// `500/s`, `60000/min`, `1M/min`, `2k`: jobs a second.
     static var rate: Self {
-        ArgumentKind("jobs in a time, such as 500/s, 60000/min or 1M/min") { text in
+        ValueKind("jobs in a time, such as 500/s, 60000/min or 1M/min") { text in
             let parts = text.split(separator: "/", omittingEmptySubsequences: false)
             let seconds = ["s": 1.0, "min": 60, "h": 3600, "d": 86_400]
             guard let count = count(parts[0]), parts.count <= 2, count > 0,
@@ -15,26 +15,19 @@ extension ArgumentKind<Double> {
 
     /// `1500`, `20k`, `2M`: a number of things.
     static var amount: Self {
-        ArgumentKind("a number above 0, such as 1500, 20k or 2M") { text in
+        ValueKind("a number above 0, such as 1500, 20k or 2M") { text in
             count(text[...]).flatMap { $0 > 0 ? $0 : nil }
         }
     }
 
     /// A part of a whole.
     static var part: Self {
-        ArgumentKind("a number from 0 to 1") { text in Double(text).flatMap { (0...1).contains($0) ? $0 : nil } }
-    }
-
-    /// A part of a processor's time that leaves some.
-    static var utilization: Self {
-        ArgumentKind("a number from 0.05 to 0.95") { text in
-            Double(text).flatMap { (0.05...0.95).contains($0) ? $0 : nil }
-        }
+        ValueKind("a number from 0 to 1") { text in Double(text).flatMap { (0...1).contains($0) ? $0 : nil } }
     }
 
     /// Milliseconds, not whole ones alone.
     static var milliseconds: Self {
-        ArgumentKind("milliseconds above 0, such as 8.5") { text in
+        ValueKind("milliseconds above 0, such as 8.5") { text in
             Double(text).flatMap { $0 > 0 && $0 < 1e9 ? $0 : nil }
         }
     }

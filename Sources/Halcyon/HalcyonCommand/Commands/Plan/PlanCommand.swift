@@ -1,7 +1,6 @@
 import Arguments
 import HalcyonModel
 import HalcyonPlan
-import Settings
 
 /// `halcyon plan`: how many workers, and what of Kafka and Redis, a workload needs.
 enum PlanCommand: Subcommand {
@@ -19,10 +18,10 @@ enum PlanCommand: Subcommand {
         "kept-ratio", .part, as: "0…1", default: 0,
         help: "Part of the others whose source is kept: another size of a picture that was loaded before.")
     private static let originLatency = Parameter<Duration>.option(
-        "origin-latency", ArgumentKind(.duration()), as: "TIME", default: .milliseconds(200),
+        "origin-latency", .duration(), as: "TIME", default: .milliseconds(200),
         help: "How long origins take to send a source, in the mean.")
     private static let life = Parameter<Duration?>.option(
-        "life", ArgumentKind(.duration(in: .seconds(1) ... .seconds(1 << 40))), as: "TIME",
+        "life", .duration(in: .seconds(1) ... .seconds(1 << 40)), as: "TIME",
         help: "How long results are stored (cache.defaultTTL).")
     private static let distinct = Parameter<Double?>.option(
         "distinct", .amount, as: "N",
@@ -30,15 +29,15 @@ enum PlanCommand: Subcommand {
     private static let rendering = Parameter<Double?>.option(
         "rendering", .milliseconds, as: "MS", help: "What a rendering takes of a processor, in place of measuring.")
     private static let sourceBytes = Parameter<Int?>.option(
-        "source-bytes", ArgumentKind(.byteSize(in: 1...1 << 40)), as: "SIZE",
+        "source-bytes", .byteSize(in: 1...1 << 40), as: "SIZE",
         help: "Bytes of a source, in place of SOURCE's.")
     private static let resultBytes = Parameter<Int?>.option(
-        "result-bytes", ArgumentKind(.byteSize(in: 1...1 << 40)), as: "SIZE",
+        "result-bytes", .byteSize(in: 1...1 << 40), as: "SIZE",
         help: "Bytes of a result, in place of the measured.")
     private static let processors = Parameter<Int?>.option(
         "processors", .integer(in: 1...1024), as: "N", help: "Processors of a worker (worker.concurrency).")
     private static let utilization = Parameter<Double>.option(
-        "utilization", .utilization, as: "0…1", default: PlanRules().utilization,
+        "utilization", .number(in: 0.05...0.95), as: "0…1", default: PlanRules().utilization,
         help: "Part of the workers' processors that the busiest time may take.")
     private static let spare = Parameter<Int>.option(
         "spare", .integer(in: 0...1000), as: "N", default: PlanRules().spare,

@@ -3,7 +3,6 @@ import HalcyonCluster
 import HalcyonWire
 import JSON
 import Kafka
-import Settings
 
 /// `halcyon submit`: puts jobs on Kafka.
 enum SubmitCommand: Subcommand {
@@ -15,7 +14,7 @@ enum SubmitCommand: Subcommand {
     private static let wait = Parameter.flag(
         "wait", help: "Wait until every job has ended, and print a line for each image; exit code 1 if any failed.")
     private static let timeout = Parameter<Duration?>.option(
-        "timeout", ArgumentKind(SettingKind.duration(in: .milliseconds(1) ... .seconds(86_400 * 365))), as: "DURATION",
+        "timeout", .duration(in: .milliseconds(1) ... .seconds(86_400 * 365)), as: "DURATION",
         help: "When to give up. Unless given, 30s for getting jobs to Kafka, and no end for --wait.")
     private static let output = Parameter<String?>.option(
         "output", .folder, as: "DIR", help: "Write the images into this folder as they are ready; implies --wait.")
@@ -62,12 +61,5 @@ enum SubmitCommand: Subcommand {
             }
         }
         return try await arguments[wait] ? submission.wait(writingTo: nil) : submission.send()
-    }
-}
-
-extension ArgumentKind {
-    /// Values that are written like settings.
-    init(_ kind: SettingKind<Value>) {
-        self.init(kind.expectation) { kind.value(of: $0) }
     }
 }

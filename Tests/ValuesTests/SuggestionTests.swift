@@ -1,5 +1,5 @@
-import Spelling
 import Testing
+import Values
 
 @Suite struct SuggestionTests {
     static let commands = [

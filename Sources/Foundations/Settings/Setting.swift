@@ -1,3 +1,5 @@
+import Values
+
 /// A setting, and the member of `Options` that it sets:
 ///
 ///     Setting("worker.grace", \.worker.grace, .duration()).help("Time to finish work.")
@@ -16,13 +18,13 @@ public struct Setting<Options>: Sendable {
     public let fallbacks: [String]
     let member: PartialKeyPath<Options> & Sendable
     /// False when the text is no value of this setting.
-    let set: @Sendable (SettingText, inout Options) -> Bool
+    let set: @Sendable (ValueText, inout Options) -> Bool
     /// Gives a text that reads back as the value.
     let text: @Sendable (Options) -> String
 
     /// Declares a setting.
     public init<Value>(
-        _ name: String, _ member: WritableKeyPath<Options, Value> & Sendable, _ kind: SettingKind<Value>,
+        _ name: String, _ member: WritableKeyPath<Options, Value> & Sendable, _ kind: ValueKind<Value>,
         isSecret: Bool = false, fallbacks: [String] = []
     ) {
         self.name = name
@@ -31,11 +33,11 @@ public struct Setting<Options>: Sendable {
         self.fallbacks = fallbacks
         self.member = member
         set = { text, options in
-            guard let value = kind.read(text) else { return false }
+            guard let value = kind.value(of: text) else { return false }
             options[keyPath: member] = value
             return true
         }
-        text = { kind.write($0[keyPath: member]) }
+        text = { kind.text(of: $0[keyPath: member]) }
     }
 
     /// With what it is for, in a sentence.
@@ -44,12 +46,4 @@ public struct Setting<Options>: Sendable {
         copy.explanation = text
         return copy
     }
-}
-
-/// A value as a layer has it, before it is read.
-public enum SettingText: Hashable, Sendable {
-    /// A flag's value, a variable's, or a YAML scalar.
-    case scalar(String)
-    /// A YAML sequence.
-    case list([String])
 }
