@@ -13,15 +13,14 @@ struct KafkaAccess: Sendable {
     /// - Parameter deadline: nil to wait for ever.
     /// - Throws: ``Trouble`` when the time is over, ``KafkaError`` for a property that is refused, `CancellationError`.
     func metadata(until deadline: ContinuousClock.Instant?) async throws -> ClusterMetadata {
+        try await withAdmin { try await metadata(by: $0, until: deadline) }
+    }
+
+    /// Runs `body` with a client that asks and makes topics, and ends it.
+    /// - Throws: ``KafkaError`` for a property that is refused, and what `body` throws.
+    func withAdmin<Value: Sendable>(_ body: (Admin) async throws -> Value) async throws -> Value {
         let admin = try Admin(properties: properties.admin)
-        do {
-            let metadata = try await metadata(by: admin, until: deadline)
-            await admin.close()
-            return metadata
-        } catch {
-            await admin.close()
-            throw error
-        }
+        return try await closing({ await admin.close() }) { try await body(admin) }
     }
 
     private func metadata(by admin: Admin, until deadline: ContinuousClock.Instant?) async throws -> ClusterMetadata {
@@ -66,10 +65,7 @@ struct KafkaAccess: Sendable {
         let milliseconds = Int(min(max(10, limit.milliseconds), 2_147_483_647))
         let producer = try Producer(
             properties: properties.producer.merging(["message.timeout.ms": "\(milliseconds)"]) { $1 }, events: notices)
-        let result: Result<Value, any Error>
-        do { result = .success(try await body(producer)) } catch { result = .failure(error) }
-        await producer.close(flushingFor: .zero)
-        return try result.get()
+        return try await closing({ await producer.close(flushingFor: .zero) }) { try await body(producer) }
     }
 
     /// Says on standard error when Kafka goes away under a command, and when it is back.

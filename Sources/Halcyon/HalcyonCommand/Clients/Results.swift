@@ -21,18 +21,13 @@ extension RedisEndpoint {
     /// - Throws: ``Trouble`` when Redis does not do what it is asked for, and what `body` throws.
     func withClient<Value: Sendable>(_ body: (RedisClient) async throws -> Value) async throws -> Value {
         let client = RedisClient(self)
-        let result: Result<Value, any Error>
         do {
-            result = .success(try await body(client))
+            return try await closing({ await client.close() }) { try await body(client) }
         } catch let error as RedisError {
-            let next = "is it running, and the address right (--redis)? `halcyon doctor` looks closer"
-            result =
-                error.code == .cancelled
-                ? .failure(CancellationError()) : .failure(Trouble("Redis at \(self): \(error); \(next)"))
-        } catch {
-            result = .failure(error)
+            if error.code == .cancelled { throw CancellationError() }
+            throw Trouble(
+                "Redis at \(self): \(error); is it running, and the address right (--redis)? `halcyon doctor` looks closer"
+            )
         }
-        await client.close()
-        return try result.get()
     }
 }

@@ -22,8 +22,7 @@ enum ConfigCommand: Subcommand {
         _ = try configuration.gateway()
         let settings = configuration.settings
         if arguments[json] {
-            var writer = JSONWriter()
-            writer.object { writer in
+            Console.printObject { writer in
                 for line in settings.listing {
                     writer.name(line.name)
                     writer.object { writer in
@@ -32,15 +31,13 @@ enum ConfigCommand: Subcommand {
                     }
                 }
             }
-            Console.print(json: writer.bytes)
             return .done
         }
         let schema = ProgramOptions.schema
         let explained = Dictionary(uniqueKeysWithValues: schema.settings.map { ($0.name, $0) })
         let width = settings.listing.map(\.name.count).max() ?? 0
         for line in settings.listing {
-            let name = line.name + String(repeating: " ", count: width - line.name.count)
-            Console.print("\(name)  \(line.value.isEmpty ? "-" : line.value)  (\(line.origin))")
+            Console.print("\(line.name.padded(to: width))  \(line.value.isEmpty ? "-" : line.value)  (\(line.origin))")
             if arguments[explain], let setting = explained[line.name] {
                 let variables = ([schema.variable(for: setting.name)] + setting.fallbacks).joined(separator: ", else ")
                 Console.print("    \(setting.explanation) Expected: \(setting.expectation). \(variables)")

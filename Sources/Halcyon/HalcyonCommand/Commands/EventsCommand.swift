@@ -39,10 +39,7 @@ enum EventsCommand: Subcommand {
         let reader = try await TopicReader.open(
             access.topics.events, from: arguments[since].start, properties: access.properties.reader,
             events: access.notices)
-        let result: Result<Void, any Error>
-        do { result = .success(try await follow(reader, arguments)) } catch { result = .failure(error) }
-        await reader.close()
-        try result.get()
+        try await closing({ await reader.close() }) { try await follow(reader, arguments) }
         return .done
     }
 

@@ -74,14 +74,12 @@ enum GetCommand: Subcommand {
         let facts = found.facts
         let expires = Timestamp(seconds: found.expiresAt).rfc3339
         if asJSON {
-            var writer = JSONWriter()
-            writer.object { writer in
+            Console.printObject { writer in
                 writer.member("key", key)
                 writer.member("expiresAt", expires)
                 writer.member("result", facts)
                 writer.member("file", file)
             }
-            Console.print(json: writer.bytes)
             return
         }
         let findings = [facts.frames.map { "\($0) frames" }, facts.blurhash, facts.dominantColor].compactMap(\.self)

@@ -36,9 +36,7 @@ enum HealthCommand: Subcommand {
         let finding = await ask(places.map { $0 + path }, within: arguments[timeout], client)
         await client.close()
         if arguments[json] {
-            var writer = JSONWriter()
-            finding.write(to: &writer)
-            Console.print(json: writer.bytes)
+            Console.print(json: finding.json)
         } else if finding.isWell {
             Console.print(finding.words)
         } else {

@@ -30,13 +30,11 @@ enum KeyCommand: Subcommand {
         if arguments[text], !arguments[json] { Console.print(job.request.canonicalText) }
         for (variant, key) in zip(job.variants, prepared.keys) {
             if arguments[json] {
-                var writer = JSONWriter()
-                writer.object { writer in
+                Console.printObject { writer in
                     writer.member("key", key.description)
                     writer.member("sourceText", job.request.canonicalText)
                     writer.member("variantText", variant.canonicalText)
                 }
-                Console.print(json: writer.bytes)
             } else {
                 Console.print(arguments[text] ? variant.canonicalText : key.description)
             }

@@ -45,7 +45,7 @@ enum TopicsCreateCommand: Subcommand {
             replication: arguments[replication] ?? min(3, before.brokers.count),
             folderRetention: configuration.options.worker.sourceTier.folderRetention)
         let missing = plan.topics.filter { before.topics[$0.name] == nil }
-        let creations = try await create(missing, access)
+        let creations = try await access.withAdmin { try await $0.create(missing) }
         var code = ExitCode.done
         for topic in plan.topics {
             let existing = before.topics[topic.name]?.count
@@ -56,19 +56,10 @@ enum TopicsCreateCommand: Subcommand {
         return code
     }
 
-    private static func create(_ topics: [NewTopic], _ access: KafkaAccess) async throws -> [String: TopicCreation] {
-        let admin = try Admin(properties: access.properties.admin)
-        let result: Result<[String: TopicCreation], any Error>
-        do { result = .success(try await admin.create(topics)) } catch { result = .failure(error) }
-        await admin.close()
-        return try result.get()
-    }
-
     private static func report(_ topic: NewTopic, _ creation: TopicCreation, existing: Int?, asJSON: Bool) {
         let partitions = topic.partitions ?? 0
         if asJSON {
-            var writer = JSONWriter()
-            writer.object { writer in
+            Console.printObject { writer in
                 writer.member("topic", topic.name)
                 switch creation {
                 case .created: writer.member("outcome", "created")
@@ -79,7 +70,6 @@ enum TopicsCreateCommand: Subcommand {
                 }
                 writer.member("partitions", existing ?? partitions)
             }
-            Console.print(json: writer.bytes)
             return
         }
         switch creation {
@@ -113,13 +103,11 @@ enum TopicsListCommand: Subcommand {
             let partitions = metadata.topics[name]
             let replicas = partitions?.first?.replicas.count
             if arguments[json] {
-                var writer = JSONWriter()
-                writer.object { writer in
+                Console.printObject { writer in
                     writer.member("topic", name)
                     writer.member("partitions", partitions?.count ?? 0)
                     writer.member("replication", replicas)
                 }
-                Console.print(json: writer.bytes)
             } else if let partitions {
                 Console.print(
                     "\(name): \(counted(partitions.count, "partition")), \(counted(replicas ?? 0, "replica"))")

@@ -42,13 +42,11 @@ enum TrimCommand: Subcommand {
             try await results.trim(tenant, to: budget)
         }
         if arguments[json] {
-            var writer = JSONWriter()
-            writer.object { writer in
+            Console.printObject { writer in
                 writer.member("tenant", tenant)
                 writer.member("removed", removed)
                 writer.member("left", left)
             }
-            Console.print(json: writer.bytes)
         } else {
             Console.print("removed \(removed.text), left \(left.text)")
         }

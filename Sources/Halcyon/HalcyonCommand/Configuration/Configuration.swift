@@ -25,7 +25,7 @@ struct Configuration {
     /// Reads flags, environment and the file that `HALCYON_CONFIG` or `--config` names.
     /// - Throws: ``SettingsError``, ``ConfigurationError``.
     init(flags: [SettingFlag], file path: String?) throws {
-        let environment = Self.environment
+        let environment = environmentVariables()
         let path = path ?? environment["HALCYON_CONFIG"]
         let file = try path.map { path throws(SettingsError) in try SettingsFile(path: path) }
         settings = try Settings(ProgramOptions.schema, flags: flags, environment: environment, file: file)
@@ -39,17 +39,6 @@ struct Configuration {
         traces = try TraceOptions(settings)
         try checkGuarantee()
         try checkProgressInterval()
-    }
-
-    private static var environment: [String: String] {
-        var variables: [String: String] = [:]
-        var next = environ
-        while let text = next.pointee {
-            let pair = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            if pair.count == 2 { variables[String(pair[0])] = String(pair[1]) }
-            next += 1
-        }
-        return variables
     }
 
     /// What the settings set.

@@ -50,11 +50,9 @@ struct FieldOption: Sendable {
         member = nil
         json = { arguments in
             if arguments[option].isEmpty { return nil }
-            var writer = JSONWriter(capacity: 256)
-            writer.object { writer in
+            return JSONWriter.object { writer in
                 for header in arguments[option] { writer.member(header.name, header.value) }
             }
-            return writer.bytes
         }
     }
 

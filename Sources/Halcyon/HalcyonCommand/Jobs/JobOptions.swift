@@ -58,9 +58,7 @@ extension ValueKind<GivenJSON> {
     /// The URL that a result is put at.
     static var put: Self {
         ValueKind("an http or https URL") { text in
-            var writer = JSONWriter()
-            writer.object { $0.member("put", text) }
-            return GivenJSON(String(decoding: writer.bytes, as: UTF8.self))
+            GivenJSON(String(decoding: JSONWriter.object { $0.member("put", text) }, as: UTF8.self))
         }
     }
 

@@ -1,4 +1,5 @@
 import Glibc
+import JSON
 import Threads
 
 /// Standard output and standard error.
@@ -18,6 +19,9 @@ enum Console {
     /// - Returns: false when nobody reads any more.
     @discardableResult
     static func print(json: [UInt8]) -> Bool { write(json + [UInt8(ascii: "\n")], to: STDOUT_FILENO) }
+
+    /// Writes a JSON object and a line break to standard output, at once.
+    static func printObject(_ members: (inout JSONWriter) -> Void) { print(json: JSONWriter.object(members)) }
 
     /// Says on standard error what is wrong.
     static func complain(_ text: String) {
@@ -72,5 +76,14 @@ enum Console {
 
     private static func painted(_ text: String, _ colour: String) -> String {
         outputIsTerminal && getenv("NO_COLOR") == nil ? "\u{1b}[\(colour)m\(text)\u{1b}[0m" : text
+    }
+}
+
+extension JSONWriter {
+    /// The bytes of an object with these members.
+    static func object(_ members: (inout JSONWriter) -> Void) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.object(members)
+        return writer.bytes
     }
 }

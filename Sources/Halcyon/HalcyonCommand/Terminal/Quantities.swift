@@ -28,6 +28,11 @@ func spanText(milliseconds: Double) -> String {
 /// `1 job`, `2 jobs`.
 func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
+extension String {
+    /// With spaces behind it, up to a width.
+    func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
+}
+
 extension Duration {
     /// In milliseconds.
     var milliseconds: Double { self / .milliseconds(1) }

@@ -48,15 +48,8 @@ public struct RenderChildOptions: Sendable {
     private static let environment: [String: String] = {
         let names: Set = ["PATH", "HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "GLIBC_TUNABLES"]
         let beginnings = ["LC_", "LD_", "MALLOC_", "VIPS_", "FONTCONFIG_", "XDG_", "ASAN_", "LSAN_", "TSAN_"]
-        var variables: [String: String] = [:]
-        var next = environ
-        while let text = next.pointee {
-            let pair = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            let name = String(pair[0])
-            if pair.count == 2, names.contains(name) || beginnings.contains(where: name.hasPrefix) {
-                variables[name] = String(pair[1])
-            }
-            next += 1
+        var variables = environmentVariables().filter { name, _ in
+            names.contains(name) || beginnings.contains(where: name.hasPrefix)
         }
         // A child that dies is told of by its exit; fifty lines of backtrace in the worker's log say no more.
         variables["SWIFT_BACKTRACE"] = "enable=no"

@@ -75,20 +75,16 @@ enum BenchCommand: Subcommand {
         let start = ContinuousClock.now
         let bar = ProgressBar()
         let shown = Task { await show(bar, load, limits, from: start) }
-        let result: Result<Void, any Error>
-        do {
-            result = .success(
-                try await kafka.withProducer(limit: KafkaAccess.patience) { producer in
-                    try await load.run(producer, events, from: start)
-                })
-        } catch {
-            result = .failure(error)
+        try await closing {
+            shown.cancel()
+            await shown.value
+            bar.clear()
+            await events.close()
+        } after: {
+            try await kafka.withProducer(limit: KafkaAccess.patience) { producer in
+                try await load.run(producer, events, from: start)
+            }
         }
-        shown.cancel()
-        await shown.value
-        bar.clear()
-        await events.close()
-        try result.get()
 
         let figures = load.figures
         let report = BenchReport(figures: figures, elapsed: start.duration(to: figures.last ?? .now))

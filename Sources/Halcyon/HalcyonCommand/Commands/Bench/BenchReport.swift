@@ -29,9 +29,7 @@ struct BenchReport {
         if !parts.isEmpty { lines.append("results     \(parts.joined(separator: ", "))") }
         for stage in Timings.Stage.allCases {
             guard let spread = figures.stages[stage.name] else { continue }
-            let name = "  \(stage.name)"
-            lines.append(
-                name + String(repeating: " ", count: 12 - name.count) + "\(Self.text(spread))  (\(spread.count) jobs)")
+            lines.append("  \(stage.name)".padded(to: 12) + "\(Self.text(spread))  (\(spread.count) jobs)")
         }
         let failures = figures.failures.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         if !failures.isEmpty {
@@ -50,8 +48,7 @@ struct BenchReport {
     // MARK: For programs
 
     var json: [UInt8] {
-        var writer = JSONWriter()
-        writer.object { writer in
+        JSONWriter.object { writer in
             writer.member("seconds", elapsed / .seconds(1))
             writer.member("submitted", figures.submitted)
             writer.member("ready", figures.ready)
@@ -79,7 +76,6 @@ struct BenchReport {
                 }
             }
         }
-        return writer.bytes
     }
 
     /// Milliseconds.

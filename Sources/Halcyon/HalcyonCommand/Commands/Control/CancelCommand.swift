@@ -33,12 +33,10 @@ enum CancelCommand: Subcommand {
             for id in arguments[jobs] {
                 try await control.publish(.cancel(id))
                 if arguments[json] {
-                    var writer = JSONWriter()
-                    writer.object { writer in
+                    Console.printObject { writer in
                         writer.member("job", id)
                         writer.member("outcome", "told")
                     }
-                    Console.print(json: writer.bytes)
                 } else {
                     Console.print("\(id): workers are told")
                 }

@@ -57,11 +57,7 @@ enum DeadReplayCommand: Subcommand {
     }
 
     private static func report(_ replayed: ReplayedLetter, _ topics: Topics, asJSON: Bool) {
-        if asJSON {
-            var writer = JSONWriter()
-            writer.value(replayed)
-            return _ = Console.print(json: writer.bytes)
-        }
+        if asJSON { return _ = Console.print(json: replayed.json) }
         let letter = replayed.letter
         let place = letter.lane.map { "to \(topics.jobs($0))" } ?? letter.webhook.map { "to webhook \($0)" }
         let facts = [

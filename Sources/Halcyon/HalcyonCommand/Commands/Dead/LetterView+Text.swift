@@ -17,7 +17,7 @@ extension LetterView {
     var text: String {
         var lines = ["\(letter.id)  \(time)  \(Console.red(letter.code)): \(letter.message)"]
         func add(_ name: String, _ value: String?) {
-            if let value { lines.append("  \(name)\(String(repeating: " ", count: 10 - name.count))\(value)") }
+            if let value { lines.append("  \(name.padded(to: 10))\(value)") }
         }
         add("webhook", webhook)
         add("job", job)

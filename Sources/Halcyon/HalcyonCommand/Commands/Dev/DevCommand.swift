@@ -155,13 +155,11 @@ enum DevCommand: Subcommand {
 
     private static func announce(_ addresses: Addresses, _ topics: Topics, asJSON: Bool) {
         if asJSON {
-            var writer = JSONWriter()
-            writer.object { writer in
+            Console.printObject { writer in
                 writer.member("kafka", addresses.kafka)
                 writer.member("redis", addresses.redis)
                 writer.member("gateway", addresses.gateway)
             }
-            Console.print(json: writer.bytes)
         } else {
             Console.print(
                 """

@@ -32,7 +32,8 @@ struct ClusterNodes {
         let masters = nodes.filter { $0.isMaster && $0.slots > 0 }
         let replicas = nodes.filter { !$0.isMaster }
         let served = masters.filter { !$0.isAway }.reduce(0) { $0 + $1.slots }
-        let facts = "\(count(masters, "master")), \(count(replicas, "replica")), \(served) of 16384 slots served"
+        let facts =
+            "\(counted(masters.count, "master")), \(counted(replicas.count, "replica")), \(served) of 16384 slots served"
         var findings = [
             served == 16_384
                 ? Diagnosis.ok("cluster", facts)
@@ -46,9 +47,5 @@ struct ClusterNodes {
                     mend: "start it, or have the others forget it (CLUSTER FORGET)"))
         }
         return findings
-    }
-
-    private func count(_ nodes: [Node], _ noun: String) -> String {
-        "\(nodes.count) \(noun)\(nodes.count == 1 ? "" : "s")"
     }
 }

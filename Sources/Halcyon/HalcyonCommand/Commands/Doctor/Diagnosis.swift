@@ -32,8 +32,7 @@ struct Diagnosis: Sendable {
             case .warning: Console.yellow("warning")
             case .broken: Console.red("broken ")
             }
-        let name = subject + String(repeating: " ", count: max(0, 10 - subject.count))
-        return "\(mark)  \(name) \(message)" + (remedy.map { "\n                    \($0)" } ?? "")
+        return "\(mark)  \(subject.padded(to: 10)) \(message)" + (remedy.map { "\n                    \($0)" } ?? "")
     }
 }
 

@@ -33,13 +33,11 @@ enum DoctorCommand: Subcommand {
 
         let isHealthy = !findings.contains { $0.level == .broken }
         if arguments[json] {
-            var writer = JSONWriter()
-            writer.object { writer in
+            Console.printObject { writer in
                 writer.member("healthy", isHealthy)
                 writer.member("version", Version.number)
                 writer.member("findings", findings)
             }
-            Console.print(json: writer.bytes)
         } else {
             for finding in findings { Console.print(finding.text) }
         }

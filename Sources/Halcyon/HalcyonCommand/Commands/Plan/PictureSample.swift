@@ -29,14 +29,9 @@ struct PictureSample {
         _ sources: [String], _ arguments: ParsedCommand, _ configuration: Configuration
     ) async throws -> PictureSample {
         let here = LocalRendering(configuration, threads: configuration.concurrency)
-        let result: Result<PictureSample, any Error>
-        do {
-            result = .success(try await measured(sources, here, arguments, configuration))
-        } catch {
-            result = .failure(error)
+        var sample = try await closing({ await here.close() }) {
+            try await measured(sources, here, arguments, configuration)
         }
-        await here.close()
-        var sample = try result.get()
         // Formats that cannot be stopped half way are rendered by children, whose work is known when they have ended.
         let children = usage(of: RUSAGE_CHILDREN)
         sample.processorTime += children.processorTime / Double(sample.renderings)

@@ -37,7 +37,7 @@ struct PlanReport {
             ("Kafka", "\(size(plan.kafkaTraffic)) a second, \(size(plan.kafkaDisk)) kept; both times the replication"),
             ("gateways", "\(decimal(plan.gatewayProcessors, places: 2)) processors of each for following what is done"),
         ]
-        lines += rows.map { name, text in name + String(repeating: " ", count: 12 - name.count) + text }
+        lines += rows.map { name, text in name.padded(to: 12) + text }
         if !notes.isEmpty { lines += [""] + notes }
         return lines.joined(separator: "\n")
     }
@@ -124,8 +124,7 @@ struct PlanReport {
             ),
             ("gateways", [("work", plan.gatewayProcessors)]),
         ]
-        var writer = JSONWriter()
-        writer.object { writer in
+        return JSONWriter.object { writer in
             for (name, members) in groups {
                 writer.name(name)
                 writer.object { writer in
@@ -143,6 +142,5 @@ struct PlanReport {
             writer.name("notes")
             writer.array { writer in for note in notes { writer.value(note) } }
         }
-        return writer.bytes
     }
 }

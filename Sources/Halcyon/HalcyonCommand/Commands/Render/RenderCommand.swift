@@ -51,16 +51,11 @@ enum RenderCommand: Subcommand {
         let clock = ContinuousClock()
         let start = clock.now
         let here = LocalRendering(configuration)
-        let result: Result<(LocalRendering.Fetched, Rendering, fetch: Duration), any Error>
-        do {
+        let (fetched, rendering, fetch) = try await closing({ await here.close() }) { [variants] in
             let fetched = try await here.fetch(local?.path, prepared.job.request, variants)
             let fetch = clock.now - start
-            result = .success((fetched, try await here.render(fetched, variants), fetch))
-        } catch {
-            result = .failure(error)
+            return (fetched, try await here.render(fetched, variants), fetch)
         }
-        await here.close()
-        let (fetched, rendering, fetch) = try result.get()
         let images = rendering.images.map { image in
             FileNames.Image(
                 bytes: image.body, width: image.size.width, height: image.size.height, format: image.format)

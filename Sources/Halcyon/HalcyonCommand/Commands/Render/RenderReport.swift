@@ -48,8 +48,7 @@ struct RenderReport {
     }
 
     private func json(_ image: RenderedImage, _ index: Int) -> [UInt8] {
-        var writer = JSONWriter()
-        writer.object { writer in
+        JSONWriter.object { writer in
             writer.member("key", keys?[index].description)
             writer.member("width", image.size.width)
             writer.member("height", image.size.height)
@@ -73,6 +72,5 @@ struct RenderReport {
                 for (name, span) in timings { writer.member(name, (span.milliseconds * 1000).rounded() / 1000) }
             }
         }
-        return writer.bytes
     }
 }

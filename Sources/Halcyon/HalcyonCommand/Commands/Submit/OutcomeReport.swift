@@ -47,8 +47,7 @@ struct OutcomeReport {
     private func failed(_ source: String, _ why: String) -> String { "\(Console.red("failed"))  \(source)  \(why)" }
 
     private func json(_ prepared: PreparedJob, _ outcome: Batch.Outcome?, _ isSent: Bool) -> [UInt8] {
-        var writer = JSONWriter(capacity: 256)
-        writer.object { writer in
+        JSONWriter.object { writer in
             writer.member("id", prepared.job.id)
             writer.member("source", prepared.job.source.text)
             switch outcome {
@@ -81,7 +80,6 @@ struct OutcomeReport {
             }
             writer.member("warnings", prepared.warnings.isEmpty ? nil : prepared.warnings)
         }
-        return writer.bytes
     }
 }
 

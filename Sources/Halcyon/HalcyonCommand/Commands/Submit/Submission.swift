@@ -39,8 +39,7 @@ struct Submission: Sendable {
     }
 
     private func json(_ prepared: PreparedJob, _ delivery: Delivery) -> [UInt8] {
-        var writer = JSONWriter(capacity: 256)
-        writer.object { writer in
+        JSONWriter.object { writer in
             writer.member("id", prepared.job.id)
             writer.member("source", prepared.job.source.text)
             writer.member("key", prepared.keys[0].description)
@@ -50,7 +49,6 @@ struct Submission: Sendable {
             writer.member("offset", delivery.offset)
             writer.member("warnings", prepared.warnings.isEmpty ? nil : prepared.warnings)
         }
-        return writer.bytes
     }
 
     // MARK: Waiting
@@ -71,16 +69,12 @@ struct Submission: Sendable {
                 retries.append(reader)
             }
         }
-        let result: Result<Void, any Error>
-        do {
-            result = .success(try await exchange(reader, retries, gallery, bar, from: start, until: deadline))
-        } catch {
-            result = .failure(error)
+        try await closing {
+            bar.clear()
+            for reader in [reader] + retries { await reader.close() }
+        } after: { [retries] in
+            try await exchange(reader, retries, gallery, bar, from: start, until: deadline)
         }
-        bar.clear()
-        await reader.close()
-        for reader in retries { await reader.close() }
-        try result.get()
 
         let (ended, failures) = batch.counts
         if Task.isCancelled {
