@@ -1,12 +1,19 @@
 import HalcyonModel
 import HalcyonWire
 import JSON
+import Settings
 import Testing
 
 @testable import HalcyonCommand
 
 /// The pure values behind the commands.
 @Suite struct ValueTests {
+    @Test func everySettingSaysWhatItIsFor() {
+        let schema = ProgramOptions.schema
+        #expect(schema.settings.filter(\.explanation.isEmpty).map(\.name) == [])
+        #expect(schema.maps.filter(\.explanation.isEmpty).map(\.name) == [])
+    }
+
     @Test func filesAreNamedAfterTheirSourcesAndNoTwoAlike() {
         let sources = [
             "https://example.org/a/cat.jpg?v=2", "https://example.org/b/cat.png#x", "https://example.org/cat-2.webp",

@@ -35,7 +35,7 @@ extension ProgramOptions {
             .help("Bytes of a request, such as many jobs, one a line."),
         Setting("gateway.linesAtOnce", \.gateway.jobs.linesAtOnce, .integer(in: 1...1_000_000))
             .help("Jobs of one such request."),
-        Setting("gateway.jobMemory", \.gateway.jobs.memory, .seconds(in: .seconds(1) ... .seconds(2_592_000)))
+        Setting("gateway.jobMemory", \.gateway.jobs.memory, .seconds(in: .seconds(1) ... .days(30)))
             .help("For how long after its last event /v1/jobs/ID knows a job that came by POST /v1/jobs."),
         Setting("gateway.sendTime", \.gateway.jobs.sendTime, .duration(in: .milliseconds(100) ... .seconds(50)))
             .help("How long the brokers may take to have a job. Then it is answered with 503, and never sent."),
@@ -74,7 +74,7 @@ extension ProgramOptions {
             .help(
                 "Memory for the newest events: who comes back within what they reach costs Kafka nothing, who falls behind them is dropped."
             ),
-        Setting("gateway.eventMemory", \.gateway.events.memory, .duration(in: .zero ... .seconds(86_400)))
+        Setting("gateway.eventMemory", \.gateway.events.memory, .duration(in: .zero ... .days(1)))
             .help("How far back events are read at the start, for clients of a gateway that has gone."),
         Setting("gateway.replays", \.gateway.events.replays, .integer(in: 1...1000))
             .help("Event streams at once that are read from Kafka what they have missed; others wait for their turn."),
@@ -111,7 +111,7 @@ extension Configuration {
     private var keys: [APIKey] {
         get throws(ConfigurationError) {
             let (secrets, scopes) = (options.gatewayKeys, options.gatewayScopes)
-            for name in scopes.keys where secrets[name] == nil {
+            for name in scopes.keys.sorted() where secrets[name] == nil {
                 throw ConfigurationError("gateway.scopes.\(name): there is no gateway.keys.\(name)")
             }
             var keys: [APIKey] = []

@@ -11,7 +11,7 @@ extension ProgramOptions {
         Setting("notify.redis", \.notifiesRedis, .bool)
             .help(
                 "Whether committed events are published on Redis' channels halcyon:events and halcyon:events:JOB too."),
-        Setting("notify.maximumAge", \.pubSub.maximumAge, .seconds(in: .seconds(1) ... .seconds(2_592_000)))
+        Setting("notify.maximumAge", \.pubSub.maximumAge, .seconds(in: .seconds(1) ... .days(30)))
             .help("How old an event may be that is still published there, as when Redis was away."),
         Setting("webhooks.secret", \.webhookSecrets, .webhookSecrets, isSecret: true)
             .help("What the other webhooks are signed with; several, with spaces between them, make a signature each."),
@@ -35,11 +35,11 @@ extension ProgramOptions {
             .help("Up to how long it waits before the second attempt; it doubles with each."),
         Setting("webhooks.inProcess", \.webhooks.retries.inProcess, .seconds(in: .zero ... .seconds(60)))
             .help("The longest wait that the worker itself waits; what takes longer goes through a topic of webhooks."),
-        Setting("webhooks.budget", \.webhooks.retries.budget, .seconds(in: .zero ... .seconds(2_592_000)))
+        Setting("webhooks.budget", \.webhooks.retries.budget, .seconds(in: .zero ... .days(30)))
             .help("For how long after its first attempt a webhook is tried."),
         Setting(
             "webhooks.delays", \.worker.topics.webhookDelays,
-            .list(of: .duration(in: .milliseconds(10) ... .seconds(86_400)))
+            .list(of: .duration(in: .milliseconds(10) ... .days(1)))
         )
         .help(
             "The longest waits in the topics of webhooks, which are named after them (webhooks.10s); the same for all workers."
@@ -69,7 +69,7 @@ extension WebhookTargets {
         let (own, general) = (options.webhookOwnSecrets, options.webhookSecrets)
         var urls: [String: WebURL] = [:]
         var secrets: [String: [WebhookSecret]] = [:]
-        for (name, text) in options.webhookURLs {
+        for (name, text) in options.webhookURLs.sorted(by: { $0.key < $1.key }) {
             guard Webhook.isName(name) else {
                 throw ConfigurationError(
                     "webhooks.urls: expected a name of letters, digits, dots, hyphens and underscores, found \(name)")
@@ -83,7 +83,7 @@ extension WebhookTargets {
             }
             urls[name] = url
         }
-        for (name, text) in own {
+        for (name, text) in own.sorted(by: { $0.key < $1.key }) {
             guard urls[name] != nil else {
                 throw ConfigurationError("webhooks.secrets.\(name): there is no webhooks.urls.\(name)")
             }

@@ -62,47 +62,32 @@ extension ProgramOptions {
             .help(
                 "Bytes of all sources in Redis; what was not used for longest goes first. 0 for no limit but Redis' own."
             ),
-        Setting(
-            "sources.redisRetention", \.worker.sourceTier.redisRetention,
-            .seconds(in: .zero ... .seconds(3_155_760_000))
-        )
-        .help("For how long Redis keeps a source, fresh or not, whose origin can be asked whether it has changed."),
+        Setting("sources.redisRetention", \.worker.sourceTier.redisRetention, .seconds(in: .zero ... .days(36_525)))
+            .help("For how long Redis keeps a source, fresh or not, whose origin can be asked whether it has changed."),
         Setting("sources.folder", \.worker.sourceTier.folder, .optional(.absolutePath))
             .help("A folder of the local disk to keep sources in; each worker takes a folder of its own in it."),
         Setting("sources.folderBytes", \.worker.sourceTier.folderBytes, .byteSize(in: 1...(1 << 50)))
             .help("Bytes of the sources there, of each worker; what was not used for longest goes first."),
-        Setting(
-            "sources.folderRetention", \.worker.sourceTier.folderRetention,
-            .seconds(in: .zero ... .seconds(3_155_760_000))
-        )
-        .help("For how long it keeps a source, fresh or not, whose origin can be asked whether it has changed."),
+        Setting("sources.folderRetention", \.worker.sourceTier.folderRetention, .seconds(in: .zero ... .days(36_525)))
+            .help("For how long it keeps a source, fresh or not, whose origin can be asked whether it has changed."),
         Setting("sources.heuristicFraction", \.worker.sourceTier.freshness.heuristicFraction, .number(in: 0...1))
             .help("Part of its age for which a source is fresh that says nothing but when it was changed; 0 for none."),
         Setting(
             "sources.staleWhileRevalidate", \.worker.sourceTier.freshness.staleWhileRevalidate,
-            .seconds(in: .zero ... .seconds(86_400 * 365))
+            .seconds(in: .zero ... .days(365))
         )
         .help("For how long a source may be used, once stale, while it is loaded anew, if its origin does not say."),
-        Setting(
-            "sources.staleIfError", \.worker.sourceTier.freshness.staleIfError,
-            .seconds(in: .zero ... .seconds(86_400 * 365))
-        )
-        .help("For how long a source may be used, once stale, when its origin fails, if that does not say."),
-        Setting(
-            "sources.failures.missing", \.worker.sourceTier.failures.missing, .seconds(in: .zero ... .seconds(86_400))
-        )
-        .help("For how long a 404 or 410 is remembered; 0 for not at all."),
-        Setting(
-            "sources.failures.refused", \.worker.sourceTier.failures.refused, .seconds(in: .zero ... .seconds(86_400))
-        )
-        .help("The same for other statuses of the 400s, too large sources and too many redirects."),
-        Setting(
-            "sources.failures.failing", \.worker.sourceTier.failures.failing, .seconds(in: .zero ... .seconds(86_400))
-        )
-        .help("The same for statuses of the 500s and broken answers."),
+        Setting("sources.staleIfError", \.worker.sourceTier.freshness.staleIfError, .seconds(in: .zero ... .days(365)))
+            .help("For how long a source may be used, once stale, when its origin fails, if that does not say."),
+        Setting("sources.failures.missing", \.worker.sourceTier.failures.missing, .seconds(in: .zero ... .days(1)))
+            .help("For how long a 404 or 410 is remembered; 0 for not at all."),
+        Setting("sources.failures.refused", \.worker.sourceTier.failures.refused, .seconds(in: .zero ... .days(1)))
+            .help("The same for other statuses of the 400s, too large sources and too many redirects."),
+        Setting("sources.failures.failing", \.worker.sourceTier.failures.failing, .seconds(in: .zero ... .days(1)))
+            .help("The same for statuses of the 500s and broken answers."),
         Setting(
             "sources.failures.unreachable", \.worker.sourceTier.failures.unreachable,
-            .seconds(in: .zero ... .seconds(86_400))
+            .seconds(in: .zero ... .days(1))
         )
         .help("The same for names, connections and TLS that fail, and for time that ran out."),
 
@@ -117,13 +102,13 @@ extension ProgramOptions {
             .help("Failures that open an origin's circuit breaker when they are half of its last loads; 0 for never."),
         Setting("sources.origin.failingURLs", \.worker.origins.failingURLs, .integer(in: 1...1_000_000))
             .help("Different URLs that must be among these failures."),
-        Setting("sources.origin.window", \.worker.origins.window, .duration(in: .milliseconds(1) ... .seconds(86_400)))
+        Setting("sources.origin.window", \.worker.origins.window, .duration(in: .milliseconds(1) ... .days(1)))
             .help("The age at which a load counts no longer for the circuit breaker."),
-        Setting("sources.origin.rest", \.worker.origins.rest, .duration(in: .milliseconds(1) ... .seconds(86_400)))
+        Setting("sources.origin.rest", \.worker.origins.rest, .duration(in: .milliseconds(1) ... .days(1)))
             .help("The time for which the breaker stays open; it doubles with each failure of the probe."),
         Setting(
             "sources.origin.longestRest", \.worker.origins.longestRest,
-            .duration(in: .milliseconds(1) ... .seconds(86_400))
+            .duration(in: .milliseconds(1) ... .days(1))
         )
         .help("The longest of these times."),
     ]

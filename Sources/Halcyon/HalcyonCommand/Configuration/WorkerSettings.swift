@@ -27,11 +27,8 @@ extension ProgramOptions {
             .help("Whether what there is of a source that ends too early is rendered, where the job does not say."),
 
         // Results.
-        Setting(
-            "cache.defaultTTL", \.worker.results.defaultLifetime,
-            .seconds(in: .milliseconds(1) ... .seconds(3_155_760_000))
-        )
-        .help("Life of a result when neither the job nor the origin says how long."),
+        Setting("cache.defaultTTL", \.worker.results.defaultLifetime, .seconds(in: .milliseconds(1) ... .days(36_525)))
+            .help("Life of a result when neither the job nor the origin says how long."),
         Setting("cache.jitter", \.worker.results.jitter, .number(in: 0...0.5))
             .help("Part of a life that no job chose which is taken off at random, so that not all results go at once."),
         Setting("cache.maximumBytes", \.worker.results.budget.bytes, .zeroAsNil(.byteSize(in: 0...(1 << 50))))
@@ -42,10 +39,8 @@ extension ProgramOptions {
             .help("How many results of one tenant there may be; 0 for no limit."),
         Setting("delivery.inlineLimit", \.worker.results.inlineLimit, .byteSize(in: 0...(700 << 10)))
             .help("The largest image that an event may carry; Kafka takes 1 MiB a message."),
-        Setting(
-            "delivery.handOffTTL", \.worker.results.handOffLifetime, .seconds(in: .milliseconds(1) ... .seconds(86_400))
-        )
-        .help("Life of an image that may be read only once."),
+        Setting("delivery.handOffTTL", \.worker.results.handOffLifetime, .seconds(in: .milliseconds(1) ... .days(1)))
+            .help("Life of an image that may be read only once."),
         Setting("delivery.puts", \.worker.puts, .integer(in: 1...10_000))
             .help("Images on their way at once to where jobs have them put by HTTP."),
 
@@ -72,9 +67,9 @@ extension ProgramOptions {
         Setting("worker.grace", \.worker.grace, .duration()).help("Time to finish what was begun when asked to stop."),
         Setting("health.patience", \.worker.health.patience, .duration(in: .milliseconds(100) ... .seconds(3600)))
             .help("For how long something may be late until a worker counts as stuck."),
-        Setting("worker.stuckLimit", \.worker.health.stuckLimit, .zeroAsNil(.duration(in: .zero ... .seconds(86_400))))
+        Setting("worker.stuckLimit", \.worker.health.stuckLimit, .zeroAsNil(.duration(in: .zero ... .days(1))))
             .help("How long a worker may be stuck until it ends itself; 0 for ever."),
-        Setting("worker.cancelMemory", \.worker.cancelMemory, .seconds(in: .seconds(1) ... .seconds(86_400)))
+        Setting("worker.cancelMemory", \.worker.cancelMemory, .seconds(in: .seconds(1) ... .days(1)))
             .help("For how long it is remembered that a job was cancelled which has not been taken yet."),
         Setting("worker.cancelledJobs", \.worker.cancelledJobs, .integer(in: 1...10_000_000))
             .help("Of how many jobs; of more the oldest are forgotten."),
@@ -113,7 +108,7 @@ extension ProgramOptions {
             ),
         Setting("retry.inProcess", \.worker.retries.inProcess, .seconds(in: .zero ... .seconds(60)))
             .help("The longest wait that the worker itself waits; what takes longer goes through a topic of retries."),
-        Setting("retry.budget", \.worker.retries.budget, .seconds(in: .zero ... .seconds(86_400)))
+        Setting("retry.budget", \.worker.retries.budget, .seconds(in: .zero ... .days(1)))
             .help("For how long after its first attempt a job is tried again."),
         Setting(
             "retry.delays", \.worker.topics.retryDelays, .list(of: .duration(in: .milliseconds(10) ... .seconds(3600)))

@@ -34,6 +34,9 @@ extension String {
 }
 
 extension Duration {
+    /// So many times 24 hours.
+    static func days(_ count: Int) -> Duration { .seconds(count * 86_400) }
+
     /// In milliseconds.
     var milliseconds: Double { self / .milliseconds(1) }
 }

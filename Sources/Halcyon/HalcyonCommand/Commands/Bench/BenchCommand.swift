@@ -19,7 +19,7 @@ enum BenchCommand: Subcommand {
     private static let jobs = Parameter<Int?>.option(
         "jobs", .integer(in: 1 ... .max), as: "N", help: "End after so many jobs.")
     private static let duration = Parameter<Duration?>.option(
-        "duration", .duration(in: .milliseconds(1) ... .seconds(86_400 * 30)), as: "TIME",
+        "duration", .duration(in: .milliseconds(1) ... .days(30)), as: "TIME",
         help: "Send no more jobs after this time. Unless given, 10s, and no end with --jobs.")
     private static let rate = Parameter<Double?>.option(
         "rate", .rate, as: "JOBS",
@@ -28,7 +28,7 @@ enum BenchCommand: Subcommand {
         "concurrency", .integer(in: 1...100_000), as: "N", default: 64,
         help: "Jobs that are under way at once, at most.")
     private static let patience = Parameter<Duration>.option(
-        "patience", .duration(in: .zero ... .seconds(86_400)), as: "TIME", default: .seconds(60),
+        "patience", .duration(in: .zero ... .days(1)), as: "TIME", default: .seconds(60),
         help: "How long the last jobs are waited for once --duration is over.")
     private static let json = Parameter.flag("json", help: "Print one JSON object; times are milliseconds.")
 

@@ -14,7 +14,7 @@ enum SubmitCommand: Subcommand {
     private static let wait = Parameter.flag(
         "wait", help: "Wait until every job has ended, and print a line for each image; exit code 1 if any failed.")
     private static let timeout = Parameter<Duration?>.option(
-        "timeout", .duration(in: .milliseconds(1) ... .seconds(86_400 * 365)), as: "DURATION",
+        "timeout", .duration(in: .milliseconds(1) ... .days(365)), as: "DURATION",
         help: "When to give up. Unless given, 30s for getting jobs to Kafka, and no end for --wait.")
     private static let output = Parameter<String?>.option(
         "output", .folder, as: "DIR", help: "Write the images into this folder as they are ready; implies --wait.")
