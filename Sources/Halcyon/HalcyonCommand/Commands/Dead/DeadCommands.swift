@@ -1,5 +1,7 @@
 import Arguments
 import HalcyonCluster
+import Kafka
+import Values
 
 /// `halcyon dead`.
 enum DeadCommands {
@@ -23,4 +25,45 @@ enum DeadCommands {
         source=https://example.org/*, in which * stands for anything; webhook=shop, or webhook=* for all events that no webhook took; since=2h, until=30m (so long ago, or a date and time such as \
         2026-12-24T18:00:00Z) by when the message was put aside.
         """
+}
+
+extension ValueKind<LetterFilter> {
+    static var letterFilter: Self {
+        ValueKind("NAME=VALUE, NAME one of \(LetterFilter.names), as the help describes them") { LetterFilter($0) }
+    }
+}
+
+/// The dead letters for a command, with a bar while they are read.
+struct DeadAccess: Sendable {
+    let kafka: KafkaAccess
+    let topic: DeadTopic
+    private let bar = ProgressBar()
+
+    /// - Throws: ``Trouble`` when Kafka is away or has no such topic.
+    init(_ configuration: Configuration) async throws {
+        kafka = KafkaAccess(configuration)
+        let start = ContinuousClock.now
+        topic = DeadTopic(
+            kafka.topics, properties: kafka.properties.reader, reader: configuration.jobReader, events: kafka.notices,
+            progress: { [bar] in bar.show(ended: $0, of: $1, failures: 0, elapsed: start.duration(to: .now)) })
+        try await kafka.requireNow([kafka.topics.dead])
+    }
+
+    /// Calls `body` with each letter that is wanted, until it says that it is enough.
+    func forEach(_ query: LetterQuery, _ body: (LetterView) async throws -> Bool) async throws {
+        let book = try await book()
+        defer { bar.clear() }
+        _ = try await topic.forEach(query, in: book) { letter in
+            bar.clear()
+            return try await body(letter)
+        }
+    }
+
+    /// Which letters are open now.
+    func book() async throws -> DeadBook {
+        defer { bar.clear() }
+        var book = DeadBook()
+        _ = try await topic.update(&book)
+        return book
+    }
 }
