@@ -109,13 +109,21 @@ import Testing
 
     @Test func whatAFullRedisRefusesAndNoEventCanCarryFails() async throws {
         let origin = try Photograph.origin()
+        let notes = Notes()
         try await Stage.with(redisArguments: ["--maxmemory", "100kb", "--maxmemory-policy", "noeviction"]) { stage in
-            try await stage.withWorker({ $0.results.inlineLimit = 100 }) {
+            try await stage.withWorker(log: Log(level: .info, sink: notes), { $0.results.inlineLimit = 100 }) {
                 try await stage.submit(#"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64}"#)
                 let event = try await stage.events.terminal(of: "a")
                 #expect(event.code == "internal" && event.message.contains("could not be stored"))
+                // What Redis said is for the log.
+                #expect(!"\(event.json)".contains("OOM"))
             }
         }
+        let line = try #require(notes.records.first { $0.message == "job failed" })
+        #expect(line.fields["code"] == .string("internal"))
+        #expect(line.fields["cause_type"] == .string(#"RedisError.server("OOM")"#))
+        guard case .string(let cause) = line.fields["cause"] else { return #expect(Bool(false), "there is no cause") }
+        #expect(cause.hasPrefix("OOM command not allowed"))
         try await origin.stop()
     }
 }

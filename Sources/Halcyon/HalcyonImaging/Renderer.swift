@@ -145,7 +145,8 @@ private struct Progress {
             return try body(cancellation)
         } catch let error as VipsError {
             if error.code == .cancelled { throw CancellationError() }
-            throw blame == .corruptImage ? file.failure(error.description) : Failure(blame, error.description)
+            throw blame == .corruptImage
+                ? file.failure(error.description, error) : Failure(blame, error.description, cause: error)
         }
     }
 }

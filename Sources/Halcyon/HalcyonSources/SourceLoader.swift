@@ -66,7 +66,7 @@ public struct SourceLoader: Sendable {
         } catch let error as CancellationError {
             throw error
         } catch {
-            throw Failure(.providerError, "\(source.name): \(error)")
+            throw Failure(.providerError, "\(source.name): \(error)", cause: error)
         }
     }
 

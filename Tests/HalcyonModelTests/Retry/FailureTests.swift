@@ -1,7 +1,37 @@
+import Foundation
 import HalcyonModel
 import Testing
 
 @Suite struct FailureTests {
+    private struct Refused: Error, CustomStringConvertible {
+        enum Code { case full }
+        let code = Code.full
+        let description: String
+    }
+
+    @Test func itsCauseIsKeptAndNoPartOfIt() throws {
+        let failure = Failure(.internal, "it was not stored", cause: Refused(description: "no room"))
+        #expect(failure == Failure(.internal, "it was not stored"))
+        #expect(Set([failure, Failure(.internal, "it was not stored")]).count == 1)
+        #expect(failure.within("here").of(variant: 1).notBefore(5).cause is Refused)
+        #expect(!failure.shared.contains("room") && !"\(failure)".contains("room"))
+        #expect(
+            DescribedError(Failure(.timeout, "late", cause: failure)).description
+                == "Failure.timeout: late (Failure.internal: it was not stored (Refused.full: no room))")
+    }
+
+    /// As failures of children come to their workers.
+    @Test func itsCauseGoesToAnotherProcessInWords() throws {
+        func sent(_ failure: Failure) throws -> Failure {
+            try JSONDecoder().decode(Failure.self, from: JSONEncoder().encode(failure))
+        }
+        let failure = Failure(.corruptImage, "damaged", variant: 2, cause: Refused(description: "no end"))
+        let twice = try sent(sent(failure))
+        #expect(twice == failure)
+        #expect((twice.cause as? DescribedError)?.description == "Refused.full: no end")
+        #expect(try sent(Failure(.gone, "410")).cause == nil)
+    }
+
     @Test(arguments: [
         Failure(.notFound, "the origin answered 404"), Failure(.timeout, ""),
         Failure(.httpError, "the origin answered 503: later", retryAfter: 12.5),

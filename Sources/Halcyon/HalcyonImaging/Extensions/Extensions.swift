@@ -91,7 +91,7 @@ public struct Extensions: Sendable {
         } catch let error as VipsError {
             throw error
         } catch {
-            throw Failure(.internal, "the processor \(rule.name): \(error)")
+            throw Failure(.internal, "the processor \(rule.name): \(error)", cause: error)
         }
         guard result.size == expected else {
             throw Failure(

@@ -24,7 +24,7 @@ extension Image {
                     .processed(by: processor, with: assets, extensions, quality)
             } catch let error as VipsError {
                 if error.code == .cancelled { throw CancellationError() }
-                throw Failure(.internal, "the processor \(processor.name): \(error)")
+                throw Failure(.internal, "the processor \(processor.name): \(error)", cause: error)
             }
         }
         return picture

@@ -45,7 +45,7 @@ final class ProcessingAssets {
             return picture
         } catch let error as VipsError {
             if error.code == .cancelled { throw CancellationError() }
-            throw Failure(.corruptImage, "\(error)").within("\(processor.name): \(source.shownText)")
+            throw Failure(.corruptImage, "\(error)", cause: error).within("\(processor.name): \(source.shownText)")
         } catch let failure as Failure {
             throw failure.within("\(processor.name): \(source.shownText)")
         }

@@ -27,7 +27,7 @@ struct SourceImage {
         do throws(VipsError) {
             header = try file.open(options)
         } catch {
-            throw file.failure("the header: \(error.message)")
+            throw file.failure("the header: \(error.message)", error)
         }
         format = ImageFormat(file.format, header)
         rawSize = header.size
@@ -57,11 +57,11 @@ struct SourceImage {
 
 extension EncodedImage {
     /// What is to be said of pixels that cannot be decoded: the file's fault, or that of the libraries.
-    func failure(_ message: String) -> Failure {
-        guard let unsupportedFeature else { return Failure(.corruptImage, message) }
+    func failure(_ message: String, _ cause: VipsError) -> Failure {
+        guard let unsupportedFeature else { return Failure(.corruptImage, message, cause: cause) }
         return Failure(
             .unsupportedFormat,
-            "the \(format.rawValue.uppercased()) has \(unsupportedFeature), which is not decoded here")
+            "the \(format.rawValue.uppercased()) has \(unsupportedFeature), which is not decoded here", cause: cause)
     }
 
     /// Whether a drawing has a side that libvips cannot count: it takes 1 for such a side.

@@ -68,17 +68,31 @@ public struct Failure: Error, Hashable, Codable, Sendable, CustomStringConvertib
     public var retryAfter: Double?
     /// Whether it is an answer in whose place nothing stale is to be used, unlike one of an origin in trouble.
     public var forbidsStaleUse = false
+    private var storedCause = StoredCause()
+
+    /// The error that led to it, for the log: events do not tell of it, and failures are equal whatever their causes. A
+    /// failure that comes from a child process has it as a ``DescribedError``; one that another worker shared has none.
+    public var cause: (any Error)? {
+        get { storedCause.error }
+        set { storedCause.error = newValue }
+    }
 
     /// `isRetryable` defaults to what the code says.
     public init(
         _ code: FailureCode, _ message: String, isRetryable: Bool? = nil, variant: Int? = nil,
-        retryAfter: Double? = nil
+        retryAfter: Double? = nil, cause: (any Error)? = nil
     ) {
         self.code = code
         self.message = Self.shortened(message)
         self.isRetryable = isRetryable ?? code.isRetryable
         self.variant = variant
         self.retryAfter = retryAfter
+        self.cause = cause
+    }
+
+    /// The failure of an error that nobody foresaw.
+    public init(unforeseen error: any Error) {
+        self.init(.internal, "an unforeseen error in the worker, whose log names its cause", cause: error)
     }
 
     /// The same failure, not worth trying again for at least so many seconds.
@@ -129,6 +143,21 @@ public struct Failure: Error, Hashable, Codable, Sendable, CustomStringConvertib
 
     /// For logs.
     public var description: String { "\(code.rawValue): \(message)" }
+}
+
+/// Keeps the cause of a failure out of comparisons, and out of its process in words alone.
+private struct StoredCause: Hashable, Codable {
+    var error: (any Error)?
+
+    init() {}
+
+    init(from decoder: any Decoder) throws { error = try DescribedError?(from: decoder) }
+
+    func encode(to encoder: any Encoder) throws { try error.map(DescribedError.init).encode(to: encoder) }
+
+    static func == (_: StoredCause, _: StoredCause) -> Bool { true }
+
+    func hash(into _: inout Hasher) {}
 }
 
 extension Sequence<Unicode.Scalar> {

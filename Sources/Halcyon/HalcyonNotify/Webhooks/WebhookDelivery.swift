@@ -101,7 +101,9 @@ struct WebhookDelivery: Sendable {
             endpoint = try options.targets.endpoint(of: notice.webhook)
         } catch {
             // Another worker took it, whose settings may be newer.
-            return Attempt(failure: Failure(error.code, error.message, isRetryable: true))
+            var failure = error
+            failure.isRetryable = true
+            return Attempt(failure: failure)
         }
         let target = Origin(endpoint.url)
         guard try await taken.untilRecalled({ try await gates.enter(target) }) else { return nil }
@@ -132,7 +134,7 @@ struct WebhookDelivery: Sendable {
             } catch {
                 // With its headers it is too large, or the topic is not there.
                 guard error.code != .closed else { throw error }
-                let failure = Failure(.internal, "it cannot be put off: \(error.message)")
+                let failure = Failure(.internal, "it cannot be put off: \(error.message)", cause: error)
                 return try await putAside(taken, from: notice.provenance, failure, history, .attempts, notice)
             }
             metrics.count(history.count > notice.history.count ? .retried : .postponed)
@@ -168,9 +170,7 @@ struct WebhookDelivery: Sendable {
             case .url(let url): Origin(url).description
             case nil: nil
             }
-        let common: LogFields = [
-            "webhook": target, "event": notice?.id, "code": failure?.code.rawValue, "reason": failure?.message,
-        ]
-        return common.merging(more)
+        let common: LogFields = ["webhook": target, "event": notice?.id]
+        return common.merging(LogFields(failure)).merging(more)
     }
 }

@@ -29,6 +29,8 @@ extension Failure {
             case .badURL, .badRequest, .unsupportedScheme: .invalidJob
             default: .httpError
             }
-        self.init(code, error.message, isRetryable: code != .blockedAddress && code != .invalidJob)
+        self.init(
+            code, error.message, isRetryable: code != .blockedAddress && code != .invalidJob,
+            cause: CurlError(error.code, error.message))
     }
 }

@@ -44,7 +44,7 @@ struct WebhookNotice: Sendable {
             }
             text = (try id.string(), try type.string())
         } catch {
-            throw Failure(.invalidJob, "the message is no event: \(error)")
+            throw Failure(.invalidJob, "the message is no event: \(error)", cause: error)
         }
         // It stands in a header line.
         guard !text.id.isEmpty, text.id.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {

@@ -120,15 +120,16 @@ public final class RenderChildren: Sendable {
             throw death
         } catch {
             end(child)
-            throw error is Turn.Stop || error is OutgrownMemory ? error : nonsense("\(error)")
+            throw error is Turn.Stop || error is OutgrownMemory
+                ? error : nonsense("there is no reading its reply", error)
         }
         share = nil
         keep(child, privateBytes, in: door.memory)
         return answer
     }
 
-    private func nonsense(_ what: String) -> Failure {
-        Failure(.internal, "a child does not answer as it should: \(what)", isRetryable: false)
+    private func nonsense(_ what: String, _ cause: (any Error)? = nil) -> Failure {
+        Failure(.internal, "a child does not answer as it should: \(what)", isRetryable: false, cause: cause)
     }
 
     // MARK: Children
@@ -146,7 +147,7 @@ public final class RenderChildren: Sendable {
         do {
             child = try RenderChild(options) { [tell] in tell(.wrote($0)) }
         } catch {
-            throw Failure(.internal, "no child to render in: \(error)")
+            throw Failure(.internal, "no child to render in: \(error)", cause: error)
         }
         let isClosed = state.withLock { state in
             state.all.append(child)

@@ -37,7 +37,7 @@ struct FileProvider: SourceProvider {
             do throws(SystemError) {
                 bytes = try opened.bytes(upTo: limit)
             } catch {
-                throw Failure(.providerError, "\(file.path): \(error)")
+                throw Failure(.providerError, "\(file.path): \(error)", cause: error)
             }
             guard let bytes else { throw Failure(tooLargeFor: limit) }
             return .loaded(LoadedSource(body: bytes, validators: validators))
@@ -54,5 +54,6 @@ extension Failure {
         case EISDIR, ENXIO, ENODEV: self.init(.forbidden, "\(path) is no regular file")
         default: self.init(.providerError, "\(path): \(error)")
         }
+        cause = error
     }
 }

@@ -20,7 +20,7 @@ struct InitialsProvider: SourceProvider {
             throw CancellationError()
         } catch {
             throw Failure(
-                .providerError, "the initials could not be drawn: \(error)", isRetryable: false)
+                .providerError, "the initials could not be drawn: \(error)", isRetryable: false, cause: error)
         }
     }
 }

@@ -17,7 +17,7 @@ struct FrameExtractor: Sendable {
                 VideoOptions.program, Self.arguments(place), options: childOptions(reading: file),
                 timeLimit: options.time, outputLimit: maximumBytes)
         } catch let error as ChildProcessError {
-            throw Failure(.providerError, "\(error)")
+            throw Failure(.providerError, "\(error)", cause: error)
         }
         // It is open until ffmpeg has ended.
         withExtendedLifetime(file) {}

@@ -45,7 +45,8 @@ extension Failure {
         case .interrupted, .protocolError: code = .httpError
         case .cancelled, .closed, .other: code = .internal
         }
-        self.init(code, message, isRetryable: error.isRetriable)
+        // What had come of a response is not kept for as long as the failure.
+        self.init(code, message, isRetryable: error.isRetriable, cause: CurlError(error.code, error.message))
     }
 }
 

@@ -60,7 +60,9 @@ struct WebProvider: SourceProvider {
             do throws(Failure) {
                 try reference.move(to: WebURL(target))
             } catch {
-                throw Failure(.httpError, "redirected to what is no URL to load: \(error.message)", isRetryable: false)
+                throw Failure(
+                    .httpError, "redirected to what is no URL to load: \(error.message)", isRetryable: false,
+                    cause: error)
             }
         }
         throw Failure(.tooManyRedirects, "more than \(options.maximumRedirects) redirects")

@@ -50,6 +50,6 @@ extension Failure {
             case .unsupported: .unsupportedSource
             default: .invalidJob
             }
-        self.init(code, error.path.isEmpty ? "the message: \(error)" : "\(error)")
+        self.init(code, error.path.isEmpty ? "the message: \(error)" : "\(error)", cause: error)
     }
 }

@@ -105,7 +105,7 @@ final class JobPipeline: Sendable {
                     attempts.succeeded(&ready, job)
                     return .ended(.ready(ready))
                 } catch let error where !(error is JobCancellationReason || error is CancellationError) {
-                    failure = error as? Failure ?? Failure(.internal, "\(error)")
+                    failure = error as? Failure ?? Failure(unforeseen: error)
                 }
                 let failed = attempts.failed(failure)
                 switch retries.decide(failed, job) {

@@ -18,12 +18,8 @@ struct JobReport: Sendable {
 
     func rejected(_ refusal: JobRefusal, _ lane: Lane) {
         metrics.refused(refusal.failure.code, lane)
-        log.warning(
-            "job refused",
-            [
-                "job": refusal.id, "source": refusal.source?.loggedURL, "code": refusal.failure.code.rawValue,
-                "reason": refusal.failure.message,
-            ])
+        let job: LogFields = ["job": refusal.id, "source": refusal.source?.loggedURL]
+        log.warning("job refused", job.merging(LogFields(refusal.failure)))
     }
 
     func lookedUp(_ job: JobContext, _ found: [ResultKey: ReadyResult]) { metrics.lookedUp(job, found) }
@@ -59,7 +55,7 @@ struct JobReport: Sendable {
                 log.debug(
                     "job ready", fields(of: job, ["origin": ready.origin.rawValue, "ms": ready.timings[.total]]))
             case .failed(let failure, _, _):
-                log.info("job failed", fields(of: job, ["code": failure.code.rawValue, "reason": failure.message]))
+                log.info("job failed", fields(of: job, LogFields(failure)))
             case .cancelled: log.debug("job cancelled", fields(of: job, [:]))
             case .superseded(let generation):
                 log.debug("job superseded", fields(of: job, ["by": Int(generation)]))
@@ -80,7 +76,5 @@ struct JobReport: Sendable {
 }
 
 extension FailedJob {
-    fileprivate var fields: LogFields {
-        ["code": failure.code.rawValue, "reason": failure.message, "attempts": history.count]
-    }
+    fileprivate var fields: LogFields { LogFields(failure).merging(["attempts": history.count]) }
 }

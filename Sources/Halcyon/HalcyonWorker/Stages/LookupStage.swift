@@ -22,7 +22,7 @@ struct LookupStage: Sendable {
         do throws(RedisError) {
             found = try await look(for: keys, job)
         } catch {
-            throw Failure(.internal, "whether the result is there cannot be told: \(error)")
+            throw Failure(.internal, "whether the result is there cannot be told: Redis is away", cause: error)
         }
         guard job.job.cache.source || job.missing(from: found).isEmpty else {
             throw Failure(.notFound, "the result is not in the cache, and the job says cache.onlyIfCached")

@@ -133,7 +133,7 @@ struct StoreStage: Sendable {
             case _ where fits:
                 log.warning("result not stored, delivered in its event", ["key": name, "error": "\(error)"])
                 return result(name, nil, body)
-            default: throw Failure(.internal, "the result could not be stored: \(error)")
+            default: throw Failure(.internal, "the result could not be stored in Redis", cause: error)
             }
         }
     }

@@ -1,0 +1,53 @@
+import Foundation
+import HalcyonModel
+import HalcyonSources
+import Telemetry
+import TestSupport
+import Testing
+
+/// What the log says of an error that led to a failure, and what events do not.
+@Suite(.takesTurns) struct FailureCauseTests {
+    private struct Refused: Error, CustomStringConvertible {
+        enum Code { case overdrawn }
+        let code = Code.overdrawn
+        let description = "the account is overdrawn"
+    }
+
+    private struct Lender: CustomSourceProvider {
+        let name = "lend"
+
+        func fetch(_ reference: String, ifNoneMatch known: Validators?) async throws -> FetchResponse {
+            throw Refused()
+        }
+    }
+
+    @Test func theErrorOfAProviderOfOnesOwnIsInTheLogByItsType() async throws {
+        let notes = Notes()
+        let providers = try CustomProviders([Lender()])
+        try await Stage.with { stage in
+            try await stage.withWorker(log: Log(level: .info, sink: notes), { $0.providers = providers }) {
+                try await stage.submit(#"{"id":"a","source":"lend:a"}"#)
+                let event = try await stage.events.terminal(of: "a")
+                #expect(event.code == "provider_error" && event.message == "lend: the account is overdrawn")
+                // It says so once.
+                #expect("\(event.json)".components(separatedBy: "overdrawn").count == 2)
+            }
+        }
+        let line = try #require(notes.records.first { $0.message == "job failed" })
+        #expect(line.fields["reason"] == .string("lend: the account is overdrawn"))
+        #expect(line.fields["cause_type"] == .string("Refused.overdrawn"))
+        #expect(line.fields["cause"] == .string("the account is overdrawn"))
+    }
+
+    @Test func aFailureWithoutAnErrorHasNoFieldsOfOne() async throws {
+        let notes = Notes()
+        try await Stage.with { stage in
+            try await stage.withWorker(log: Log(level: .info, sink: notes)) {
+                try await stage.submit(#"{"id":"a","source":"file:///nowhere.jpg"}"#)
+                #expect(try await stage.events.terminal(of: "a").code == "forbidden")
+            }
+        }
+        let line = try #require(notes.records.first { $0.message == "job failed" })
+        #expect(line.fields["cause_type"] == nil && line.fields["cause"] == nil)
+    }
+}
