@@ -71,7 +71,7 @@ public final class HTTPServer: Sendable {
         context.connections.stopTaking()
         let latest = ContinuousClock.now + grace
         while ContinuousClock.now < latest, context.connections.all.contains(where: \.isBusy) {
-            try? await Task.sleep(for: .milliseconds(10))
+            await Task.sleepUnlessCancelled(for: .milliseconds(10))
         }
         // A connection that was cut is never suspended again, as libmicrohttpd wants it before the end.
         for connection in context.connections.all { connection.cut() }

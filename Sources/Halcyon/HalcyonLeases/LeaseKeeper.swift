@@ -42,7 +42,7 @@ final class LeaseKeeper: Sendable {
     /// Until nothing is held: most leases are given back before they are prolonged for the first time.
     private func keep() async {
         while true {
-            try? await Task.sleep(for: interval)
+            await Task.sleepUnlessCancelled(for: interval)
             let held: [(lease: Lease, level: Int)]? = state.withLock { state in
                 if state.held.isEmpty || state.isClosed {
                     state.task = nil

@@ -38,7 +38,7 @@ final class LeaseOutage: Sendable {
     /// Waits for Redis to take a write, as leases need: one whose memory is full answers, and takes none.
     private func probe() async {
         while !Task.isCancelled {
-            try? await Task.sleep(for: .milliseconds(500))
+            await Task.sleepUnlessCancelled(for: .milliseconds(500))
             if (try? await redis.send(["SET", "halcyon:{probe}:leases", "1", "PX", "1"])) != nil { break }
         }
         if Task.isCancelled { return }

@@ -108,7 +108,7 @@ final class Watch: Sendable {
             return state.number
         }
         let timer = Task {
-            try? await Task.sleep(for: limit)
+            await Task.sleepUnlessCancelled(for: limit)
             giveUp(number)
         }
         defer { timer.cancel() }

@@ -64,7 +64,7 @@ public final class RedisSubscriber: Sendable {
             } catch {
                 guard error.isRetriable else { return }
             }
-            try? await Task.sleep(for: rest)
+            await Task.sleepUnlessCancelled(for: rest)
         }
     }
 

@@ -120,7 +120,7 @@ public final class SpanExporter: Sendable {
     /// Waits for so long, or until the end is near; and, if it is for spans, until there is a whole batch of them.
     /// - Returns: whether the end is near.
     private func wait(_ duration: Duration, forSpans: Bool) async -> Bool {
-        let sleeper = Task { _ = try? await Task.sleep(for: duration) }
+        let sleeper = Task { _ = await Task.sleepUnlessCancelled(for: duration) }
         let needsNone = state.withLock { state in
             state.sleeper = sleeper
             state.waitsForSpans = forSpans

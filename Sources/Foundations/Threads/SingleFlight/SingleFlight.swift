@@ -139,7 +139,7 @@ public final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Send
                 let (again, cancelled) = state.withLock { $0.answered(number, isWanted: answer) }
                 cancelled?.cancel()
                 guard again else { return }
-                try? await Task.sleep(for: .seconds(1))
+                await Task.sleepUnlessCancelled(for: .seconds(1))
             }
         }
     }

@@ -25,7 +25,7 @@ public final class ClusterClock: Sendable {
         await measure()
         let setting = Task {
             while !Task.isCancelled {
-                try? await Task.sleep(for: Self.interval)
+                await Task.sleepUnlessCancelled(for: Self.interval)
                 await measure()
             }
         }

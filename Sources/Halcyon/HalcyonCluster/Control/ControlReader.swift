@@ -82,7 +82,7 @@ public final class ControlReader: Sendable {
                 if places == nil {
                     (places, ends) = (reader.startOffsets, reader.endOffsets)
                     Task { [beginning] in
-                        try? await Task.sleep(for: .seconds(5))
+                        await Task.sleepUnlessCancelled(for: .seconds(5))
                         beginning.open()
                     }
                 }
@@ -95,7 +95,7 @@ public final class ControlReader: Sendable {
                 if !isTold { log.warning("the control topic is not read; waiting for it", ["error": "\(error)"]) }
                 isTold = true
                 if error.code == .unknownTopicOrPartition { beginning.open() }
-                try? await Task.sleep(for: .seconds(1))
+                await Task.sleepUnlessCancelled(for: .seconds(1))
             }
         }
     }

@@ -84,7 +84,7 @@ public final class JobConsumer: Sendable {
         // Until it is drained the consumer keeps itself.
         let task = Task { [commits] in
             while !Task.isCancelled {
-                try? await Task.sleep(for: interval)
+                await Task.sleepUnlessCancelled(for: interval)
                 await commits.commit(self)
             }
         }
@@ -127,7 +127,7 @@ public final class JobConsumer: Sendable {
     /// Waits until the group has assigned this consumer its share, be it empty, for the first time.
     public func assignedOnce() async {
         while !state.withLock({ $0.wasAssigned }) {
-            try? await Task.sleep(for: .milliseconds(10))
+            await Task.sleepUnlessCancelled(for: .milliseconds(10))
         }
     }
 
@@ -203,7 +203,7 @@ public final class JobConsumer: Sendable {
                 if error.code == .closed { return nil }
                 log.warning("committed offsets not known", ["error": "\(error)"])
                 // A broker that does not say gives librdkafka no records either.
-                try? await Task.sleep(for: .seconds(1))
+                await Task.sleepUnlessCancelled(for: .seconds(1))
             }
         }
         return nil
@@ -215,7 +215,7 @@ public final class JobConsumer: Sendable {
         // It happens once per rebalance and once at the end: looking again is simpler than being told.
         let end = ContinuousClock.now + patience
         while state.withLock({ $0.ledger.begun(in: partitions) }) > 0, .now < end {
-            try? await Task.sleep(for: .milliseconds(10))
+            await Task.sleepUnlessCancelled(for: .milliseconds(10))
         }
         await commits.commit(self)
         let untold = state.withLock { $0.ledger.untold(in: partitions) }

@@ -2,6 +2,7 @@ import CivilTime
 import Kafka
 import Redis
 import Telemetry
+import Threads
 
 /// Tells Redis of events that were taken, one after the other, until it has taken them.
 struct EventBatchSender: Sendable {
@@ -51,7 +52,7 @@ struct EventBatchSender: Sendable {
                 }
                 return true
             }
-            try? await Task.sleep(for: Self.rest)
+            await Task.sleepUnlessCancelled(for: Self.rest)
         }
         if isAway { log.notice("Redis takes events again, or another worker has them") }
     }

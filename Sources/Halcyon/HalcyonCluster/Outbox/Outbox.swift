@@ -1,4 +1,5 @@
 import Kafka
+import Threads
 
 /// Where a job ends: what is told of it goes to Kafka, and then its offset may be passed.
 public protocol Outbox: Sendable {
@@ -60,7 +61,7 @@ extension Outbox {
                 isRefused = true
                 refusals.begin(refusal, of: forms.first?.map(\.topic) ?? [])
             }
-            try? await Task.sleep(for: pause.next())
+            await Task.sleepUnlessCancelled(for: pause.next())
             guard taken.begin() else {
                 throw KafkaError(code: .illegalGeneration, message: "the job's partition has gone to another worker")
             }

@@ -108,7 +108,7 @@ final class EventFeed: Sendable {
             } catch {
                 if !isTold { log.warning("events are not followed; waiting for their topic", ["error": "\(error)"]) }
                 isTold = true
-                try? await Task.sleep(for: .seconds(1))
+                await Task.sleepUnlessCancelled(for: .seconds(1))
             }
         }
     }
@@ -174,7 +174,7 @@ final class EventFeed: Sendable {
     private func lookForPartitions() async {
         guard let admin = try? Admin(properties: properties) else { return }
         while !Task.isCancelled {
-            try? await Task.sleep(for: options.partitionInterval)
+            await Task.sleepUnlessCancelled(for: options.partitionInterval)
             guard let reader = reader.withLock({ $0 }), let metadata = try? await admin.metadata(within: .seconds(2)),
                 let partitions = metadata.topics[topic], partitions.count > reader.startOffsets.count
             else { continue }
@@ -192,14 +192,14 @@ final class EventFeed: Sendable {
     private func announce() async {
         for await _ in news.stream {
             let count = hub.announce()
-            if count > 100 { try? await Task.sleep(for: .microseconds(10 * count)) }
+            if count > 100 { await Task.sleepUnlessCancelled(for: .microseconds(10 * count)) }
         }
     }
 
     private func tick() async {
         while !Task.isCancelled {
             hub.tick()
-            try? await Task.sleep(for: min(.seconds(1), options.keepAlive / 4))
+            await Task.sleepUnlessCancelled(for: min(.seconds(1), options.keepAlive / 4))
         }
     }
 }

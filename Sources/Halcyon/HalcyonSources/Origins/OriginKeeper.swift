@@ -46,7 +46,7 @@ final class OriginKeeper: OriginBook {
     /// For as long as there are loads.
     private func run() async {
         while true {
-            try? await Task.sleep(for: interval)
+            await Task.sleepUnlessCancelled(for: interval)
             let loads = state.withLock { state in
                 state.isRunning = !state.loads.isEmpty
                 return state.loads

@@ -1,4 +1,5 @@
 import HalcyonModel
+import Threads
 
 /// Sends progress events of jobs whose source takes longer than ``interval`` to load.
 ///
@@ -16,7 +17,7 @@ struct ProgressReports: Sendable {
         guard interval > .zero, !job.job.cache.onlyIfCached else { return nil }
         return Task {
             var (last, count) = (LoadProgress?.none, 0)
-            while (try? await Task.sleep(for: interval)) != nil {
+            while await Task.sleepUnlessCancelled(for: interval) {
                 // A stalled load has nothing new to report.
                 guard let progress = render.progress(of: job), progress != last else { continue }
                 (last, count) = (progress, count + 1)

@@ -38,7 +38,7 @@ final class RollCall: Sendable {
         let signing = Task {
             while !Task.isCancelled {
                 try? await roll.sign(entry.withLock { $0 }, for: life)
-                try? await Task.sleep(for: options.interval)
+                await Task.sleepUnlessCancelled(for: options.interval)
             }
         }
         task.withLock { $0 = signing }
@@ -54,7 +54,7 @@ final class RollCall: Sendable {
             let start = ContinuousClock.now
             var isSaid = false
             while !unseen.isEmpty {
-                try? await Task.sleep(for: .milliseconds(100))
+                await Task.sleepUnlessCancelled(for: .milliseconds(100))
                 guard let expiries = try? await roll.expiries() else { return }
                 // Who lives signs anew; who is dead goes off the roll.
                 unseen = unseen.filter { id, expiry in expiries[id] == expiry }

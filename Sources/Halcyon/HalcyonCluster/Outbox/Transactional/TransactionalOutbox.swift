@@ -1,5 +1,6 @@
 import Kafka
 import Telemetry
+import Threads
 
 /// Exactly once: what is told of jobs and the offsets that pass them are committed in one transaction, so that who reads what is committed sees
 /// each job end once, whatever happens to the worker.
@@ -52,7 +53,7 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
 
     /// Waits until the transactional id is this worker's, or never will be.
     public func ready() async {
-        while !isReady, end == nil { try? await Task.sleep(for: .milliseconds(10)) }
+        while !isReady, end == nil { await Task.sleepUnlessCancelled(for: .milliseconds(10)) }
     }
 
     /// Fails what has not been settled, and ends. A transaction under way is waited for.
@@ -135,7 +136,7 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
             await withCheckedContinuation { bell = $0 }
         }
         if let oldest = queue.oldest, end == nil, queue.count < options.batch {
-            let nap = Task { [options] in _ = try? await Task.sleep(until: oldest + options.linger) }
+            let nap = Task { [options] in _ = await Task.sleepUnlessCancelled(until: oldest + options.linger) }
             self.nap = nap
             await nap.value
         }
@@ -194,7 +195,7 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
         for settling in settlings { settling.end() }
     }
 
-    private func rest() async { try? await Task.sleep(for: pause.next()) }
+    private func rest() async { await Task.sleepUnlessCancelled(for: pause.next()) }
 
     /// Lets go of what another worker has by now.
     private func staying(_ settlings: [Settling], _ consumer: JobConsumer) -> [Settling] {

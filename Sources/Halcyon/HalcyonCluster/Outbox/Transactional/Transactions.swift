@@ -1,5 +1,6 @@
 import Kafka
 import Telemetry
+import Threads
 
 /// Makes transactions, one after the other, with one producer after the other: whatever fails, the transaction is over at the brokers when
 /// ``run(_:offsets:of:)`` says what became of it.
@@ -56,7 +57,7 @@ actor Transactions {
                 if error.kind == .fenced, isNamed { throw Self.replaced(error) }
                 log.warning("transactions not initialized", ["error": "\(error)"])
             }
-            try? await Task.sleep(for: pause.next())
+            await Task.sleepUnlessCancelled(for: pause.next())
         }
     }
 

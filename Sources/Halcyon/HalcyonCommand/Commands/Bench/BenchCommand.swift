@@ -2,6 +2,7 @@ import Arguments
 import HalcyonCluster
 import HalcyonWire
 import Kafka
+import Threads
 import Values
 
 /// `halcyon bench`: loads a running cluster and says how it did.
@@ -151,7 +152,7 @@ enum BenchCommand: Subcommand {
                     ended: figures.ended, of: figures.ended + max(0, figures.unfinished), failures: figures.failed,
                     elapsed: elapsed)
             }
-            try? await Task.sleep(for: .milliseconds(200))
+            await Task.sleepUnlessCancelled(for: .milliseconds(200))
         }
     }
 }

@@ -77,8 +77,7 @@ final class BenchLoad: Sendable {
                 group.addTask {
                     while let index = self.take(since: start) {
                         if let rate = self.limits.rate {
-                            try? await Task.sleep(
-                                until: start + .seconds(Double(index) / rate), clock: .continuous)
+                            await Task.sleepUnlessCancelled(until: start + .seconds(Double(index) / rate))
                         }
                         if Task.isCancelled { return }
                         await self.perform(index, by: producer)

@@ -2,6 +2,7 @@ import HalcyonCluster
 import HalcyonWire
 import JSON
 import Kafka
+import Threads
 
 /// Jobs that have been read, on their way: to Kafka, and back as events.
 struct Submission: Sendable {
@@ -136,7 +137,7 @@ struct Submission: Sendable {
             }
             let (ended, failures) = batch.counts
             bar.show(ended: ended, of: batch.jobs.count, failures: failures, elapsed: elapsed)
-            try? await Task.sleep(for: .milliseconds(200))
+            await Task.sleepUnlessCancelled(for: .milliseconds(200))
         }
     }
 
