@@ -97,7 +97,7 @@ let package = Package(
         module(
             "HalcyonRendering", "Halcyon",
             ["HalcyonModel", "HalcyonImaging", "Vips", "Processes", "Threads", "CLinux"]),
-        module("HalcyonBudget", "Halcyon", ["Redis", "Threads"]),
+        module("HalcyonBudget", "Halcyon", ["Redis", "Telemetry", "Threads"]),
         module("HalcyonLeases", "Halcyon", ["Redis", "Telemetry", "Threads"]),
         module(
             "HalcyonSources", "Halcyon",
@@ -285,7 +285,7 @@ let package = Package(
         tests(
             of: "HalcyonRendering",
             ["CLinux", "HalcyonImaging", "HalcyonModel", "Processes", "TestSupport", "Threads", "Vips"]),
-        tests(of: "HalcyonBudget", ["Redis", "TestSupport"]),
+        tests(of: "HalcyonBudget", ["Redis", "Telemetry", "TestSupport"]),
         tests(of: "HalcyonLeases", ["Redis", "Telemetry", "TestSupport", "Threads"]),
         tests(
             of: "HalcyonSources",

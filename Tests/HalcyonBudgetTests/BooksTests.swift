@@ -1,5 +1,6 @@
 import HalcyonBudget
 import Redis
+import Telemetry
 import TestSupport
 import Testing
 
@@ -76,5 +77,25 @@ import Testing
                 last = stored ?? 0
             }
         }
+    }
+
+    @Test func booksThatCannotBeKeptStopNothingAndAreCounted() async throws {
+        let metrics = Metrics()
+        let server = try await RedisServer.start()
+        let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
+        let errors = ToleratedErrors(of: "budget", log: .silent, metrics: metrics)
+        let accounts = Accounts(client, Budget(count: 3), errors: errors)
+        let counted = #"halcyon_tolerated_errors_total{operation="budget"}"#
+        try await Self.store("thing", bytes: 1, in: "a", accounts, client)
+        #expect(metrics.value(of: counted) == 0)
+        await server.stop()
+        await accounts.enter(
+            Accounts.Entry(key: "lost", storedAt: "1", expiresAt: 4e12, cost: Cost(bytes: 1)), in: "a")
+        await accounts.extend("thing", to: 5e12, in: "a")
+        await accounts.strike("thing", "1", in: "a")
+        accounts.uses.note(["thing"], in: "a")
+        await accounts.uses.close()
+        #expect(metrics.value(of: counted) == 4)
+        await client.close()
     }
 }

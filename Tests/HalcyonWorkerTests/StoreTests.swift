@@ -19,7 +19,8 @@ import Threads
         let server = try await RedisServer.start()
         let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
         let store = StoreStage(
-            results: ResultTier(client), options: ResultOptions(), log: .silent, metrics: StoreMetrics(Metrics()))
+            results: ResultTier(client), options: ResultOptions(), log: .silent, metrics: StoreMetrics(Metrics()),
+            errors: .silent)
         let message = #"{"source":"http://example.org/a","maxAge":\#(maxAge)}"#
         let record = ConsumedRecord(topic: "halcyon.jobs", partition: 0, offset: 0, value: Array(message.utf8))
         let work = try DecodeStage(reader: JobReader(), topics: Topics()).decode(record)

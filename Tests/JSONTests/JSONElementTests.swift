@@ -27,6 +27,14 @@ import Testing
         #expect(try parse("4e2").integer(in: 1...400) == 400)
     }
 
+    @Test func asksForATypeThatMayNotBe() throws {
+        let root = try parse(#"{"text":"a","whole":3,"half":1.5,"yes":true}"#)
+        #expect(root.member("text")?.asString == "a" && root.member("whole")?.asString == nil)
+        #expect(root.member("whole")?.asInteger == 3 && root.member("half")?.asInteger == nil)
+        #expect(root.member("half")?.asDouble == 1.5 && root.member("text")?.asDouble == nil)
+        #expect(root.member("yes")?.asBool == true && root.member("text")?.asBool == nil)
+    }
+
     @Test func refusesOtherTypes() throws {
         #expect(throws: JSONError(.wrongType, "expected a string, found a number")) { try parse("1").string() }
         #expect(throws: JSONError(.wrongType, "expected a number, found a string")) { try parse("\"1\"").double() }

@@ -157,8 +157,8 @@ public final class Operation {
     }
 
     private func takes(_ argument: String) -> Bool {
-        guard (try? type(of: argument)) != nil else { return false }
-        return true
+        // Of an argument that there is not there is no type.
+        (try? type(of: argument)) != nil
     }
 
     private func type(of argument: String) throws(VipsError) -> GType {

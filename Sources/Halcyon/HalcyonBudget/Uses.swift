@@ -1,3 +1,4 @@
+import Telemetry
 import Threads
 
 /// Uses of things on their way into the books: collected for about a second, so that a hit costs no command.
@@ -13,13 +14,15 @@ public final class Uses: Sendable {
 
     private let state = Lock(State())
     private let books: Books
+    private let errors: ToleratedErrors
     private let delay: Duration
     /// Things in one command at most: Redis does nothing else meanwhile.
     private static let step = 1000
 
     /// - Parameter delay: for how long uses are collected.
-    init(_ books: Books, delay: Duration = .seconds(1)) {
+    init(_ books: Books, _ errors: ToleratedErrors, delay: Duration = .seconds(1)) {
         self.books = books
+        self.errors = errors
         self.delay = delay
     }
 
@@ -50,7 +53,8 @@ public final class Uses: Sendable {
         for (book, uses) in last {
             let keys = uses.sorted { $0.value < $1.value }.map(\.key)
             for start in stride(from: 0, to: keys.count, by: Self.step) {
-                try? await books.use(Array(keys[start..<min(start + Self.step, keys.count)]), in: book)
+                let some = Array(keys[start..<min(start + Self.step, keys.count)])
+                await errors.tolerating { try await books.use(some, in: book) }
             }
         }
     }

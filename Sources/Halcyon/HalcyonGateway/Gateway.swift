@@ -71,7 +71,8 @@ public final class Gateway: Sendable {
         let gateway: Gateway
         do {
             try await states.start()
-            let results = ResultTier(redis, budget: options.budget)
+            let results = ResultTier(
+                redis, budget: options.budget, errors: ToleratedErrors(of: "budget", log: log, metrics: metrics))
             let desk = JobDesk(
                 producer: producer, topics: options.topics, reader: options.reader, memory: memory,
                 times: (options.limits.requestTime, options.jobs.sendTime))

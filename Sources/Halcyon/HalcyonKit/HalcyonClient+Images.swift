@@ -76,6 +76,7 @@ extension HalcyonClient {
                 Task {
                     submission.cancel()
                     await submission.value
+                    // Nobody waits for the answer; a job that is not cancelled is only done in vain.
                     try? await cancelJob(id: id)
                 }
             }

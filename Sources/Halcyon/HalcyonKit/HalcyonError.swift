@@ -105,6 +105,7 @@ extension HalcyonClient {
         /// Reads the body of a response, whatever it is.
         /// - Parameter status: The status of the response; nil to use that in the body.
         init(status: Int?, body: Data, retryAfter: String? = nil) {
+            // A proxy's answer has the status alone.
             let problem = try? JSONDecoder().decode(Body.self, from: body)
             self.status = status ?? problem?.status ?? 0
             kind = problem?.type?.split(separator: "/").last.map { Kind(rawValue: String($0)) } ?? .blank

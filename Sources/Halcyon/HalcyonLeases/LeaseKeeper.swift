@@ -12,12 +12,14 @@ final class LeaseKeeper: Sendable {
     private let book: LeaseBook
     private let interval: Duration
     private let lost: Counter
+    private let errors: ToleratedErrors
     private let state = Lock(State())
 
     /// - Parameter lost: counts leases that had gone when they were to be prolonged.
-    init(_ book: LeaseBook, every interval: Duration, lost: Counter) {
+    init(_ book: LeaseBook, every interval: Duration, lost: Counter, _ errors: ToleratedErrors) {
         self.book = book
         self.lost = lost
+        self.errors = errors
         self.interval = interval
     }
 
@@ -52,7 +54,7 @@ final class LeaseKeeper: Sendable {
             }
             guard let held else { return }
             // What cannot be prolonged now is tried again. What has been lost is of no more use: the fence will say so.
-            guard let kept = try? await book.renew(held) else { continue }
+            guard let kept = await errors.tolerating({ try await book.renew(held) }) else { continue }
             for (holding, isKept) in zip(held, kept) where !isKept {
                 lost.add()
                 remove(holding.lease)

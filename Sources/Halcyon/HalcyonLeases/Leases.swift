@@ -15,6 +15,8 @@ public final class Leases: Sendable {
     let keeper: LeaseKeeper
     private let outage: LeaseOutage
     private let metrics: LeaseMetrics
+    /// Those of giving back and of prolonging: leases run out by themselves.
+    private let errors: ToleratedErrors
     private let isClosed = Lock(false)
 
     /// Begins to listen for ends of others' leases.
@@ -26,9 +28,10 @@ public final class Leases: Sendable {
     ) {
         self.options = options
         self.metrics = LeaseMetrics(metrics)
+        errors = ToleratedErrors(of: "leases", log: log, metrics: metrics)
         let process = String(UInt64.random(in: .min ... .max), radix: 36)
         book = LeaseBook(redis: redis, process: process, duration: options.duration)
-        keeper = LeaseKeeper(book, every: options.duration / 3, lost: self.metrics.lost)
+        keeper = LeaseKeeper(book, every: options.duration / 3, lost: self.metrics.lost, errors)
         outage = LeaseOutage(redis, log, self.metrics.isCoalescing)
         wakeups.listen(to: "halcyon:process:\(process)", subscriber, whenDown: options.recheck)
         metrics.reading(.gauge, "halcyon_leases_held", help: "Leases that this worker holds now.") {
@@ -44,7 +47,7 @@ public final class Leases: Sendable {
         let held = await keeper.close()
         await outage.close()
         guard !held.isEmpty, !isWithout else { return }
-        let ending = Task { [book] in try? await book.giveUp(held) }
+        let ending = Task { [book, errors] in _ = await errors.tolerating { try await book.giveUp(held) } }
         let patience = Task {
             try await Task.sleep(for: Self.lastPatience)
             ending.cancel()
@@ -127,19 +130,19 @@ public final class Leases: Sendable {
     func release(_ lease: Lease, _ outcome: LeaseOutcome, deaths: Int? = nil) async {
         forget(lease)
         // Also when the task was cancelled. Where Redis is away the lease runs out by itself.
-        await Task { try? await book.release(lease, outcome, deaths: deaths) }.value
+        _ = await Task { await errors.tolerating { try await book.release(lease, outcome, deaths: deaths) } }.value
     }
 
     /// Whether anybody else waits for what is made under leases of one attempt. If nobody does, they are at their end.
     /// - Returns: nil when there is no answer.
     func areWanted(_ leases: [Lease]) async -> Bool? {
-        let answer = try? await book.areWanted(leases)
+        let answer = await errors.tolerating { try await book.areWanted(leases) }
         if answer == false { for lease in leases { forget(lease) } }
         return answer
     }
 
     func leave(_ names: [LeaseName], attempt: String) async {
-        for name in names { try? await book.leave(name, attempt: attempt) }
+        for name in names { await errors.tolerating { try await book.leave(name, attempt: attempt) } }
     }
 
     /// The lease of an attempt that does not know whether it has it.

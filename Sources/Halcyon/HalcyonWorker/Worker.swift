@@ -50,7 +50,8 @@ public final class Worker: Sendable {
                 $0.tell(log)
                 gauge.set($0.isServing ? 1 : 0)
             })
-        let clock = ClusterClock(redis, log: log)
+        let clock = ClusterClock(
+            redis, log: log, errors: ToleratedErrors(of: "clock", log: log, metrics: metrics))
         await clock.set()
         let worker: Worker
         do {
@@ -91,6 +92,9 @@ public final class Worker: Sendable {
         _ tracer: Tracer?,
         _ whenHopeless: @escaping @Sendable () -> Void, _ onEnd: @escaping @Sendable (KafkaError) -> Void
     ) throws {
+        func errors(of operation: String) -> ToleratedErrors {
+            ToleratedErrors(of: operation, log: log, metrics: metrics)
+        }
         (self.redis, self.clock) = (redis, clock)
         producer = try Producer(properties: options.kafka.producer, onFatal: onEnd)
         transactional = options.transactions.map { transactions in
@@ -111,7 +115,8 @@ public final class Worker: Sendable {
         let refusals = Refusals(log: log)
         self.refusals = refusals
         roll = RollCall(
-            redis, options.roll, session: options.kafka.session, topics: options.topics, threads: options.concurrency)
+            redis, options.roll, session: options.kafka.session, topics: options.topics, threads: options.concurrency,
+            errors: errors(of: "roll"))
         loader = SourceLoader(options.sources, custom: options.providers, drawingOn: pool)
         subscriber = RedisSubscriber(options.redis)
         leases = Leases(redis, subscriber, options.leases, log: log, metrics: metrics)
@@ -121,8 +126,10 @@ public final class Worker: Sendable {
             loader, redis, leases, permits: fetches, bytesPerPermit: options.memory.fetch,
             largest: options.sources.maximumBytes, options: options.sourceTier, limits: options.origins, log: log,
             metrics: metrics)
-        results = ResultTier(redis, budget: options.results.budget)
-        let store = StoreStage(results: results, options: options.results, log: log, metrics: StoreMetrics(metrics))
+        results = ResultTier(redis, budget: options.results.budget, errors: errors(of: "budget"))
+        let store = StoreStage(
+            results: results, options: options.results, log: log, metrics: StoreMetrics(metrics),
+            errors: errors(of: "results"))
         let assets = SharedSources(
             maximumBytes: options.sources.sharedBytes, defaultLifetime: options.results.defaultLifetime
         ) { [sources] in try await sources.fetch($0, $1).source }
@@ -136,8 +143,10 @@ public final class Worker: Sendable {
         }
         let publisher = PublishStage(
             events: EventPublisher(producer, topics: options.topics),
-            outbox: transactional ?? AcknowledgedOutbox(producer), refusals: refusals, topics: options.topics)
-        let lookup = LookupStage(results: results, inlineLimit: options.results.inlineLimit)
+            outbox: transactional ?? AcknowledgedOutbox(producer), refusals: refusals, topics: options.topics,
+            errors: errors(of: "events"))
+        let lookup = LookupStage(
+            results: results, inlineLimit: options.results.inlineLimit, errors: errors(of: "results"))
         let render = RenderStage(
             sources: sources, assets: assets, service: service,
             permits: Slots(options.concurrency * 2, shares: lanes),
@@ -154,8 +163,10 @@ public final class Worker: Sendable {
             upload: UploadStage(loader, permits: Slots(options.puts, shares: lanes), metrics: metrics),
             publisher: publisher,
             progress: ProgressReports(interval: options.progressInterval, render: render, publisher: publisher),
-            cancellations: CancellationChecker(activeJobs: activeJobs, slots: SlotBook(redis), control: control),
-            tags: TagIndexer(tags: TagIndex(redis), purger: Purger(redis), log: log),
+            cancellations: CancellationChecker(
+                activeJobs: activeJobs, slots: SlotBook(redis, errors: errors(of: "slots")), control: control),
+            tags: TagIndexer(
+                tags: TagIndex(redis), purger: Purger(redis), log: log, errors: errors(of: "tags")),
             retries: RetryScheduler(options.retries, options.topics),
             tracing: tracer.map { JobTracing(tracer: $0, group: options.group) },
             report: JobReport(metrics: WorkerMetrics(metrics), topics: options.topics, log: log))

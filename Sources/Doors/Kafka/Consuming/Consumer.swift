@@ -97,6 +97,7 @@ public actor Consumer {
 
     /// One past the newest offset of each of these partitions, as far as the last fetches told; what is not known is left out. It asks nobody.
     public nonisolated func ends(of partitions: [TopicPartition]) -> [TopicPartition: Int64] {
+        // A closed client knows none.
         let ends = try? client.use { client in
             partitions.map { partition in
                 var low: Int64 = -1

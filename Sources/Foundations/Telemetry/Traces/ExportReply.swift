@@ -23,12 +23,13 @@ public enum ExportReply: Hashable, Sendable {
 
     /// What `ExportTraceServiceResponse` says of spans that were left out. An answer that is none, as proxies give it, says nothing.
     private static func partial(_ body: [UInt8]) -> ExportReply {
+        // What is no JSON is a proxy's.
         guard let answer = try? JSON.parse(body, maximumSize: 1 << 20), answer.kind == .object,
             let partial = answer.member("partialSuccess"), partial.kind == .object
         else { return .taken(rejected: 0, reason: "") }
         let count = partial.member("rejectedSpans")
         // A string in the mapping, and a number with some who write it.
-        let rejected = (try? count?.string()).flatMap { Int($0) } ?? (try? count?.integer()).flatMap { Int($0) } ?? 0
-        return .taken(rejected: max(0, rejected), reason: (try? partial.member("errorMessage")?.string()) ?? "")
+        let rejected = count?.asString.flatMap { Int($0) } ?? count?.asInteger.flatMap { Int($0) } ?? 0
+        return .taken(rejected: max(0, rejected), reason: partial.member("errorMessage")?.asString ?? "")
     }
 }

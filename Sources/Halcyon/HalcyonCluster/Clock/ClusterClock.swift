@@ -11,13 +11,16 @@ public final class ClusterClock: Sendable {
 
     private let redis: RedisClient
     private let log: Log
+    private let errors: ToleratedErrors
     private let correction = Lock<Int64>(0)
     private let task = Lock<Task<Void, Never>?>(nil)
 
     /// The client stays its maker's, who closes it after ``close()``.
-    public init(_ redis: RedisClient, log: Log) {
+    /// - Parameter errors: those of asking Redis for the time.
+    public init(_ redis: RedisClient, log: Log, errors: ToleratedErrors) {
         self.redis = redis
         self.log = log
+        self.errors = errors
     }
 
     /// Sets the clock, unless Redis is away, and then again and again until ``close()``.
@@ -41,7 +44,8 @@ public final class ClusterClock: Sendable {
 
     private func measure() async {
         let start = ContinuousClock.now
-        guard let parts = try? await redis.run(Self.time, keys: ["halcyon:{clock}"]).array, parts.count == 2,
+        let reply = await errors.tolerating { try await redis.run(Self.time, keys: ["halcyon:{clock}"]) }
+        guard let parts = reply?.array, parts.count == 2,
             let seconds = parts[0].string.flatMap(Double.init), let micros = parts[1].string.flatMap(Double.init)
         else { return }
         let reading = ClockReading(

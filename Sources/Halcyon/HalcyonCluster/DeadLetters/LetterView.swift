@@ -37,8 +37,9 @@ public struct LetterView: Sendable {
         let read = reader.refuse(value, for: Failure(.invalidJob, ""))
         job = read.id ?? provenance?.coordinates
         source = read.source
+        // A message that is no JSON names no tenant.
         let root = try? JSON.parse(value, maximumSize: reader.maximumBytes)
-        tenant = root?.member("tenant").flatMap { try? $0.string() }
+        tenant = root?.member("tenant")?.asString
     }
 
     /// When it was put aside (RFC 3339).
@@ -84,6 +85,7 @@ public struct LetterView: Sendable {
         }
         writer.member("key", letter.record.key.map(Self.text))
         let value = letter.record.value ?? []
+        // Only what is JSON is written as such.
         if (try? JSON.parse(value, maximumSize: 64 << 20, maximumDepth: 64)) != nil {
             writer.name("original")
             writer.raw(value.onOneLine)

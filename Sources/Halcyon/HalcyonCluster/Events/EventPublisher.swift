@@ -20,7 +20,10 @@ public struct EventPublisher: Sendable {
     }
 
     /// Publishes a best-effort event: it is dropped if Kafka does not accept it.
-    public func offer(_ event: Event) async { _ = try? await producer.send(Self.record(of: event, topics)) }
+    public func offer(_ event: Event) async {
+        // Nobody waits for it: the terminal event says what matters.
+        _ = try? await producer.send(Self.record(of: event, topics))
+    }
 
     /// The message that an event is.
     public static func record(of event: Event, _ topics: Topics) -> ProducerRecord {

@@ -106,6 +106,9 @@ public struct Purger: Sendable {
 
     /// Without a budget there are no books, and while they cannot be reached they count what expires by itself.
     private func strike(_ gone: [Gone], _ tenant: String?) async {
-        for result in gone { try? await books.strike(result.key, result.storedAt, in: ResultTier.book(of: tenant)) }
+        for result in gone {
+            // The purge has succeeded: what the books count too much ends with its expiry.
+            try? await books.strike(result.key, result.storedAt, in: ResultTier.book(of: tenant))
+        }
     }
 }

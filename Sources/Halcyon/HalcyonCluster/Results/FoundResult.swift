@@ -23,6 +23,7 @@ extension ResultTier {
 
         /// From a reply of the fields `facts` and `expiresAt`, and perhaps `storedAt`.
         init?(_ reply: RedisValue) {
+            // Facts that another version wrote may be unreadable.
             guard let fields = reply.array, fields.count >= 2, let json = fields[0].bytes,
                 let expiresAt = fields[1].string.flatMap(Double.init), let facts = try? ResultFacts(json: json)
             else { return nil }

@@ -17,10 +17,12 @@ public struct ResultTier: Sendable {
     private let accounts: Accounts?
 
     /// The client stays its maker's, who closes it.
-    /// - Parameter budget: what a tenant's results may take. Without limits no books are kept, and nothing is spent on it.
-    public init(_ redis: RedisClient, budget: Budget = Budget()) {
+    /// - Parameters:
+    ///   - budget: what a tenant's results may take. Without limits no books are kept, and nothing is spent on it.
+    ///   - errors: those of keeping the books.
+    public init(_ redis: RedisClient, budget: Budget = Budget(), errors: ToleratedErrors = .silent) {
         self.redis = redis
-        accounts = budget.isLimited ? Accounts(redis, budget) : nil
+        accounts = budget.isLimited ? Accounts(redis, budget, errors: errors) : nil
     }
 
     /// Looks a result up without reading its bytes; nil when it is not there, or when another version wrote what this one cannot
@@ -63,6 +65,7 @@ public struct ResultTier: Sendable {
             try await key.contains(Self.handOffMark)
             ? redis.run(ResultScripts.take, keys: ResultScripts.keys(of: key))
             : redis.send(["HMGET", .string(key), "body", "facts"])
+        // Facts that another version wrote may be unreadable.
         guard let fields = reply.array, fields.count == 2, let body = fields[0].bytes,
             let json = fields[1].bytes, let facts = try? ResultFacts(json: json)
         else { return nil }

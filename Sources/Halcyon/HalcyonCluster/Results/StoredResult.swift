@@ -20,6 +20,7 @@ extension ResultTier {
         let fields: [RedisArgument] = ["HMGET", .string(key), "facts"]
         let replies = try await redis.pipeline([withBody ? fields + ["body"] : fields, ["PTTL", .string(key)]])
         for case .error(let error) in replies { throw error }
+        // Facts that another version wrote may be unreadable.
         guard replies.count == 2, let values = replies[0].array, values.count == (withBody ? 2 : 1),
             let json = values[0].bytes, let facts = try? ResultFacts(json: json), let remaining = replies[1].integer
         else { return nil }

@@ -1,13 +1,18 @@
 import Redis
+import Telemetry
 
 /// Which generation of each slot is the newest, in Redis and for all workers together. Jobs without a slot have nothing to do with it.
 ///
 /// With Redis away no job is superseded: all of them are done, and nothing is lost but work.
 public struct SlotBook: Sendable {
     private let redis: RedisClient
+    private let errors: ToleratedErrors
 
     /// The client stays its maker's, who closes it.
-    public init(_ redis: RedisClient) { self.redis = redis }
+    public init(_ redis: RedisClient, errors: ToleratedErrors = .silent) {
+        self.redis = redis
+        self.errors = errors
+    }
 
     /// The channel on which all workers hear of newer generations.
     static let channel = "halcyon:slots"
@@ -15,16 +20,18 @@ public struct SlotBook: Sendable {
     /// Enters a job's generation, and tells all workers when that is newer than what was known.
     /// - Returns: the higher generation that the slot is for; nil when it is for this one.
     public func claim(_ claim: SlotClaim) async -> Int64? {
-        let reply = try? await redis.run(
-            Self.claiming, keys: [.string(claim.key)],
-            arguments: [.integer(Int(claim.generation)), .string(Self.channel)])
+        let reply = await errors.tolerating {
+            try await redis.run(
+                Self.claiming, keys: [.string(claim.key)],
+                arguments: [.integer(Int(claim.generation)), .string(Self.channel)])
+        }
         return Self.higher(reply, than: claim)
     }
 
     /// Looks whether a slot is still for a job's generation.
     /// - Returns: the higher one that it is for; nil when there is none.
     public func newer(than claim: SlotClaim) async -> Int64? {
-        Self.higher(try? await redis.send("GET", .string(claim.key)), than: claim)
+        Self.higher(await errors.tolerating { try await redis.send("GET", .string(claim.key)) }, than: claim)
     }
 
     private static func higher(_ reply: RedisValue?, than claim: SlotClaim) -> Int64? {

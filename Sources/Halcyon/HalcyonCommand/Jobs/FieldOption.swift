@@ -121,6 +121,7 @@ struct GivenJSON: JSONWritable, Sendable {
 
     /// nil when the text is no JSON.
     init?(_ text: String) {
+        // The caller says what was expected.
         guard let element = try? JSON.parse(Array(text.utf8), maximumSize: 1 << 20) else { return nil }
         self.element = element
     }

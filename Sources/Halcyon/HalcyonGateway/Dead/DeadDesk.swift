@@ -44,6 +44,7 @@ final class DeadDesk: Sendable {
             return isCurrent ? book.count : nil
         }
         if let known { return known }
+        // What Kafka has against it is logged; where there are too many letters the next reading goes on.
         return try? await read { book, _ in book.count }
     }
 

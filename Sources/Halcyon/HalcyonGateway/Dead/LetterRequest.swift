@@ -49,10 +49,10 @@ struct LetterRequest: Sendable {
                     switch "\(name)" {
                     case "letters": targets.append(LetterQuery(letters: try Self.letters(value, most)))
                     case "filter": targets.append(LetterQuery(try Self.filters(value)))
-                    case "limit": try take(limit: (try? value.integer()) ?? 0, most)
-                    case "cursor": try take(cursor: (try? value.string()) ?? "")
+                    case "limit": try take(limit: value.asInteger ?? 0, most)
+                    case "cursor": try take(cursor: value.asString ?? "")
                     case "dryRun":
-                        guard let isDry = try? value.bool() else {
+                        guard let isDry = value.asBool else {
                             throw Problem(.badRequest, "dryRun is true or false")
                         }
                         self.isDry = isDry
@@ -123,7 +123,7 @@ struct LetterRequest: Sendable {
 
     /// One or several.
     private static func texts(_ value: JSONElement) throws(Problem) -> [String] {
-        if let text = try? value.string() { return [text] }
+        if let text = value.asString { return [text] }
         var texts: [String] = []
         do throws(JSONError) {
             try value.forEachElement { element throws(JSONError) in texts.append(try element.string()) }

@@ -172,9 +172,15 @@ final class EventFeed: Sendable {
 
     /// A reader sees the partitions that were there when it was opened: where there are more now, it is opened again.
     private func lookForPartitions() async {
-        guard let admin = try? Admin(properties: properties) else { return }
+        let admin: Admin
+        do {
+            admin = try Admin(properties: properties)
+        } catch {
+            return log.error("new partitions of the topic of events are not seen", ["error": "\(error)"])
+        }
         while !Task.isCancelled {
             await Task.sleepUnlessCancelled(for: options.partitionInterval)
+            // Without an answer it is asked again after the interval.
             guard let reader = reader.withLock({ $0 }), let metadata = try? await admin.metadata(within: .seconds(2)),
                 let partitions = metadata.topics[topic], partitions.count > reader.startOffsets.count
             else { continue }

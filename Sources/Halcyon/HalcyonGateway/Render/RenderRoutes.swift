@@ -62,6 +62,7 @@ struct RenderRoutes: Sendable {
             }
             // Nobody waits any more. Others who want the same image are not concerned.
             let id = prepared.job.id
+            // A job that is not cancelled is only done in vain.
             Task { try? await control.publish(.cancel(id)) }
             throw error
         }
@@ -74,7 +75,7 @@ struct RenderRoutes: Sendable {
     /// The image as it is there; nil when it is not, or cannot be read: then a worker looks.
     private func stored(_ prepared: PreparedJob, _ call: Call) async -> HTTPServer.Response? {
         let key = prepared.keys[0].description
-        // A job may let the result live longer, which is a worker's to do.
+        // A job may let the result live longer, which is a worker's to do; and what cannot be read here a worker looks at.
         guard !ResultRule(maxAge: prepared.job.maxAge).canExtend,
             let response = try? await images.find(key, call)
         else { return nil }

@@ -11,6 +11,7 @@ extension Image {
     func inSRGB(keepingProfile: Bool) throws(VipsError) -> Image {
         let profile = keepingProfile ? nil : bytes(of: "icc-profile-data")
         if interpretation == .cmyk || profile.map({ !ICCProfile($0).isSRGB }) ?? false {
+            // A profile that does not fit is passed over.
             if let converted = try? converted() { return converted }
         }
         switch interpretation {

@@ -159,6 +159,7 @@ public struct EventStream: AsyncSequence, Sendable {
             let data = Data(message.data.utf8)
             if message.name == "gap" {
                 struct Gap: Decodable { let reason: String }
+                // Without it the text itself says why.
                 let reason = (try? JSONDecoder().decode(Gap.self, from: data))?.reason
                 return Element(content: .gap(reason ?? message.data), cursor: message.id)
             }

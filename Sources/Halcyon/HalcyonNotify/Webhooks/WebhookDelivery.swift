@@ -35,6 +35,7 @@ struct WebhookDelivery: Sendable {
                 guard taken.begin() else { return taken.handBack() }
                 return try await putAside(taken, from: Provenance(taken.record), error, nil, nil)
             }
+            // The only error is that the record was recalled.
             guard let fate = try? await fate(of: notice, taken), taken.begin() else { return taken.handBack() }
             try await settle(fate, notice, taken)
         } catch {

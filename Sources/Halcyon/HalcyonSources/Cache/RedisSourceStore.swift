@@ -19,11 +19,15 @@ struct RedisSourceStore: SourceStore {
     ///   - maximumBytes: of the largest body that is kept.
     ///   - handOverBytes: of the largest that is handed to other workers which wait for it.
     ///   - budget: bytes of all entries; nil for as many as there are, without books.
-    init(_ redis: RedisClient, maximumBytes: Int, handOverBytes: Int = 0, budget: Int? = nil) {
+    ///   - errors: those of keeping the books.
+    init(
+        _ redis: RedisClient, maximumBytes: Int, handOverBytes: Int = 0, budget: Int? = nil,
+        errors: ToleratedErrors = .silent
+    ) {
         self.redis = redis
         self.maximumBytes = maximumBytes
         self.handOverBytes = handOverBytes
-        accounts = budget.map { Accounts(redis, Budget(bytes: $0)) }
+        accounts = budget.map { Accounts(redis, Budget(bytes: $0), errors: errors) }
     }
 
     /// All entries are in one book, whoever they were loaded for.

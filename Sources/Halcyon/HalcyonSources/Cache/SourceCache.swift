@@ -29,7 +29,10 @@ public struct SourceCache: Sendable {
         limits: OriginLimits = OriginLimits(), log: Log, metrics: Metrics
     ) throws {
         fetcher = SourceFetcher(
-            loader: loader, gate: OriginGate(redis, limits, shares: permits.shares),
+            loader: loader,
+            gate: OriginGate(
+                redis, limits, shares: permits.shares,
+                errors: ToleratedErrors(of: "origins", log: log, metrics: metrics)),
             stores: try SourceStores(options, redis, log, metrics),
             permits: FetchPermits(permits, bytesPerPermit: bytesPerPermit, first: largest), options: options,
             metrics: SourceTierMetrics(metrics), origins: OriginMetrics(metrics))
@@ -84,8 +87,8 @@ public struct SourceCache: Sendable {
 
     /// Fetches a stale source in the background while it is still used (RFC 5861, section 3).
     private func revalidate(_ request: SourceRequest, _ found: SourceStores.Finding) async {
-        // It is served meanwhile, and a failure is kept: nobody waits for this one.
         await revalidations.run(request.tierKey) {
+            // The stale one is served meanwhile, and a failure is kept: nobody waits for this one.
             _ = try? await share(request, found, .standard, WorkContext(urgency: Urgency(level: 2)))
         }
     }

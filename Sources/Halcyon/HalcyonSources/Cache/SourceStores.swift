@@ -13,11 +13,13 @@ struct SourceStores: Sendable {
     private let disk: DiskSourceStore?
     private let shared: RedisSourceStore?
     private let stores: [WatchedStore]
+    private let purgeErrors: ToleratedErrors
 
     /// It blocks where there is a folder.
     /// - Throws: ``DiskError``.
     init(_ options: SourceTierOptions, _ redis: RedisClient?, _ log: Log, _ metrics: Metrics) throws(DiskError) {
         policy = options.freshness
+        purgeErrors = ToleratedErrors(of: "purge", log: log, metrics: metrics)
         disk = try options.folder.map { path throws(DiskError) in
             try DiskSourceStore(under: path, capacity: options.folderBytes)
         }
@@ -25,7 +27,8 @@ struct SourceStores: Sendable {
             options.redisBytes > 0 || options.handOverBytes > 0
                 ? RedisSourceStore(
                     redis, maximumBytes: options.redisBytes, handOverBytes: options.handOverBytes,
-                    budget: options.redisBudget) : nil
+                    budget: options.redisBudget,
+                    errors: ToleratedErrors(of: "budget", log: log, metrics: metrics)) : nil
         }
         stores = [
             disk.map {
@@ -100,7 +103,9 @@ struct SourceStores: Sendable {
     }
 
     /// In the folder alone.
-    func forgetHere(_ key: String, keptBy moment: Double) async { try? await disk?.remove(key, keptBy: moment) }
+    func forgetHere(_ key: String, keptBy moment: Double) async {
+        await purgeErrors.tolerating { try await disk?.remove(key, keptBy: moment) }
+    }
 
     func close() async {
         await shared?.close()

@@ -14,6 +14,7 @@ public enum Fonts {
 
     private static func width(of letter: String) -> Int? {
         VipsLibrary.start()
+        // Without fonts libvips refuses.
         return try? Operation.call("text", ["text": .string(letter), "font": "sans bold 100"]).image().width
     }
 }

@@ -12,6 +12,7 @@ public struct OriginCredentials: Hashable, Sendable {
     ///
     /// nil for what has no user, one that HTTP cannot say, or more than an origin.
     public init?(_ text: String) {
+        // Settings say of what is nil that it is no such URL.
         guard let url = try? WebURL(text), let (user, password) = url.userAndPassword, !user.isEmpty,
             !user.contains(UInt8(ascii: ":")), (user + password).allSatisfy({ $0 >= 0x20 && $0 != 0x7f })
         else { return nil }

@@ -1,5 +1,6 @@
 import HalcyonModel
 import Redis
+import Telemetry
 import Threads
 
 /// Lets loads of an origin begin when the origin can take them.
@@ -25,13 +26,16 @@ struct OriginGate: Sendable {
     private let own: LocalOriginBook
     private let turns = Lock<[Origin: Turn]>([:])
     private let shares: [Int]
+    private let errors: ToleratedErrors
 
     /// - Parameters:
     ///   - redis: where all workers count; without it, and while it is away, this process counts alone, and takes half.
     ///   - shares: of the lanes, of the turns at one origin.
-    init(_ redis: RedisClient?, _ limits: OriginLimits, shares: [Int] = [1]) {
+    ///   - errors: those of Redis.
+    init(_ redis: RedisClient?, _ limits: OriginLimits, shares: [Int] = [1], errors: ToleratedErrors = .silent) {
         self.shares = shares
-        shared = redis.map { OriginKeeper(RedisOriginBook($0, limits), lease: limits.lease) }
+        self.errors = errors
+        shared = redis.map { OriginKeeper(RedisOriginBook($0, limits), lease: limits.lease, errors) }
         var own = limits
         if redis != nil { own.concurrency = max(1, limits.concurrency / 2) }
         // A process hears of the end of all its loads.
@@ -75,11 +79,15 @@ struct OriginGate: Sendable {
     /// A load has ended.
     func leave(_ pass: Pass, _ outcome: OriginOutcome) async {
         // Also when the task that loaded was cancelled. Where Redis is away the load counts until its lease is over.
-        await Task { try? await pass.book.leave(pass.origin, load: pass.load, of: pass.url, outcome) }.value
+        _ = await Task {
+            await errors.tolerating { try await pass.book.leave(pass.origin, load: pass.load, of: pass.url, outcome) }
+        }.value
     }
 
     private func ask(_ origin: Origin, _ load: String) async -> (OriginAnswer, any OriginBook) {
-        if let shared, let answer = try? await shared.enter(origin, load: load) { return (answer, shared) }
+        if let shared, let answer = await errors.tolerating({ try await shared.enter(origin, load: load) }) {
+            return (answer, shared)
+        }
         return (own.enter(origin, load: load), own)
     }
 }

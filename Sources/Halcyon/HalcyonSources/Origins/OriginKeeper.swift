@@ -1,3 +1,4 @@
+import Telemetry
 import Threads
 
 /// A book that several workers have, told again and again that the loads of this one go on: a load of which nothing is heard for
@@ -10,10 +11,12 @@ final class OriginKeeper: OriginBook {
 
     private let book: any OriginBook
     private let interval: Duration
+    private let errors: ToleratedErrors
     private let state = Lock(State())
 
-    init(_ book: any OriginBook, lease: Duration) {
+    init(_ book: any OriginBook, lease: Duration, _ errors: ToleratedErrors) {
         self.book = book
+        self.errors = errors
         // Two of three may fail.
         interval = lease / 3
     }
@@ -53,7 +56,7 @@ final class OriginKeeper: OriginBook {
             }
             if loads.isEmpty { return }
             // What Redis does not hear this time it hears the next.
-            try? await prolong(loads)
+            await errors.tolerating { try await prolong(loads) }
         }
     }
 }

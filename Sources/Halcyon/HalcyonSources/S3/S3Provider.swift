@@ -21,7 +21,10 @@ struct S3Provider: SourceProvider {
     }
 
     /// The store's.
-    func origin(of object: S3Source) -> Origin? { (try? options.url(of: object)).map { Origin($0) } }
+    func origin(of object: S3Source) -> Origin? {
+        // Fetching says what is wrong with the URL.
+        (try? options.url(of: object)).map { Origin($0) }
+    }
 
     /// - Throws: ``Failure``; `CancellationError`.
     func fetch(_ object: S3Source, ifNoneMatch known: Validators?) async throws -> FetchResponse {

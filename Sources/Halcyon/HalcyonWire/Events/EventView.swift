@@ -64,13 +64,14 @@ public struct EventView: Sendable {
     /// nil for what is no event of Halcyon.
     public init?(json: [UInt8]) {
         // Deeper than a job may be, for what a job wants given back stands inside.
+        // What is no JSON is no event.
         guard let root = try? JSON.parse(json, maximumSize: 64 << 20, maximumDepth: 64),
             let type = root.text("type"), type.hasPrefix(Event.typePrefix), let data = root.member("data")
         else { return nil }
         self.type = String(type.dropFirst(Event.typePrefix.count))
         subject = root.text("subject")
         jobID = data.member("job")?.text("id")
-        total = data.member("timings")?.member("total").flatMap { try? $0.double() }
+        total = data.member("timings")?.member("total")?.asDouble
         let kind = Event.Kind(rawValue: self.type)
         purged = kind == .purged ? Purged.Target(data) : nil
         switch kind {
@@ -87,6 +88,7 @@ extension EventView.Output {
     /// The variants of a ready event; nil where there is none.
     fileprivate static func all(in data: JSONElement) -> [EventView.Output]? {
         var outputs: [EventView.Output] = []
+        // An event of a later release may have something else there: then there are none.
         try? data.member("variants")?.forEachElement { variant in
             if let output = EventView.Output(variant) { outputs.append(output) }
         }
@@ -110,6 +112,7 @@ extension EventView.Output {
 extension EventView.VariantFailure {
     fileprivate static func all(in data: JSONElement) -> [EventView.VariantFailure] {
         var failures: [EventView.VariantFailure] = []
+        // Likewise.
         try? data.member("failures")?.forEachElement { failure in
             failures.append(
                 EventView.VariantFailure(
@@ -136,8 +139,6 @@ extension Purged.Target {
 }
 
 extension JSONElement {
-    fileprivate func text(_ name: String) -> String? { member(name).flatMap { try? $0.string() } }
-    fileprivate func whole(_ name: String) -> Int {
-        Int(member(name).flatMap { try? $0.integer(in: 0...Int64.max) } ?? 0)
-    }
+    fileprivate func text(_ name: String) -> String? { member(name)?.asString }
+    fileprivate func whole(_ name: String) -> Int { Int(max(0, member(name)?.asInteger ?? 0)) }
 }

@@ -60,7 +60,7 @@ extension CropRect {
 
     init(_ value: JSONElement) throws(JSONError) {
         // What is right for the sides depends on the unit, wherever it stands.
-        let isInPixels = (try? value.member("unit")?.string()) == Unit.pixels.rawValue
+        let isInPixels = value.member("unit")?.asString == Unit.pixels.rawValue
         let places = 0...(isInPixels ? Self.farthest : 1)
         let lengths = 0...(isInPixels ? Self.farthest : 1000)
         var unit = Unit.fractions

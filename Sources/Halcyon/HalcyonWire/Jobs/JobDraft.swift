@@ -34,6 +34,7 @@ public struct JobDraft: Sendable {
 
     /// Sets one member of a field that is an object.
     public mutating func set(_ name: String, _ member: String, _ json: [UInt8]) {
+        // What is no object gives way to one.
         var members = self[name].flatMap { try? JobDraft(json: $0, maximumSize: $0.count) } ?? JobDraft()
         members[member] = json
         self[name] = members.json

@@ -88,6 +88,7 @@ public struct JobReader: Sendable {
 
     /// The refusal of a message for a reason that does not stand in its value.
     public func refuse(_ bytes: [UInt8], for failure: Failure) -> JobRefusal {
+        // What is no JSON has no fields that the refusal could name.
         JobRefusal(failure, of: try? JSON.parse(bytes, maximumSize: maximumBytes), read: self)
     }
 

@@ -20,12 +20,14 @@ public struct JobRefusal: Error, Sendable {
     ///   - reader: who refused it.
     init(_ failure: Failure, of root: JSONElement? = nil, read reader: JobReader) {
         func field<Value>(_ name: String, _ read: (JSONElement) throws(JSONError) -> Value) -> Value? {
+            // A field that is wrong too is left out.
             root?.member(name)?.given.flatMap { try? read($0) }
         }
         self.failure = failure
         id = field("id", JobFields.id)
         source = field("source") { source throws(JSONError) in try Self.subject(source, reader) }
         let webhook: Webhook? = field("webhook") { value throws(JSONError) in try value.webhook() }
+        // A webhook that may not be told is not.
         self.webhook = webhook.flatMap { (try? reader.checkWebhook($0)) == nil ? nil : $0 }
         echo = Job.Echo(
             metadata: field("metadata", JobFields.echoed), placeholder: field("placeholder", JobFields.echoed),
@@ -34,6 +36,7 @@ public struct JobRefusal: Error, Sendable {
 
     /// A source's text, be it one that is not served.
     private static func subject(_ source: JSONElement, _ reader: JobReader) throws(JSONError) -> String {
+        // One that is not served is shown as it stands.
         if let source = try? reader.source(source) { return source.shownText }
         let text = try source.string()
         guard (1...WebURL.longest).contains(text.utf8.count) else { throw JSONError(.invalid, "is no subject") }

@@ -16,12 +16,18 @@ final class RollCall: Sendable {
     private let words: [String: String]
     private let entry: Lock<WorkerEntry>
     private let task = Lock<Task<Void, Never>?>(nil)
+    private let errors: ToleratedErrors
 
     /// - Parameters:
     ///   - redis: stays its maker's.
     ///   - session: for how long the worker's group takes a silent member for alive.
-    init(_ redis: RedisClient, _ options: RollOptions, session: Duration, topics: Topics, threads: Int) {
+    ///   - errors: those of signing.
+    init(
+        _ redis: RedisClient, _ options: RollOptions, session: Duration, topics: Topics, threads: Int,
+        errors: ToleratedErrors
+    ) {
         roll = WorkerRoll(redis)
+        self.errors = errors
         self.options = options
         self.session = session
         words = Dictionary(uniqueKeysWithValues: Lane.allCases.map { (topics.jobs($0), $0.rawValue) })
@@ -37,7 +43,7 @@ final class RollCall: Sendable {
     func start() {
         let signing = Task {
             while !Task.isCancelled {
-                try? await roll.sign(entry.withLock { $0 }, for: life)
+                await errors.tolerating { try await roll.sign(entry.withLock { $0 }, for: life) }
                 await Task.sleepUnlessCancelled(for: options.interval)
             }
         }
@@ -50,11 +56,13 @@ final class RollCall: Sendable {
     /// died is waited for too, until its session is over: then better the newcomer waits, alone. Where Redis is away nobody does.
     func waitUntilSessionsExpire(log: Log) async {
         await atMost(giveUp) { [self] in
+            // Where Redis is away nobody can be waited for.
             guard var unseen = try? await roll.expiries() else { return }
             let start = ContinuousClock.now
             var isSaid = false
             while !unseen.isEmpty {
                 await Task.sleepUnlessCancelled(for: .milliseconds(100))
+                // Likewise.
                 guard let expiries = try? await roll.expiries() else { return }
                 // Who lives signs anew; who is dead goes off the roll.
                 unseen = unseen.filter { id, expiry in expiries[id] == expiry }
@@ -86,6 +94,7 @@ final class RollCall: Sendable {
         signing.cancel()
         await atMost(.seconds(1)) { [roll, id = entry.withLock { $0.id }] in
             await signing.value
+            // What signs no more goes off the roll by itself.
             try? await roll.leave(id)
         }
     }

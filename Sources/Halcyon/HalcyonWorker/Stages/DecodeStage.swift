@@ -43,6 +43,7 @@ struct DecodeStage: Sendable {
     /// The lane that a message came from, for what is counted by lanes; the usual one where nothing says.
     func lane(of record: ConsumedRecord) -> Lane {
         if let lane = lanes[record.topic] { return lane }
+        // It is counted with the others where its headers do not say.
         let retry = try? RetryMessage(record)
         return retry.flatMap { lanes[$0.provenance.topic] } ?? .normal
     }

@@ -8,6 +8,8 @@ struct LookupStage: Sendable {
     let results: ResultTier
     /// Bytes of all the files together that an event may carry.
     let inlineLimit: Int
+    /// Those of Redis: what cannot be looked up is made again.
+    let errors: ToleratedErrors
 
     /// Those that are there, by key, with their bytes when whoever delivers wants them, and they fit where that is the event.
     /// Each lives as long as the job's own rule says, where that is longer than it would.
@@ -17,7 +19,9 @@ struct LookupStage: Sendable {
     ///   result is not there, and it does not want its source looked for either.
     func find(_ job: JobContext) async throws(Failure) -> [ResultKey: ReadyResult] {
         let keys = job.job.cache.looksAtResults ? job.keys : []
-        guard job.job.cache.onlyIfCached else { return (try? await look(for: keys, job)) ?? [:] }
+        guard job.job.cache.onlyIfCached else {
+            return await errors.tolerating { try await look(for: keys, job) } ?? [:]
+        }
         let found: [ResultKey: ReadyResult]
         do throws(RedisError) {
             found = try await look(for: keys, job)
@@ -34,7 +38,10 @@ struct LookupStage: Sendable {
     /// - Returns: one entry per job, in their order; nil while Redis is away.
     func find(all jobs: [JobContext]) async -> [[ResultKey: ReadyResult]?] {
         let keys = jobs.flatMap(\.keys)
-        guard let found = try? await results.find(keys.map(\.description)) else { return jobs.map { _ in nil } }
+        let names = keys.map(\.description)
+        guard let found = await errors.tolerating({ try await results.find(names) }) else {
+            return jobs.map { _ in nil }
+        }
         var rest = found[...]
         return jobs.map { job in
             var ready: [ResultKey: ReadyResult] = [:]
@@ -48,12 +55,12 @@ struct LookupStage: Sendable {
 
     /// Those of these that are there now, after they were made for others.
     func refresh(_ keys: [ResultKey], _ job: JobContext) async -> [ResultKey: ReadyResult] {
-        job.sharesResults ? (try? await look(for: keys, job)) ?? [:] : [:]
+        job.sharesResults ? await errors.tolerating { try await look(for: keys, job) } ?? [:] : [:]
     }
 
     /// Where the making of these stands in traces, for a job of which something is recorded.
     func makers(of keys: [ResultKey]) async -> [TraceContext] {
-        keys.isEmpty ? [] : (try? await results.makers(of: keys.map(\.description))) ?? []
+        keys.isEmpty ? [] : await errors.tolerating { try await results.makers(of: keys.map(\.description)) } ?? []
     }
 
     private func look(for keys: [ResultKey], _ job: JobContext) async throws(RedisError) -> [ResultKey: ReadyResult] {

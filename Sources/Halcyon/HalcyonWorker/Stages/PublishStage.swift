@@ -3,6 +3,7 @@ import HalcyonCluster
 import HalcyonModel
 import HalcyonWire
 import Kafka
+import Telemetry
 
 /// Publishes outcomes as events, retries and dead letters. Everything that is published about a job is published here.
 struct PublishStage: Sendable {
@@ -10,11 +11,13 @@ struct PublishStage: Sendable {
     let outbox: any Outbox
     let refusals: Refusals
     let topics: Topics
+    /// Those of events that nobody waits for.
+    let errors: ToleratedErrors
 
     /// The work for a job begins.
     func started(_ job: JobContext) async {
         // Not worth waiting or failing for: the terminal event is what counts.
-        try? await events.publish(event(.started, job, "started"))
+        await errors.tolerating { try await events.publish(event(.started, job, "started")) }
     }
 
     /// Sends progress event `number` of this attempt.
@@ -100,7 +103,7 @@ struct PublishStage: Sendable {
         _ delivery: TakenRecord, _ refusal: JobRefusal, _ trace: JobTrace?
     ) async throws(KafkaError) {
         let record = delivery.record
-        // A job that was good when it was postponed is known by the same name.
+        // A job that was good when it was postponed is known by the same name, unless its headers do not say it.
         let retry = topics.retries.contains(record.topic) ? try? RetryMessage(record) : nil
         let origin = retry?.provenance ?? Provenance(record)
         let isJob = refusal.failure.code != .invalidJob

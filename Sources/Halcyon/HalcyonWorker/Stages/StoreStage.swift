@@ -12,6 +12,8 @@ struct StoreStage: Sendable {
     let options: ResultOptions
     let log: Log
     let metrics: StoreMetrics
+    /// Those of removing what a rule no longer stores: it stays until it expires.
+    let errors: ToleratedErrors
 
     /// Puts a result into the tier by the rule of the job that began its making, for all who wait for it.
     /// - Returns: what became of it; nil when something newer is there, or it has been purged meanwhile.
@@ -147,7 +149,11 @@ struct StoreStage: Sendable {
             cut: options.jitter > 0 ? .random(in: 0...options.jitter) : 0)
         guard let seconds else {
             // Nothing has its expiry from a rule that never stores.
-            if rule != .never { _ = try? await results.remove(made.key.description, by: rule, of: job.job.tenant) }
+            if rule != .never {
+                await errors.tolerating {
+                    try await results.remove(made.key.description, by: rule, of: job.job.tenant)
+                }
+            }
             return nil
         }
         return results.canHold(made.facts) ? seconds : nil

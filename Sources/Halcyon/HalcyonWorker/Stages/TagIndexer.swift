@@ -8,10 +8,13 @@ struct TagIndexer: Sendable {
     let tags: TagIndex
     let purger: Purger
     let log: Log
+    /// Those of reading purges: a result of a tag that is purged meanwhile may then stay.
+    let errors: ToleratedErrors
 
     /// The latest purges of the job's tags before its work began; nil if they cannot be read.
     func versions(of job: JobContext) async -> TagIndex.Marks? {
-        job.job.tags.isEmpty ? nil : try? await tags.marks(job.job.tags, of: job.job.tenant)
+        job.job.tags.isEmpty
+            ? nil : await errors.tolerating { try await tags.marks(job.job.tags, of: job.job.tenant) }
     }
 
     /// Indexes results that are in the result cache. One whose tag was purged while it was rendered is removed.

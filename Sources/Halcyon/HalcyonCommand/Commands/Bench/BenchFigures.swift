@@ -58,17 +58,19 @@ enum BenchEnding: Sendable {
 
     /// nil for an event that ends nothing.
     init?(json: [UInt8]) {
+        // What is no JSON is no event.
         guard let root = try? JSON.parse(json, maximumSize: 64 << 20, maximumDepth: 64),
-            let type = root.member("type").flatMap({ try? $0.string() }), type.hasPrefix("halcyon.image."),
+            let type = root.member("type")?.asString, type.hasPrefix("halcyon.image."),
             let kind = Event.Kind(rawValue: String(type.dropFirst("halcyon.image.".count))), kind.isTerminal,
             let data = root.member("data")
         else { return nil }
-        func text(_ name: String) -> String? { data.member(name).flatMap { try? $0.string() } }
+        func text(_ name: String) -> String? { data.member(name)?.asString }
         guard kind == .ready else {
             self = .failed(text("code") ?? kind.rawValue)
             return
         }
         var timings: [(String, Double)] = []
+        // Figures end at what is no number.
         try? data.member("timings")?.forEachMember { name, value throws(JSONError) in
             timings.append(("\(name)", try value.double()))
         }

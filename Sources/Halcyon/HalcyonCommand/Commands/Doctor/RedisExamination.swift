@@ -49,11 +49,15 @@ struct RedisExamination {
 
     /// What the nodes say of the cluster as a whole.
     private func cluster(_ client: RedisClient) async -> [Diagnosis] {
+        // That Redis does not answer was said above.
         guard let text = try? await client.send("CLUSTER", "NODES").string else { return [] }
         var findings = ClusterNodes(text).findings
-        let coverage = try? await client.sendToEveryMaster(["CONFIG", "GET", "cluster-require-full-coverage"])
         // Who may not ask for it is told nothing about it.
-        if coverage?.contains(where: { (try? $0.outcome.get())?.array?.last?.string == "yes" }) == true {
+        let coverage = try? await client.sendToEveryMaster(["CONFIG", "GET", "cluster-require-full-coverage"])
+        let isRequired = coverage?.contains { node in
+            if case .success(let reply) = node.outcome { reply.array?.last?.string == "yes" } else { false }
+        }
+        if isRequired == true {
             findings.append(
                 .warning(
                     "cluster", "while one master is away, the others refuse to serve too",

@@ -22,7 +22,9 @@ final class RetryNotices: Sendable {
     /// Goes on until the task is cancelled, or the topic cannot be read.
     func follow(_ reader: TopicReader) async {
         var records = reader.makeAsyncIterator()
+        // Notices are an extra: the events say how jobs end.
         while let record = try? await records.next() {
+            // Others may write into the topic too.
             guard let message = try? RetryMessage(record), let index = batch.index(at: message.provenance.coordinates),
                 let last = message.history.attempts.last, isDue()
             else { continue }

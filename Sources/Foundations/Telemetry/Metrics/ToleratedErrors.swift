@@ -1,0 +1,52 @@
+import Threads
+
+/// The errors of an operation that work goes on without: each is counted, and one a minute is logged.
+public final class ToleratedErrors: Sendable {
+    private struct State {
+        var nextLine = ContinuousClock.now
+        var unlogged = 0
+    }
+
+    private let counter: Counter
+    private let log: Log
+    private let state = Lock(State())
+
+    /// Counts as `halcyon_tolerated_errors_total`.
+    /// - Parameter operation: the label's value, one of few.
+    public init(of operation: String, log: Log, metrics: Metrics) {
+        counter = metrics.counter(
+            "halcyon_tolerated_errors_total",
+            help: "Errors that work went on without, by the operation that failed.", labels: ["operation": operation])
+        self.log = log.with(["operation": operation])
+    }
+
+    /// For programs that count nothing.
+    public static let silent = ToleratedErrors(of: "none", log: .silent, metrics: Metrics())
+
+    /// Does what may fail. The end of a task that was cancelled is no error.
+    /// - Returns: what `body` returns; nil after an error.
+    @discardableResult
+    public func tolerating<Outcome>(_ body: () async throws -> Outcome) async -> Outcome? {
+        do {
+            return try await body()
+        } catch {
+            if !Task.isCancelled { note(error) }
+            return nil
+        }
+    }
+
+    private func note(_ error: any Error) {
+        counter.add()
+        let unlogged: Int? = state.withLock { state in
+            guard .now >= state.nextLine else {
+                state.unlogged += 1
+                return nil
+            }
+            defer { state = State(nextLine: .now + .seconds(60)) }
+            return state.unlogged
+        }
+        guard let unlogged else { return }
+        log.warning(
+            "an error was tolerated", ["error_type": "\(type(of: error))", "error": "\(error)", "unlogged": unlogged])
+    }
+}
