@@ -24,14 +24,15 @@ extension HalcyonClient {
     /// - Returns: The images in the order of the variants, without those that could not be made.
     public func images(for job: ImageJob) async throws -> [ImageResponse] {
         let ready = try await end(of: job)
-        return try await withThrowingTaskGroup(of: (Int, Data).self) { group in
+        return try await withThrowingTaskGroup(of: (index: Int, data: Data).self) { group in
             for (index, variant) in ready.variants.enumerated() {
                 group.addTask { (index, try await imageData(for: variant)) }
             }
-            var files: [Int: Data] = [:]
-            for try await (index, data) in group { files[index] = data }
-            return ready.variants.enumerated().map { index, variant in
-                ImageResponse(data: files[index]!, variant: variant, ready: ready)
+            var files: [(index: Int, data: Data)] = []
+            for try await file in group { files.append(file) }
+            files.sort { $0.index < $1.index }
+            return zip(files, ready.variants).map { file, variant in
+                ImageResponse(data: file.data, variant: variant, ready: ready)
             }
         }
     }

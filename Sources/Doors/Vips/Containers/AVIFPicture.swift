@@ -167,16 +167,17 @@ extension AVIFPicture {
                 reader.number(2) == 0, let base = reader.number(baseSize), let parts = reader.number(2)
             else { return false }
             extents += parts
-            guard extents <= limit, method == 0 || own != nil else { return false }
+            let description = method == 1 ? own : nil
+            guard extents <= limit, method == 0 || description != nil else { return false }
             items[index].isInDescription = method == 1
-            let start = method == 1 ? own!.lowerBound : 0
+            let start = description?.lowerBound ?? 0
             for _ in 0..<parts {
                 guard let offset = reader.number(offsetSize), let length = reader.number(lengthSize),
                     case let end = reader.file.count, base <= end, offset <= end, length > 0, length <= end,
                     case let place = start + base + offset, place + length <= end
                 else { return false }
                 let extent = place..<place + length
-                guard method == 1 ? extent.isInside(own!) : true else { return false }
+                guard description.map(extent.isInside) ?? true else { return false }
                 items[index].extents.append(extent)
             }
         }

@@ -134,8 +134,8 @@ private struct XMLPrologue {
 
     /// Goes behind the next such mark.
     private mutating func pass(_ mark: String) -> Bool {
-        while let first = rest.firstIndex(of: mark.utf8.first!) {
-            rest = rest[first...]
+        while let first = mark.utf8.first, let place = rest.firstIndex(of: first) {
+            rest = rest[place...]
             if take(mark) { return true }
             rest = rest.dropFirst()
         }

@@ -66,7 +66,7 @@ struct OffsetLedger {
     /// - Returns: how much credit to grant; none when the partition has gone meanwhile.
     mutating func open(_ assignment: Assignment, committed: GroupOffset?, map: OffsetMap?) -> Credit {
         guard isCurrent(assignment) else { return .none }
-        partitions[assignment.partition]!.open(committed, map)
+        partitions[assignment.partition]?.open(committed, map)
         return window
     }
 
@@ -94,12 +94,14 @@ struct OffsetLedger {
     mutating func take(
         _ offset: Int64, bytes: Int, of partition: TopicPartition, at now: ContinuousClock.Instant = .now
     ) -> Taking {
-        guard let generation = partitions[partition]?.generation else { return .notOurs }
-        switch partitions[partition]!.take(offset, bytes: bytes, at: now) {
+        guard let generation = partitions[partition]?.generation,
+            let taking = partitions[partition]?.take(offset, bytes: bytes, at: now)
+        else { return .notOurs }
+        switch taking {
         case .taken:
             return .taken(Entry(offset: offset, assignment: Assignment(partition: partition, generation: generation)))
         case .hasEnded:
-            return .hasEnded(credit: partitions[partition]!.credit(window: window, metadataLimit: metadataLimit))
+            return .hasEnded(credit: credit(of: partition))
         case .cameBefore: return .notOurs
         }
     }
@@ -111,31 +113,35 @@ struct OffsetLedger {
 
     /// Asks whether the job may be begun, or has been; otherwise it is to be handed back.
     mutating func begin(_ entry: Entry) -> Bool {
-        isCurrent(entry) && partitions[entry.partition]!.begin(entry.offset)
+        isCurrent(entry) && partitions[entry.partition]?.begin(entry.offset) == true
     }
 
     /// The job waits, as if it had not begun; false when it is to be handed back now.
     mutating func rest(_ entry: Entry) -> Bool {
-        isCurrent(entry.assignment) && partitions[entry.partition]!.rest(entry.offset)
+        isCurrent(entry) && partitions[entry.partition]?.rest(entry.offset) == true
     }
 
     /// Says what to call when the job is to be handed back before it has begun.
     /// - Returns: whether that is so already.
     mutating func onRecall(_ entry: Entry, _ body: @escaping @Sendable () -> Void) -> Bool {
-        !isCurrent(entry) || partitions[entry.partition]!.onRecall(entry.offset, body)
+        !isCurrent(entry) || partitions[entry.partition]?.onRecall(entry.offset, body) == true
     }
 
     /// The job has ended: its offset may be passed.
     /// - Returns: how much credit to grant the partition now.
     mutating func end(_ entry: Entry, at now: ContinuousClock.Instant = .now) -> Credit {
         guard isCurrent(entry) else { return .none }
-        partitions[entry.partition]!.end(entry.offset, at: now)
-        return partitions[entry.partition]!.credit(window: window, metadataLimit: metadataLimit)
+        partitions[entry.partition]?.end(entry.offset, at: now)
+        return credit(of: entry.partition)
+    }
+
+    private mutating func credit(of partition: TopicPartition) -> Credit {
+        partitions[partition]?.credit(window: window, metadataLimit: metadataLimit) ?? .none
     }
 
     /// The job will not be done here: its offset stays, and whoever gets the partition next takes it again.
     mutating func handBack(_ entry: Entry) {
-        if isCurrent(entry) { partitions[entry.partition]!.handBack(entry.offset) }
+        if isCurrent(entry) { partitions[entry.partition]?.handBack(entry.offset) }
     }
 
     // MARK: Offsets

@@ -42,11 +42,11 @@ struct PartitionLedger {
     mutating func take(_ offset: Int64, bytes: Int, at now: ContinuousClock.Instant) -> Watermark.Taking {
         if isClosing { return .cameBefore }
         if watermark == nil { start(at: offset) }
-        let taking = watermark!.take(offset)
+        guard let taking = watermark?.take(offset) else { return .cameBefore }
         switch taking {
         case .taken:
             jobs[offset] = Job(bytes: bytes)
-            if watermark!.base == offset { lowestSince = now }
+            if watermark?.base == offset { lowestSince = now }
         case .hasEnded: returned += Credit(records: 1, bytes: bytes)
         case .cameBefore: break
         }
@@ -62,7 +62,7 @@ struct PartitionLedger {
             guard let committed, committed.offset <= offset else { return }
             start(at: committed.offset)
         }
-        watermark!.reachEnd(offset)
+        watermark?.reachEnd(offset)
     }
 
     private mutating func start(at offset: Int64) {
@@ -101,7 +101,7 @@ struct PartitionLedger {
     mutating func onRecall(_ offset: Int64, _ body: @escaping @Sendable () -> Void) -> Bool {
         guard jobs[offset]?.hasBegun == false else { return false }
         if isClosing { return true }
-        jobs[offset]!.recall = body
+        jobs[offset]?.recall = body
         return false
     }
 
@@ -110,7 +110,7 @@ struct PartitionLedger {
     mutating func close() -> [@Sendable () -> Void] {
         isClosing = true
         let waiting = jobs.filter { !$0.value.hasBegun }
-        for offset in waiting.keys { jobs[offset]!.recall = nil }
+        for offset in waiting.keys { jobs[offset]?.recall = nil }
         return waiting.values.compactMap(\.recall)
     }
 

@@ -58,7 +58,7 @@ extension HalcyonClient {
     /// Requests, long polls and event streams have connections of their own, so that a job can be cancelled however
     /// many are waited for.
     public final class URLSessionTransport: Transport {
-        private let sessions: [RequestKind: URLSession]
+        private let immediate, longPolls, eventStreams: URLSession
         private let delegate: SessionDelegate
 
         /// A configuration without cache, cookies and stored credentials.
@@ -79,24 +79,32 @@ extension HalcyonClient {
             maximumConcurrentWaits: Int = Configuration().maximumConcurrentWaits
         ) {
             let delegate = SessionDelegate()
-            let connections: [RequestKind: Int] = [
-                .immediate: 8, .longPoll: maximumConcurrentWaits, .eventStream: 1024,
-            ]
-            sessions = connections.mapValues { connections in
+            func session(_ connections: Int) -> URLSession {
                 let configuration = configuration.copy() as! URLSessionConfiguration
                 configuration.httpMaximumConnectionsPerHost = connections
                 return URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
             }
+            immediate = session(8)
+            longPolls = session(maximumConcurrentWaits)
+            eventStreams = session(1024)
             self.delegate = delegate
         }
 
         deinit {
-            for session in sessions.values { session.finishTasksAndInvalidate() }
+            for session in [immediate, longPolls, eventStreams] { session.finishTasksAndInvalidate() }
+        }
+
+        private func session(for kind: RequestKind) -> URLSession {
+            switch kind {
+            case .immediate: immediate
+            case .longPoll: longPolls
+            case .eventStream: eventStreams
+            }
         }
 
         /// Sends a request on the connections for its kind.
         public func send(_ request: URLRequest, kind: RequestKind, bufferLimit: Int) async throws -> Response {
-            let task = sessions[kind]!.dataTask(with: request)
+            let task = session(for: kind).dataTask(with: request)
             let exchange = HTTPExchange(task, bufferLimit: bufferLimit)
             delegate.register(exchange, for: task)
             task.resume()

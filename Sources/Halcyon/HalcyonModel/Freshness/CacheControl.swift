@@ -90,9 +90,7 @@ struct CacheControl: Equatable {
                 end()
             } else if !quoted, value == nil, byte == UInt8(ascii: "=") {
                 value = []
-            } else if value != nil {
-                value!.append(byte)
-            } else {
+            } else if value?.append(byte) == nil {
                 name.append(byte)
             }
         }

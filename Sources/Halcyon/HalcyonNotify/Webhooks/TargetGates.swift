@@ -53,36 +53,44 @@ final class TargetGates: Sendable {
         do {
             try await places.acquire()
         } catch {
-            gates.withLock { gates in
-                gates[target]!.waiting -= 1
-                forget(target, &gates)
-            }
+            change(target) { $0.waiting -= 1 }
             throw error
         }
-        let isIn = gates.withLock { gates in
-            gates[target]!.waiting -= 1
+        let isIn = change(target) { gate in
+            gate.waiting -= 1
             // Others may have failed meanwhile.
-            let isIn = mayBegin(gates[target]!)
-            if isIn { gates[target]!.underWay += 1 } else { forget(target, &gates) }
+            let isIn = mayBegin(gate)
+            if isIn { gate.underWay += 1 }
             return isIn
         }
-        if !isIn { places.release() }
-        return isIn
+        if isIn != true { places.release() }
+        return isIn == true
     }
 
     /// A request has ended.
     func leave(_ target: Origin, _ outcome: Outcome) {
-        let places = gates.withLock { gates in
-            gates[target]!.underWay -= 1
+        let places = change(target) { gate in
+            gate.underWay -= 1
             switch outcome {
-            case .answered: gates[target]!.failuresInARow = 0
-            case .failed: gates[target]!.failuresInARow += 1
+            case .answered: gate.failuresInARow = 0
+            case .failed: gate.failuresInARow += 1
             case .unknown: break
             }
-            defer { forget(target, &gates) }
-            return gates[target]!.places
+            return gate.places
         }
-        places.release()
+        places?.release()
+    }
+
+    /// Changes what is known of a target that has requests, and forgets it when there is nothing left to know.
+    @discardableResult
+    private func change<Result>(_ target: Origin, _ body: (inout Gate) -> Result) -> Result? {
+        gates.withLock { gates in
+            guard var gate = gates[target] else { return nil }
+            let result = body(&gate)
+            gates[target] = gate
+            forget(target, &gates)
+            return result
+        }
     }
 
     private func mayBegin(_ gate: Gate) -> Bool { gate.failuresInARow < limits.failures || gate.underWay == 0 }

@@ -27,5 +27,5 @@ struct WebhookMetrics: Sendable {
     }
 
     /// Counts a webhook.
-    func count(_ outcome: WebhookOutcome) { webhooks[outcome]!.add() }
+    func count(_ outcome: WebhookOutcome) { webhooks[outcome]?.add() }
 }

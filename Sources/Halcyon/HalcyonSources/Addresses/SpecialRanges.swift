@@ -1,8 +1,6 @@
 /// The ranges that IANA's special-purpose registries (RFC 6890 and what updates it) keep from the public Internet.
 enum SpecialRanges {
-    private static func ranges(_ texts: [String]) -> [AddressRange] { texts.map { AddressRange($0)! } }
-
-    private static let ipv4 = ranges([
+    private static let ipv4 = [
         "0.0.0.0/8",  // this network
         "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16",  // private
         "100.64.0.0/10",  // carrier-grade NAT
@@ -12,16 +10,16 @@ enum SpecialRanges {
         "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24",  // documentation
         "198.18.0.0/15",  // benchmarks
         "224.0.0.0/4", "240.0.0.0/4",  // multicast, reserved and broadcast
-    ])
+    ].map(range)
 
-    private static let ipv4Mapped = AddressRange("::ffff:0:0/96")!
-    private static let globalUnicast = AddressRange("2000::/3")!
-    private static let nat64 = AddressRange("64:ff9b::/96")!
-    private static let sixToFour = AddressRange("2002::/16")!
-    private static let ipv6NotPublic = ranges([
+    private static let ipv4Mapped = range("::ffff:0:0/96")
+    private static let globalUnicast = range("2000::/3")
+    private static let nat64 = range("64:ff9b::/96")
+    private static let sixToFour = range("2002::/16")
+    private static let ipv6NotPublic = [
         "2001::/23",  // protocol assignments: Teredo, ORCHID, benchmarks and others
         "2001:db8::/32", "3fff::/20",  // documentation
-    ])
+    ].map(range)
 
     /// Whether the address is globally reachable unicast, and any IPv4 address inside it as well.
     static func isPublic(_ address: IPAddress) -> Bool {
@@ -40,12 +38,12 @@ enum SpecialRanges {
 }
 
 extension IPAddress {
-    private static let compatible = AddressRange("::/96")!
-    private static let translated = AddressRange("::ffff:0:0:0/96")!
-    private static let nat64 = AddressRange("64:ff9b::/96")!
-    private static let localNAT64 = AddressRange("64:ff9b:1::/48")!
-    private static let sixToFour = AddressRange("2002::/16")!
-    private static let teredo = AddressRange("2001::/32")!
+    private static let compatible = range("::/96")
+    private static let translated = range("::ffff:0:0:0/96")
+    private static let nat64 = range("64:ff9b::/96")
+    private static let localNAT64 = range("64:ff9b:1::/48")
+    private static let sixToFour = range("2002::/16")
+    private static let teredo = range("2001::/32")
 
     /// The IPv4 addresses that an IPv6 address may carry, by which a gateway or a tunnel would go on; several where that depends on how
     /// a network is set up. Of mapped ones there are none: they are IPv4 addresses themselves.
@@ -68,4 +66,10 @@ extension IPAddress {
         if low >> 32 & 0xfdff_ffff == 0x5efe { found.append(lastFourBytes) }
         return found.compactMap { $0 }
     }
+}
+
+/// One that stands in this file: a mistake in it is the program's, and traps.
+private func range(_ text: String) -> AddressRange {
+    guard let range = AddressRange(text) else { preconditionFailure("\(text) is no range of addresses") }
+    return range
 }

@@ -3,7 +3,8 @@
 struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Node {
         let key: Key
-        var value: Value
+        /// nil in a node that is free.
+        var value: Value?
         let cost: Int
         var newer: Int
         var older: Int
@@ -12,7 +13,7 @@ struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private static var none: Int { -1 }
 
     private var places: [Key: Int] = [:]
-    private var nodes: [Node?] = []
+    private var nodes: [Node] = []
     private var free: [Int] = []
     private var newest = -1
     private var oldest = -1
@@ -36,7 +37,7 @@ struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         guard let place = places[key] else { return nil }
         unlink(place)
         link(place)
-        return nodes[place]!.value
+        return nodes[place].value
     }
 
     /// Puts a value in place of what had its key, unless it alone costs too much.
@@ -61,8 +62,9 @@ struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     mutating func shrink(to limit: Int) -> [(key: Key, value: Value)] {
         var gone: [(Key, Value)] = []
         while cost > limit, oldest != Self.none {
-            let key = nodes[oldest]!.key
-            gone.append((key, remove(key)!))
+            let key = nodes[oldest].key
+            guard let value = remove(key) else { break }
+            gone.append((key, value))
         }
         return gone
     }
@@ -70,25 +72,24 @@ struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// Takes a key out.
     @discardableResult
     mutating func remove(_ key: Key) -> Value? {
-        guard let place = places.removeValue(forKey: key), let node = nodes[place] else { return nil }
+        guard let place = places.removeValue(forKey: key) else { return nil }
         unlink(place)
-        nodes[place] = nil
         free.append(place)
-        cost -= node.cost
-        return node.value
+        cost -= nodes[place].cost
+        return nodes[place].value.take()
     }
 
     private mutating func link(_ place: Int) {
-        nodes[place]!.older = newest
-        nodes[place]!.newer = Self.none
-        if newest != Self.none { nodes[newest]!.newer = place }
+        nodes[place].older = newest
+        nodes[place].newer = Self.none
+        if newest != Self.none { nodes[newest].newer = place }
         newest = place
         if oldest == Self.none { oldest = place }
     }
 
     private mutating func unlink(_ place: Int) {
-        let (newer, older) = (nodes[place]!.newer, nodes[place]!.older)
-        if newer == Self.none { newest = older } else { nodes[newer]!.older = older }
-        if older == Self.none { oldest = newer } else { nodes[older]!.newer = newer }
+        let (newer, older) = (nodes[place].newer, nodes[place].older)
+        if newer == Self.none { newest = older } else { nodes[newer].older = older }
+        if older == Self.none { oldest = newer } else { nodes[older].newer = newer }
     }
 }

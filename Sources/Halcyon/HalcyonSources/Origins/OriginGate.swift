@@ -48,18 +48,20 @@ struct OriginGate: Sendable {
     /// - Parameter url: an identifier of what is loaded, for the circuit breaker.
     /// - Throws: ``Failure`` `origin_unavailable` while the circuit breaker is open; `CancellationError`.
     func enter(_ origin: Origin, _ url: String, _ urgency: Urgency? = nil) async throws -> Pass {
-        let turn = turns.withLock { turns in
-            turns[origin, default: Turn(slots: Slots(1, shares: shares))].users += 1
-            return turns[origin]!
+        let slots = turns.withLock { turns in
+            var turn = turns[origin] ?? Turn(slots: Slots(1, shares: shares))
+            turn.users += 1
+            turns[origin] = turn
+            return turn.slots
         }
         defer {
             turns.withLock { turns in
-                turns[origin]!.users -= 1
-                if turns[origin]!.users == 0 { turns[origin] = nil }
+                turns[origin]?.users -= 1
+                if turns[origin]?.users == 0 { turns[origin] = nil }
             }
         }
-        try await turn.slots.acquire(urgency)
-        defer { turn.slots.release() }
+        try await slots.acquire(urgency)
+        defer { slots.release() }
         let load = String(UInt64.random(in: .min ... .max), radix: 36)
         while true {
             let (answer, book) = await ask(origin, load)

@@ -58,11 +58,13 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
 
     /// Fails what has not been settled, and ends. A transaction under way is waited for.
     public func close() async {
-        finish(KafkaError(code: .closed, message: "the worker is closed"))
+        finish(Self.closed)
         await transactions.stopWaiting()
         await driver?.value
         await transactions.close()
     }
+
+    private static let closed = KafkaError(code: .closed, message: "the worker is closed")
 
     // MARK: What is to be committed
 
@@ -117,7 +119,8 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
         } catch {
             finish(error)
         }
-        for settling in queue.removeAll() { settling.fail(end!) }
+        let end = end ?? Self.closed
+        for settling in queue.removeAll() { settling.fail(end) }
         fulfilWishes()
     }
 
