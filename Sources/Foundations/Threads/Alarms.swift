@@ -1,5 +1,3 @@
-import Glibc
-
 /// Calls things at their time, on one thread of its own.
 ///
 /// Made for time limits, which are set for every piece of work and seldom reached: setting one that is later than the
@@ -35,93 +33,59 @@ public final class Alarms: Sendable {
     }
 }
 
-/// Alarms by their time: a mutex and a condition.
-///
-/// `@unchecked Sendable`: all that varies is touched only with `mutex` held.
-private final class AlarmQueue: @unchecked Sendable {
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    private var waiting: [(alarm: Alarms.Alarm, call: @Sendable () -> Void)] = []
-    private var count: UInt64 = 0
-    /// When the thread looks again by itself. It may be earlier than the first alarm, if that was taken back.
-    private var nextLook: ContinuousClock.Instant?
-    private var isClosed = false
+/// Alarms by their time.
+private final class AlarmQueue: Sendable {
+    typealias Call = @Sendable () -> Void
 
-    init() {
-        pthread_mutex_init(mutex, nil)
-        var attributes = pthread_condattr_t()
-        pthread_condattr_init(&attributes)
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-        pthread_cond_init(changed, &attributes)
-        pthread_condattr_destroy(&attributes)
+    private struct State {
+        var waiting: [(alarm: Alarms.Alarm, call: Call)] = []
+        var count: UInt64 = 0
+        /// When the thread looks again by itself. It may be earlier than the first alarm, if that was taken back.
+        var nextLook: ContinuousClock.Instant?
+        var isClosed = false
     }
 
-    deinit {
-        pthread_cond_destroy(changed)
-        pthread_mutex_destroy(mutex)
-        changed.deallocate()
-        mutex.deallocate()
-    }
+    private let state = ConditionLock(State())
 
-    func add(_ moment: ContinuousClock.Instant, _ call: @escaping @Sendable () -> Void) -> Alarms.Alarm {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        count += 1
-        let alarm = Alarms.Alarm(moment: moment, number: count)
-        // From the end: limits of one length come in the order of their ends.
-        let place = waiting.lastIndex { $0.alarm.moment <= moment }.map { $0 + 1 } ?? 0
-        waiting.insert((alarm, call), at: place)
-        if nextLook.map({ moment < $0 }) ?? true { pthread_cond_signal(changed) }
+    func add(_ moment: ContinuousClock.Instant, _ call: @escaping Call) -> Alarms.Alarm {
+        let (alarm, isSooner) = state.withLock { state in
+            state.count += 1
+            let alarm = Alarms.Alarm(moment: moment, number: state.count)
+            // From the end: limits of one length come in the order of their ends.
+            let place = state.waiting.lastIndex { $0.alarm.moment <= moment }.map { $0 + 1 } ?? 0
+            state.waiting.insert((alarm, call), at: place)
+            return (alarm, state.nextLook.map { moment < $0 } ?? true)
+        }
+        if isSooner { state.signal() }
         return alarm
     }
 
     func remove(_ alarm: Alarms.Alarm) {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        if let place = waiting.firstIndex(where: { $0.alarm == alarm }) { waiting.remove(at: place) }
+        state.withLock { state in
+            if let place = state.waiting.firstIndex(where: { $0.alarm == alarm }) { state.waiting.remove(at: place) }
+        }
     }
 
     func close() {
-        pthread_mutex_lock(mutex)
-        isClosed = true
-        pthread_cond_signal(changed)
-        pthread_mutex_unlock(mutex)
+        state.withLock { $0.isClosed = true }
+        state.signal()
     }
 
     func run() {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        while !isClosed {
-            if let first = waiting.first, first.alarm.moment <= .now {
-                waiting.removeFirst()
-                pthread_mutex_unlock(mutex)
-                first.call()
-                pthread_mutex_lock(mutex)
-                continue
-            }
-            sleep()
-        }
+        while let call = next() { call() }
     }
 
-    private func sleep() {
-        // An alarm that is added later and due sooner wakes the thread.
-        nextLook = waiting.first?.alarm.moment
-        guard let nextLook else {
-            pthread_cond_wait(changed, mutex)
-            return
-        }
-        let (seconds, attoseconds) = ContinuousClock.now.duration(to: nextLook).components
-        var end = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &end)
-        // An hour is as good as for ever, and cannot overflow: the thread looks again.
-        end.tv_sec += Int(min(seconds, 3600))
-        end.tv_nsec += Int(attoseconds / 1_000_000_000)
-        if end.tv_nsec >= 1_000_000_000 {
-            end.tv_sec += 1
-            end.tv_nsec -= 1_000_000_000
-        } else if end.tv_nsec < 0 {
-            return
-        }
-        pthread_cond_timedwait(changed, mutex, &end)
+    /// Waits until an alarm is due; nil when the queue is closed.
+    private func next() -> Call? {
+        state.wait(
+            for: { state -> Call?? in
+                if state.isClosed { return .some(nil) }
+                if let first = state.waiting.first, first.alarm.moment <= .now {
+                    return state.waiting.removeFirst().call
+                }
+                // An alarm that is added later and due sooner wakes the thread.
+                state.nextLook = state.waiting.first?.alarm.moment
+                return nil
+            }, recheckingAt: { $0.nextLook })
     }
 }

@@ -2,12 +2,13 @@ import Glibc
 
 /// A value behind a mutex.
 ///
-/// The one lock of the project. It stands on pthread, because the thread sanitizer understands pthread's mutexes and
+/// The one mutex of the project. It stands on pthread, because the thread sanitizer understands pthread's mutexes and
 /// takes `Synchronization.Mutex` for a race.
 ///
 /// `@unchecked Sendable`: the value is reached only inside ``withLock(_:)``, under the mutex.
 public final class Lock<Value>: @unchecked Sendable {
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    /// For ``ConditionLock``, whose condition variable gives it up while a thread waits.
+    let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private var value: Value
 
     /// A lock that owns `value`, which nothing else may reach from now on.

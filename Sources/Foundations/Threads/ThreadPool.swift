@@ -1,5 +1,3 @@
-import Glibc
-
 /// A fixed number of threads for work that blocks or burns CPU: libvips, files, name look-ups.
 ///
 /// Work waits in one first-in-first-out queue and holds no thread of the cooperative pool while it waits or runs, so timers,
@@ -57,64 +55,37 @@ public struct ThreadPoolClosed: Error {
     public init() {}
 }
 
-/// The queue of a pool: a mutex and a condition.
-///
-/// `@unchecked Sendable`: `items` and `closed` are touched only with `mutex` held.
-private final class WorkQueue: @unchecked Sendable {
+/// The queue of a pool.
+private final class WorkQueue: Sendable {
     typealias Work = @Sendable () -> Void
 
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let filled = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    private var items: [Work] = []
-    private var head = 0
-    private var closed = false
-
-    init() {
-        pthread_mutex_init(mutex, nil)
-        pthread_cond_init(filled, nil)
+    private struct State {
+        var work = Fifo<Work>()
+        var isClosed = false
     }
 
-    deinit {
-        pthread_cond_destroy(filled)
-        pthread_mutex_destroy(mutex)
-        filled.deallocate()
-        mutex.deallocate()
-    }
+    private let state = ConditionLock(State())
 
     /// False when the queue is closed and the work was not taken.
     func add(_ work: @escaping Work) -> Bool {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        guard !closed else { return false }
-        items.append(work)
-        pthread_cond_signal(filled)
-        return true
+        let isTaken = state.withLock { state in
+            if !state.isClosed { state.work.append(work) }
+            return !state.isClosed
+        }
+        if isTaken { state.signal() }
+        return isTaken
     }
 
     /// Waits for work; nil when the queue is closed and empty.
     func next() -> Work? {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        while head == items.count {
-            if closed { return nil }
-            pthread_cond_wait(filled, mutex)
+        state.wait { state -> Work?? in
+            if let work = state.work.popFirst() { return work }
+            return state.isClosed ? .some(nil) : nil
         }
-        let work = items[head]
-        head += 1
-        if head == items.count {
-            items.removeAll(keepingCapacity: true)
-            head = 0
-        } else if head > 1024, head * 2 > items.count {
-            items.removeFirst(head)
-            head = 0
-        }
-        return work
     }
 
     func close() {
-        pthread_mutex_lock(mutex)
-        closed = true
-        pthread_cond_broadcast(filled)
-        pthread_mutex_unlock(mutex)
+        state.withLock { $0.isClosed = true }
+        state.broadcast()
     }
 }

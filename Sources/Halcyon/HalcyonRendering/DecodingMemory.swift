@@ -1,13 +1,11 @@
-import Glibc
+import Threads
 
 /// The memory of all renderings under way: each takes, before it decodes a pixel, what it is estimated to need (``RenderPlan/memory``),
 /// and waits on its thread until that is free. They are served as they came, so that a large one is not kept waiting by small ones.
 ///
 /// What needs more than there is at all has it to itself. Children that are idle hold memory too (``rest(_:)``): they are
 /// ended when a rendering needs it.
-///
-/// `@unchecked Sendable`: all that varies is touched only with `mutex` held.
-final class DecodingMemory: @unchecked Sendable {
+final class DecodingMemory: Sendable {
     /// Bytes that a rendering has. It gives them back at the latest when nobody holds it.
     final class Share: Sendable {
         private let memory: DecodingMemory
@@ -23,107 +21,96 @@ final class DecodingMemory: @unchecked Sendable {
         deinit { memory.giveBack(bytes, isResting: isResting) }
     }
 
-    /// Bytes of all together.
-    let limit: Int
+    private struct State {
+        /// Bytes of all together.
+        let limit: Int
+        /// Bytes that renderings have taken.
+        var taken = 0
+        /// Renderings that have taken some.
+        var renderings = 0
+        /// Bytes that idle children hold.
+        var resting = 0
+        /// Numbers of those who wait, as they came.
+        var queue: [UInt64] = []
+        var numbers: UInt64 = 0
 
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    private var taken = 0
-    /// Renderings that have taken some.
-    private var renderings = 0
-    /// Bytes that idle children hold.
-    private var resting = 0
-    /// Numbers of those who wait, as they came.
-    private var queue: [UInt64] = []
-    private var numbers: UInt64 = 0
+        var free: Int { limit - taken - resting }
 
-    init(limit: Int) {
-        self.limit = limit
-        pthread_mutex_init(mutex, nil)
-        pthread_cond_init(changed, nil)
+        mutating func join() -> UInt64 {
+            numbers += 1
+            queue.append(numbers)
+            return numbers
+        }
+
+        mutating func takeIfFree(_ bytes: Int) -> Bool {
+            guard renderings == 0 || bytes <= free else { return false }
+            taken += bytes
+            renderings += 1
+            return true
+        }
     }
 
-    deinit {
-        pthread_cond_destroy(changed)
-        pthread_mutex_destroy(mutex)
-        changed.deallocate()
-        mutex.deallocate()
-    }
+    private let state: ConditionLock<State>
+
+    /// - Parameter limit: bytes of all together.
+    init(limit: Int) { state = ConditionLock(State(limit: limit)) }
 
     /// Bytes that renderings have taken, and how many renderings wait for theirs.
-    var use: (taken: Int, waiting: Int) {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        return (taken, queue.count)
-    }
+    var use: (taken: Int, waiting: Int) { state.withLock { ($0.taken, $0.queue.count) } }
 
     /// Takes what is free, unless others wait for it.
     /// - Returns: nil when it has to be waited for.
     func share(_ bytes: Int) -> Share? {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        return queue.isEmpty ? takeIfFree(bytes) : nil
+        let isTaken = state.withLock { $0.queue.isEmpty && $0.takeIfFree(bytes) }
+        return isTaken ? Share(self, bytes, isResting: false) : nil
     }
 
     /// Takes what is free for a child that is idle, unless renderings wait for it.
     func rest(_ bytes: Int) -> Share? {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        guard queue.isEmpty, bytes <= limit - taken - resting else { return nil }
-        resting += bytes
-        return Share(self, bytes, isResting: true)
+        let isTaken = state.withLock { state in
+            guard state.queue.isEmpty, bytes <= state.free else { return false }
+            state.resting += bytes
+            return true
+        }
+        return isTaken ? Share(self, bytes, isResting: true) : nil
     }
 
     /// Waits on the calling thread until the bytes are free.
     /// - Parameter isStopped: asked whenever something has changed, or ``wake()`` was called, with the mutex held.
     /// - Returns: nil when it was stopped first.
     func wait(for bytes: Int, unless isStopped: () -> Bool) -> Share? {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        numbers += 1
-        let number = numbers
-        queue.append(number)
-        while true {
+        let number = state.withLock { $0.join() }
+        let isTaken: Bool = state.wait { state in
             if isStopped() {
-                queue.removeAll { $0 == number }
-                // It may have stood before one that has room.
-                pthread_cond_broadcast(changed)
-                return nil
+                state.queue.removeAll { $0 == number }
+                return false
             }
-            if queue.first == number, let share = takeIfFree(bytes) {
-                queue.removeFirst()
-                pthread_cond_broadcast(changed)
-                return share
-            }
-            pthread_cond_wait(changed, mutex)
+            guard state.queue.first == number, state.takeIfFree(bytes) else { return nil }
+            state.queue.removeFirst()
+            return true
         }
+        // The next in the queue may have room.
+        state.broadcast()
+        return isTaken ? Share(self, bytes, isResting: false) : nil
     }
 
     /// Has all who wait look whether they were stopped.
     func wake() {
-        pthread_mutex_lock(mutex)
-        pthread_cond_broadcast(changed)
-        pthread_mutex_unlock(mutex)
-    }
-
-    /// With the mutex held.
-    private func takeIfFree(_ bytes: Int) -> Share? {
-        guard renderings == 0 || bytes <= limit - taken - resting else { return nil }
-        taken += bytes
-        renderings += 1
-        return Share(self, bytes, isResting: false)
+        // With the mutex, so that nobody is between having looked and waiting.
+        state.withLock { _ in }
+        state.broadcast()
     }
 
     private func giveBack(_ bytes: Int, isResting: Bool) {
-        pthread_mutex_lock(mutex)
-        if isResting {
-            resting -= bytes
-        } else {
-            taken -= bytes
-            renderings -= 1
+        state.withLock { state in
+            if isResting {
+                state.resting -= bytes
+            } else {
+                state.taken -= bytes
+                state.renderings -= 1
+            }
         }
-        pthread_cond_broadcast(changed)
-        pthread_mutex_unlock(mutex)
+        state.broadcast()
     }
 }
 
