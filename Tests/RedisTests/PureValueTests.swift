@@ -17,14 +17,14 @@ import Testing
     }
 
     @Test func restsLongerAfterEachFailureUpToALimit() {
-        var backoff = Backoff(.milliseconds(50)...(.seconds(1)))
-        let rests = (0..<7).map { _ in backoff.next(chance: 1) }
-        #expect(rests == [50, 100, 200, 400, 800, 1000, 1000].map { .milliseconds($0) })
-        let shortest = backoff.next(chance: 0)
-        #expect(shortest == .milliseconds(500))
-        backoff.reset()
-        let afterSuccess = backoff.next(chance: 0)
-        #expect(afterSuccess == .milliseconds(25))
+        var settings = RedisSettings()
+        settings.reconnectDelay = .milliseconds(50)...(.seconds(1))
+        var backoff = settings.reconnectBackoff
+        for longest in [50, 100, 200, 400, 800, 1000, 1000] {
+            #expect((Duration.milliseconds(longest) / 2 ... .milliseconds(longest)).contains(backoff.next()))
+        }
+        var short = settings.reconnectBackoff(atMost: .milliseconds(10))
+        for _ in 0..<5 { #expect(short.next() <= .milliseconds(50)) }
     }
 
     @Test func graceBeginsAnewOnlyWithALostConnection() {

@@ -1,3 +1,5 @@
+import Threads
+
 /// How patient a client is.
 public struct RedisSettings: Hashable, Sendable {
     /// How long a command may wait for its reply. A server that has said nothing at all for so long is given up and connected
@@ -10,6 +12,13 @@ public struct RedisSettings: Hashable, Sendable {
     public var outageGrace: Duration = .milliseconds(500)
     /// The rest between attempts to connect: doubled after each, jittered, within these bounds.
     public var reconnectDelay: ClosedRange<Duration> = .milliseconds(50)...(.seconds(5))
+
+    var reconnectBackoff: Backoff { reconnectBackoff(atMost: reconnectDelay.upperBound) }
+
+    func reconnectBackoff(atMost maximum: Duration) -> Backoff {
+        Backoff(initial: reconnectDelay.lowerBound, maximum: max(reconnectDelay.lowerBound, maximum), jitter: 0.5)
+    }
+
     /// A subscriber that has heard nothing for so long asks the server for a sign of life.
     public var idlePing: Duration = .seconds(10)
     /// A PEM file of certificate authorities to trust with `rediss://` in place of the system's.

@@ -98,7 +98,7 @@ public final class Leases: Sendable {
         _ wanted: [(name: LeaseName, seen: Seen)], attempt: String, level: Int
     ) async throws -> [LeaseAnswer] {
         let giveUpAt = ContinuousClock.now + options.patience
-        var pause = Duration.milliseconds(50)
+        var backoff = Backoff(initial: .milliseconds(50), maximum: .milliseconds(500))
         while !outage.isOn {
             // Nobody would give it back.
             if isClosed.withLock({ $0 }) { throw CancellationError() }
@@ -111,8 +111,7 @@ public final class Leases: Sendable {
                 default: outage.begin(error)
                 }
             }
-            if !outage.isOn { try await Task.sleep(for: pause) }
-            pause = min(pause * 2, .milliseconds(500))
+            if !outage.isOn { try await Task.sleep(for: backoff.next()) }
         }
         return wanted.map { _ in .without }
     }

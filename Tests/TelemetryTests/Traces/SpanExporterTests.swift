@@ -43,7 +43,7 @@ private final class Desk: Sendable {
     private static func limits(_ change: (inout ExportLimits) -> Void = { _ in }) -> ExportLimits {
         var limits = ExportLimits()
         limits.interval = .seconds(3600)
-        limits.base = .milliseconds(1)
+        limits.backoff = Backoff(initial: .milliseconds(1), maximum: .seconds(5), jitter: 0.5)
         change(&limits)
         return limits
     }
@@ -151,12 +151,12 @@ private final class Desk: Sendable {
     }
 
     @Test func pausesGrowUpToALimitAndNeverFallShortOfWhatIsAskedFor() {
-        let limits = ExportLimits()
         for _ in 0..<100 {
-            #expect((.milliseconds(250) ... .milliseconds(500)).contains(limits.pause(after: 1, retryAfter: nil)))
-            #expect((.seconds(1) ... .seconds(2)).contains(limits.pause(after: 3, retryAfter: nil)))
-            #expect((.milliseconds(2500) ... .seconds(5)).contains(limits.pause(after: 1000, retryAfter: nil)))
-            #expect(limits.pause(after: 1, retryAfter: 60) == .seconds(60))
+            var backoff = ExportLimits().backoff
+            for longest in [500, 1000, 2000, 4000, 5000, 5000] {
+                #expect((Duration.milliseconds(longest) / 2 ... .milliseconds(longest)).contains(backoff.next()))
+            }
+            #expect(backoff.next(atLeast: .seconds(60)) == .seconds(60))
         }
     }
 

@@ -22,7 +22,7 @@ final class Cluster: CallService {
     private var health = ClusterHealth()
     /// The next survey, if one is due.
     private var nextSurvey: EventLoop.Timer?
-    private var surveyRest: Backoff
+    private var surveyBackoff: Backoff
     private var lastSurvey: ContinuousClock.Instant?
     private var isClosed = false
 
@@ -36,8 +36,7 @@ final class Cluster: CallService {
         self.loop = loop
         self.onStateChange = onStateChange
         lobby = WaitingRoom(settings, on: loop)
-        let shortest = settings.reconnectDelay.lowerBound
-        surveyRest = Backoff(shortest...max(shortest, min(settings.reconnectDelay.upperBound, .seconds(1))))
+        surveyBackoff = settings.reconnectBackoff(atMost: min(settings.reconnectDelay.upperBound, .seconds(1)))
     }
 
     func open() { beginSurvey() }
@@ -239,7 +238,7 @@ final class Cluster: CallService {
     }
 
     private func surveyLater() {
-        setNextSurvey(loop.schedule(after: surveyRest.next()) { [weak self] in self?.beginSurvey() })
+        setNextSurvey(loop.schedule(after: surveyBackoff.next()) { [weak self] in self?.beginSurvey() })
     }
 
     private func adopt(_ new: SlotMap) {
@@ -253,7 +252,7 @@ final class Cluster: CallService {
         flush(now)
         closeIdleNodes()
         tellChange()
-        if health.isImpaired || !new.isComplete { surveyLater() } else { surveyRest.reset() }
+        if health.isImpaired || !new.isComplete { surveyLater() } else { surveyBackoff.reset() }
     }
 
     /// Ends the connections to nodes that serve no slots, when nothing more is to come from them.

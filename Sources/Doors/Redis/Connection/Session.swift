@@ -60,7 +60,7 @@ final class Session<Talk: Conversation> {
         self.settings = settings
         self.loop = loop
         self.onStateChange = onStateChange
-        backoff = Backoff(settings.reconnectDelay)
+        backoff = settings.reconnectBackoff
         guide.whenMoved { [unowned self] in serverMoved(to: $0) }
     }
 

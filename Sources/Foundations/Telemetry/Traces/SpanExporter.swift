@@ -89,7 +89,8 @@ public final class SpanExporter: Sendable {
     private func deliver(_ batch: [Span], _ isWell: inout Bool) async {
         let body = OTLPRequest(resource: resource, scope: scope, spans: batch).bytes
         let start = ContinuousClock.now
-        for failures in 1... {
+        var backoff = limits.backoff
+        while true {
             let reply = await send(body)
             switch reply {
             case .taken(let rejected, let reason):
@@ -107,7 +108,7 @@ public final class SpanExporter: Sendable {
                 if isWell { log.warning("traces are not exported; jobs go on", ["reason": reason]) }
                 isWell = false
                 guard case .unavailable(_, let retryAfter) = reply else { return metrics.dropped.add(batch.count) }
-                let pause = limits.pause(after: failures, retryAfter: retryAfter)
+                let pause = backoff.next(atLeast: .seconds(retryAfter ?? 0))
                 let isClosing = state.withLock { $0.isClosing }
                 if isClosing || start.duration(to: .now) + pause > limits.patience {
                     return metrics.dropped.add(batch.count)

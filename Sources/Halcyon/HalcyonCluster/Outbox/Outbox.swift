@@ -44,7 +44,7 @@ extension Outbox {
     public func settle(
         _ taken: TakenRecord, tellingOneOf forms: some Collection<[ProducerRecord]>, _ refusals: Refusals
     ) async throws(KafkaError) {
-        var (pause, isRefused) = (Pause(), false)
+        var (backoff, isRefused) = (Backoff.kafka, false)
         defer { if isRefused { refusals.end() } }
         while true {
             var refusal: KafkaError?
@@ -61,12 +61,17 @@ extension Outbox {
                 isRefused = true
                 refusals.begin(refusal, of: forms.first?.map(\.topic) ?? [])
             }
-            await Task.sleepUnlessCancelled(for: pause.next())
+            await Task.sleepUnlessCancelled(for: backoff.next())
             guard taken.begin() else {
                 throw KafkaError(code: .illegalGeneration, message: "the job's partition has gone to another worker")
             }
         }
     }
+}
+
+extension Backoff {
+    /// Between attempts while brokers are away or refuse what is sent.
+    static let kafka = Backoff(initial: .milliseconds(20), maximum: .seconds(1))
 }
 
 extension KafkaError {

@@ -4,6 +4,7 @@ import HalcyonImaging
 import HalcyonModel
 import Redis
 import Telemetry
+import Threads
 
 /// Puts results where their consumers find them: in the result tier for as long as they are fresh, and else in the event itself or
 /// under a key that only the event names. Each variant is kept by the same rules.
@@ -164,7 +165,7 @@ struct StoreStage: Sendable {
         untilDone: Bool, _ store: () async throws(RedisError) -> Outcome
     ) async throws(RedisError) -> Outcome {
         let giveUpAt = ContinuousClock.now + options.patience
-        var pause = Duration.milliseconds(50)
+        var backoff = Backoff(initial: .milliseconds(50), maximum: .seconds(2))
         while true {
             do throws(RedisError) {
                 return try await store()
@@ -172,11 +173,10 @@ struct StoreStage: Sendable {
                 guard error.isRetriable, untilDone || .now < giveUpAt else { throw error }
             }
             do {
-                try await Task.sleep(for: pause)
+                try await Task.sleep(for: backoff.next())
             } catch {
                 throw RedisError(.cancelled, "the task was cancelled")
             }
-            pause = min(pause * 2, .seconds(2))
         }
     }
 }

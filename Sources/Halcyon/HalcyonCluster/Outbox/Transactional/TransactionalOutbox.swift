@@ -21,7 +21,7 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
     private var bell: CheckedContinuation<Void, Never>?
     private var nap: Task<Void, Never>?
     private var driver: Task<Void, Never>?
-    private var pause = Pause()
+    private var backoff = Backoff.kafka
     /// The transactional id is this worker's.
     private var isReady = false
     /// Why nothing is settled any more.
@@ -176,7 +176,7 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
         switch outcome {
         case .committed:
             ended(chosen, snapshot.offsets, consumer)
-            pause.reset()
+            backoff.reset()
         case .aborted(let error, let failures):
             refused(snapshot.offsets, error, consumer)
             await again(chosen, because: reasons(of: failures, in: chosen, error))
@@ -198,7 +198,7 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
         for settling in settlings { settling.end() }
     }
 
-    private func rest() async { await Task.sleepUnlessCancelled(for: pause.next()) }
+    private func rest() async { await Task.sleepUnlessCancelled(for: backoff.next()) }
 
     /// Lets go of what another worker has by now.
     private func staying(_ settlings: [Settling], _ consumer: JobConsumer) -> [Settling] {

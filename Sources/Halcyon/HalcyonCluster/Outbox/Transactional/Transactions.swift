@@ -43,7 +43,7 @@ actor Transactions {
     /// Takes the transactional id over, and waits for brokers that are away.
     /// - Throws: ``KafkaError`` when there is nothing to wait for.
     func open() async throws(KafkaError) {
-        var pause = Pause()
+        var backoff = Backoff.kafka
         while true {
             if isClosing { throw Self.closed }
             let producer = try TransactionalProducer(properties: properties, events: events)
@@ -57,7 +57,7 @@ actor Transactions {
                 if error.kind == .fenced, isNamed { throw Self.replaced(error) }
                 log.warning("transactions not initialized", ["error": "\(error)"])
             }
-            await Task.sleepUnlessCancelled(for: pause.next())
+            await Task.sleepUnlessCancelled(for: backoff.next())
         }
     }
 
