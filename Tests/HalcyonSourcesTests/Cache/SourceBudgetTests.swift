@@ -50,7 +50,7 @@ import Threads
     @Test(arguments: RedisDeployment.Kind.allCases)
     func manyOperationsComeOutAsAPlainListSays(on kind: RedisDeployment.Kind) async throws {
         let budget = 20_000
-        var random = SplitMix(state: 11)
+        var random = SeededNumbers(seed: 11)
         try await Self.with(kind) { client, _ in
             var store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: budget)
             var list: [(key: String, cost: Int)] = []
@@ -110,7 +110,7 @@ import Threads
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for worker in 0..<6 as Range<UInt64> {
                     group.addTask {
-                        var random = SplitMix(state: worker)
+                        var random = SeededNumbers(seed: worker)
                         let store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: 30_000)
                         for _ in 0..<80 {
                             let key = Self.keys[Int(random.next() % UInt64(Self.keys.count))]

@@ -18,47 +18,42 @@ public struct ShelfOptions: Hashable, Sendable {
 /// the request came on. HTTP lets caches keep an image for the rest of its life, so this is the least of them.
 final class ImageShelf: Sendable {
     private struct State {
-        var images: [String: ShelvedImage] = [:]
-        /// In the order in which they go; some have been replaced since.
-        var order = Fifo<(key: String, read: ContinuousClock.Instant)>()
-        var bytes = 0
+        /// By their keys. Reading one is no use of it, so they go in the order in which they were put there.
+        var images: LRUCache<String, ShelvedImage>
         /// When a purge was last heard of: what was asked for before that may be what was purged.
         var purged: ContinuousClock.Instant?
-
-        mutating func remove(_ key: String) {
-            guard let image = images.removeValue(forKey: key) else { return }
-            bytes -= image.size
-        }
     }
 
     /// No image may push out more than this part of the others.
     private static let largestPart = 8
     private let options: ShelfOptions
-    private let state = Lock(State())
+    private let state: Lock<State>
 
-    init(_ options: ShelfOptions) { self.options = options }
+    init(_ options: ShelfOptions) {
+        self.options = options
+        state = Lock(State(images: LRUCache(capacity: options.bytes)))
+    }
 
     /// Bytes that are kept now.
-    var bytes: Int { state.withLock { $0.bytes } }
+    var bytes: Int { state.withLock { $0.images.cost } }
 
     /// An image that is kept, and whose life is not over now.
     func image(_ key: String, at now: ContinuousClock.Instant) -> ShelvedImage? {
-        guard let image = state.withLock({ $0.images[key] }), image.read.duration(to: now) < options.time,
+        guard let image = state.withLock({ $0.images.peek(key) }), image.read.duration(to: now) < options.time,
             image.remainingMilliseconds(at: now) > 0
         else { return nil }
         return image
     }
 
     /// Keeps the image of this key no longer.
-    func remove(_ key: String) { state.withLock { $0.remove(key) } }
+    func remove(_ key: String) { state.withLock { _ = $0.images.remove(key) } }
 
     /// Keeps nothing of what has been purged by this moment. Which images are of a source or have a tag is not known here: all of them go then,
     /// and cost Redis a look each.
     func forget(_ target: Purged.Target?, at now: ContinuousClock.Instant) {
         state.withLock { state in
             state.purged = now
-            if case .key(let key) = target { return state.remove(key) }
-            (state.images, state.order, state.bytes) = ([:], Fifo(), 0)
+            if case .key(let key) = target { state.images.remove(key) } else { state.images.removeAll() }
         }
     }
 
@@ -69,15 +64,9 @@ final class ImageShelf: Sendable {
         guard options.time > .zero, size <= options.bytes / Self.largestPart else { return }
         state.withLock { [options] state in
             if let purged = state.purged, read <= purged { return }
-            state.remove(key)
-            state.images[key] = image
-            state.order.append((key, read))
-            state.bytes += size
-            while let oldest = state.order.first,
-                state.bytes > options.bytes || oldest.read.duration(to: read) >= options.time
-            {
-                _ = state.order.popFirst()
-                if state.images[oldest.key]?.read == oldest.read { state.remove(oldest.key) }
+            state.images.insert(image, for: key, cost: size)
+            while let oldest = state.images.leastRecentlyUsed, oldest.value.read.duration(to: read) >= options.time {
+                state.images.remove(oldest.key)
             }
         }
     }

@@ -9,7 +9,7 @@ final class DiskSourceStore: SourceStore {
     /// All that is done about a name is done by one of these, one thing after the other.
     private let threads: [ThreadPool]
     /// The files and how long they are.
-    private let files: Lock<RecentlyUsed<String, Int>>
+    private let files: Lock<LRUCache<String, Int>>
 
     /// Takes a folder under `path`, and finds what it left there when it ran last. It blocks.
     /// - Parameter capacity: bytes of all files together.
@@ -17,9 +17,9 @@ final class DiskSourceStore: SourceStore {
     init(under path: String, capacity: Int) throws(DiskError) {
         folder = try Folder(under: path)
         threads = (0..<2).map { ThreadPool(name: "source-disk-\($0)", threads: 1) }
-        var files = RecentlyUsed<String, Int>(capacity: capacity)
+        var files = LRUCache<String, Int>(capacity: capacity)
         for file in folder.files().sorted(by: { $0.lastUse < $1.lastUse }) {
-            let gone = files.put(file.bytes, cost: file.bytes, as: file.name)
+            let gone = files.insert(file.bytes, for: file.name, cost: file.bytes)
             for (name, _) in gone { folder.remove(name) }
             if file.bytes > capacity { folder.remove(file.name) }
         }
@@ -37,7 +37,7 @@ final class DiskSourceStore: SourceStore {
 
     func find(_ key: String) async throws -> FoundEntry? {
         let name = Self.name(of: key)
-        guard files.withLock({ $0.use(name) }) != nil else { return nil }
+        guard files.withLock({ $0.value(for: name) }) != nil else { return nil }
         return try await thread(of: name).run { [self] in
             let file = try folder.read(name).flatMap { DiskFile($0) }
             let now = Timestamp.now.seconds
@@ -55,7 +55,7 @@ final class DiskSourceStore: SourceStore {
         let name = Self.name(of: key)
         return try await thread(of: name).run { [self] in
             let file = DiskFile(key: key, keptAt: Timestamp.now.seconds, lifetime: seconds, entry: entry).bytes
-            let gone = files.withLock { $0.put(file.count, cost: file.count, as: name) }
+            let gone = files.withLock { $0.insert(file.count, for: name, cost: file.count) }
             for (other, _) in gone where other != name { folder.remove(other) }
             guard file.count <= files.withLock({ $0.capacity }) else {
                 folder.remove(name)
@@ -68,7 +68,7 @@ final class DiskSourceStore: SourceStore {
                 throw error
             }
             // Another may have taken its room meanwhile, and found no file to remove.
-            if files.withLock({ $0.contains(name) }) { return true }
+            if files.withLock({ $0.peek(name) != nil }) { return true }
             folder.remove(name)
             return false
         }
@@ -94,7 +94,7 @@ final class DiskSourceStore: SourceStore {
             try folder.write(file, as: name)
         } catch {
             guard error.isFull else { throw error }
-            let gone = files.withLock { files in files.shrink(to: files.cost - max(file.count, files.cost / 10)) }
+            let gone = files.withLock { files in files.evict(toCost: files.cost - max(file.count, files.cost / 10)) }
             for (other, _) in gone { folder.remove(other) }
             guard !gone.contains(where: { $0.key == name }) else { throw error }
             try folder.write(file, as: name)

@@ -1,38 +1,49 @@
+import TestSupport
 import Testing
+import Threads
 
-@testable import HalcyonSources
-
-@Suite struct RecentlyUsedTests {
+@Suite struct LRUCacheTests {
     @Test func whatWasNotUsedForLongestGoesFirst() {
-        var values = RecentlyUsed<String, Int>(capacity: 30)
-        for (index, key) in ["a", "b", "c"].enumerated() { #expect(values.put(index, cost: 10, as: key).isEmpty) }
-        #expect(values.use("a") == 0)
-        #expect(values.put(3, cost: 15, as: "d").map(\.key) == ["b", "c"])
+        var values = LRUCache<String, Int>(capacity: 30)
+        for (index, key) in ["a", "b", "c"].enumerated() { #expect(values.insert(index, for: key, cost: 10).isEmpty) }
+        #expect(values.value(for: "a") == 0)
+        #expect(values.insert(3, for: "d", cost: 15).map(\.key) == ["b", "c"])
         #expect(values.cost == 25 && values.count == 2)
-        #expect(values.use("b") == nil && values.use("d") == 3)
-        #expect(values.shrink(to: 20).map(\.key) == ["a"])
+        #expect(values.value(for: "b") == nil && values.value(for: "d") == 3)
+        #expect(values.evict(toCost: 20).map(\.key) == ["a"])
     }
 
     @Test func whatCostsTooMuchIsNotTakenAndTheOldValueOfItsKeyGoes() {
-        var values = RecentlyUsed<String, Int>(capacity: 30)
-        values.put(1, cost: 10, as: "a")
-        values.put(2, cost: 10, as: "b")
-        #expect(values.put(3, cost: 31, as: "a").map(\.value) == [1])
-        #expect(!values.contains("a") && values.contains("b") && values.cost == 10)
+        var values = LRUCache<String, Int>(capacity: 30)
+        values.insert(1, for: "a", cost: 10)
+        values.insert(2, for: "b", cost: 10)
+        #expect(values.insert(3, for: "a", cost: 31).map(\.value) == [1])
+        #expect(values.peek("a") == nil && values.peek("b") == 2 && values.cost == 10)
+    }
+
+    @Test func aPeekIsNoUse() {
+        var values = LRUCache<String, Int>(capacity: 20)
+        #expect(values.leastRecentlyUsed == nil)
+        values.insert(1, for: "a", cost: 10)
+        values.insert(2, for: "b", cost: 10)
+        #expect(values.peek("a") == 1 && values.leastRecentlyUsed?.key == "a")
+        #expect(values.insert(3, for: "c", cost: 10).map(\.key) == ["a"])
+        values.removeAll()
+        #expect(values.count == 0 && values.cost == 0 && values.peek("c") == nil)
     }
 
     /// Against the plainest thing that does the same.
     @Test func doesWhatAListInTheOrderOfUseDoes() {
-        var random = SplitMix(state: 7)
+        var random = SeededNumbers(seed: 7)
         for capacity in [0, 1, 50, 200] {
-            var values = RecentlyUsed<Int, Int>(capacity: capacity)
+            var values = LRUCache<Int, Int>(capacity: capacity)
             var list: [(key: Int, value: Int, cost: Int)] = []
             for step in 0..<5000 {
                 let key = Int(random.next() % 20)
                 switch random.next() % 4 {
                 case 0, 1:
                     let cost = Int(random.next() % 60)
-                    let gone = values.put(step, cost: cost, as: key).map(\.key)
+                    let gone = values.insert(step, for: key, cost: cost).map(\.key)
                     var expected: [Int] = []
                     if let old = list.firstIndex(where: { $0.key == key }) { expected.append(list.remove(at: old).key) }
                     if cost <= capacity {
@@ -44,7 +55,7 @@ import Testing
                     #expect(gone == expected)
                 case 2:
                     let place = list.firstIndex { $0.key == key }
-                    #expect(values.use(key) == place.map { list[$0].value })
+                    #expect(values.value(for: key) == place.map { list[$0].value })
                     if let place { list.append(list.remove(at: place)) }
                 default:
                     let place = list.firstIndex { $0.key == key }
@@ -54,18 +65,5 @@ import Testing
                 #expect(values.count == list.count && values.cost == list.reduce(0) { $0 + $1.cost })
             }
         }
-    }
-}
-
-/// Vigna's SplitMix64.
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ mixed >> 31
     }
 }
