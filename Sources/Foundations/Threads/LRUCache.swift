@@ -89,16 +89,16 @@ public struct LRUCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     public mutating func removeAll() { self = LRUCache(capacity: capacity) }
 
     private mutating func link(_ index: Int) {
-        nodes[index]!.older = newest
-        nodes[index]!.newer = nil
-        if let newest { nodes[newest]!.newer = index }
+        nodes[index]?.older = newest
+        nodes[index]?.newer = nil
+        if let newest { nodes[newest]?.newer = index }
         newest = index
         if oldest == nil { oldest = index }
     }
 
     private mutating func unlink(_ index: Int) {
-        let (newer, older) = (nodes[index]!.newer, nodes[index]!.older)
-        if let newer { nodes[newer]!.older = older } else { newest = older }
-        if let older { nodes[older]!.newer = newer } else { oldest = newer }
+        guard let (newer, older) = nodes[index].map({ ($0.newer, $0.older) }) else { return }
+        if let newer { nodes[newer]?.older = older } else { newest = older }
+        if let older { nodes[older]?.newer = newer } else { oldest = newer }
     }
 }

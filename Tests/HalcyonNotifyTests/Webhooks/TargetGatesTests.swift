@@ -27,7 +27,7 @@ import Threads
             return try await task.value == false
         }
         #expect(try await gates.enter(other))
-        gates.leave(one, .answered)
+        gates.leave(one, .success)
         #expect(try await waiting.value)
     }
 
@@ -37,7 +37,7 @@ import Threads
         let waiting = Task { try await gates.enter(one) }
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }
-        gates.leave(one, .answered)
+        gates.leave(one, .success)
         #expect(try await gates.enter(one))
     }
 
@@ -45,13 +45,13 @@ import Threads
         let gates = gates()
         for _ in 0..<2 {
             #expect(try await gates.enter(one))
-            gates.leave(one, .failed)
+            gates.leave(one, .failure)
         }
-        for outcome in [TargetGates.Outcome.unknown, .failed, .answered] {
+        for outcome in [TargetGates.Breaker.Outcome.unknown, .failure, .success] {
             #expect(try await gates.enter(one))
             #expect(try await gates.enter(one) == false)
             #expect(try await gates.enter(other))
-            gates.leave(other, .answered)
+            gates.leave(other, .success)
             gates.leave(one, outcome)
         }
         #expect(try await gates.enter(one))
@@ -68,8 +68,8 @@ import Threads
             task.cancel()
             return try await task.value == false
         }
-        gates.leave(one, .failed)
-        gates.leave(one, .failed)
+        gates.leave(one, .failure)
+        gates.leave(one, .failure)
         var letIn = 0
         for task in waiting where try await task.value { letIn += 1 }
         #expect(letIn == 1)

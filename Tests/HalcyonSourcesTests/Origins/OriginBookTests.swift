@@ -198,6 +198,6 @@ import Testing
         }
         #expect(state.enter("a", at: now) == .go)
         state.leave("a", of: "u", .answered, at: now)
-        #expect(state.isIdle)
+        #expect(state.isIdle(at: now))
     }
 }

@@ -1,3 +1,5 @@
+import Threads
+
 /// What callers have taken of what they may take. A pure value.
 struct CallerBooks {
     /// What is taken until it is given back.

@@ -16,35 +16,67 @@ public struct TargetLimits: Hashable, Sendable {
 
 /// Lets requests to a target begin when it can take them, so that a target that is slow or down holds up no other.
 final class TargetGates: Sendable {
-    /// How a request went, as far as its target is concerned.
-    enum Outcome {
-        case answered, failed, unknown
-    }
+    /// A target is one thing: it does not matter what is asked of it.
+    typealias Breaker = CircuitBreaker<Origin>
 
     private struct Gate {
         let places: Slots
         /// Requests under way.
-        var underWay = 0
+        private(set) var underWay = 0
         /// Requests that wait for a place.
         var waiting = 0
-        var failuresInARow = 0
+        private var breaker: Breaker
+
+        init(_ limits: TargetLimits, _ policy: Breaker.Policy) {
+            places = Slots(limits.concurrency)
+            breaker = Breaker(policy)
+        }
+
+        /// Whether nothing is lost by forgetting it.
+        var isNew: Bool { breaker.isIdle }
+
+        func mayBegin(at now: ContinuousClock.Instant) -> Bool {
+            switch breaker.state(at: now) {
+            case .closed: true
+            case .halfOpen: underWay == 0
+            case .open, .probing: false
+            }
+        }
+
+        mutating func begin(at now: ContinuousClock.Instant) {
+            underWay += 1
+            _ = breaker.beginProbe(at: now)
+        }
+
+        mutating func end(_ outcome: Breaker.Outcome, of target: Origin, at now: ContinuousClock.Instant) {
+            underWay -= 1
+            // What began before the breaker opened tells as much of the target as the probe, which begins when it has ended.
+            breaker.record(outcome, of: target, isProbe: true, at: now)
+        }
     }
 
     /// Targets without requests that are remembered for their failures.
     private static let mostIdle = 1000
 
     private let limits: TargetLimits
+    private let policy: Breaker.Policy
     private let gates = Lock<[Origin: Gate]>([:])
 
-    init(_ limits: TargetLimits) { self.limits = limits }
+    init(_ limits: TargetLimits) {
+        self.limits = limits
+        // The probe may begin at once.
+        policy = Breaker.Policy(failures: limits.failures, openTime: Backoff(initial: .zero, maximum: .zero))
+    }
 
     /// Waits until a request may begin. Whoever was let through says how it went with ``leave(_:_:)``.
     /// - Returns: false when the request is to be put off.
     /// - Throws: `CancellationError`.
     func enter(_ target: Origin) async throws -> Bool {
         let places: Slots? = gates.withLock { gates in
-            var gate = gates[target] ?? Gate(places: Slots(limits.concurrency))
-            guard mayBegin(gate), gate.waiting < limits.queue || gate.underWay < limits.concurrency else { return nil }
+            var gate = gates[target] ?? Gate(limits, policy)
+            guard gate.mayBegin(at: .now), gate.waiting < limits.queue || gate.underWay < limits.concurrency else {
+                return nil
+            }
             gate.waiting += 1
             gates[target] = gate
             return gate.places
@@ -59,8 +91,8 @@ final class TargetGates: Sendable {
         let isIn = change(target) { gate in
             gate.waiting -= 1
             // Others may have failed meanwhile.
-            let isIn = mayBegin(gate)
-            if isIn { gate.underWay += 1 }
+            let isIn = gate.mayBegin(at: .now)
+            if isIn { gate.begin(at: .now) }
             return isIn
         }
         if isIn != true { places.release() }
@@ -68,14 +100,9 @@ final class TargetGates: Sendable {
     }
 
     /// A request has ended.
-    func leave(_ target: Origin, _ outcome: Outcome) {
+    func leave(_ target: Origin, _ outcome: Breaker.Outcome) {
         let places = change(target) { gate in
-            gate.underWay -= 1
-            switch outcome {
-            case .answered: gate.failuresInARow = 0
-            case .failed: gate.failuresInARow += 1
-            case .unknown: break
-            }
+            gate.end(outcome, of: target, at: .now)
             return gate.places
         }
         places?.release()
@@ -93,13 +120,11 @@ final class TargetGates: Sendable {
         }
     }
 
-    private func mayBegin(_ gate: Gate) -> Bool { gate.failuresInARow < limits.failures || gate.underWay == 0 }
-
     /// Forgets a target of which there is nothing to know, and others when there are too many.
     private func forget(_ target: Origin, _ gates: inout [Origin: Gate]) {
         func isIdle(_ gate: Gate) -> Bool { gate.underWay == 0 && gate.waiting == 0 }
         guard let gate = gates[target], isIdle(gate) else { return }
-        if gate.failuresInARow == 0 {
+        if gate.isNew {
             gates[target] = nil
         } else if gates.count > Self.mostIdle {
             gates = gates.filter { !isIdle($0.value) }

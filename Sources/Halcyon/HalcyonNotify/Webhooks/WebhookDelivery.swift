@@ -108,11 +108,11 @@ struct WebhookDelivery: Sendable {
         }
         let target = Origin(endpoint.url)
         guard try await taken.untilRecalled({ try await gates.enter(target) }) else { return nil }
-        var outcome = TargetGates.Outcome.unknown
+        var outcome = TargetGates.Breaker.Outcome.unknown
         defer { gates.leave(target, outcome) }
         guard taken.begin() else { throw CancellationError() }
         let failure = try await post.send(notice, to: endpoint)
-        outcome = failure == nil ? .answered : .failed
+        outcome = failure == nil ? .success : .failure
         return Attempt(failure: failure)
     }
 

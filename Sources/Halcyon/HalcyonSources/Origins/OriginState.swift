@@ -9,40 +9,37 @@ struct OriginState: Sendable {
 
     private let limits: OriginLimits
     private var loads: [String: Instant] = [:]
-    private var tokens: Double
-    private var countedAt: Instant
-    /// The loads of the last ``OriginLimits/window``, the oldest first, while one of them failed.
-    private var recent: [(end: Instant, failedURL: String?)] = []
-    private var rest = Duration.zero
-    private var restsUntil: Instant?
+    /// nil for any number of loads a second.
+    private var bucket: TokenBucket?
+    private var breaker: CircuitBreaker<String>
     /// The one load that is let through after a rest.
     private var probe: String?
 
     init(_ limits: OriginLimits, at now: Instant) {
         self.limits = limits
-        tokens = Double(limits.burst)
-        countedAt = now
+        if limits.rate > 0 { bucket = TokenBucket(rate: limits.rate, burst: Double(limits.burst), now: now) }
+        breaker = CircuitBreaker(limits.breaker)
     }
 
     /// Whether there is nothing to remember.
-    var isIdle: Bool { loads.isEmpty && recent.isEmpty && restsUntil == nil && tokens >= Double(limits.burst) }
+    func isIdle(at now: Instant) -> Bool {
+        loads.isEmpty && breaker.isIdle && bucket?.isFull(at: now) ?? true
+    }
 
     mutating func enter(_ load: String, at now: Instant) -> OriginAnswer {
         loads = loads.filter { now < $0.value }
-        if let restsUntil {
-            guard now >= restsUntil else { return .resting(now.duration(to: restsUntil)) }
+        switch breaker.state(at: now) {
+        case .closed, .halfOpen: break
+        case .open(let end): return .resting(now.duration(to: end))
+        case .probing:
             // One load finds out how the origin is; the others would make it no better.
             if let probe, let end = loads[probe] { return .resting(now.duration(to: end)) }
+            breaker.abandonProbe()
         }
         guard loads.count < limits.concurrency else { return .wait(.milliseconds(20)) }
-        if limits.rate > 0 {
-            tokens = min(Double(limits.burst), tokens + (countedAt.duration(to: now) / .seconds(1)) * limits.rate)
-            countedAt = now
-            guard tokens >= 1 else { return .wait(.seconds((1 - tokens) / limits.rate)) }
-            tokens -= 1
-        }
+        if let time = bucket?.take(at: now) { return .wait(time) }
         loads[load] = now + limits.lease
-        if restsUntil != nil { probe = load }
+        if breaker.beginProbe(at: now) { probe = load }
         return .go
     }
 
@@ -52,30 +49,27 @@ struct OriginState: Sendable {
 
     mutating func leave(_ load: String, of url: String, _ outcome: OriginOutcome, at now: Instant) {
         loads[load] = nil
-        let isProbe = probe == load
-        if isProbe { probe = nil }
-        guard outcome != .unknown, limits.failures > 0 else { return }
-        if restsUntil != nil {
-            // The probe alone says how the origin is; the others began before.
-            guard isProbe else { return }
-            (recent, restsUntil) = ([], nil)
-            if outcome == .answered { rest = .zero } else { open(at: now) }
-            return
-        }
-        recent.append((now, outcome == .failed ? url : nil))
-        let start = now - limits.window
-        recent = recent.filter { start < $0.end }.suffix(2 * limits.failures)
-        let failed = recent.compactMap(\.failedURL)
-        if failed.isEmpty { recent = [] }
-        guard failed.count >= limits.failures, Set(failed).count >= min(limits.failingURLs, limits.failures) else {
-            return
-        }
-        open(at: now)
+        breaker.record(CircuitBreaker.Outcome(outcome), of: url, isProbe: probe == load, at: now)
+        if probe == load { probe = nil }
     }
+}
 
-    private mutating func open(at now: Instant) {
-        rest = min(rest == .zero ? limits.rest : rest * 2, limits.longestRest)
-        restsUntil = now + rest
+extension OriginLimits {
+    fileprivate var breaker: CircuitBreaker<String>.Policy {
+        CircuitBreaker.Policy(
+            failures: failures, samples: 2 * failures, keys: min(failingURLs, failures), window: window,
+            openTime: Backoff(initial: rest, maximum: longestRest))
+    }
+}
+
+extension CircuitBreaker.Outcome {
+    fileprivate init(_ outcome: OriginOutcome) {
+        self =
+            switch outcome {
+            case .answered: .success
+            case .failed: .failure
+            case .unknown: .unknown
+            }
     }
 }
 
@@ -93,7 +87,7 @@ final class LocalOriginBook: OriginBook {
     func leave(_ origin: Origin, load: String, of url: String, _ outcome: OriginOutcome) {
         origins.withLock { origins in
             origins[origin]?.leave(load, of: url, outcome, at: .now)
-            if origins[origin]?.isIdle == true { origins[origin] = nil }
+            if origins[origin]?.isIdle(at: .now) == true { origins[origin] = nil }
         }
     }
 
