@@ -76,6 +76,7 @@ let package = Package(
         module("Threads", "Foundations", ["CLinux"]),
         module("Processes", "Foundations", ["CLinux", "Threads"]),
         module("JSON", "Foundations", ["CSimdJSON", "Threads"]),
+        module("PercentCoding", "Foundations"),
         module("HTTPFields", "Foundations"),
         module("Digests", "Foundations", ["CCrypto", "Threads"]),
         module("Values", "Foundations"),
@@ -87,12 +88,13 @@ let package = Package(
         module("Vips", "Doors", ["CVips", "Threads"]),
         module("Curl", "Doors", ["CCurl", "HTTPFields", "Threads"]),
         module("Kafka", "Doors", ["CRdKafka", "CLinux", "Threads"]),
-        module("Redis", "Doors", ["CHiredis", "Threads"], linker: hiredisTLS),
-        module("HTTPServer", "Doors", ["CMicroHTTP", "CLinux", "HTTPFields", "Threads"]),
+        module("Redis", "Doors", ["CHiredis", "PercentCoding", "Threads"], linker: hiredisTLS),
+        module("HTTPServer", "Doors", ["CMicroHTTP", "CLinux", "HTTPFields", "PercentCoding", "Threads"]),
 
         // Halcyon: pure values first, I/O at the edges.
-        module("HalcyonModel", "Halcyon", ["CivilTime"]),
-        module("HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests", "Values"]),
+        module("HalcyonModel", "Halcyon", ["CivilTime", "PercentCoding"]),
+        module(
+            "HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests", "PercentCoding", "Values"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
         module(
             "HalcyonRendering", "Halcyon",
@@ -103,8 +105,7 @@ let package = Package(
             "HalcyonSources", "Halcyon",
             [
                 "HalcyonModel", "HalcyonBudget", "HalcyonLeases", "CLinux", "CivilTime", "Curl", "Digests", "JSON",
-                "Processes", "Redis",
-                "Telemetry", "Threads", "Vips",
+                "PercentCoding", "Processes", "Redis", "Telemetry", "Threads", "Vips",
             ]),
         module(
             "HalcyonCluster", "Halcyon",
@@ -135,7 +136,7 @@ let package = Package(
             "HalcyonGateway", "Halcyon",
             [
                 "HalcyonModel", "HalcyonWire", "HalcyonBudget", "HalcyonCluster", "HalcyonProbes", "HTTPServer",
-                "CivilTime", "Digests", "JSON", "Kafka", "Redis", "Telemetry", "Threads",
+                "CivilTime", "Digests", "JSON", "Kafka", "PercentCoding", "Redis", "Telemetry", "Threads",
             ],
             // Parts of the program: there is no folder to install beside it.
             resources: [
@@ -158,7 +159,8 @@ let package = Package(
                 "HalcyonGateway", "HalcyonPlan", "HTTPServer",
                 "CivilTime", "Kafka", "Redis",
                 "Curl", "Vips",
-                "Telemetry", "Settings", "Arguments", "Values", "Processes", "Threads", "JSON", "Digests",
+                "Telemetry", "Settings", "Arguments", "PercentCoding", "Values", "Processes", "Threads", "JSON",
+                "Digests",
                 "SamplePhotographs",
             ],
             path: "Sources/Halcyon/HalcyonCommand"),
@@ -268,6 +270,7 @@ let package = Package(
         tests(of: "Processes"),
         tests(of: "JSON"),
         tests(of: "Digests"),
+        tests(of: "PercentCoding"),
         tests(of: "Values"),
         tests(of: "Settings", ["Values"]),
         tests(of: "Arguments", ["Processes"]),
@@ -318,7 +321,7 @@ let package = Package(
             [
                 "CivilTime", "Curl", "Digests", "HTTPFields", "HTTPServer", "HalcyonCluster", "HalcyonModel",
                 "HalcyonProbes", "HalcyonSources", "HalcyonTraces", "HalcyonWire", "HalcyonWorker", "JSON", "Kafka",
-                "Processes", "Redis", "Telemetry", "TestSupport", "Threads",
+                "PercentCoding", "Processes", "Redis", "Telemetry", "TestSupport", "Threads",
             ]),
         tests(
             of: "HalcyonKit",

@@ -1,5 +1,6 @@
 import Foundation
 import HalcyonModel
+import PercentCoding
 import Redis
 import TestSupport
 import Testing
@@ -10,7 +11,7 @@ import Testing
 @Suite(.takesTurns) struct RenderRouteTests {
     private static func path(_ origin: RawOrigin, _ more: String = "&width=60&height=40", file: String = "/a") -> String
     {
-        "/v1/render?source=\(origin.url(file).percentEncoded)\(more)"
+        "/v1/render?source=\(PercentEncoding.encode(origin.url(file)))\(more)"
     }
 
     private static func origin(_ cacheControl: String = "max-age=600") throws -> RawOrigin {

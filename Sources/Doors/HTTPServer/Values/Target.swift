@@ -1,4 +1,5 @@
 import HTTPFields
+import PercentCoding
 
 extension HTTPServer {
     /// One pair of a query.
@@ -101,41 +102,12 @@ struct Target: Hashable {
         if !bytes.contains(where: { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "+") }) {
             return String(decoding: bytes, as: UTF8.self)
         }
-        let result: Result<String, HTTPServer.Refusal> = withUnsafeTemporaryAllocation(
-            of: UInt8.self, capacity: bytes.count
-        ) { decoded in
-            var (index, count) = (0, 0)
-            while index < bytes.count {
-                var byte = bytes[index]
-                index += 1
-                if byte == UInt8(ascii: "%") {
-                    guard index + 1 < bytes.count, let high = bytes[index].hexDigit,
-                        let low = bytes[index + 1].hexDigit, high | low != 0
-                    else { return .failure(HTTPServer.Refusal(400, "The target has an escape that is none.")) }
-                    byte = high << 4 | low
-                    index += 2
-                } else if plusIsBlank, byte == UInt8(ascii: "+") {
-                    byte = UInt8(ascii: " ")
-                }
-                decoded.initializeElement(at: count, to: byte)
-                count += 1
-            }
-            guard let text = String(validating: Bytes(rebasing: decoded[..<count]), as: UTF8.self) else {
-                return .failure(HTTPServer.Refusal(400, "The target's escapes are not UTF-8."))
-            }
-            return .success(text)
+        guard let decoded = PercentEncoding.decode(bytes, plusIsSpace: plusIsBlank), !decoded.contains(0) else {
+            throw HTTPServer.Refusal(400, "The target has an escape that is none.")
         }
-        return try result.get()
-    }
-}
-
-extension UInt8 {
-    fileprivate var hexDigit: UInt8? {
-        switch self {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
-        default: nil
+        guard let text = String(validating: decoded, as: UTF8.self) else {
+            throw HTTPServer.Refusal(400, "The target's escapes are not UTF-8.")
         }
+        return text
     }
 }

@@ -1,3 +1,5 @@
+import PercentCoding
+
 /// What stands behind `redis://` and its sisters: `[user:password@]host[:port][,…][/path][?query]`, taken apart and decoded.
 struct AddressParts {
     let credentials: Credentials?
@@ -54,7 +56,8 @@ struct AddressParts {
                 guard ["sentinel-user", "sentinel-password"].contains(name) else {
                     throw .badAddress("a query may have sentinel-user and sentinel-password alone")
                 }
-                guard let value = pair.dropFirst(name.count + 1).percentDecoded, !value.isEmpty, values[name] == nil
+                guard let value = PercentEncoding.decode(pair.dropFirst(name.count + 1)), !value.isEmpty,
+                    values[name] == nil
                 else {
                     throw .badAddress("\(name) is empty, not well percent-encoded, or there twice")
                 }
@@ -71,7 +74,8 @@ struct AddressParts {
         guard let colon = text.firstIndex(of: ":") else {
             throw .badAddress("a user without a password; write user:password@ or :password@")
         }
-        guard let user = text[..<colon].percentDecoded, let password = text[text.index(after: colon)...].percentDecoded
+        guard let user = PercentEncoding.decode(text[..<colon]),
+            let password = PercentEncoding.decode(text[text.index(after: colon)...])
         else {
             throw .badAddress("the user or the password is not well percent-encoded")
         }
@@ -102,25 +106,5 @@ extension RedisError {
     /// The text of an endpoint is wrong.
     static func badAddress(_ reason: String) -> RedisError {
         RedisError(.badEndpoint, "not a Redis address: \(reason)")
-    }
-}
-
-extension Substring {
-    /// The text with its percent escapes (RFC 3986, 2.1) undone; nil when one is broken or the result is not UTF-8.
-    var percentDecoded: String? {
-        var bytes: [UInt8] = []
-        var rest = utf8
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            let digits = rest.prefix(2)
-            guard digits.count == 2, digits.first != UInt8(ascii: "+"), let value = UInt8(Substring(digits), radix: 16)
-            else { return nil }
-            bytes.append(value)
-            rest = rest.dropFirst(2)
-        }
-        return String(validating: bytes, as: UTF8.self)
     }
 }

@@ -1,3 +1,5 @@
+import PercentCoding
+
 extension RedisEndpoint {
     /// Reads the text of an endpoint.
     /// - Throws: ``RedisError/Code/badEndpoint`` with what is wrong with it (never the password), also for TLS where this
@@ -54,7 +56,7 @@ extension RedisEndpoint {
     }
 
     private static func behindSentinels(_ parts: AddressParts, _ usesTLS: Bool) throws(RedisError) -> Self {
-        guard let name = parts.path.first, let service = name.percentDecoded, !service.isEmpty else {
+        guard let name = parts.path.first, let service = PercentEncoding.decode(name), !service.isEmpty else {
             throw .badAddress("no service; write redis+sentinel://host:port/service")
         }
         guard parts.path.count <= 2 else { throw .badAddress("more than a service and a database behind the hosts") }

@@ -1,5 +1,6 @@
 import HalcyonModel
 import HalcyonTraces
+import PercentCoding
 import Settings
 import Telemetry
 import Values
@@ -126,6 +127,6 @@ extension ValueKind<NamedText> {
                 return NamedText(
                     name: text[..<equals].filter { $0 != " " }, value: String(decoding: value, as: UTF8.self))
             },
-            write: { "\($0.name)=\(PercentEncoding.encode(path: $0.value))" })
+            write: { "\($0.name)=\(PercentEncoding.encode($0.value, keeping: "/"))" })
     }
 }

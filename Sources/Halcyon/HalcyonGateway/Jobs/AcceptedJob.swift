@@ -1,5 +1,6 @@
 import HalcyonWire
 import JSON
+import PercentCoding
 
 /// What the submitter of a job is told of it.
 struct AcceptedJob: JSONWritable {
@@ -8,7 +9,7 @@ struct AcceptedJob: JSONWritable {
     init(_ prepared: PreparedJob) { self.prepared = prepared }
 
     /// Where its state is asked for.
-    var location: String { "/v1/jobs/\(prepared.job.id.percentEncoded)" }
+    var location: String { "/v1/jobs/\(PercentEncoding.encode(pathSegment: prepared.job.id))" }
 
     func write(to writer: inout JSONWriter) { writer.object { writeMembers(to: &$0) } }
 
@@ -19,7 +20,9 @@ struct AcceptedJob: JSONWritable {
         writer.member("status", location)
         writer.name("images")
         writer.array { writer in
-            for key in prepared.keys { writer.value("/v1/images/\(key.description.percentEncoded)") }
+            for key in prepared.keys {
+                writer.value("/v1/images/\(PercentEncoding.encode(pathSegment: key.description))")
+            }
         }
         if !prepared.unknownFields.isEmpty {
             writer.name("unknownFields")
@@ -30,19 +33,7 @@ struct AcceptedJob: JSONWritable {
     }
 }
 
-extension String {
-    /// For one segment of a path: all but unreserved characters (RFC 3986, 2.3) and colons, which may stand there as they are.
-    var percentEncoded: String {
-        var text = ""
-        for byte in utf8 {
-            switch byte {
-            case 0x30...0x3a, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e, 0x5f, 0x7e:
-                text.unicodeScalars.append(Unicode.Scalar(byte))
-            default:
-                let digits = String(byte, radix: 16, uppercase: true)
-                text += (byte < 16 ? "%0" : "%") + digits
-            }
-        }
-        return text
-    }
+extension PercentEncoding {
+    /// Returns one segment of a path: colons may stand there as they are.
+    static func encode(pathSegment text: String) -> String { encode(text, keeping: ":") }
 }

@@ -1,3 +1,5 @@
+import PercentCoding
+
 extension Source {
     /// Its text as everybody may read it: with stars in place of the user and the password of a URL.
     public var shownText: String {

@@ -1,3 +1,5 @@
+import PercentCoding
+
 /// A file, by a `file:` URL (RFC 8089) with an absolute path. Whether it may be read is its provider's affair.
 public struct FileSource: TextualSource {
     /// What its URLs begin with, before the colon.
@@ -49,6 +51,6 @@ public struct FileSource: TextualSource {
     /// The URL of an absolute path.
     /// - Throws: as ``init(_:)``.
     public init(path: String) throws(Failure) {
-        try self.init("\(Self.scheme)://\(PercentEncoding.encode(path: path))")
+        try self.init("\(Self.scheme)://\(PercentEncoding.encode(path, keeping: "/"))")
     }
 }

@@ -1,3 +1,5 @@
+import PercentCoding
+
 /// An object of an S3-compatible store: `s3://bucket/key`, perhaps with `?versionId=…`.
 ///
 /// It is a URL like all others: the key is percent-decoded, `+` is a plus. The store's address is a setting.
@@ -36,7 +38,7 @@ public struct S3Source: TextualSource {
 
     /// The forms of bucket, key and version that keys are made of.
     var cacheKey: String {
-        "\(bucket)/\(PercentEncoding.encode(path: key))\(version.map { "?versionId=\($0)" } ?? "")"
+        "\(bucket)/\(PercentEncoding.encode(key, keeping: "/"))\(version.map { "?versionId=\($0)" } ?? "")"
     }
 
     private static func bucket(_ bytes: ArraySlice<UInt8>) throws(Failure) -> String {
@@ -71,7 +73,8 @@ public struct S3Source: TextualSource {
     private static func version(_ query: ArraySlice<UInt8>) throws(Failure) -> String? {
         if query.isEmpty { return nil }
         let value = query.dropFirst("versionId=".utf8.count)
-        guard query.starts(with: "versionId=".utf8), !value.isEmpty, value.allSatisfy(isUnreserved) else {
+        guard query.starts(with: "versionId=".utf8), !value.isEmpty, value.allSatisfy(PercentEncoding.isUnreserved)
+        else {
             throw .invalidURL("expected ?versionId=… or no query; a ? in a key is written as %3F")
         }
         return String(decoding: value, as: UTF8.self)

@@ -19,11 +19,6 @@ func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {
     return bytes.allSatisfy { isLetter($0) || (0x30...0x39).contains($0) || "+-.".utf8.contains($0) }
 }
 
-/// RFC 3986, section 2.3.
-func isUnreserved(_ byte: UInt8) -> Bool {
-    isLetter(byte) || (0x30...0x39).contains(byte) || "-._~".utf8.contains(byte)
-}
-
 func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7a).contains(byte | 0x20) }
 
 func isHexadecimal(_ byte: UInt8) -> Bool {

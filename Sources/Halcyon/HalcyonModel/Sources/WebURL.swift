@@ -1,3 +1,5 @@
+import PercentCoding
+
 /// An absolute `http` or `https` URL (RFC 3986), checked as far as keys and limits need it; libcurl reads the rest.
 public struct WebURL: TextualSource {
     /// As the job gave it.
@@ -90,7 +92,7 @@ private struct Authority {
             let name = hostAndPort[..<hostEnd]
             guard !name.isEmpty else { throw .invalidURL("the URL names no host") }
             // One spelling for one host: a name that means another one once it is decoded would pass a list of hosts.
-            guard name.allSatisfy(isUnreserved) else {
+            guard name.allSatisfy(PercentEncoding.isUnreserved) else {
                 throw .invalidURL("\(string(name)) is no host; write international names in ASCII, as xn--…")
             }
             host = lowercased(name)

@@ -1,4 +1,5 @@
 import HalcyonModel
+import PercentCoding
 
 /// Which S3-compatible store `s3:` sources are in, and how to get in there.
 public struct S3Options: Sendable {
@@ -48,7 +49,7 @@ extension S3Options {
     /// - Throws: ``Failure`` `invalid_job` for a bucket whose name makes no host.
     func url(of object: S3Source) throws(Failure) -> WebURL {
         let base = endpoint?.canonical ?? "https://s3.\(region).amazonaws.com/"
-        let path = PercentEncoding.encode(path: object.key) + (object.version.map { "?versionId=\($0)" } ?? "")
+        let path = PercentEncoding.encode(object.key, keeping: "/") + (object.version.map { "?versionId=\($0)" } ?? "")
         let slash = base.utf8.last == UInt8(ascii: "/") ? "" : "/"
         guard isVirtual(object.bucket), let hostStart = base.firstRange(of: "://")?.upperBound else {
             return try WebURL("\(base)\(slash)\(object.bucket)/\(path)")

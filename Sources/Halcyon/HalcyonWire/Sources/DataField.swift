@@ -1,6 +1,7 @@
 import Digests
 import HalcyonModel
 import JSON
+import PercentCoding
 
 extension DataSource {
     /// The bytes of a `data:` URL (RFC 2397). Its media type is passed over: an image is known by its bytes.

@@ -2,6 +2,7 @@ import Glibc
 import HalcyonCluster
 import HalcyonModel
 import HalcyonWire
+import PercentCoding
 import Redis
 import SamplePhotographs
 
@@ -31,7 +32,7 @@ struct Demo: Sendable {
     }
 
     private func jobs(_ reader: JobReader) throws -> [PreparedJob] {
-        let photograph = #""source":"file://\#(PercentEncoding.encode(path: "\(folder)/chelsea.jpg"))""#
+        let photograph = #""source":"file://\#(PercentEncoding.encode("\(folder)/chelsea.jpg", keeping: "/"))""#
         let display = #""width":240,"height":180"#
         let fields = [
             ("fill", #"\#(photograph),\#(display)"#),
