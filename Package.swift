@@ -92,7 +92,7 @@ let package = Package(
         module("HTTPServer", "Doors", ["CMicroHTTP", "CLinux", "HTTPFields", "PercentCoding", "Threads"]),
 
         // Halcyon: pure values first, I/O at the edges.
-        module("HalcyonModel", "Halcyon", ["CivilTime", "PercentCoding"]),
+        module("HalcyonModel", "Halcyon", ["CivilTime", "HTTPFields", "PercentCoding"]),
         module(
             "HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests", "PercentCoding", "Values"]),
         module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
@@ -104,8 +104,9 @@ let package = Package(
         module(
             "HalcyonSources", "Halcyon",
             [
-                "HalcyonModel", "HalcyonBudget", "HalcyonLeases", "CLinux", "CivilTime", "Curl", "Digests", "JSON",
-                "PercentCoding", "Processes", "Redis", "Telemetry", "Threads", "Vips",
+                "HalcyonModel", "HalcyonBudget", "HalcyonLeases", "CLinux", "CivilTime", "Curl", "Digests",
+                "HTTPFields",
+                "JSON", "PercentCoding", "Processes", "Redis", "Telemetry", "Threads", "Vips",
             ]),
         module(
             "HalcyonCluster", "Halcyon",
@@ -125,8 +126,7 @@ let package = Package(
             "HalcyonWorker", "Halcyon",
             [
                 "HalcyonModel", "HalcyonWire", "HalcyonBudget", "HalcyonImaging", "HalcyonRendering", "HalcyonLeases",
-                "HalcyonSources",
-                "HalcyonCluster", "CivilTime", "Kafka", "Redis", "Telemetry", "Threads",
+                "HalcyonSources", "HalcyonCluster", "CivilTime", "HTTPFields", "Kafka", "Redis", "Telemetry", "Threads",
             ]),
         module("HalcyonProbes", "Halcyon", ["HTTPServer", "Telemetry"]),
         // What a workload needs: nothing but arithmetic.
@@ -271,16 +271,17 @@ let package = Package(
         tests(of: "JSON"),
         tests(of: "Digests"),
         tests(of: "PercentCoding"),
+        tests(of: "HTTPFields"),
         tests(of: "Values"),
         tests(of: "Settings", ["Values"]),
         tests(of: "Arguments", ["Processes"]),
         tests(of: "Telemetry", ["CivilTime", "JSON", "TestSupport", "Threads"]),
         tests(of: "Vips", ["TestSupport"]),
-        tests(of: "Curl", ["TestSupport"]),
+        tests(of: "Curl", ["HTTPFields", "TestSupport"]),
         tests(of: "Kafka", ["Processes", "TestSupport"]),
         tests(of: "Redis", ["TestSupport"]),
         tests(of: "HTTPServer", ["Processes", "TestSupport", "Threads"]),
-        tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
+        tests(of: "HalcyonModel", ["HTTPFields"], resources: [.copy("Vectors")]),
         tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
         tests(
             of: "HalcyonImaging", ["Digests", "HostileFiles", "HostileRunner", "Processes", "TestSupport"],
@@ -293,9 +294,9 @@ let package = Package(
         tests(
             of: "HalcyonSources",
             [
-                "AddressRunner", "Curl", "HalcyonLeases", "HalcyonModel", "Processes", "Redis", "Telemetry",
-                "TestSupport", "Threads",
-                "Vips",
+                "AddressRunner", "Curl", "HTTPFields", "HalcyonLeases", "HalcyonModel", "Processes", "Redis",
+                "Telemetry",
+                "TestSupport", "Threads", "Vips",
             ]),
         tests(
             of: "HalcyonCluster",

@@ -1,4 +1,5 @@
 import Curl
+import HTTPFields
 import TestSupport
 import Testing
 
@@ -72,10 +73,10 @@ import Testing
     }
 
     @Test(arguments: [
-        HTTPHeaders.Field("X", "a\r\nY: b"), .init("X", "a\nb"), .init("X", "\u{0}"), .init("", "a"), .init("X Y", "a"),
+        HTTPFields.Field("X", "a\r\nY: b"), .init("X", "a\nb"), .init("X", "\u{0}"), .init("", "a"), .init("X Y", "a"),
         .init("X:", "a"), .init("X\r\nY", "a"), .init("Content-Length", "5"), .init("transfer-encoding", "chunked"),
     ])
-    func refusesHeadersThatWouldBeMoreThanOne(field: HTTPHeaders.Field) async throws {
+    func refusesHeadersThatWouldBeMoreThanOne(field: HTTPFields.Field) async throws {
         try await withOrigin { _ in
             RawOrigin.answer()
         } _: { origin, client in

@@ -93,7 +93,7 @@ struct Asking: Sendable {
     let routes: [String]
 
     func callAsFunction(
-        _ method: HTTPRequest.Method, _ path: String, _ body: String = "", headers: HTTPHeaders = HTTPHeaders()
+        _ method: HTTPRequest.Method, _ path: String, _ body: String = "", headers: HTTPFields = HTTPFields()
     ) async throws -> HTTPResponse {
         var request = HTTPRequest(method, "http://127.0.0.1:\(port)\(path)")
         request.headers = headers

@@ -1,3 +1,4 @@
+import HTTPFields
 import HalcyonModel
 import Testing
 
@@ -24,7 +25,7 @@ import Testing
         #expect(vectors.count >= 25)
         for vector in vectors {
             let lifetime = ResultLifetime(
-                maxAge: vector.maxAge, headers: HeaderFields(vector.headers.map { (name: $0.key, value: $0.value) }),
+                maxAge: vector.maxAge, headers: HTTPFields(vector.headers.map { HTTPFields.Field($0.key, $0.value) }),
                 completedAt: vector.completedAt)
             #expect(lifetime == vector.expected, "\(vector.id) \(vector.name)")
         }
@@ -48,17 +49,17 @@ import Testing
     ])
     func readsCacheControl(field: String, expected: ResultLifetime) {
         let lifetime = ResultLifetime(
-            maxAge: 0, headers: [(name: "Cache-Control", value: field)], completedAt: Self.now)
+            maxAge: 0, headers: ["Cache-Control": field], completedAt: Self.now)
         #expect(lifetime == expected)
     }
 
     @Test func noMaxAgeIsLongerThanForEver() {
-        let lifetime = ResultLifetime(maxAge: .greatestFiniteMagnitude, headers: [], completedAt: Self.now)
+        let lifetime = ResultLifetime(maxAge: .greatestFiniteMagnitude, headers: [:], completedAt: Self.now)
         #expect(lifetime == .seconds(2_147_483_648))
     }
 
     @Test func joinsRepeatedCacheControlFields() {
-        let headers: HeaderFields = [("cache-control", "public"), ("Cache-Control", "max-age=8")]
+        let headers: HTTPFields = ["cache-control": "public", "Cache-Control": "max-age=8"]
         #expect(ResultLifetime(maxAge: 0, headers: headers, completedAt: Self.now) == .seconds(8))
     }
 

@@ -33,7 +33,7 @@ import Threads
         let made = RenderedResult(
             key: work.keys[0], image: image,
             memory: ResultMemory(Slots(1), bytesPerPlace: 1 << 20).hold(image.body.count), facts: facts,
-            headers: cacheControl.map { HeaderFields([(name: "Cache-Control", value: $0)]) } ?? [],
+            headers: cacheControl.map { ["Cache-Control": $0] } ?? [:],
             completedAt: Timestamp.now.seconds - age, origin: .sourceCache, timings: Timings(), fence: 0, since: 0)
         let result = try await store.deliver([made], beside: [:], work)[work.keys[0]]
         let key = work.keys[0].description

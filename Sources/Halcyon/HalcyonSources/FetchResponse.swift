@@ -1,4 +1,5 @@
 import CivilTime
+import HTTPFields
 import HalcyonModel
 
 /// A source's bytes and what its origin said of them.
@@ -6,14 +7,14 @@ public struct LoadedSource: Sendable {
     /// The bytes, decoded from whatever they were transferred in.
     public var body: [UInt8]
     /// What the origin said of them as HTTP header fields: freshness and validators follow from these.
-    public var headers: HeaderFields
+    public var headers: HTTPFields
     /// The response's status, where there was one.
     public var status: Int?
     /// When the last byte had come, in seconds since 1970.
     public var completedAt: Double
 
     /// Takes the values as they are.
-    public init(body: [UInt8], headers: HeaderFields = [], status: Int? = nil, completedAt: Double) {
+    public init(body: [UInt8], headers: HTTPFields = [:], status: Int? = nil, completedAt: Double) {
         self.body = body
         self.headers = headers
         self.status = status
@@ -25,7 +26,7 @@ public struct LoadedSource: Sendable {
     ///   - lifetime: how long they are fresh; nil for what is configured.
     ///   - validators: what they can be told from others by, later.
     public init(body: [UInt8], lifetime: Duration? = nil, validators: Validators = Validators()) {
-        var headers = HeaderFields()
+        var headers = HTTPFields()
         headers["Cache-Control"] = lifetime.map { "max-age=\(max(0, $0.components.seconds))" }
         headers["ETag"] = validators.etag
         headers["Last-Modified"] = validators.lastModified
@@ -55,12 +56,12 @@ public enum FetchResponse: Sendable {
     /// The origin's confirmation of known bytes.
     public struct Confirmation: Sendable {
         /// Header fields: those of freshness replace the known ones (RFC 9111, section 4.3.4).
-        public var headers: HeaderFields
+        public var headers: HTTPFields
         /// When the origin confirmed them, in seconds since 1970.
         public var completedAt: Double
 
         /// Takes the values as they are.
-        public init(headers: HeaderFields = [], completedAt: Double = Timestamp.now.seconds) {
+        public init(headers: HTTPFields = [:], completedAt: Double = Timestamp.now.seconds) {
             self.headers = headers
             self.completedAt = completedAt
         }

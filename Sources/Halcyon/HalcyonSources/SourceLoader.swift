@@ -1,3 +1,4 @@
+import HTTPFields
 import HalcyonModel
 import Threads
 
@@ -80,9 +81,9 @@ public struct SourceLoader: Sendable {
     /// The request fields that a source's response may depend on (RFC 9110, section 12.5.5).
     ///
     /// In whichever encoding a body travels, it arrives as the same bytes.
-    func fields(of request: SourceRequest) -> HeaderFields {
-        var fields: HeaderFields = [
-            ("User-Agent", web.options.userAgent), ("Accept", "*/*"), ("Accept-Encoding", "any"),
+    func fields(of request: SourceRequest) -> HTTPFields {
+        var fields: HTTPFields = [
+            "User-Agent": web.options.userAgent, "Accept": "*/*", "Accept-Encoding": "any",
         ]
         for field in request.headers.fields { fields[field.name] = field.value }
         return fields

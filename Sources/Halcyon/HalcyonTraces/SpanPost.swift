@@ -21,8 +21,8 @@ struct SpanPost: Sendable {
         request.maxRedirects = 0
         do throws(CurlError) {
             let response = try await client.perform(request)
-            let retryAfter = response.headers["Retry-After"].flatMap {
-                RetryAfter.seconds(of: $0, date: response.headers["Date"], now: Timestamp.now.seconds)
+            let retryAfter = response.headers.first("Retry-After").flatMap {
+                RetryAfter.seconds(of: $0, date: response.headers.first("Date"), now: Timestamp.now.seconds)
             }
             return ExportReply(status: response.status, retryAfter: retryAfter, body: response.body)
         } catch {

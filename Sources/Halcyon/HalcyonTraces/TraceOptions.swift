@@ -6,7 +6,7 @@ public struct TraceOptions: Sendable {
     /// The URL that spans are posted to.
     public var endpoint: String
     /// Sent along, as for a key.
-    public var headers = HTTPHeaders()
+    public var headers = HTTPFields()
     /// Which part is recorded of the jobs that nobody has decided about, 0 to 1.
     public var ratio = 1.0
     /// Time for one request.

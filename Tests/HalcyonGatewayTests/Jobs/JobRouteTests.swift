@@ -8,8 +8,8 @@ import Testing
 
 /// Jobs over HTTP, through a whole cluster.
 @Suite(.takesTurns) struct JobRouteTests {
-    private static let json: HTTPHeaders = ["Content-Type": "application/json"]
-    private static let lines: HTTPHeaders = ["Content-Type": "application/x-ndjson"]
+    private static let json: HTTPFields = ["Content-Type": "application/json"]
+    private static let lines: HTTPFields = ["Content-Type": "application/x-ndjson"]
 
     @Test func aJobIsTakenDoneAndAskedAbout() async throws {
         try await GatewayGround.with { ground in
@@ -52,7 +52,7 @@ import Testing
                 APIKey(name: "chief", secret: "c-secret", scopes: [.admin]),
             ]
         }
-        let (a, b, chief): (HTTPHeaders, HTTPHeaders, HTTPHeaders) = (
+        let (a, b, chief): (HTTPFields, HTTPFields, HTTPFields) = (
             ["X-API-Key": "a-secret"], ["X-API-Key": "b-secret"], ["X-API-Key": "c-secret"]
         )
         func job(_ id: String) -> String { #"{"id":"\#(id)","source":"initials:J","width":8}"# }
@@ -90,7 +90,7 @@ import Testing
     }
 
     /// Of a job by itself, and of each of several.
-    @Test(arguments: [json, lines]) func theTraceOfTheRequestIsTheJobs(headers: HTTPHeaders) async throws {
+    @Test(arguments: [json, lines]) func theTraceOfTheRequestIsTheJobs(headers: HTTPFields) async throws {
         let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         var headers = headers
         headers["traceparent"] = traceparent
@@ -211,7 +211,7 @@ import Testing
             try await ground.withGateway { (ask: Asking) async throws in
                 for (path, body) in [("/v1/jobs", #"{"source":"initials:J"}"#), ("/v1/purge", #"{"tag":"t"}"#)] {
                     #expect(try await ask(.post, path, body, headers: ["Content-Type": type]).status == 415)
-                    let asJSON: HTTPHeaders = ["Content-Type": "Application/JSON ; charset=utf-8"]
+                    let asJSON: HTTPFields = ["Content-Type": "Application/JSON ; charset=utf-8"]
                     #expect(try await ask(.post, path, body, headers: asJSON).status < 300)
                 }
             }

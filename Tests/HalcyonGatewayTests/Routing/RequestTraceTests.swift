@@ -37,7 +37,7 @@ import Testing
 
     /// Submits a job, and gives the `traceparent` of its event: that of the job's message.
     private static func submit(_ ask: Asking, _ traceparent: String?) async throws -> TraceContext {
-        var headers: HTTPHeaders = [:]
+        var headers: HTTPFields = [:]
         headers["traceparent"] = traceparent
         let job = #"{"id":"traced","source":"initials:J","width":8}"#
         #expect(try await ask(.post, "/v1/jobs", job, headers: headers).status == 202)

@@ -1,3 +1,4 @@
+import HTTPFields
 import HalcyonModel
 import Redis
 import TestSupport
@@ -11,11 +12,11 @@ import Threads
     enum Kind: CaseIterable { case redis, cluster, disk }
 
     static func entry(_ body: [UInt8], etag: String = "\"a\"") -> SourceEntry {
-        let request: HeaderFields = [("Accept", "image/*")]
+        let request: HTTPFields = ["Accept": "image/*"]
         return SourceEntry(
             response: StoredResponse(
                 status: 200,
-                headers: [("ETag", etag), ("Vary", "Accept"), ("Cache-Control", "max-age=9, x=\"ä\\\"\"")],
+                headers: ["ETag": etag, "Vary": "Accept", "Cache-Control": "max-age=9, x=\"ä\\\"\""],
                 request: request, requestedAt: 100, receivedAt: 101),
             body: body)
     }

@@ -1,4 +1,5 @@
 import Curl
+import HTTPFields
 import Testing
 
 @testable import HalcyonSources
@@ -6,7 +7,7 @@ import Testing
 /// Which responses can be continued, and with what.
 @Suite struct ResumptionTests {
     private static func response(_ status: Int, _ fields: [(String, String)], _ body: String) -> HTTPResponse {
-        var headers = HTTPHeaders()
+        var headers = HTTPFields()
         for (name, value) in fields { headers.add(name, value) }
         return HTTPResponse(status: status, headers: headers, body: Array(body.utf8))
     }

@@ -1,3 +1,5 @@
+import HTTPFields
+
 /// Gathers the lines of a response's head, as libcurl hands them out: all lines of all responses of a transfer, one by one.
 ///
 /// A pure value. Each status line begins anew, so in the end it holds the last response's: redirects and interim responses
@@ -7,7 +9,7 @@ struct ResponseHead {
     static let limit = 1 << 18
 
     private(set) var status = 0
-    private(set) var headers = HTTPHeaders()
+    private(set) var headers = HTTPFields()
     private var size = 0
     private var isComplete = false
 
@@ -23,7 +25,7 @@ struct ResponseHead {
         if size > Self.limit { return .tooMuch }
         if line.starts(with: "HTTP/".utf8) {
             status = line.split(separator: 0x20).dropFirst().first.flatMap { Int(text($0)) } ?? 0
-            headers = HTTPHeaders()
+            headers = HTTPFields()
             isComplete = false
             return .status
         }

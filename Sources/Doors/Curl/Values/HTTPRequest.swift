@@ -61,7 +61,7 @@ public struct HTTPRequest: Hashable, Sendable {
     /// The method.
     public var method: Method
     /// Sent beside those that libcurl sets itself.
-    public var headers: HTTPHeaders
+    public var headers: HTTPFields
     /// What POST and PUT send.
     public var body: [UInt8]
     /// Signs the request; nil sends it as it is.
@@ -81,7 +81,7 @@ public struct HTTPRequest: Hashable, Sendable {
     public var acceptsCompression = true
 
     /// A request with the default limits.
-    public init(_ method: Method = .get, _ url: String, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = []) {
+    public init(_ method: Method = .get, _ url: String, headers: HTTPFields = HTTPFields(), body: [UInt8] = []) {
         self.method = method
         self.url = url
         self.headers = headers
@@ -102,13 +102,12 @@ extension HTTPRequest {
         }
         guard url[colon...].hasPrefix("://") else { throw CurlError(.badURL, "the URL has no //host") }
         if let signature {
-            for part in [signature.region, signature.service]
-            where part.isEmpty || !part.utf8.allSatisfy(Self.isTokenCharacter) {
+            for part in [signature.region, signature.service] where !part.isToken {
                 throw CurlError(.badRequest, "not a region or a service to sign for: \(part.debugDescription)")
             }
         }
         for field in headers.fields {
-            guard !field.name.isEmpty, field.name.utf8.allSatisfy(Self.isTokenCharacter) else {
+            guard field.name.isToken else {
                 throw CurlError(.badRequest, "not the name of a header: \(field.name.debugDescription)")
             }
             guard !field.value.utf8.contains(where: { [0, 10, 13].contains($0) }) else {
@@ -122,14 +121,4 @@ extension HTTPRequest {
 
     /// Headers that say where a message ends: to set them by hand is how requests are smuggled.
     private static let framing: Set = ["content-length", "transfer-encoding"]
-
-    /// Characters of a token (RFC 9110, 5.6.2).
-    private static func isTokenCharacter(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "a")...UInt8(ascii: "z"):
-            true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
-    }
 }

@@ -37,7 +37,7 @@ public struct HTTPResponse: Hashable, Sendable {
     /// The status code. Codes of 400 and above are responses too, not errors.
     public var status: Int
     /// Its header fields, without trailers.
-    public var headers: HTTPHeaders
+    public var headers: HTTPFields
     /// Its body, decompressed.
     public var body: [UInt8]
     /// The URL it came from in the end.
@@ -50,14 +50,14 @@ public struct HTTPResponse: Hashable, Sendable {
     public var timings: Timings
 
     /// A response of these parts; where it came from and how long it took is not known.
-    public init(status: Int, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = []) {
+    public init(status: Int, headers: HTTPFields = HTTPFields(), body: [UInt8] = []) {
         self.init(
             status: status, headers: headers, body: body, effectiveURL: "", redirectURL: nil, remoteAddress: nil,
             timings: Timings(nameLookup: .zero, connect: .zero, tls: .zero, firstByte: .zero, total: .zero))
     }
 
     init(
-        status: Int, headers: HTTPHeaders, body: [UInt8], effectiveURL: String, redirectURL: String?,
+        status: Int, headers: HTTPFields, body: [UInt8], effectiveURL: String, redirectURL: String?,
         remoteAddress: SocketAddress?, timings: Timings
     ) {
         self.status = status

@@ -24,7 +24,7 @@ extension HTTPServer {
             path = head.target.path
             query = head.target.query
             headers = head.headers
-            host = head.target.authority ?? head.headers["Host"] ?? ""
+            host = head.target.authority ?? head.headers.first("Host") ?? ""
             self.remoteAddress = remoteAddress
             self.body = body
         }

@@ -7,7 +7,7 @@ struct CrossOrigin: Sendable {
 
     /// The answer to a browser that asks beforehand; nil for another request, and for an origin that may not.
     func preflight(_ request: HTTPServer.Request) -> HTTPServer.Response? {
-        guard request.method == "OPTIONS", let origin = request.headers["Origin"],
+        guard request.method == "OPTIONS", let origin = request.headers.first("Origin"),
             request.headers["Access-Control-Request-Method"] != nil, allowed(origin) != nil
         else { return nil }
         return HTTPServer.Response(
@@ -23,7 +23,7 @@ struct CrossOrigin: Sendable {
     func add(to response: inout HTTPServer.Response, for request: HTTPServer.Request) {
         if origins.isEmpty { return }
         if !origins.contains("*") { response.headers.add("Vary", "Origin") }
-        guard let origin = request.headers["Origin"], let allowed = allowed(origin) else { return }
+        guard let origin = request.headers.first("Origin"), let allowed = allowed(origin) else { return }
         response.headers.add("Access-Control-Allow-Origin", allowed)
         response.headers.add("Access-Control-Expose-Headers", "ETag, Location, Retry-After")
     }
@@ -33,11 +33,12 @@ struct CrossOrigin: Sendable {
     /// not sent with all of them, and `Sec-Fetch-Site` (Fetch Metadata) not by all browsers: each is enough to tell.
     func isForeign(_ request: HTTPServer.Request) -> Bool {
         if origins.contains("*") { return false }
-        if let origin = request.headers["Origin"] {
+        if let origin = request.headers.first("Origin") {
             if allowed(origin) != nil { return false }
             if !["http://", "https://"].contains(where: { origin == $0 + request.host }) { return true }
         }
-        return request.headers["Sec-Fetch-Site"].map { ["cross-site", "same-site"].contains($0.lowercased()) } ?? false
+        return request.headers.first("Sec-Fetch-Site").map { ["cross-site", "same-site"].contains($0.lowercased()) }
+            ?? false
     }
 
     private func allowed(_ origin: String) -> String? {

@@ -12,7 +12,7 @@ struct EventQuery: Hashable, Sendable {
 
     /// - Throws: ``Problem`` for what is not known, or is no value of its parameter.
     init(_ request: HTTPServer.Request) throws(Problem) {
-        try self.init(query: request.query, lastEventID: request.headers["Last-Event-ID"])
+        try self.init(query: request.query, lastEventID: request.headers.first("Last-Event-ID"))
     }
 
     /// - Parameter lastEventID: the header. It counts before the query, for whoever comes back asks for the same URL.

@@ -70,7 +70,9 @@ struct ImageAnswer {
         if request.method == "HEAD" {
             return HTTPServer.Response(status: 200, headers: headers, body: Self.unsent(facts.bytes))
         }
-        return body.map { answer($0, range: request.headers["Range"], ifRange: request.headers["If-Range"]) }
+        return body.map {
+            answer($0, range: request.headers.first("Range"), ifRange: request.headers.first("If-Range"))
+        }
     }
 
     /// The image, or the part of it that is wanted.

@@ -10,7 +10,7 @@ struct RequestTrace: Sendable {
     private let tracer: Tracer
 
     init(_ request: HTTPServer.Request, _ tracer: Tracer) {
-        parent = request.headers["traceparent"].flatMap { TraceContext(traceparent: $0) }
+        parent = request.headers.first("traceparent").flatMap { TraceContext(traceparent: $0) }
         context = tracer.place(under: parent)
         self.tracer = tracer
     }

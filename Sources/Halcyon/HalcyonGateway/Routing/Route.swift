@@ -93,11 +93,13 @@ struct Call: Sendable {
     let trace: RequestTrace?
 
     /// The `traceparent` of the jobs that it makes: its own place, or as it brought it.
-    var traceparent: String? { trace?.context.traceparent ?? request.headers["traceparent"] }
+    var traceparent: String? { trace?.context.traceparent ?? request.headers.first("traceparent") }
 
     /// The media type of the body, in lower case and without its parameters; empty where none is named. A page of another site can have a browser
     /// send a body without one, or as a form, and not as JSON (Fetch, 2.2.2): so what changes anything asks for it.
-    var bodyType: String { request.headers["Content-Type"].map { $0.prefix { !"; ".contains($0) }.lowercased() } ?? "" }
+    var bodyType: String {
+        request.headers.first("Content-Type").map { $0.prefix { !"; ".contains($0) }.lowercased() } ?? ""
+    }
 
     /// The value of a name that the route's path has.
     subscript(name: String) -> String { values[name] ?? "" }

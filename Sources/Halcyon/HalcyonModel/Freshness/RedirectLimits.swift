@@ -1,3 +1,5 @@
+import HTTPFields
+
 /// What the redirects on the way to a response leave of its freshness: the life of what was loaded through them is the shortest
 /// on the way. A pure value.
 public struct RedirectLimits: Sendable {
@@ -20,7 +22,7 @@ public struct RedirectLimits: Sendable {
     ///   - headers: the redirect's.
     ///   - requestedAt: when it was asked for, in seconds since 1970.
     ///   - receivedAt: when it had come.
-    public mutating func add(status: Int, headers: HeaderFields, requestedAt: Double, receivedAt: Double) {
+    public mutating func add(status: Int, headers: HTTPFields, requestedAt: Double, receivedAt: Double) {
         let control = CacheControl(headers["Cache-Control"] ?? "")
         if control.noStore { add("no-store") }
         if control.isPrivate || headers.list("Vary").contains("*") { add("private") }
@@ -34,7 +36,7 @@ public struct RedirectLimits: Sendable {
             return
         }
         let response = StoredResponse(
-            status: status, headers: headers, request: [], requestedAt: requestedAt, receivedAt: receivedAt)
+            status: status, headers: headers, request: [:], requestedAt: requestedAt, receivedAt: receivedAt)
         var fresh = 0.0
         if case .fresh(let seconds) = response.freshness(after: 0) { fresh = seconds }
         staleAt = min(staleAt ?? .infinity, receivedAt + fresh)

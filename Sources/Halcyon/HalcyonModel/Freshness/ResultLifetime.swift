@@ -1,4 +1,6 @@
-extension HeaderFields {
+import HTTPFields
+
+extension HTTPFields {
     /// Whether a loaded response, or a redirect that led to it, was for one reader alone.
     public var isPrivate: Bool {
         ["Cache-Control", RedirectLimits.field].contains { CacheControl(self[$0] ?? "").isPrivate }
@@ -25,7 +27,7 @@ public enum ResultLifetime: Hashable, Sendable {
     ///   - maxAge: the job's, in seconds.
     ///   - headers: the response's; repeated fields in order.
     ///   - completedAt: when the fetch was complete, in seconds since 1970.
-    public init(maxAge: Double, headers: HeaderFields, completedAt: Double) {
+    public init(maxAge: Double, headers: HTTPFields, completedAt: Double) {
         if maxAge > 0 {
             self = .seconds(min(maxAge, Double(CacheControl.greatestSeconds)))
         } else if maxAge < 0 {
@@ -47,7 +49,7 @@ public enum ResultLifetime: Hashable, Sendable {
         }
     }
 
-    private init(headers: HeaderFields, completedAt: Double) {
+    private init(headers: HTTPFields, completedAt: Double) {
         let control = CacheControl(headers["Cache-Control"] ?? "")
         guard !control.forbidsStoring else {
             self = .notStored

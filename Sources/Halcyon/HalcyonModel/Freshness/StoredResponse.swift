@@ -1,3 +1,5 @@
+import HTTPFields
+
 /// A response as a shared cache keeps it (RFC 9111), without its body.
 ///
 /// Times are differences, so that caches need no common clock: an age when it was stored, and how long it has lain there
@@ -6,9 +8,9 @@ public struct StoredResponse: Hashable, Codable, Sendable {
     /// The response's status.
     public var status: Int
     /// The fields that caching is about.
-    public private(set) var headers: HeaderFields
+    public private(set) var headers: HTTPFields
     /// The request's fields that the response's Vary names, as they were sent.
-    public let varied: HeaderFields
+    public let varied: HTTPFields
     /// Seconds of age when it was stored: the "corrected initial age" of section 4.2.3.
     public private(set) var initialAge: Double
 
@@ -25,7 +27,7 @@ public struct StoredResponse: Hashable, Codable, Sendable {
     ///   - requestedAt: when the request was sent, in seconds since 1970.
     ///   - receivedAt: when the response's head had come.
     public init(
-        status: Int, headers: HeaderFields, request: HeaderFields, requestedAt: Double, receivedAt: Double
+        status: Int, headers: HTTPFields, request: HTTPFields, requestedAt: Double, receivedAt: Double
     ) {
         self.status = status
         self.headers = headers.only(Self.keptFields)
@@ -46,7 +48,7 @@ public struct StoredResponse: Hashable, Codable, Sendable {
     }
 
     /// As it was kept.
-    public init(status: Int, headers: HeaderFields, varied: HeaderFields, initialAge: Double) {
+    public init(status: Int, headers: HTTPFields, varied: HTTPFields, initialAge: Double) {
         self.status = status
         self.headers = headers
         self.varied = varied
@@ -60,7 +62,7 @@ public struct StoredResponse: Hashable, Codable, Sendable {
     /// Whether a shared cache may keep the response to a GET (section 3).
     ///
     /// - Parameter request: the fields that were sent.
-    public func mayBeStored(request: HeaderFields) -> Bool {
+    public func mayBeStored(request: HTTPFields) -> Bool {
         let control = control
         for control in [control, redirects] where control.noStore || control.isPrivate { return false }
         guard !headers.list("Vary").contains("*") else { return false }
@@ -70,7 +72,7 @@ public struct StoredResponse: Hashable, Codable, Sendable {
     }
 
     /// Whether the response is one to a request with these fields (section 4.1).
-    public func answers(request: HeaderFields) -> Bool {
+    public func answers(request: HTTPFields) -> Bool {
         headers.list("Vary").allSatisfy { request[$0].map { Array($0.utf8) } == varied[$0].map { Array($0.utf8) } }
     }
 

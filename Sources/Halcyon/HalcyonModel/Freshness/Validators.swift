@@ -1,3 +1,5 @@
+import HTTPFields
+
 /// What an origin calls the bytes that it gave (RFC 9110, section 8.8): to ask later whether they have changed.
 public struct Validators: Hashable, Sendable {
     /// The entity tag, with its quotes and, where it is weak, its `W/`.
@@ -19,7 +21,7 @@ public struct Validators: Hashable, Sendable {
     }
 
     /// Those of a response.
-    public init(of headers: HeaderFields) {
+    public init(of headers: HTTPFields) {
         self.init(
             etag: headers.first("ETag"), lastModified: headers.first("Last-Modified"),
             resource: headers.first(Self.resourceField))

@@ -1,9 +1,11 @@
+import HTTPFields
+
 /// Header fields that a job adds to the requests for its source, each name once (RFC 9110, section 5).
 ///
 /// Values may be secrets: they are told to the origin and to nobody else, and a text of these fields has their names alone.
-public struct RequestHeaders: Sendable, CustomStringConvertible {
+public struct RequestHeaders: Hashable, Sendable, CustomStringConvertible {
     /// One of them.
-    public typealias Field = HeaderFields.Field
+    public typealias Field = HTTPFields.Field
 
     /// Fields at most.
     public static let mostFields = 32
@@ -49,27 +51,10 @@ public struct RequestHeaders: Sendable, CustomStringConvertible {
     private static let tracing: Set = ["traceparent", "tracestate", "baggage", "x-request-id", "x-correlation-id"]
 }
 
-extension RequestHeaders: Hashable {
-    /// Whether the bytes are the same. Swift's strings are equal when they look the same; servers may tell those apart.
-    public static func == (left: RequestHeaders, right: RequestHeaders) -> Bool {
-        left.fields.elementsEqual(right.fields) {
-            $0.name == $1.name && $0.value.utf8.elementsEqual($1.value.utf8)
-        }
-    }
-
-    /// Of the bytes.
-    public func hash(into hasher: inout Hasher) {
-        for field in fields {
-            hasher.combine(field.name)
-            for byte in field.value.utf8 { hasher.combine(byte) }
-        }
-    }
-}
-
-extension HeaderFields.Field {
+extension HTTPFields.Field {
     /// - Throws: ``Failure`` `invalid_job` for what no job may add to a request.
     fileprivate func checkForRequest() throws(Failure) {
-        guard !name.isEmpty, name.utf8.allSatisfy(isTokenByte) else {
+        guard name.isToken else {
             throw Failure(.invalidJob, "\"\(name)\" is no name of a header field")
         }
         let lowercase = name.lowercased()
@@ -95,14 +80,4 @@ extension HeaderFields.Field {
         "http2-settings": byConnections, "range": "Halcyon, where a transfer broke off",
         "accept-encoding": "Halcyon, which undoes encodings",
     ]
-}
-
-/// Characters of a token (RFC 9110, section 5.6.2).
-private func isTokenByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "a")...UInt8(ascii: "z"):
-        true
-    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-    }
 }

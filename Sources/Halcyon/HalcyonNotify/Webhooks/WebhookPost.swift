@@ -21,8 +21,8 @@ struct WebhookPost: Sendable {
             let response = try await client.perform(
                 request(notice, endpoint), to: host, isTrusted: endpoint.isTrusted)
             return Failure(
-                webhookAnswered: response.status, retryAfter: response.headers["Retry-After"],
-                date: response.headers["Date"])
+                webhookAnswered: response.status, retryAfter: response.headers.first("Retry-After"),
+                date: response.headers.first("Date"))
         } catch {
             // A client that is closed belongs to a worker that is leaving.
             if error.code == .cancelled || error.code == .closed { throw CancellationError() }

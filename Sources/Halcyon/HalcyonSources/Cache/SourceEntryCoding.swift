@@ -1,3 +1,4 @@
+import HTTPFields
 import HalcyonModel
 import JSON
 
@@ -61,10 +62,10 @@ extension JSONElement {
     }
 
     /// Names and values in turn.
-    fileprivate func fields() throws(JSONError) -> HeaderFields {
+    fileprivate func fields() throws(JSONError) -> HTTPFields {
         var texts: [String] = []
         try forEachElement { element throws(JSONError) in texts.append(try element.string()) }
-        return HeaderFields(
-            stride(from: 0, to: texts.count - 1, by: 2).map { HeaderFields.Field(texts[$0], texts[$0 + 1]) })
+        return HTTPFields(
+            stride(from: 0, to: texts.count - 1, by: 2).map { HTTPFields.Field(texts[$0], texts[$0 + 1]) })
     }
 }

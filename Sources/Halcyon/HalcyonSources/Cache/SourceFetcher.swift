@@ -175,7 +175,7 @@ struct SourceFetcher: Sendable {
         guard seconds > 0 else { return failure }
         let failure = failure.isRetryable ? failure.notBefore(seconds) : failure
         let now = Timestamp.now.seconds
-        let response = StoredResponse(status: 0, headers: [], request: [], requestedAt: now, receivedAt: now)
+        let response = StoredResponse(status: 0, headers: [:], request: [:], requestedAt: now, receivedAt: now)
         let entry = SourceEntry(response: response, body: [], failure: failure)
         await stores.keep(entry, as: request.tierKey, for: seconds, terms)
         return failure

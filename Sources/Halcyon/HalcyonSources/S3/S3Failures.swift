@@ -15,7 +15,7 @@ extension Failure {
         case "SlowDown", "RequestTimeout", "InternalError", "ServiceUnavailable":
             self.init(.httpError, message, isRetryable: true, retryAfter: Failure(response).retryAfter)
         case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed":
-            let region = response.headers["x-amz-bucket-region"].map { ", which is \($0)" } ?? ""
+            let region = response.headers.first("x-amz-bucket-region").map { ", which is \($0)" } ?? ""
             self.init(
                 .providerError, "\(message); sources.s3.region must be the bucket's\(region)",
                 isRetryable: code == "TemporaryRedirect")

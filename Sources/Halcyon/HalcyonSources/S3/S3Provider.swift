@@ -32,7 +32,7 @@ struct S3Provider: SourceProvider {
         switch response.status {
         case 200: return .loaded(LoadedSource(response))
         case 304 where known?.etag != nil:
-            return .notModified(.init(headers: response.fields, completedAt: Timestamp.now.seconds))
+            return .notModified(.init(headers: response.headers, completedAt: Timestamp.now.seconds))
         default: throw Failure(store: response, object)
         }
     }

@@ -1,4 +1,5 @@
 import Curl
+import HTTPFields
 import HalcyonModel
 
 /// A response whose end is missing, and the way to the rest of it (RFC 9110, sections 13.1.5, 14 and 15.3.7). A pure value.
@@ -22,8 +23,8 @@ struct Resumption {
     init?(_ partial: HTTPResponse, _ condition: Condition = .ifRange) {
         let headers = partial.headers
         guard partial.status == 200, headers["Content-Encoding"] == nil,
-            headers["Accept-Ranges"]?.lowercased() != "none", let validator = Self.strongValidator(of: headers),
-            condition == .ifRange || headers["ETag"] != nil
+            headers.first("Accept-Ranges")?.lowercased() != "none", let validator = Self.strongValidator(of: headers),
+            condition == .ifRange || headers.first("ETag") != nil
         else { return nil }
         response = partial
         self.validator = validator
@@ -53,10 +54,10 @@ struct Resumption {
     func joined(with rest: HTTPResponse, isWhole: Bool) -> Outcome {
         if condition == .ifMatch, rest.status == 412 { return .changed }
         guard rest.status == 206 else { return isWhole && rest.status == 200 ? .anew(rest) : .useless }
-        guard let range = rest.headers["Content-Range"].flatMap(Self.range), range.first == response.body.count,
+        guard let range = rest.headers.first("Content-Range").flatMap(Self.range), range.first == response.body.count,
             rest.headers["Content-Encoding"] == nil,
             // Of another version, whatever was asked for (RFC 9110, section 15.3.7.3).
-            rest.headers["ETag"] == nil || rest.headers["ETag"] == response.headers["ETag"]
+            rest.headers.first("ETag") == nil || rest.headers.first("ETag") == response.headers.first("ETag")
         else { return .useless }
         var longer = self
         longer.response.body += rest.body
@@ -78,10 +79,10 @@ struct Resumption {
 
     /// An entity tag that is not weak; else the date of the last change where the response is at least a second younger, so
     /// that there was no second change in that second (RFC 9110, section 8.8.2.2).
-    private static func strongValidator(of headers: HTTPHeaders) -> String? {
-        if let tag = headers["ETag"] { return tag.hasPrefix("\"") ? tag : nil }
-        guard let text = headers["Last-Modified"], let changed = HTTPDate.seconds(of: text, now: 0),
-            let date = headers["Date"].flatMap({ HTTPDate.seconds(of: $0, now: 0) }), date - changed >= 1
+    private static func strongValidator(of headers: HTTPFields) -> String? {
+        if let tag = headers.first("ETag") { return tag.hasPrefix("\"") ? tag : nil }
+        guard let text = headers.first("Last-Modified"), let changed = HTTPDate.seconds(of: text, now: 0),
+            let date = headers.first("Date").flatMap({ HTTPDate.seconds(of: $0, now: 0) }), date - changed >= 1
         else { return nil }
         return text
     }

@@ -7,8 +7,8 @@ extension Failure {
     init(_ response: HTTPResponse) {
         self.init(status: response.status)
         forbidsStaleUse = isRetryable && !response.allowsStaleUse
-        guard isRetryable, let text = response.headers["Retry-After"] else { return }
-        retryAfter = RetryAfter.seconds(of: text, date: response.headers["Date"], now: Timestamp.now.seconds)
+        guard isRetryable, let text = response.headers.first("Retry-After") else { return }
+        retryAfter = RetryAfter.seconds(of: text, date: response.headers.first("Date"), now: Timestamp.now.seconds)
     }
 
     private init(status: Int) {

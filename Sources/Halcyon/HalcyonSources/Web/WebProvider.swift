@@ -1,6 +1,7 @@
 import CivilTime
 import Curl
 import Digests
+import HTTPFields
 import HalcyonModel
 
 /// Loads images from the web.
@@ -49,13 +50,13 @@ struct WebProvider: SourceProvider {
                 identify(&request, to: reference.url)
             }
             guard response.status != 304, let target = response.redirectURL else {
-                var fields = response.fields
+                var fields = response.headers
                 fields[RedirectLimits.field] = redirects.value(at: Timestamp.now.seconds)
                 fields[Validators.resourceField] = resource
                 return try answer(response, fields, isConditional: !condition.isEmpty)
             }
             redirects.add(
-                status: response.status, headers: response.fields, requestedAt: requestedAt,
+                status: response.status, headers: response.headers, requestedAt: requestedAt,
                 receivedAt: Timestamp.now.seconds)
             do throws(Failure) {
                 try reference.move(to: WebURL(target))
@@ -78,7 +79,7 @@ struct WebProvider: SourceProvider {
     ///   - fields: the response's, and what is to be known of the way to it.
     ///   - isConditional: whether the request asked for a change.
     private func answer(
-        _ response: HTTPResponse, _ fields: HeaderFields, isConditional: Bool
+        _ response: HTTPResponse, _ fields: HTTPFields, isConditional: Bool
     ) throws(Failure) -> FetchResponse {
         switch response.status {
         // 203 says that a proxy has changed something, such as the picture's size.
@@ -168,16 +169,11 @@ enum Transfer {
     }
 }
 
-extension HTTPResponse {
-    /// The header fields as sources have them.
-    var fields: HeaderFields { HeaderFields(headers.fields.map { HeaderFields.Field($0.name, $0.value) }) }
-}
-
 extension LoadedSource {
     /// What came with a 200 or a 203.
     init(_ response: HTTPResponse) {
         self.init(
-            body: response.body, headers: response.fields, status: response.status,
+            body: response.body, headers: response.headers, status: response.status,
             completedAt: Timestamp.now.seconds)
     }
 }

@@ -1,3 +1,4 @@
+import HTTPFields
 import HalcyonImaging
 import HalcyonModel
 import Telemetry
@@ -37,7 +38,7 @@ struct RenderedResult: Sendable {
     let memory: ResultMemory.Share
     let facts: ResultFacts
     /// The header fields of the source, and when its last byte had come: from these each job's lifetime of the result follows.
-    let headers: HeaderFields
+    let headers: HTTPFields
     let completedAt: Double
     /// Where the source was.
     let origin: ResultOrigin
