@@ -29,13 +29,9 @@ public final class CurlClient: Sendable {
         let transfer = Transfer(
             request, allowsAddress: settings.allowsAddress, progress: progress, admission: admission,
             onAdmission: { [self] in post(.resume($0, admitted: $1)) })
-        return try await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                transfer.wait(continuation)
-                if !post(.start(transfer)) { transfer.answer(.failure(.closed)) }
-                // One posted before the start was passed over.
-                if Task.isCancelled { post(.cancel(transfer)) }
-            }
+        return try await withCancellableContinuation { continuation in
+            transfer.wait(continuation)
+            if !post(.start(transfer)) { transfer.answer(.failure(.closed)) }
         } onCancel: {
             post(.cancel(transfer))
         }.get()

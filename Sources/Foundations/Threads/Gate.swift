@@ -32,22 +32,14 @@ public final class Gate: Sendable {
             state.count += 1
             return state.count
         }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isOpen = state.withLock { state in
-                    if !state.isOpen { state.waiters[number] = continuation }
-                    return state.isOpen
-                }
-                if isOpen { return continuation.resume() }
-                // A cancellation that came before has found nobody waiting.
-                if Task.isCancelled { letGo(number) }
+        await withCancellableContinuation { continuation in
+            let isOpen = state.withLock { state in
+                if !state.isOpen { state.waiters[number] = continuation }
+                return state.isOpen
             }
+            if isOpen { continuation.resume() }
         } onCancel: {
-            letGo(number)
+            state.withLock { $0.waiters.removeValue(forKey: number) }?.resume()
         }
-    }
-
-    private func letGo(_ number: Int) {
-        state.withLock { $0.waiters.removeValue(forKey: number) }?.resume()
     }
 }

@@ -112,15 +112,13 @@ final class Watch: Sendable {
             giveUp(number)
         }
         defer { timer.cancel() }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let mayGoOn = state.withLock { state in
-                    guard state.heard.isEmpty, state.number == number else { return true }
-                    state.sleeper = continuation
-                    return false
-                }
-                if mayGoOn { continuation.resume() }
+        await withCancellableContinuation { continuation in
+            let mayGoOn = state.withLock { state in
+                guard state.heard.isEmpty, state.number == number else { return true }
+                state.sleeper = continuation
+                return false
             }
+            if mayGoOn { continuation.resume() }
         } onCancel: {
             giveUp(number)
         }

@@ -101,11 +101,9 @@ public struct RenderService: Sendable {
     /// - Throws: ``Turn/Stop``, and of a trial ``ChildDeath``, besides what ``render(_:_:assets:isolation:)`` throws.
     private func take(_ order: Turn.Order) async throws -> Rendering {
         let turn = Turn(order)
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { waiter in
-                guard turn.wait(waiter) else { return }
-                if !pool.perform({ run(turn) }) { turn.begin()?.waiter.resume(throwing: ThreadPoolClosed()) }
-            }
+        return try await withCancellableThrowingContinuation { waiter in
+            guard turn.wait(waiter) else { return }
+            if !pool.perform({ run(turn) }) { turn.begin()?.waiter.resume(throwing: ThreadPoolClosed()) }
         } onCancel: {
             turn.stop(.cancelled)
         }

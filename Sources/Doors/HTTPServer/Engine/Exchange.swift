@@ -207,12 +207,8 @@ final class Exchange: Sendable {
 
     private func wait(for side: ExchangeState.Side) async {
         let queueLimit = limits.queuedBytes
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                if !state.withLock({ $0.wait(continuation, for: side, queueLimit) }) { continuation.resume() }
-                // A cancellation that came before has found nobody waiting.
-                if Task.isCancelled { state.withLock { $0.takeWaiter(side) }?.resume() }
-            }
+        await withCancellableContinuation { continuation in
+            if !state.withLock({ $0.wait(continuation, for: side, queueLimit) }) { continuation.resume() }
         } onCancel: {
             state.withLock { $0.takeWaiter(side) }?.resume()
         }

@@ -170,11 +170,9 @@ public actor TopicReader: AsyncSequence {
         precondition(waiter == nil, "a TopicReader is read by one task at a time")
         waitCount += 1
         let number = waitCount
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                waiter = continuation
-                if Task.isCancelled { answer(.success(nil)) } else { wake() }
-            }
+        let result = await withCancellableContinuation { continuation in
+            waiter = continuation
+            if !Task.isCancelled { wake() }
         } onCancel: {
             Task { await cancel(number) }
         }

@@ -116,13 +116,9 @@ public final class RedisClient: Sendable {
 
     private nonisolated(nonsending) func perform(_ call: Call) async throws(RedisError) -> RedisValue {
         if Task.isCancelled { throw .cancelled }
-        return try await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                call.wait(continuation)
-                if !desk.post(.call(call)) { call.answer(.failure(.closed)) }
-                // One posted before the call was passed over.
-                if Task.isCancelled { desk.post(.cancellation(call)) }
-            }
+        return try await withCancellableContinuation { continuation in
+            call.wait(continuation)
+            if !desk.post(.call(call)) { call.answer(.failure(.closed)) }
         } onCancel: {
             desk.post(.cancellation(call))
         }.get()

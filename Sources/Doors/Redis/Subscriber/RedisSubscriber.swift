@@ -37,13 +37,9 @@ public final class RedisSubscriber: Sendable {
         _ channel: String, keeping limit: Int = 256
     ) async throws(RedisError) -> AsyncStream<RedisMessage> {
         let member = Subscription(channel, limit: limit) { [weak self] in self?.desk.post(.leave($0)) }
-        return try await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                member.wait(continuation)
-                if !desk.post(.join(member)) { member.end(.closed) }
-                // One posted before the joining was passed over.
-                if Task.isCancelled { desk.post(.leave(member)) }
-            }
+        return try await withCancellableContinuation { continuation in
+            member.wait(continuation)
+            if !desk.post(.join(member)) { member.end(.closed) }
         } onCancel: {
             desk.post(.leave(member))
         }.get()

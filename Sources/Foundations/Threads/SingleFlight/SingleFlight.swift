@@ -64,24 +64,20 @@ public final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Send
     ) async throws -> [Key: Result] {
         let number = state.withLock { $0.nextNumber() }
         var listeners: [Urgency.Listener] = []
-        defer {
-            for listener in listeners { listener.end() }
-            state.withLock { $0.forget(number) }
-        }
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let waiter = State.Waiter(continuation: continuation, onStart: onStart)
-                let actions = state.withLock { state in
-                    state.join(waiter, number, keys) { Operation(number: $0, level: urgency.level, of: self) }
-                }
-                for operation in actions.joined {
-                    listeners.append(urgency.listen { operation.raise(to: $0) })
-                    // Raised only after listening, so that no rise in between is missed.
-                    operation.raise(to: urgency.level)
-                }
-                perform(actions)
-                if let (operation, keys) = actions.started { start(operation, keys, work) }
+        defer { for listener in listeners { listener.end() } }
+        try Task.checkCancellation()
+        return try await withCancellableThrowingContinuation { continuation in
+            let waiter = State.Waiter(continuation: continuation, onStart: onStart)
+            let actions = state.withLock { state in
+                state.join(waiter, number, keys) { Operation(number: $0, level: urgency.level, of: self) }
             }
+            for operation in actions.joined {
+                listeners.append(urgency.listen { operation.raise(to: $0) })
+                // Raised only after listening, so that no rise in between is missed.
+                operation.raise(to: urgency.level)
+            }
+            perform(actions)
+            if let (operation, keys) = actions.started { start(operation, keys, work) }
         } onCancel: {
             perform(state.withLock { $0.leave(number) })
         }

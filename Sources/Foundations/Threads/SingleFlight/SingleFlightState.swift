@@ -43,8 +43,6 @@ struct SingleFlightState<Key: Hashable & Sendable, Value: Sendable> {
     /// The operation that works on a key and may be joined.
     private var operationOf: [Key: UInt64] = [:]
     private var waiters: [UInt64: Waiter] = [:]
-    /// Waiters that were cancelled before they joined.
-    private var left: Set<UInt64> = []
     private var numbers: UInt64 = 0
 
     var count: Int { operations.count }
@@ -64,10 +62,6 @@ struct SingleFlightState<Key: Hashable & Sendable, Value: Sendable> {
         _ waiter: Waiter, _ number: UInt64, _ keys: [Key], _ make: (UInt64) -> SingleFlight<Key, Value>.Operation
     ) -> Actions {
         var (waiter, actions) = (waiter, Actions())
-        if left.remove(number) != nil {
-            actions.resumed = [(waiter.continuation, .failure(CancellationError()))]
-            return actions
-        }
         waiter.pending = Set(keys)
         let unserved = waiter.pending.filter { key in
             guard let operation = operationOf[key] else { return true }
@@ -91,15 +85,9 @@ struct SingleFlightState<Key: Hashable & Sendable, Value: Sendable> {
     }
 
     mutating func leave(_ number: UInt64) -> Actions {
-        guard let waiter = waiters[number] else {
-            left.insert(number)
-            return Actions()
-        }
+        guard let waiter = waiters[number] else { return Actions() }
         return remove(number, with: .failure(CancellationError()), waiter)
     }
-
-    /// The number is not used any more.
-    mutating func forget(_ number: UInt64) { left.remove(number) }
 
     private mutating func remove(
         _ number: UInt64, with result: Swift.Result<Results, any Error>, _ waiter: Waiter

@@ -7,7 +7,6 @@ public final class Slots: Sendable {
         var free: Int
         var queue: SlotQueue<Waiter>
         var nextNumber: UInt64 = 0
-        var cancelled: Set<UInt64> = []
         /// Holders that need more places, as they came.
         var growing: Fifo<Growth> = Fifo()
         /// By their numbers; one that gave up is not here any more.
@@ -116,27 +115,14 @@ public final class Slots: Sendable {
     private func wait(
         _ number: UInt64, _ join: (inout State, Waiter) -> Bool, onQueued: () -> Void = {}
     ) async throws {
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let outcome: Result<Void, any Error>? = state.withLock { state in
-                    if state.cancelled.remove(number) != nil { return .failure(CancellationError()) }
-                    return join(&state, continuation) ? .success(()) : nil
-                }
-                if let outcome { return continuation.resume(with: outcome) }
-                onQueued()
-            }
+        try Task.checkCancellation()
+        try await withCancellableThrowingContinuation { continuation in
+            let isServed = state.withLock { join(&$0, continuation) }
+            if isServed { continuation.resume() } else { onQueued() }
         } onCancel: {
-            let waiter: Waiter? = state.withLock { state in
-                if let waiter = state.queue.remove(number) ?? state.growthWaiters.removeValue(forKey: number) {
-                    return waiter
-                }
-                // Not in a queue yet, or served already: the mark is looked at before queueing.
-                state.cancelled.insert(number)
-                return nil
-            }
+            let waiter = state.withLock { $0.queue.remove(number) ?? $0.growthWaiters.removeValue(forKey: number) }
             waiter?.resume(throwing: CancellationError())
         }
-        state.withLock { _ = $0.cancelled.remove(number) }
     }
 
     /// Takes more places for what has turned out to be larger than one, at once, whether or not they are free: nobody gets one until as many

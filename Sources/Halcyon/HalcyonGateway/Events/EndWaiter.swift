@@ -26,15 +26,13 @@ final class EndWaiter: Sendable {
     /// The first event that ends the job and has come since the waiter was made, and its JSON.
     /// - Throws: `CancellationError` when the task is cancelled, nobody waits any more, or the feed is closed.
     func end() async throws(CancellationError) -> End {
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let known: Result<End, CancellationError>? = state.withLock { state in
-                    if case .ended(let result) = state { return result }
-                    state = .waiting(continuation)
-                    return nil
-                }
-                if let known { continuation.resume(returning: known) }
+        let result = await withCancellableContinuation { continuation in
+            let known: Result<End, CancellationError>? = state.withLock { state in
+                if case .ended(let result) = state { return result }
+                state = .waiting(continuation)
+                return nil
             }
+            if let known { continuation.resume(returning: known) }
         } onCancel: {
             give(.failure(CancellationError()))
         }

@@ -20,11 +20,7 @@ struct EventStream: Sendable {
         let task = Task { try await follow(end) }
         end.attach(task)
         do {
-            try await withTaskCancellationHandler {
-                try await task.value
-            } onCancel: {
-                task.cancel()
-            }
+            try await task.resultCancelledWithWaiter.get()
         } catch {
             guard let reason = end.reason else { throw error }
             feed.metrics.dropped(reason).add()

@@ -1,3 +1,5 @@
+import Threads
+
 /// One who follows the feed: its place in the ring. For one task at a time; ``end()`` must be called in the end.
 struct EventSubscription: Sendable {
     private let hub: EventHub
@@ -25,27 +27,19 @@ struct EventSubscription: Sendable {
     func end() { hub.state.withLock { _ = $0.subscribers.removeValue(forKey: number) } }
 
     private func wait() async {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let hasNews = hub.state.withLock { state in
-                    if state.hasNews(for: number) { return true }
-                    state.subscribers[number]?.waiter = continuation
-                    return false
-                }
-                if hasNews { return continuation.resume() }
-                // A cancellation that came before has found nobody waiting.
-                if Task.isCancelled { wake() }
+        await withCancellableContinuation { continuation in
+            let hasNews = hub.state.withLock { state in
+                if state.hasNews(for: number) { return true }
+                state.subscribers[number]?.waiter = continuation
+                return false
             }
+            if hasNews { continuation.resume() }
         } onCancel: {
-            wake()
+            hub.state.withLock { state in
+                defer { state.subscribers[number]?.waiter = nil }
+                return state.subscribers[number]?.waiter
+            }?.resume()
         }
-    }
-
-    private func wake() {
-        hub.state.withLock { state in
-            defer { state.subscribers[number]?.waiter = nil }
-            return state.subscribers[number]?.waiter
-        }?.resume()
     }
 }
 

@@ -55,11 +55,7 @@ final class ActiveJobs: Sendable {
         }
         let task = Task { try await body(job) }
         job.begin(task.cancel)
-        let result = await withTaskCancellationHandler {
-            await task.result
-        } onCancel: {
-            task.cancel()
-        }
+        let result = await task.resultCancelledWithWaiter
         if let reason = job.end() { throw reason }
         return try result.get()
     }
