@@ -68,11 +68,9 @@ public final class HTTPServer: Sendable {
 
     private func end(within grace: Duration) async {
         await blocking { self.acceptor.stop() }
-        context.connections.stopTaking()
-        let latest = ContinuousClock.now + grace
-        while ContinuousClock.now < latest, context.connections.all.contains(where: \.isBusy) {
-            await Task.sleepUnlessCancelled(for: .milliseconds(10))
-        }
+        let idle = context.connections.stopTaking()
+        await atMost(grace) { await idle.wait() }
+        idle.open()
         // A connection that was cut is never suspended again, as libmicrohttpd wants it before the end.
         for connection in context.connections.all { connection.cut() }
         await blocking {

@@ -113,13 +113,14 @@ final class Connection: Sendable {
 
     /// A request is over, or the connection was closed in the middle of it.
     func ended(complete: Bool) {
-        let exchange = state.withLock { state in
+        let (exchange, isClosing) = state.withLock { state in
             state.phase = .idle(since: .now, isFirst: false)
             if state.isClosing, let socket = state.socket { shutdown(socket, Int32(SHUT_RDWR)) }
             defer { state.exchange = nil }
-            return state.exchange
+            return (state.exchange, state.isClosing)
         }
         exchange?.ended(complete: complete)
+        if isClosing { context.connections.requestEnded() }
     }
 
     /// The connection is gone; its descriptor is closed next.

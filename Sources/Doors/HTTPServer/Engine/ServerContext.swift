@@ -25,7 +25,8 @@ final class Connections: Sendable {
     private struct Book {
         var open: [ObjectIdentifier: Connection] = [:]
         var perAddress: [String: Int] = [:]
-        var isStopping = false
+        /// There while the server stops: opened when no request is under way any more.
+        var idle: Gate?
     }
 
     private let limits: HTTPServer.Limits
@@ -47,7 +48,7 @@ final class Connections: Sendable {
                 book.perAddress[connection.address] = ofAddress
                 book.open[ObjectIdentifier(connection)] = connection
             }
-            if book.isStopping { return "the server stops" }
+            if book.idle != nil { return "the server stops" }
             if book.open.count >= limits.connections { return "there are \(limits.connections) connections" }
             if ofAddress > limits.connectionsPerAddress {
                 return "it has \(limits.connectionsPerAddress) connections"
@@ -66,8 +67,18 @@ final class Connections: Sendable {
     }
 
     /// Takes no more from now on, and has each that is open closed behind its request.
-    func stopTaking() {
-        book.withLock { $0.isStopping = true }
+    /// - Returns: what is opened when no request is under way any more.
+    func stopTaking() -> Gate {
+        let idle = Gate()
+        book.withLock { $0.idle = idle }
         for connection in all { connection.closeAfterwards() }
+        requestEnded()
+        return idle
+    }
+
+    /// A request has ended that was the last one of its connection.
+    func requestEnded() {
+        guard let idle = book.withLock({ $0.idle }), !all.contains(where: \.isBusy) else { return }
+        idle.open()
     }
 }

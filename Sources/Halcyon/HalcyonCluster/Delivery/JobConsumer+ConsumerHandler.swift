@@ -7,9 +7,9 @@ extension JobConsumer: ConsumerHandler {
         // The first jobs may end before `start` has heard of it.
         self.consumer.withLock { $0 = consumer }
         let assignments = state.withLock { state in
-            state.wasAssigned = true
-            return state.isDraining ? [] : partitions.map { state.ledger.assign($0) }
+            state.isDraining ? [] : partitions.map { state.ledger.assign($0) }
         }
+        assignment.open()
         guard !assignments.isEmpty else { return }
         tellPartitions()
         log.info("partitions assigned", ["partitions": partitions.sorted().map(\.description)])
@@ -46,7 +46,7 @@ extension JobConsumer: ConsumerHandler {
         } else {
             await close(partitions, within: options.revocationPatience)
         }
-        state.withLock { state in for partition in partitions { state.ledger.revoke(partition) } }
+        update { state in for partition in partitions { state.ledger.revoke(partition) } }
         tellPartitions()
         if !partitions.isEmpty {
             log.info("partitions revoked", ["partitions": partitions.sorted().map(\.description), "lost": lost])

@@ -21,7 +21,7 @@ extension JobConsumer {
 
     /// These jobs have ended, and the brokers have the offsets that say so.
     func committed(_ offsets: [TopicPartition: GroupOffset], ending entries: [OffsetLedger.Entry]) {
-        let grants = state.withLock { state in
+        let grants = update { state in
             state.ledger.committed(offsets)
             state.ended += entries.count
             var grants: [TopicPartition: Credit] = [:]

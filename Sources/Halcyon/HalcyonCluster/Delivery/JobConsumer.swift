@@ -28,9 +28,17 @@ public final class JobConsumer: Sendable {
     struct State {
         var ledger: OffsetLedger
         var isDraining = false
-        var wasAssigned = false
         var ended = 0
         var handedBack = 0
+        /// Each is opened when no job of its partitions (nil: of any) that has begun is left.
+        var idleGates: [(partitions: [TopicPartition]?, gate: Gate)] = []
+
+        mutating func takeIdleGates() -> [Gate] {
+            if idleGates.isEmpty { return [] }
+            let idle = idleGates.filter { ledger.begun(in: $0.partitions) == 0 }.map(\.gate)
+            idleGates.removeAll { entry in entry.gate.isOpen || idle.contains { $0 === entry.gate } }
+            return idle
+        }
     }
 
     let options: Options
@@ -41,6 +49,8 @@ public final class JobConsumer: Sendable {
     let consumer = Lock<Consumer?>(nil)
     private let commits: any OffsetCommits
     private let committer = Lock<Task<Void, Never>?>(nil)
+    /// Open when the group has assigned this consumer its share for the first time.
+    let assignment = Gate()
     let onEnd: @Sendable (KafkaError) -> Void
     let take: @Sendable ([TakenRecord]) -> Void
 
@@ -112,7 +122,7 @@ public final class JobConsumer: Sendable {
         }
         drained.tell(things, log, metrics)
         // What is left must not hold up leaving.
-        state.withLock { $0.ledger.revokeAll() }
+        update { $0.ledger.revokeAll() }
         tellPartitions()
         await consumer.withLock { $0 }?.close()
         consumer.withLock { $0 = nil }
@@ -120,15 +130,18 @@ public final class JobConsumer: Sendable {
     }
 
     /// Whether the group has assigned this consumer its share, be it empty, and it takes records.
-    public var isServing: Bool { state.withLock { $0.wasAssigned && !$0.isDraining } }
+    public var isServing: Bool { assignment.isOpen && !state.withLock { $0.isDraining } }
 
     func tellPartitions() { metrics.partitions.set(Double(state.withLock { $0.ledger.partitionCount })) }
 
-    /// Waits until the group has assigned this consumer its share, be it empty, for the first time.
-    public func assignedOnce() async {
-        while !state.withLock({ $0.wasAssigned }) {
-            await Task.sleepUnlessCancelled(for: .milliseconds(10))
-        }
+    /// Waits until the group has assigned this consumer its share, be it empty, for the first time, or the task is cancelled.
+    public func assignedOnce() async { await assignment.wait() }
+
+    /// Makes a change by which jobs that have begun may be over.
+    func update<Result: Sendable>(_ change: (inout State) -> Result) -> Result {
+        let (result, idle) = state.withLock { state in (change(&state), state.takeIdleGates()) }
+        for gate in idle { gate.open() }
+        return result
     }
 
     // MARK: Records
@@ -146,7 +159,7 @@ public final class JobConsumer: Sendable {
 
     /// Ends several jobs.
     func end(_ entries: [OffsetLedger.Entry]) {
-        let credits = state.withLock { state in
+        let credits = update { state in
             state.ended += entries.count
             return entries.map { state.ledger.end($0) }
         }
@@ -154,10 +167,10 @@ public final class JobConsumer: Sendable {
         for (entry, credit) in zip(entries, credits) { consumer.grant(credit, to: entry.partition) }
     }
 
-    func rest(_ entry: OffsetLedger.Entry) -> Bool { state.withLock { $0.ledger.rest(entry) } }
+    func rest(_ entry: OffsetLedger.Entry) -> Bool { update { $0.ledger.rest(entry) } }
 
     func end(_ entry: OffsetLedger.Entry) {
-        let credit = state.withLock { state in
+        let credit = update { state in
             state.ended += 1
             return state.ledger.end(entry)
         }
@@ -165,7 +178,7 @@ public final class JobConsumer: Sendable {
     }
 
     func handBack(_ entry: OffsetLedger.Entry) {
-        state.withLock { state in
+        update { state in
             state.handedBack += 1
             state.ledger.handBack(entry)
         }
@@ -212,11 +225,10 @@ public final class JobConsumer: Sendable {
     /// Recalls what of these partitions (nil: of all) has not begun, waits for what has, at most for `patience`, and commits.
     func close(_ partitions: [TopicPartition]?, within patience: Duration) async {
         recall(partitions)
-        // It happens once per rebalance and once at the end: looking again is simpler than being told.
-        let end = ContinuousClock.now + patience
-        while state.withLock({ $0.ledger.begun(in: partitions) }) > 0, .now < end {
-            await Task.sleepUnlessCancelled(for: .milliseconds(10))
-        }
+        let idle = Gate()
+        update { $0.idleGates.append((partitions, idle)) }
+        await atMost(patience) { await idle.wait() }
+        idle.open()
         await commits.commit(self)
         let untold = state.withLock { $0.ledger.untold(in: partitions) }
         guard untold > 0 else { return }

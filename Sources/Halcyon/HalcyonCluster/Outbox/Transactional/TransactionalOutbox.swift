@@ -22,8 +22,8 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
     private var nap: Task<Void, Never>?
     private var driver: Task<Void, Never>?
     private var backoff = Backoff.kafka
-    /// The transactional id is this worker's.
-    private var isReady = false
+    /// Open when the transactional id is this worker's, or never will be.
+    private let readiness = Gate()
     /// Why nothing is settled any more.
     private var end: KafkaError?
 
@@ -51,10 +51,8 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
         driver = Task { await drive() }
     }
 
-    /// Waits until the transactional id is this worker's, or never will be.
-    public func ready() async {
-        while !isReady, end == nil { await Task.sleepUnlessCancelled(for: .milliseconds(10)) }
-    }
+    /// Waits until the transactional id is this worker's, or never will be, or the task is cancelled.
+    public nonisolated func ready() async { await readiness.wait() }
 
     /// Fails what has not been settled, and ends. A transaction under way is waited for.
     public func close() async {
@@ -114,7 +112,7 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
     private func drive() async {
         do throws(KafkaError) {
             try await transactions.open()
-            isReady = true
+            readiness.open()
             while await somethingToDo() { await commitNext() }
         } catch {
             finish(error)
@@ -128,6 +126,7 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
     private func finish(_ error: KafkaError) {
         guard end == nil else { return }
         end = error
+        readiness.open()
         nap?.cancel()
         ring()
         if error.code != .closed { onEnd(error) }
