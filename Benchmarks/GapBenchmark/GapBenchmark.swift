@@ -4,10 +4,11 @@ import TestSupport
 
 /// The pause that the death, restart or addition of a worker causes: `GapBenchmark HALCYON [SCENARIO…]`.
 ///
-/// HALCYON is the executable, run as three workers with the shipped defaults on one Apache Kafka (KAFKA_HOME) and a redis-server. Cheap
-/// jobs come at a steady rate, in turn for each partition, while each scenario is played. Prints, by scenario: the longest time without
-/// any terminal event; the longest time from the submission of a job to its terminal event, for jobs in partitions of the workers that
-/// were left alone and for jobs in partitions of those that were not; and how many of the jobs have ended.
+/// HALCYON is the executable, run as three workers with the shipped defaults on one Apache Kafka (KAFKA_HOME) and a
+/// redis-server. Cheap jobs come at a steady rate, in turn for each partition, while each scenario is played. Prints,
+/// by scenario: the longest time without any terminal event; the longest time from the submission of a job to its
+/// terminal event, for jobs in partitions of the workers that were left alone and for jobs in partitions of those that
+/// were not; and how many of the jobs have ended.
 @main struct GapBenchmark {
     static let workers = 3
 

@@ -10,7 +10,8 @@ struct Job: Sendable {
 struct Outcome: Sendable {
     /// The longest time without a terminal event.
     let silence: Double
-    /// The longest time from submission to terminal event of jobs in partitions of workers that were left alone; nil without any.
+    /// The longest time from submission to terminal event of jobs in partitions of workers that were left alone; nil
+    /// without any.
     let others: Double?
     /// The same of jobs in partitions of workers that were not.
     let affected: Double?

@@ -90,8 +90,8 @@ public final class OneWorker: Sendable {
         return (spent / Double(jobs.count), wall / .seconds(1) / Double(jobs.count))
     }
 
-    /// Seconds of CPU that a plain C loop takes for each of the jobs sent last: it consumes them, looks a cached result up and
-    /// produces an event like the worker's, but reads no job and computes no key.
+    /// Seconds of CPU that a plain C loop takes for each of the jobs sent last: it consumes them, looks a cached result
+    /// up and produces an event like the worker's, but reads no job and computes no key.
     public func plainCost(ofLast count: Int) async throws -> Double {
         let client = RedisClient(RedisEndpoint(loopbackPort: redis.port))
         let names = try await client.send(["KEYS", "halcyon:{*}:*"]).array?.compactMap(\.string) ?? []

@@ -5,7 +5,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-/// What the log says of an error that led to a failure, and what events do not.
+/// The log names the error that led to a failure; events do not.
 @Suite(.takesTurns) struct FailureCauseTests {
     private struct Refused: Error, CustomStringConvertible {
         enum Code { case overdrawn }

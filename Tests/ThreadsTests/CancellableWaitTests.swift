@@ -2,7 +2,7 @@ import Testing
 import Threads
 
 @Suite struct CancellableWaitTests {
-    /// What many types have: a place for one who waits.
+    /// A place for one waiter, as many types have it.
     private final class Slot: Sendable {
         private let waiter = Lock<CheckedContinuation<Bool, Never>?>(nil)
 

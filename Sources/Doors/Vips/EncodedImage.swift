@@ -44,8 +44,9 @@ public struct EncodedImage: Sendable {
         return try Operation.call("extract_band", ["in": .image(image), "band": 0, "n": .int(samples)]).image()
     }
 
-    /// The file for decoding: without EXIF, XMP and IPTC that are not kept. libvips parses them on loading, and copies their fields from each image of a
-    /// pipeline to the next. The profile stays, because colours are converted by it. Other formats than JPEG are as they are.
+    /// The file for decoding: without EXIF, XMP and IPTC that are not kept. libvips parses them on loading, and copies
+    /// their fields from each image of a pipeline to the next. The profile stays, because colours are converted by it.
+    /// Other formats than JPEG are as they are.
     public func forDecoding(keeping kept: MetadataKept) -> EncodedImage {
         guard format == .jpeg else { return self }
         return EncodedImage(format, KeptBytes(JPEGSegments.keeping(kept.union(.icc), in: content)))
@@ -67,8 +68,9 @@ public struct EncodedImage: Sendable {
     }
 
     /// The file itself without metadata, comments, thumbnails and what stands behind its end, its coded pixels as they are. nil for
-    /// other formats than JPEG, WebP, GIF and AVIF, and for one that does not follow the format to its end. nil as well for an AVIF
-    /// that is not a still image or has an unsupported layout, and for a GIF or AVIF whose size differs from that of its header here.
+    /// other formats than JPEG, WebP, GIF and AVIF, and for one that does not follow the format to its end. nil as well
+    /// for an AVIF that is not a still image or has an unsupported layout, and for a GIF or AVIF whose size differs
+    /// from that of its header here.
     ///
     /// - Parameters:
     ///   - header: of the file, as ``open(_:)`` gives it.

@@ -1,4 +1,5 @@
-/// The header fields of a request or a response, in their order. Names are found whatever their case (RFC 9110, section 5.1).
+/// The header fields of a request or a response, in their order. Names are found whatever their case (RFC 9110, section
+/// 5.1).
 public struct HTTPFields: Hashable, Codable, Sendable {
     /// One field line.
     public struct Field: Hashable, Codable, Sendable {
@@ -13,7 +14,8 @@ public struct HTTPFields: Hashable, Codable, Sendable {
             self.value = value
         }
 
-        /// Whether the bytes are the same. Swift's strings are equal when they look the same; servers may tell those apart.
+        /// Whether the bytes are the same. Swift's strings are equal when they look the same; servers may tell those
+        /// apart.
         public static func == (left: Field, right: Field) -> Bool {
             left.name.utf8.elementsEqual(right.name.utf8) && left.value.utf8.elementsEqual(right.value.utf8)
         }
@@ -33,8 +35,8 @@ public struct HTTPFields: Hashable, Codable, Sendable {
 
     /// The value of a field, its lines joined by commas (RFC 9110, section 5.3); nil if there is none.
     ///
-    /// A new value takes the place of all lines of that name, and nil removes them. Of a field that is no list, ``first(_:)``
-    /// is the value.
+    /// A new value takes the place of all lines of that name, and nil removes them. Of a field that is no list,
+    /// ``first(_:)`` is the value.
     public subscript(name: String) -> String? {
         get {
             let values = all(name)

@@ -38,7 +38,8 @@ public enum PercentEncoding {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Whether a byte is an unreserved character (RFC 3986, section 2.3), which means the same with and without an escape.
+    /// Whether a byte is an unreserved character (RFC 3986, section 2.3), which means the same with and without an
+    /// escape.
     public static func isUnreserved(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),

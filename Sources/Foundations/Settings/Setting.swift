@@ -8,11 +8,11 @@ import Values
 public struct Setting<Options>: Sendable {
     /// Parts in lower camel case with dots between them: `worker.memoryLimit`.
     public let name: String
-    /// What it is for, in a sentence.
+    /// Its purpose, in a sentence.
     public private(set) var explanation = ""
     /// Whether its value is never printed.
     public let isSecret: Bool
-    /// What its value must look like: `a whole number from 1 to 64`.
+    /// The form of its value: `a whole number from 1 to 64`.
     public let expectation: String
     /// Variables of other programs that set it where nothing of this program's does, the strongest first.
     public let fallbacks: [String]

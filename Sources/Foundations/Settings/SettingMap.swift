@@ -5,18 +5,18 @@
 ///
 /// In the file it is a mapping; each variable `PREFIX_KAFKA_PROPERTY_name` sets one name, kept as it is spelt.
 public struct SettingMap<Options>: Sendable {
-    /// Where the mapping stands: `kafka.properties`.
+    /// The name of the mapping: `kafka.properties`.
     public let name: String
-    /// What its variables start with, behind the schema's prefix.
+    /// The start of its variables' names, behind the schema's prefix.
     public let variables: String
-    /// What it is for, in a sentence.
+    /// Its purpose, in a sentence.
     public private(set) var explanation = ""
     let member: WritableKeyPath<Options, [String: String]> & Sendable
     private let isSecret: Bool?
 
     /// Declares a map.
-    /// - Parameter isSecret: whether its values are never printed; unless set, those of names with `password`, `secret`,
-    ///   `token` or `pem` in them.
+    /// - Parameter isSecret: whether its values are never printed; unless set, those of names with `password`,
+    ///   `secret`, `token` or `pem` in them.
     public init(
         _ name: String, _ member: WritableKeyPath<Options, [String: String]> & Sendable, variables: String,
         isSecret: Bool? = nil

@@ -13,7 +13,7 @@ public struct SettingLine: Equatable, Sendable {
 ///     let settings = try Settings(schema, flags: flags, environment: environment, file: file)
 ///     let grace = settings.options.worker.grace
 public struct Settings<Options: Sendable>: Sendable {
-    /// What the settings set.
+    /// The options with the settings' values.
     public internal(set) var options: Options
     let schema: SettingsSchema<Options>
     /// Of what is set, by the names of settings and of entries of maps.
@@ -35,7 +35,7 @@ public struct Settings<Options: Sendable>: Sendable {
         try addFallbacks(environment)
     }
 
-    /// Where the value of a member comes from, which must be a setting's.
+    /// Returns the source of a member's value. The member must be a setting's.
     public func origin(of member: PartialKeyPath<Options>) -> SettingOrigin {
         origins[schema.setting(of: member).name] ?? .builtIn
     }

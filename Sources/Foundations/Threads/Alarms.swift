@@ -40,7 +40,8 @@ private final class AlarmQueue: Sendable {
     private struct State {
         var waiting: [(alarm: Alarms.Alarm, call: Call)] = []
         var count: UInt64 = 0
-        /// When the thread looks again by itself. It may be earlier than the first alarm, if that was taken back.
+        /// The time at which the thread looks again by itself. It may be earlier than the first alarm, if that was
+        /// taken back.
         var nextLook: ContinuousClock.Instant?
         var isClosed = false
     }

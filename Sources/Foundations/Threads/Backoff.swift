@@ -1,6 +1,8 @@
-/// Exponential backoff: the delays before repeated attempts, each longer than the one before up to a maximum. A pure value.
+/// Exponential backoff: the delays before repeated attempts, each longer than the one before up to a maximum. A pure
+/// value.
 ///
-/// With jitter, a part of each delay is random, so that many clients of a server that comes back do not all return at once.
+/// With jitter, a part of each delay is random, so that many clients of a server that comes back do not all return at
+/// once.
 public struct Backoff: Hashable, Sendable {
     /// The longest delay after the first failure.
     public let initial: Duration

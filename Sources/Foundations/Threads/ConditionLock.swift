@@ -2,8 +2,8 @@ import Glibc
 
 /// A value behind a mutex, and a condition variable for threads that wait until the value is as they need it.
 ///
-/// For threads that may block, never for a task's. A change wakes nobody by itself: whoever makes one that is waited for
-/// calls ``signal()`` or ``broadcast()`` after it.
+/// For threads that may block, never for a task's. A change wakes nobody by itself: whoever makes one that is waited
+/// for calls ``signal()`` or ``broadcast()`` after it.
 ///
 /// `@unchecked Sendable`: pthread's condition variables are made for several threads, and the value is ``Lock``'s.
 public final class ConditionLock<Value>: @unchecked Sendable {
@@ -40,9 +40,10 @@ public final class ConditionLock<Value>: @unchecked Sendable {
 
     /// Blocks the thread until `body` returns a result.
     /// - Parameters:
-    ///   - body: called with the value, alone, at once and after each wake-up, until it returns something other than nil.
-    ///   - deadline: the time at which `body` is called again even if nobody wakes the thread; nil for never. It is asked
-    ///     whenever `body` has returned nil.
+    ///   - body: called with the value, alone, at once and after each wake-up, until it returns something other than
+    ///     nil.
+    ///   - deadline: the time at which `body` is called again even if nobody wakes the thread; nil for never. It is
+    ///     asked whenever `body` has returned nil.
     public func wait<Result>(
         for body: (inout Value) -> Result?, recheckingAt deadline: (Value) -> ContinuousClock.Instant? = { _ in nil }
     ) -> Result {

@@ -1,5 +1,5 @@
-/// A token bucket: limits how often something may happen, to a burst at once and to a rate in the long run. A pure value,
-/// told the time by its caller.
+/// A token bucket: limits how often something may happen, to a burst at once and to a rate in the long run. A pure
+/// value, told the time by its caller.
 public struct TokenBucket: Hashable, Sendable {
     /// The number of tokens in a full bucket, at least 1.
     public let burst: Double

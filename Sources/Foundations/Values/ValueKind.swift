@@ -1,8 +1,9 @@
-/// How values of a type are written and read: those of settings, and those of options and arguments of the command line.
+/// The text form of a type's values, and its parser: for those of settings, and those of options and arguments of the
+/// command line.
 public struct ValueKind<Value: Sendable>: Sendable {
-    /// What a value must look like, for errors and help: `a whole number from 1 to 64`.
+    /// The form of a value, for errors and help: `a whole number from 1 to 64`.
     public let expectation: String
-    /// What a shell offers for it.
+    /// The completions that a shell offers for it.
     public let completion: Completion
     private let read: @Sendable (ValueText) -> Value?
     private let write: @Sendable (Value) -> String
@@ -47,7 +48,7 @@ public enum ValueText: Hashable, Sendable {
     case list([String])
 }
 
-/// What a shell offers for a value.
+/// The completions that a shell offers for a value.
 public enum Completion: Equatable, Sendable {
     /// Nothing: any text may stand there.
     case none

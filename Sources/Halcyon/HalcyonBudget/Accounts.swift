@@ -3,8 +3,8 @@ import Telemetry
 
 /// Keeps things in Redis within budgets: tells their books what is done to them, and removes what must go.
 ///
-/// All of it is beside the work: when the books cannot be reached, things are stored and found all the same. Each error is counted
-/// (``ToleratedErrors``): then the books know less than there is.
+/// All of it is beside the work: when the books cannot be reached, things are stored and found all the same. Each error
+/// is counted (``ToleratedErrors``): then the books know less than there is.
 public struct Accounts: Sendable {
     /// Of each book for itself.
     public let budget: Budget

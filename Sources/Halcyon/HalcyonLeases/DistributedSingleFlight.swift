@@ -3,9 +3,9 @@ import Threads
 
 /// Runs work at most once at a time per key in the cluster, for everybody who wants its result.
 ///
-/// Within the process callers share one operation (``SingleFlight``). Between processes the operation holds a lease for each key: another
-/// process waits until the lease ends, and takes the work over if its owner dies. What the work stores is fenced by the lease's token. A
-/// lease only saves work: while Redis is away, work goes on without.
+/// Within the process callers share one operation (``SingleFlight``). Between processes the operation holds a lease for
+/// each key: another process waits until the lease ends, and takes the work over if its owner dies. What the work
+/// stores is fenced by the lease's token. A lease only saves work: while Redis is away, work goes on without.
 public final class DistributedSingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// The value of a key.
     public typealias Result = SingleFlight<Key, Value>.Result
@@ -15,7 +15,7 @@ public final class DistributedSingleFlight<Key: Hashable & Sendable, Value: Send
     private let degraded: Slots?
     private let flights = SingleFlight<Key, Value>()
 
-    /// How often a value that was fenced out is made again until it is given to its callers unstored.
+    /// The number of times that a value that was fenced out is made again until it is given to its callers unstored.
     private static var mostRounds: Int { 3 }
 
     /// - Parameters:
@@ -32,7 +32,8 @@ public final class DistributedSingleFlight<Key: Hashable & Sendable, Value: Send
     ///
     /// - Parameters:
     ///   - keys: at least one; all of one source.
-    ///   - context: the caller's priority, and what is called once when work on one of the keys passes its point of no return.
+    ///   - context: the caller's priority, and what is called once when work on one of the keys passes its point of no
+    ///     return.
     ///   - execution: does the work on keys that no other operation of this process works on.
     /// - Throws: the error that `execution` threw; `CancellationError` when the task is cancelled.
     public func run(
@@ -131,8 +132,8 @@ public final class DistributedSingleFlight<Key: Hashable & Sendable, Value: Send
             return done
         }
 
-        /// Executes keys under their leases: those that no process died of together, each of the others by itself, so that it is known which
-        /// one is to blame.
+        /// Executes keys under their leases: those that no process died of together, each of the others by itself, so
+        /// that it is known which one is to blame.
         /// - Returns: the keys to be asked for again.
         private func execute(_ mine: [(key: Key, lease: Lease)], _ rounds: inout [Key: Int]) async throws -> [Key] {
             // Another process may wait when nobody in this one does any more.
@@ -270,7 +271,8 @@ public struct WorkContext: Sendable {
     public let urgency: Urgency
     /// The span that the work belongs to, if it is recorded.
     public let trace: TraceContext?
-    /// Called once at the point of no return, or when it has been passed; with `true` if the caller's own operation passed it.
+    /// Called once at the point of no return, or when it has been passed; with `true` if the caller's own operation
+    /// passed it.
     /// - Returns: whether the result is still wanted.
     public let start: @Sendable (_ isOwn: Bool) -> Bool
 

@@ -57,7 +57,7 @@ public enum FetchResponse: Sendable {
     public struct Confirmation: Sendable {
         /// Header fields: those of freshness replace the known ones (RFC 9111, section 4.3.4).
         public var headers: HTTPFields
-        /// When the origin confirmed them, in seconds since 1970.
+        /// The time at which the origin confirmed them, in seconds since 1970.
         public var completedAt: Double
 
         /// Takes the values as they are.

@@ -10,8 +10,8 @@ public protocol SourceProvider<Reference>: Sendable {
     /// Fetches the bytes.
     ///
     /// Called on the cooperative pool: blocking work belongs elsewhere. A cancelled task ends the work soon.
-    /// - Parameter known: ``LoadedSource/validators`` of the bytes that the caller has; nil if it has none. A provider that cannot tell
-    ///   cheaply whether they have changed ignores them.
+    /// - Parameter known: ``LoadedSource/validators`` of the bytes that the caller has; nil if it has none. A provider
+    ///   that cannot tell cheaply whether they have changed ignores them.
     /// - Throws: ``Failure``; `CancellationError` when the task is cancelled; any other error becomes `provider_error`.
     func fetch(_ reference: Reference, ifNoneMatch known: Validators?) async throws -> FetchResponse
 }

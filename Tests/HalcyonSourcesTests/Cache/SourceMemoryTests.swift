@@ -6,7 +6,7 @@ import Threads
 
 @testable import HalcyonSources
 
-/// How many sources are in memory at once.
+/// The number of sources in memory at once.
 @Suite struct SourceMemoryTests {
     @Test func aLargeSourceTakesThePlacesOfSeveral() async throws {
         let origin = RawOrigin { request in

@@ -1,11 +1,11 @@
 import HTTPFields
 
-/// How many bytes of a response's body may be held in memory.
+/// The number of bytes of a response's body that may be held in memory.
 public struct HTTPAdmission: Sendable {
-    /// How many may be held from the start.
+    /// The number that may be held from the start.
     public let bytes: Int
-    /// Waits until at least so many may be held, and returns how many that are. The transfer is paused meanwhile, and its time limits
-    /// do not pass. It is cancelled when the transfer ends, and throws then.
+    /// Waits until at least so many may be held, and returns how many that are. The transfer is paused meanwhile, and
+    /// its time limits do not pass. It is cancelled when the transfer ends, and throws then.
     public let more: @Sendable (_ bytes: Int) async throws -> Int
 
     /// Takes the values as they are.

@@ -1,7 +1,7 @@
 /// The colors that an AV1 bitstream declares in its sequence header (AV1 bitstream specification, section 5.5).
 enum AV1SequenceHeader {
-    /// The codes of ITU-T H.273 for primaries and transfer characteristics, 2 where they are unspecified; nil where no sequence
-    /// header is found, and for one with timing, as of videos.
+    /// The codes of ITU-T H.273 for primaries and transfer characteristics, 2 where they are unspecified; nil where no
+    /// sequence header is found, and for one with timing, as of videos.
     static func colors(in stream: ArraySlice<UInt8>) -> (primaries: Int, transfer: Int)? {
         var rest = stream
         // At most a temporal delimiter and padding come before it.

@@ -1,8 +1,9 @@
-/// The primary picture of a still AVIF file (AVIF 1.1; ISO/IEC 23008-12; ISO/IEC 14496-12, section 8.11): the items that
-/// it is made of, where their coded bytes are, and their properties.
+/// The primary picture of a still AVIF file (AVIF 1.1; ISO/IEC 23008-12; ISO/IEC 14496-12, section 8.11): the items
+/// that it is made of, where their coded bytes are, and their properties.
 ///
-/// Files are untrusted. One that uses a feature that is not supported here (an image sequence, another construction method,
-/// overlapping items, an unknown version of a box), or contradicts itself, is rejected; the caller encodes its pixels instead.
+/// Files are untrusted. One that uses a feature that is not supported here (an image sequence, another construction
+/// method, overlapping items, an unknown version of a box), or contradicts itself, is rejected; the caller encodes its
+/// pixels instead.
 struct AVIFPicture {
     /// An item, such as a coded picture, a grid of others, or EXIF.
     struct Item {
@@ -35,7 +36,8 @@ struct AVIFPicture {
     /// The boxes of all properties.
     let properties: [MediaBox]
 
-    /// The file with the primary picture alone, its coded bytes as they are: no metadata, thumbnails, other pictures and unused bytes.
+    /// The file with the primary picture alone, its coded bytes as they are: no metadata, thumbnails, other pictures
+    /// and unused bytes.
     ///
     /// - Parameters:
     ///   - width: of the picture as it is decoded.
@@ -184,8 +186,8 @@ extension AVIFPicture {
         return reader.isAtEnd && areApart(items, data)
     }
 
-    /// True if every extent is inside of a box of data, where its item has its bytes there, and none overlaps another. Items may
-    /// share one: encoders write equal bytes once.
+    /// True if every extent is inside of a box of data, where its item has its bytes there, and none overlaps another.
+    /// Items may share one: encoders write equal bytes once.
     private static func areApart(_ items: [Item], _ data: [Range<Int>]) -> Bool {
         let all = items.flatMap { item in item.extents.map { (range: $0, isInData: !item.isInDescription) } }
             .sorted { ($0.range.lowerBound, $0.range.upperBound) < ($1.range.lowerBound, $1.range.upperBound) }
@@ -255,7 +257,8 @@ extension AVIFPicture {
 // MARK: - Choosing
 
 extension AVIFPicture {
-    /// Removes all items that the primary one is not made of, and their references. False if one of the rest is not supported.
+    /// Removes all items that the primary one is not made of, and their references. False if one of the rest is not
+    /// supported.
     private mutating func keepPicture() -> Bool {
         let known = Dictionary(uniqueKeysWithValues: items.indices.map { (items[$0].id, $0) })
         var (tiles, alphas): ([Int: [Int]], [Int: [Int]]) = ([:], [:])
@@ -311,8 +314,8 @@ extension AVIFPicture {
         item.properties.lazy.map { properties[$0.index] }.filter { $0.type == type }
     }
 
-    /// Removes the properties that pixels do not depend on. False if an essential one is not supported, or if the picture may not be
-    /// in sRGB without its profile.
+    /// Removes the properties that pixels do not depend on. False if an essential one is not supported, or if the
+    /// picture may not be in sRGB without its profile.
     private mutating func keepProperties(profile: Bool) -> Bool {
         guard profile || isSRGBWithoutProfile else { return false }
         for index in items.indices {
@@ -329,7 +332,8 @@ extension AVIFPicture {
         return true
     }
 
-    /// The properties that pixels depend on, or may. Cut pictures (`clap`) are not among them: decoders differ in what they show.
+    /// The properties that pixels depend on, or may. Cut pictures (`clap`) are not among them: decoders differ in what
+    /// they show.
     private static let known: Set = [
         "ispe", "pixi", "av1C", "auxC", "colr", "pasp", "irot", "imir", "a1op", "a1lx", "lsel", "clli", "mdcv", "cclv",
     ]

@@ -19,16 +19,16 @@ enum GIFBlocks {
         return true
     }
 
-    /// The file with what its frames need alone, and with how often it is played: no comments, other extensions, and nothing behind
-    /// its end.
+    /// The file with what its frames need alone, and with how often it is played: no comments, other extensions, and
+    /// nothing behind its end.
     ///
     /// - Parameters:
     ///   - width: of the picture as it is decoded. Decoders do not believe every canvas.
     ///   - height: of the same.
     ///   - frames: in the file as they are decoded.
     ///   - keepingProfile: whether its color profile stays.
-    /// - Returns: nil for a file that does not follow the format to its end, for one with text to draw, which decoders leave out,
-    ///   and for one of other sides or frames.
+    /// - Returns: nil for a file that does not follow the format to its end, for one with text to draw, which decoders
+    ///   leave out, and for one of other sides or frames.
     static func pixels(
         of file: [UInt8], width: Int, height: Int, frames: Int, keepingProfile: Bool
     ) -> [UInt8]? {
@@ -71,7 +71,8 @@ enum GIFBlocks {
         return nil
     }
 
-    /// What stays of an application's extension: how often an animation is played, and a color profile where that is kept.
+    /// The part of an application's extension that stays: how often an animation is played, and a color profile where
+    /// that is kept.
     private static func application(_ block: ArraySlice<UInt8>, keepingProfile: Bool) -> ArraySlice<UInt8> {
         let head = block.prefix(14)
         guard head.count == 14, block[block.startIndex + 2] == 11 else { return [] }

@@ -1,7 +1,8 @@
-/// Runs work once however many callers want its result at the same time, for one key or for several that are worked on together.
+/// Runs work once however many callers want its result at the same time, for one key or for several that are worked on
+/// together.
 ///
-/// Each caller waits for its own keys and may leave without disturbing the others. An operation that nobody waits for is cancelled. A
-/// caller that comes after that, or after its key was completed, starts afresh: nothing is cached.
+/// Each caller waits for its own keys and may leave without disturbing the others. An operation that nobody waits for
+/// is cancelled. A caller that comes after that, or after its key was completed, starts afresh: nothing is cached.
 public final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     typealias State = SingleFlightState<Key, Value>
 
@@ -41,8 +42,8 @@ public final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Send
 
         /// Keeps the operation alive without waiters in this process for as long as another process wants it.
         ///
-        /// `isWantedElsewhere` is called when the last waiter leaves, and each second from then on. With `nil`, the initial state, the
-        /// operation is cancelled at once.
+        /// `isWantedElsewhere` is called when the last waiter leaves, and each second from then on. With `nil`, the
+        /// initial state, the operation is cancelled at once.
         public func keepAlive(while isWantedElsewhere: (@Sendable () async -> Bool)?) {
             flight.change { $0.setKeepAlive(isWantedElsewhere, number) }
         }
@@ -53,8 +54,9 @@ public final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Send
     /// - Parameters:
     ///   - keys: at least one.
     ///   - urgency: the caller's priority, followed while it rises.
-    ///   - onStart: called once, when an operation on one of the keys passes its point of no return or has passed it, with `true` for the
-    ///     operation started here. It returns whether the caller stays: an operation that no waiter stays for does not start.
+    ///   - onStart: called once, when an operation on one of the keys passes its point of no return or has passed it,
+    ///     with `true` for the operation started here. It returns whether the caller stays: an operation that no waiter
+    ///     stays for does not start.
     ///   - work: completes each of the keys it is given. It runs in a task of its own.
     /// - Throws: the error that the work on one of the keys threw; `CancellationError` when the task is cancelled.
     public func run(

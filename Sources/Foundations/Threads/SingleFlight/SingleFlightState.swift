@@ -1,4 +1,5 @@
-/// The state machine of ``SingleFlight``: a pure value. Each change returns the ``Actions`` that its owner performs outside the lock.
+/// The state machine of ``SingleFlight``: a pure value. Each change returns the ``Actions`` that its owner performs
+/// outside the lock.
 struct SingleFlightState<Key: Hashable & Sendable, Value: Sendable> {
     typealias Results = [Key: SingleFlight<Key, Value>.Result]
 

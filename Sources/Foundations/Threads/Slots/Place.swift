@@ -19,7 +19,7 @@ public final class Place: Sendable {
 
     deinit { release() }
 
-    /// How many places are held.
+    /// The number of places that are held.
     public var places: Int { state.withLock { $0.more + ($0.isHeld ? 1 : 0) } }
 
     /// Waits for a place, unless one is held.
@@ -42,7 +42,8 @@ public final class Place: Sendable {
         if change < 0 { slots.release(-change) }
     }
 
-    /// Waits until it has at least so many places beside its own; it never has fewer than before. One that is not held takes none.
+    /// Waits until it has at least so many places beside its own; it never has fewer than before. One that is not held
+    /// takes none.
     /// - Throws: `CancellationError` when the task is cancelled first.
     public func grow(more count: Int) async throws {
         let change = state.withLock { $0.isHeld ? max(0, count - $0.more) : 0 }

@@ -92,8 +92,9 @@ public final class Slots: Sendable {
 
     /// Waits for more places for what is larger than the places that its holder has.
     ///
-    /// One holder at a time takes places that are not free, so holders that wait for more never wait for each other: the places taken exceed
-    /// ``init(_:shares:)``'s count by what one holder takes at the most, and nobody else gets any until they have been given back.
+    /// One holder at a time takes places that are not free, so holders that wait for more never wait for each other:
+    /// the places taken exceed ``init(_:shares:)``'s count by what one holder takes at the most, and nobody else gets
+    /// any until they have been given back.
     /// - Parameter holder: by whose identity the one is known; it outlives its places.
     /// - Throws: `CancellationError` when the task is cancelled first.
     public func grow(_ holder: AnyObject, by count: Int) async throws {

@@ -58,8 +58,8 @@ public final class JobConsumer: Sendable {
     ///   - things: what the records are, in the names of metrics.
     ///   - commits: who commits what has ended.
     ///   - onEnd: called when the group will have nothing more to do with this consumer, as when a newer one has its `group.instance.id`.
-    ///   - take: called on the consumer's thread with the records that came together; it must not block, and every record it is given
-    ///     must be ended or handed back.
+    ///   - take: called on the consumer's thread with the records that came together; it must not block, and every
+    ///     record it is given must be ended or handed back.
     public init(
         options: Options = Options(), of things: String = "jobs", commits: any OffsetCommits = DirectCommits(),
         log: Log, metrics: Metrics,
@@ -134,7 +134,8 @@ public final class JobConsumer: Sendable {
 
     func tellPartitions() { metrics.partitions.set(Double(state.withLock { $0.ledger.partitionCount })) }
 
-    /// Waits until the group has assigned this consumer its share, be it empty, for the first time, or the task is cancelled.
+    /// Waits until the group has assigned this consumer its share, be it empty, for the first time, or the task is
+    /// cancelled.
     public func assignedOnce() async { await assignment.wait() }
 
     /// Makes a change by which jobs that have begun may be over.

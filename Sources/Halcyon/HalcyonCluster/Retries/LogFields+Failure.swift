@@ -2,7 +2,8 @@ import HalcyonModel
 import Telemetry
 
 extension LogFields {
-    /// The fields `code` and `reason` of a failure, and where an error led to it `cause_type` and `cause`; none without a failure.
+    /// The fields `code` and `reason` of a failure, and where an error led to it `cause_type` and `cause`; none without
+    /// a failure.
     public init(_ failure: Failure?) {
         self.init()
         guard let failure else { return }

@@ -41,7 +41,7 @@ struct Configuration {
         try checkProgressInterval()
     }
 
-    /// What the settings set.
+    /// The options with the settings' values.
     var options: ProgramOptions { settings.options }
 
     var topics: Topics { options.worker.topics }

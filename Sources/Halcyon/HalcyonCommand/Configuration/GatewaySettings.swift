@@ -3,7 +3,7 @@ import HalcyonModel
 import Settings
 
 extension ProgramOptions {
-    /// What the gateway is told.
+    /// The gateway's settings.
     static let gatewaySettings: [Setting<ProgramOptions>] = [
         Setting("gateway.listen", \.gatewayListen, .list(of: .hostPort))
             .help(
@@ -93,7 +93,7 @@ extension ProgramOptions {
 }
 
 extension Configuration {
-    /// What a gateway is told.
+    /// A gateway's settings.
     func gateway() throws -> GatewayOptions {
         var gateway = options.gateway
         gateway.topics = topics

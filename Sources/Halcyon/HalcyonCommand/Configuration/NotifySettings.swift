@@ -6,7 +6,7 @@ import Settings
 import Values
 
 extension ProgramOptions {
-    /// Who is told of events besides those who read their topic.
+    /// Settings of webhooks and other notifications of events.
     static let notifySettings: [Setting<ProgramOptions>] = [
         Setting("notify.redis", \.notifiesRedis, .bool)
             .help(
@@ -48,7 +48,7 @@ extension ProgramOptions {
 }
 
 extension Configuration {
-    /// What a notifier is told that runs beside a worker.
+    /// Options of a notifier that runs beside a worker.
     func notifier(beside worker: WorkerOptions) -> NotifierOptions {
         var notifier = NotifierOptions(topics: worker.topics, kafka: worker.kafka, redis: worker.redis)
         notifier.group = worker.group

@@ -13,8 +13,8 @@ import Telemetry
 import Values
 import Vips
 
-/// Everything the program can be told. Each setting is bound to one member, and its default is the member's own, which in most cases
-/// stands in the options of a part.
+/// Everything the program can be told. Each setting is bound to one member, and its default is the member's own, which
+/// in most cases stands in the options of a part.
 struct ProgramOptions: Sendable {
     var brokers = [HostPort(host: "127.0.0.1", port: 9092)]
     var kafkaProperties: [String: String] = [:]
@@ -72,13 +72,13 @@ struct ProgramOptions: Sendable {
     }
 }
 
-/// What is promised of each job's terminal event.
+/// The delivery guarantee of each job's terminal event.
 enum Guarantee: String, CaseIterable, Sendable {
     case atLeastOnce = "at-least-once"
     case exactlyOnce = "exactly-once"
 }
 
-/// How log lines look.
+/// The format of log lines.
 enum LogStyle: String, CaseIterable, Sendable {
     case auto, json, text
 }
@@ -95,7 +95,7 @@ extension ProgramOptions {
         // Names the file; and what the tests and the build use.
         ignoring: ["HALCYON_CONFIG", "HALCYON_EXECUTABLE", "HALCYON_IMAGE", "HALCYON_ROOT"])
 
-    /// Where Kafka and Redis are.
+    /// The addresses of Kafka and Redis.
     private static let clusterSettings: [Setting<ProgramOptions>] = [
         Setting("kafka.brokers", \.brokers, .list(of: .hostPort)).help("Kafka's brokers to begin with."),
         Setting("kafka.prefix", \.worker.topics.prefix, .text).help("What the names of all topics begin with."),

@@ -4,7 +4,7 @@ import Settings
 import Values
 
 extension ProgramOptions {
-    /// How sources are loaded and kept, and how their origins are spared.
+    /// Settings of loading and caching sources, and of their origins' limits.
     static let sourceSettings: [Setting<ProgramOptions>] = [
         Setting("sources.allow", \.allow, .list(of: .addressRule))
             .help(

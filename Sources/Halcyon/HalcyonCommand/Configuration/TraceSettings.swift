@@ -6,7 +6,7 @@ import Telemetry
 import Values
 
 extension ProgramOptions {
-    /// What is recorded of jobs as traces, and where that goes.
+    /// Settings of the traces of jobs, and of their export.
     static let traceSettings: [Setting<ProgramOptions>] = [
         Setting(
             "traces.endpoint", \.traces.endpoint, .text,
@@ -46,10 +46,10 @@ extension ProgramOptions {
     ]
 }
 
-/// What OpenTelemetry's exporters may be told to speak.
+/// The protocols that OpenTelemetry's exporters may be told to use.
 enum TraceProtocol: String, CaseIterable, Sendable {
     case httpJSON = "http/json"
-    /// Who takes it takes JSON too, at the same place.
+    /// A collector that takes it takes JSON too, at the same endpoint.
     case httpProtobuf = "http/protobuf"
     /// Not spoken.
     case grpc
@@ -74,7 +74,7 @@ extension TraceOptions {
         }
     }
 
-    /// Where the place is Halcyon's own, what other programs are told to speak does not matter.
+    /// The protocol of other programs does not matter where the endpoint is Halcyon's own.
     private static func checkProtocol(_ settings: Settings<ProgramOptions>) throws(ConfigurationError) {
         let (place, spoken) = (settings.origin(of: \.traces.endpoint), settings.origin(of: \.tracesProtocol))
         guard settings.options.tracesProtocol == .grpc, place.isOpenTelemetrys || !spoken.isOpenTelemetrys else {

@@ -75,7 +75,8 @@ struct RenderRoutes: Sendable {
     /// The image as it is there; nil when it is not, or cannot be read: then a worker looks.
     private func stored(_ prepared: PreparedJob, _ call: Call) async -> HTTPServer.Response? {
         let key = prepared.keys[0].description
-        // A job may let the result live longer, which is a worker's to do; and what cannot be read here a worker looks at.
+        // A job may let the result live longer, which is a worker's to do; and what cannot be read here a worker looks
+        // at.
         guard !ResultRule(maxAge: prepared.job.maxAge).canExtend,
             let response = try? await images.find(key, call)
         else { return nil }

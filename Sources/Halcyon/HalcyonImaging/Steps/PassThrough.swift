@@ -3,8 +3,8 @@ import Vips
 
 extension OutputPlan {
     /// The source's own file without its metadata, where the job asks for no other pixels and no other coding: encoded again a
-    /// JPEG, WebP or AVIF would lose a generation, and a GIF colors. nil where it is to be encoded. Other formats always are: PNG
-    /// and TIFF lose nothing by it, and JPEG XL is not rewritten.
+    /// JPEG, WebP or AVIF would lose a generation, and a GIF colors. nil where it is to be encoded. Other formats
+    /// always are: PNG and TIFF lose nothing by it, and JPEG XL is not rewritten.
     func ownFile(of source: SourceImage) -> [UInt8]? {
         let whole = PixelRect(source.size)
         guard [.jpeg, .webp, .gif, .avif].contains(format), source.format == format, frames == source.frames,

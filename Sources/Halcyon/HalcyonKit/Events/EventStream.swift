@@ -2,7 +2,7 @@ import Foundation
 
 /// The events of a cluster, as they happen.
 ///
-/// When the connection breaks, the stream reconnects, possibly to another gateway, and resumes after the last event:
+/// After the connection breaks, the stream reconnects, possibly to another gateway, and resumes after the last event:
 /// none is missed, and none is delivered twice. It ends by an error that is not transient, or with the task that reads
 /// it.
 ///

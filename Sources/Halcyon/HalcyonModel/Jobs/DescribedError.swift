@@ -1,4 +1,5 @@
-/// An error in words, for a log: its kind and its text. An error that comes from another process is known by these alone.
+/// An error in words, for a log: its kind and its text. An error that comes from another process is known by these
+/// alone.
 public struct DescribedError: Error, Hashable, Codable, CustomStringConvertible {
     /// The type's name, and its code if it has one, such as `RedisError.timeout`.
     public let kind: String

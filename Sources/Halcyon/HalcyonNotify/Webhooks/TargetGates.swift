@@ -50,7 +50,8 @@ final class TargetGates: Sendable {
 
         mutating func end(_ outcome: Breaker.Outcome, of target: Origin, at now: ContinuousClock.Instant) {
             underWay -= 1
-            // What began before the breaker opened tells as much of the target as the probe, which begins when it has ended.
+            // What began before the breaker opened tells as much of the target as the probe, which begins when it has
+            // ended.
             breaker.record(outcome, of: target, isProbe: true, at: now)
         }
     }

@@ -61,8 +61,8 @@ struct CoalescedSourceFetch: DistributedExecution {
         }
     }
 
-    /// A provider of the host program may crash the worker. The bytes of a response are not even looked at here, so it takes many crashes
-    /// during a download to be no coincidence.
+    /// A provider of the host program may crash the worker. The bytes of a response are not even looked at here, so it
+    /// takes many crashes during a download to be no coincidence.
     func verdict(on key: FetchKey, deaths: Int, _ limits: DeathLimits) throws -> CachedSource? {
         let most = if case .custom = request.source { limits.deaths } else { limits.coincidences }
         // A reload tries again.

@@ -1,8 +1,8 @@
 import Curl
 import Threads
 
-/// Permits for sources that are being fetched or in memory, each for so many bytes. A larger source takes several; one whose size is not
-/// known yet as many as sources have taken lately.
+/// Permits for sources that are being fetched or in memory, each for so many bytes. A larger source takes several; one
+/// whose size is not known yet as many as sources have taken lately.
 struct FetchPermits: Sendable {
     private let semaphore: Slots
     private let bytesPerPermit: Int
@@ -34,7 +34,8 @@ struct FetchPermits: Sendable {
         }
     }
 
-    /// Performs a fetch whose transfers pause while they need more memory than the permit stands for and no more is free.
+    /// Performs a fetch whose transfers pause while they need more memory than the permit stands for and no more is
+    /// free.
     func limitingMemory<Value>(of permit: Place, _ body: () async throws -> Value) async throws -> Value {
         let memory = SourceMemory { begun in
             HTTPAdmission(bytes: max(0, bytes(of: permit) - begun)) { needed in
@@ -61,6 +62,7 @@ struct SourceMemory: Sendable {
     /// The memory of the fetch that the current task performs.
     @TaskLocal static var current: SourceMemory?
 
-    /// For one request of the fetch; the argument is the number of bytes received earlier, if the request is for the rest.
+    /// For one request of the fetch; the argument is the number of bytes received earlier, if the request is for the
+    /// rest.
     let admission: @Sendable (_ begun: Int) -> HTTPAdmission
 }

@@ -5,10 +5,11 @@ import Redis
 import Telemetry
 import Threads
 
-/// A shared HTTP cache of sources (RFC 9111): the bytes of a source are kept with its response, and used again for another size of
-/// the image; a stale source that has not changed is revalidated without a download.
+/// A shared HTTP cache of sources (RFC 9111): the bytes of a source are kept with its response, and used again for
+/// another size of the image; a stale source that has not changed is revalidated without a download.
 ///
-/// However many jobs want it, a source is fetched once at a time in the cluster (``DistributedSingleFlight``). Waiting jobs hold no permit.
+/// However many jobs want it, a source is fetched once at a time in the cluster (``DistributedSingleFlight``). Waiting
+/// jobs hold no permit.
 public struct SourceCache: Sendable {
     private let fetcher: SourceFetcher
     private let flight: DistributedSingleFlight<FetchKey, CachedSource>
@@ -41,10 +42,11 @@ public struct SourceCache: Sendable {
 
     /// Gets a source, from the cache where a stored response may be used, else from its origin.
     ///
-    /// - Parameter context: the priority of the caller; its `start` is called once, when the source is there or its origin is about to be
-    ///   asked.
-    /// - Throws: ``Failure``, also a cached one, and `not_found` for ``SourceCacheUse/onlyKept``; `CancellationError` when the task is
-    ///   cancelled, which ends the transfer unless others wait for it, and when the source is not wanted at its start.
+    /// - Parameter context: the priority of the caller; its `start` is called once, when the source is there or its
+    ///   origin is about to be asked.
+    /// - Throws: ``Failure``, also a cached one, and `not_found` for ``SourceCacheUse/onlyKept``; `CancellationError`
+    ///   when the task is cancelled, which ends the transfer unless others wait for it, and when the source is not
+    ///   wanted at its start.
     public func fetch(
         _ request: SourceRequest, _ use: SourceCacheUse = .standard, _ context: WorkContext = WorkContext()
     ) async throws -> CachedSource {
@@ -98,8 +100,8 @@ public struct SourceCache: Sendable {
         meters.progress(of: FetchKey(key: request.tierKey, use: use))
     }
 
-    /// Removes a source from what this process keeps for itself, if it was kept by then (seconds since 1970). The purge removes it from
-    /// Redis.
+    /// Removes a source from what this process keeps for itself, if it was kept by then (seconds since 1970). The purge
+    /// removes it from Redis.
     public func evictLocal(_ request: SourceRequest, storedBefore moment: Double) async {
         await fetcher.stores.forgetHere(request.tierKey, keptBy: moment)
     }
@@ -129,7 +131,8 @@ public struct CachedSource: Sendable {
     public let source: LoadedSource
     /// Whether the bytes were in the cache: nothing was downloaded, or no more than a confirmation.
     public let isFromCache: Bool
-    /// The fencing token of the lease under which it was fetched, if known: a purge makes what is older unfit to be stored.
+    /// The fencing token of the lease under which it was fetched, if known: a purge makes what is older unfit to be
+    /// stored.
     public let fence: Int?
     /// The share of the worker's memory that its bytes take; all who have them share it.
     public let permit: Place?

@@ -4,8 +4,8 @@ import HalcyonModel
 import Telemetry
 import Threads
 
-/// Fetches sources from their origins within the limits of each origin, stores responses that may be stored, and says which stored
-/// response may be used.
+/// Fetches sources from their origins within the limits of each origin, stores responses that may be stored, and says
+/// which stored response may be used.
 struct SourceFetcher: Sendable {
     let loader: SourceLoader
     let gate: OriginGate
@@ -35,8 +35,10 @@ struct SourceFetcher: Sendable {
         found.entry.response.freshness(after: found.residentTime, options.freshness)
     }
 
-    /// A stored response that may be used without asking the origin; `isOld` if it should be revalidated in the background.
-    /// - Parameter version: a newer one was fetched while somebody waited for it, who may use it whether or not it is fresh.
+    /// A stored response that may be used without asking the origin; `isOld` if it should be revalidated in the
+    /// background.
+    /// - Parameter version: a newer one was fetched while somebody waited for it, who may use it whether or not it is
+    ///   fresh.
     /// - Throws: the ``Failure`` that is stored.
     func hit(
         _ finding: SourceStores.Finding, _ permit: Place, newerThan version: Int = .max

@@ -40,8 +40,8 @@ struct VideoProvider: SourceProvider {
     }
 
     /// A frame is as fresh as its video, and changes with it.
-    /// - Throws: ``Failure``: what fetching the video throws; `provider_error` when there is no such frame, or no ffmpeg;
-    ///   `timeout`; `too_large`. `CancellationError`.
+    /// - Throws: ``Failure``: what fetching the video throws; `provider_error` when there is no such frame, or no
+    ///   ffmpeg; `timeout`; `too_large`. `CancellationError`.
     func fetch(_ reference: Reference, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         // Before the video is loaded for nothing.
         guard findExecutable(VideoOptions.program) != nil else {

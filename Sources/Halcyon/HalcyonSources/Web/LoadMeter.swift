@@ -6,7 +6,8 @@ import Threads
 final class LoadMeters: Sendable {
     private let meters = Lock<[FetchKey: LoadMeter]>([:])
 
-    /// Measures a fetch. After all its waiters have left, the next fetch of the key may start before this one has ended.
+    /// Measures a fetch. After all its waiters have left, the next fetch of the key may start before this one has
+    /// ended.
     func measure<Value>(_ key: FetchKey, _ body: () async throws -> Value) async throws -> Value {
         let meter = LoadMeter()
         meters.withLock { $0[key] = meter }

@@ -3,7 +3,8 @@ import HalcyonModel
 import HalcyonRendering
 import Threads
 
-/// The rendering of some results of one source, for all who want them in this process and in others: fetch, render, store.
+/// The rendering of some results of one source, for all who want them in this process and in others: fetch, render,
+/// store.
 ///
 /// It runs in a task of its own, which is no job's.
 struct CoalescedRender: DistributedExecution {
@@ -14,8 +15,8 @@ struct CoalescedRender: DistributedExecution {
     /// Whether cached results are of no use.
     let bypassesCache: Bool
 
-    /// Whether results go to no other worker, because the job must not be shared or takes only what is cached. A lease then keeps nobody from
-    /// the same work; it counts the deaths over the record that the job came in.
+    /// Whether results go to no other worker, because the job must not be shared or takes only what is cached. A lease
+    /// then keeps nobody from the same work; it counts the deaths over the record that the job came in.
     private var isAlone: Bool { !job.sharesResults || job.job.cache.onlyIfCached }
 
     var usesLeases: Bool { true }

@@ -37,10 +37,11 @@ struct RenderedResult: Sendable {
     /// The share of the worker's memory that its bytes take.
     let memory: ResultMemory.Share
     let facts: ResultFacts
-    /// The header fields of the source, and when its last byte had come: from these each job's lifetime of the result follows.
+    /// The header fields of the source, and when its last byte had come: from these each job's lifetime of the result
+    /// follows.
     let headers: HTTPFields
     let completedAt: Double
-    /// Where the source was.
+    /// The cache status of the source.
     let origin: ResultOrigin
     var timings: Timings
     /// The fencing token of its lease; 0 for none.

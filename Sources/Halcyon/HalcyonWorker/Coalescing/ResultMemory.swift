@@ -1,7 +1,7 @@
 import Threads
 
-/// The memory of results that are being stored or delivered. It counts as sources do: while Redis or a target is slow, fewer sources
-/// are loaded.
+/// The memory of results that are being stored or delivered. It counts as sources do: while Redis or a target is slow,
+/// fewer sources are loaded.
 final class ResultMemory: Sendable {
     /// Bytes of one result, held until nobody has it any more.
     final class Share: Sendable {

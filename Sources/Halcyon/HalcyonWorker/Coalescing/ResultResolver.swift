@@ -4,7 +4,8 @@ import HalcyonModel
 import Telemetry
 import Threads
 
-/// Gets a job all results that were not cached: each is rendered once at a time in the cluster, and every job that wants it waits for that.
+/// Gets a job all results that were not cached: each is rendered once at a time in the cluster, and every job that
+/// wants it waits for that.
 ///
 /// A waiting job holds nothing that others need: no permit of a fetch or of the renderer, and no connection.
 struct ResultResolver: Sendable {
@@ -13,7 +14,7 @@ struct ResultResolver: Sendable {
     let store: StoreStage
     let flight: DistributedSingleFlight<CoalescingKey, CoalescedOutcome>
 
-    /// How often a job asks again for what was said to be cached and is not.
+    /// The number of times that a job asks again for what was said to be cached and is not.
     private static let mostRounds = 5
 
     /// - Parameter cached: the results that are cached.

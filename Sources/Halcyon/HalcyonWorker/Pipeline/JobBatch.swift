@@ -4,8 +4,8 @@ import HalcyonWire
 import Telemetry
 
 extension JobPipeline {
-    /// Runs the jobs of one poll. Their results are looked up in one pipelined call; jobs whose results are all cached end together, and each
-    /// of the others runs in a task of its own.
+    /// Runs the jobs of one poll. Their results are looked up in one pipelined call; jobs whose results are all cached
+    /// end together, and each of the others runs in a task of its own.
     /// - Parameter onEnd: called once for each record, when nothing more is done for it.
     func run(_ deliveries: [TakenRecord], onEnd: @escaping @Sendable (TakenRecord) -> Void) async {
         func start(_ delivery: TakenRecord, _ decoded: DecodedRecord, _ found: [ResultKey: ReadyResult]? = nil) {
@@ -42,7 +42,8 @@ extension JobPipeline {
         await publish(hits, onEnd)
     }
 
-    /// Publishes the events of jobs that hit the cache. One that Kafka does not take at once goes the way of all others.
+    /// Publishes the events of jobs that hit the cache. One that Kafka does not take at once goes the way of all
+    /// others.
     private func publish(_ hits: [CachedJob], _ onEnd: @escaping @Sendable (TakenRecord) -> Void) async {
         var claimed: [CachedJob] = []
         for (hit, isOurs) in zip(hits, TakenRecord.begin(hits.map(\.delivery))) {
@@ -78,8 +79,8 @@ struct CachedJob: Sendable {
 }
 
 extension JobContext {
-    /// Whether its end takes no more than its cached results, if there are any: it has no slot, tags, delay or deadline to be looked at, its
-    /// rule extends no lifetime, and its event carries no bytes.
+    /// Whether its end takes no more than its cached results, if there are any: it has no slot, tags, delay or deadline
+    /// to be looked at, its rule extends no lifetime, and its event carries no bytes.
     fileprivate var isPlain: Bool {
         retry == nil && job.slot == nil && job.tags.isEmpty && job.deadline == nil && job.cache.looksAtResults
             && !job.cache.onlyIfCached && !job.delivery.isPut && !job.delivery.wantsBytes

@@ -8,8 +8,8 @@ import Telemetry
 ///
 ///     decode ─▶ retry loop { look up ─▶ coalesce { fetch ─▶ render ─▶ store } ─▶ deliver } ─▶ publish ─▶ acknowledge
 ///
-/// The inner braces run once for all jobs that want the same result, wherever they are. A failure is a value: whichever stage a job
-/// stops at, its outcome becomes an event, a retry or a dead letter in one place, ``PublishStage``.
+/// The inner braces run once for all jobs that want the same result, wherever they are. A failure is a value: whichever
+/// stage a job stops at, its outcome becomes an event, a retry or a dead letter in one place, ``PublishStage``.
 ///
 /// A class, because the task of each job holds it: a reference is copied, and not every stage.
 final class JobPipeline: Sendable {
@@ -83,8 +83,8 @@ final class JobPipeline: Sendable {
 
     /// Runs attempts until one succeeds, the policy gives the job up, or it moves to a retry topic.
     ///
-    /// A job that waits for its next attempt holds a place in the window of its partition and nothing else. Its revocation, cancellation or
-    /// superseding ends the wait at once.
+    /// A job that waits for its next attempt holds a place in the window of its partition and nothing else. Its
+    /// revocation, cancellation or superseding ends the wait at once.
     private func retryLoop(
         _ job: JobContext, _ delivery: TakenRecord, _ attempt: (_ number: Int) async throws -> Ready
     ) async -> Outcome {
@@ -143,7 +143,8 @@ final class JobPipeline: Sendable {
     }
 
     func publish(_ outcome: Outcome, _ job: JobContext, _ delivery: TakenRecord) async {
-        // A job that was recalled may have failed for that alone. Whatever its outcome, this worker or another one publishes it.
+        // A job that was recalled may have failed for that alone. Whatever its outcome, this worker or another one
+        // publishes it.
         if case .handedBack = outcome { return handBack(delivery, job.trace) }
         guard delivery.begin() else { return handBack(delivery, job.trace) }
         do throws(KafkaError) {

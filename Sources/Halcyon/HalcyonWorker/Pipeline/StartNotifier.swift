@@ -30,8 +30,8 @@ final class StartNotifier: Sendable {
         self.progress = progress
     }
 
-    /// Claims the job. A recalled job leaves its work in any case. One that joined work under way gets progress events alone, and one
-    /// that takes only cached results may end at once.
+    /// Claims the job. A recalled job leaves its work in any case. One that joined work under way gets progress events
+    /// alone, and one that takes only cached results may end at once.
     /// - Parameter isOwn: whether the job's own operation has started.
     /// - Returns: whether the job stays.
     func start(isOwn: Bool) -> Bool {

@@ -34,7 +34,8 @@ struct LookupStage: Sendable {
         return found
     }
 
-    /// The cached results of several jobs, in one pipelined call, for jobs whose rules extend no lifetime and whose events carry no bytes.
+    /// The cached results of several jobs, in one pipelined call, for jobs whose rules extend no lifetime and whose
+    /// events carry no bytes.
     /// - Returns: one entry per job, in their order; nil while Redis is away.
     func find(all jobs: [JobContext]) async -> [[ResultKey: ReadyResult]?] {
         let keys = jobs.flatMap(\.keys)

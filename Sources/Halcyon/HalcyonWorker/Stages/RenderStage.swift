@@ -12,7 +12,8 @@ struct RenderStage: Sendable {
     /// For watermarks and overlays, which many jobs have in common.
     let assets: SharedSources
     let service: RenderService
-    /// How many renderings may be under way or queued: a few more than there are threads, so that none is ever idle.
+    /// The number of renderings that may be under way or queued: a few more than there are threads, so that none is
+    /// ever idle.
     let permits: Slots
     let memory: ResultMemory
 
@@ -23,8 +24,8 @@ struct RenderStage: Sendable {
 
     /// Fetches the job's source, and the watermarks and overlays of some of its variants.
     ///
-    /// The lifetime of a result follows from the job's own source alone: a watermark that changes is seen in results rendered after it is no
-    /// longer fresh.
+    /// The lifetime of a result follows from the job's own source alone: a watermark that changes is seen in results
+    /// rendered after it is no longer fresh.
     /// - Throws: ``Failure`` that names the asset, where it is about one.
     func fetch(_ indices: [Int], of job: JobContext, _ context: WorkContext) async throws -> FetchedSource {
         let (request, use) = (job.job.request, job.job.cache.ofSources)
@@ -51,10 +52,11 @@ struct RenderStage: Sendable {
 
     /// Renders some of a job's variants from one decoding.
     ///
-    /// The permit of the fetch is released only when there is one of the renderer: slow rendering fills no memory with sources, and a slow
-    /// origin holds up no renderer. What a large source takes beside it is released with the bytes.
+    /// The permit of the fetch is released only when there is one of the renderer: slow rendering fills no memory with
+    /// sources, and a slow origin holds up no renderer. What a large source takes beside it is released with the bytes.
     /// - Parameter fences: fencing tokens in the order of the variants; 0 for none.
-    /// - Throws: ``Failure``, of one of these variants where it is about one; `CancellationError` when the task is cancelled.
+    /// - Throws: ``Failure``, of one of these variants where it is about one; `CancellationError` when the task is
+    ///   cancelled.
     func render(
         _ fetched: FetchedSource, _ indices: [Int], of job: JobContext, fences: [Int],
         _ isolation: RenderService.Isolation, _ urgency: Urgency
@@ -98,7 +100,7 @@ struct FetchedSource: Sendable {
     /// The time that it took.
     let lap: Lap
 
-    /// Where the job's own source was.
+    /// The cache status of the job's own source.
     var origin: ResultOrigin { cached.isFromCache ? .sourceCache : .network }
 }
 

@@ -3,8 +3,8 @@ import HalcyonSources
 import Telemetry
 import Threads
 
-/// Uploads results to where jobs want them, by HTTP, before anybody is told that they are ready. A job that is done again puts again: the same
-/// bytes at the same place.
+/// Uploads results to where jobs want them, by HTTP, before anybody is told that they are ready. A job that is done
+/// again puts again: the same bytes at the same place.
 struct UploadStage: Sendable {
     let loader: SourceLoader
     /// How many are on their way at once.

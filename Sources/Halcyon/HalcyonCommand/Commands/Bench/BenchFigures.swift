@@ -78,7 +78,7 @@ enum BenchEnding: Sendable {
     }
 }
 
-/// How many of some durations are about as long, in a fixed amount of memory: percentiles of it are at most two percent too long.
+/// A histogram of durations in a fixed amount of memory: percentiles of it are at most two percent too long.
 struct Spread: Sendable {
     /// Each bucket's longest is so much longer than the one's before.
     private static let growth = 1.02

@@ -59,7 +59,7 @@ struct DeadAccess: Sendable {
         }
     }
 
-    /// Which letters are open now.
+    /// The dead letters that are open now.
     func book() async throws -> DeadBook {
         defer { bar.clear() }
         var book = DeadBook()
