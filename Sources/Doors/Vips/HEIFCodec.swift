@@ -18,7 +18,7 @@ public enum HEIFCodec: String, Sendable, CaseIterable {
 
     /// Whether libheif can encode AVIF. The first call encodes one.
     static let encodesAV1 =
-        // What fails is what was asked.
+        // A failure is the answer: the codec is not there.
         (try? Image(color: [0, 0, 0], width: 16, height: 16).encoded(
             as: .heif, ["compression": "av1", "effort": 0])) != nil
 
@@ -26,7 +26,7 @@ public enum HEIFCodec: String, Sendable, CaseIterable {
     private static let decodesHEVC = decodes(sampleHEVC)
 
     private static func decodes(_ sample: String) -> Bool {
-        // What fails is what was asked.
+        // A failure is the answer: the codec is not there.
         (try? EncodedImage(bytes(sample)).open().inMemory()) != nil
     }
 

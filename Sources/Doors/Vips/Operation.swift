@@ -157,7 +157,7 @@ public final class Operation {
     }
 
     private func takes(_ argument: String) -> Bool {
-        // Of an argument that there is not there is no type.
+        // An argument that the operation lacks has no type.
         (try? type(of: argument)) != nil
     }
 

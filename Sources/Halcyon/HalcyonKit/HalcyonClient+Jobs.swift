@@ -26,7 +26,7 @@ extension HalcyonClient {
         }
         struct Refusal: Decodable { let problem: JSONValue }
         return try lines.map { line in
-            // What is no refusal was accepted.
+            // An item that is not a refusal was accepted.
             if let refusal = try? JSONDecoder().decode(Refusal.self, from: line) {
                 let problem = try JSONEncoder().encode(refusal.problem)
                 return .failure(.problem(ProblemDetails(status: nil, body: problem)))

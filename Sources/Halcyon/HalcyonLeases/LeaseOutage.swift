@@ -39,7 +39,7 @@ final class LeaseOutage: Sendable {
     private func probe() async {
         while !Task.isCancelled {
             await Task.sleepUnlessCancelled(for: .milliseconds(500))
-            // Its end is what is waited for, and its beginning was logged.
+            // The loop waits for the end of the outage, whose beginning was logged.
             if (try? await redis.send(["SET", "halcyon:{probe}:leases", "1", "PX", "1"])) != nil { break }
         }
         if Task.isCancelled { return }

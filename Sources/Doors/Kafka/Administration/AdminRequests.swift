@@ -34,7 +34,7 @@ extension Client {
     /// the first user of a topic would be told that there is none.
     private func awaitSight(of topics: some Sequence<String>, _ deadline: Deadline) {
         for topic in topics {
-            // Errors are what is waited out.
+            // The loop waits until there is no error.
             while deadline.left > 1, (try? watermarks(of: topic, deadline)) == nil { usleep(20_000) }
         }
     }

@@ -23,7 +23,7 @@ public enum ExportReply: Hashable, Sendable {
 
     /// What `ExportTraceServiceResponse` says of spans that were left out. An answer that is none, as proxies give it, says nothing.
     private static func partial(_ body: [UInt8]) -> ExportReply {
-        // What is no JSON is a proxy's.
+        // An answer that is not JSON comes from a proxy.
         guard let answer = try? JSON.parse(body, maximumSize: 1 << 20), answer.kind == .object,
             let partial = answer.member("partialSuccess"), partial.kind == .object
         else { return .taken(rejected: 0, reason: "") }

@@ -85,7 +85,7 @@ public struct LetterView: Sendable {
         }
         writer.member("key", letter.record.key.map(Self.text))
         let value = letter.record.value ?? []
-        // Only what is JSON is written as such.
+        // A value that is not JSON is written as a string.
         if (try? JSON.parse(value, maximumSize: 64 << 20, maximumDepth: 64)) != nil {
             writer.name("original")
             writer.raw(value.onOneLine)

@@ -64,7 +64,7 @@ struct RenderQuery {
         // A source that begins like a number is a text all the same.
         let isText = item.name == "source" && !item.value.hasPrefix("{")
         let bytes = Array(item.value.utf8)
-        // What is no JSON is a text that needs no quotes.
+        // A value that is not JSON is a text without quotes.
         if !isText, !bytes.isEmpty, (try? JSON.parse(bytes, maximumSize: bytes.count)) != nil { return bytes }
         return item.value.json
     }

@@ -66,7 +66,7 @@ extension EncodedImage {
 
     /// Whether a drawing has a side that libvips cannot count: it takes 1 for such a side.
     fileprivate func isBeyondMeasure(_ header: Image) -> Bool {
-        // What cannot be opened so small is judged by its pixels.
+        // A drawing that cannot be opened this small is judged by its pixels.
         guard format == .svg || format == .pdf, header.width == 1 || header.height == 1,
             let small = try? open(["scale": 0.001])
         else { return false }

@@ -21,7 +21,7 @@ extension JSONValue: Codable {
     /// Decodes any value.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
-        // A decoder says of what type a value is by refusing the others.
+        // A decoder tells the type of a value only by refusing the others.
         func decoded<Value: Decodable>(_ type: Value.Type) -> Value? { try? container.decode(type) }
         if container.decodeNil() {
             self = .null

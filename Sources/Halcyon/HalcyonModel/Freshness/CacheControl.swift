@@ -90,8 +90,10 @@ struct CacheControl: Equatable {
                 end()
             } else if !quoted, value == nil, byte == UInt8(ascii: "=") {
                 value = []
-            } else if value?.append(byte) == nil {
+            } else if value == nil {
                 name.append(byte)
+            } else {
+                value?.append(byte)
             }
         }
         end()

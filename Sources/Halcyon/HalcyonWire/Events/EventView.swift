@@ -64,7 +64,7 @@ public struct EventView: Sendable {
     /// nil for what is no event of Halcyon.
     public init?(json: [UInt8]) {
         // Deeper than a job may be, for what a job wants given back stands inside.
-        // What is no JSON is no event.
+        // A record that is not JSON is not an event.
         guard let root = try? JSON.parse(json, maximumSize: 64 << 20, maximumDepth: 64),
             let type = root.text("type"), type.hasPrefix(Event.typePrefix), let data = root.member("data")
         else { return nil }

@@ -58,7 +58,7 @@ enum BenchEnding: Sendable {
 
     /// nil for an event that ends nothing.
     init?(json: [UInt8]) {
-        // What is no JSON is no event.
+        // A record that is not JSON is not an event.
         guard let root = try? JSON.parse(json, maximumSize: 64 << 20, maximumDepth: 64),
             let type = root.member("type")?.asString, type.hasPrefix("halcyon.image."),
             let kind = Event.Kind(rawValue: String(type.dropFirst("halcyon.image.".count))), kind.isTerminal,
@@ -70,7 +70,7 @@ enum BenchEnding: Sendable {
             return
         }
         var timings: [(String, Double)] = []
-        // Figures end at what is no number.
+        // The figures end at the first text that is not a number.
         try? data.member("timings")?.forEachMember { name, value throws(JSONError) in
             timings.append(("\(name)", try value.double()))
         }
