@@ -3,46 +3,63 @@ import Foundation
 import PackageDescription
 
 // Every library below is Debian's and sits behind one door; no outside Swift package is needed.
-// Targets are listed in the order of the architecture: each may import only what stands above it.
+// Targets are listed in the order of the architecture: each may import only what stands above it. So are dependencies.
 
 /// A C library of the system, found through pkg-config, installed by `make deps`.
 func systemLibrary(_ name: String, _ pkgConfig: String, apt: String) -> Target {
     .systemLibrary(name: name, path: "Sources/C/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
+/// What every part of the server and every test may use.
+let foundations: [Target.Dependency] = ["Formats", "Threads", "Processes", "JSON", "Digests", "Telemetry"]
+
+/// What every part of the cluster may use that speaks to its servers.
+let clustering = foundations + ["Kafka", "Redis", "HalcyonModel", "HalcyonWire", "HalcyonCoordination"]
+
 func module(
-    _ name: String, _ path: String, _ dependencies: [Target.Dependency] = [], resources: [Resource]? = nil,
-    linker: [LinkerSetting] = []
+    _ folder: String, _ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource]? = nil,
+    linker: [LinkerSetting]? = nil
 ) -> Target {
     .target(
-        name: name, dependencies: dependencies, path: "Sources/\(path)/\(name)", resources: resources,
+        name: name, dependencies: dependencies, path: "Sources/\(folder)/\(name)", resources: resources,
         linkerSettings: linker)
 }
 
-/// TLS of hiredis is a library of its own, from 1.0 on; the shim looks for the same header.
-let hiredisTLS: [LinkerSetting] =
-    ["/usr/include", "/usr/local/include", "/opt/homebrew/include"]
-        .contains { FileManager.default.fileExists(atPath: "\($0)/hiredis/hiredis_ssl.h") }
-    ? [.linkedLibrary("hiredis_ssl"), .linkedLibrary("ssl"), .linkedLibrary("crypto")] : []
-
-/// Tests mirror modules; what they share stands in `Tests/Support`.
-func tests(of name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
-    .testTarget(name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies, resources: resources)
+func program(_ name: String, _ path: String, _ dependencies: [Target.Dependency]) -> Target {
+    .executableTarget(name: name, dependencies: dependencies, path: path)
 }
 
-/// The fuzzer needs a sanitizer that everything else does without: `make fuzz` asks for it.
-let fuzzing: [Target] =
-    Context.environment["HALCYON_FUZZING"] == nil
-    ? []
-    : [
-        .executableTarget(
-            name: "JobFuzzer",
-            dependencies: [
-                "HostileFiles", "HalcyonImaging", "HalcyonModel", "HalcyonWire", "Digests", "Vips",
-            ],
-            path: "Fuzzing/JobFuzzer"),
-        .executableTarget(name: "OffsetFuzzer", dependencies: ["HalcyonCluster"], path: "Fuzzing/OffsetFuzzer"),
-    ]
+/// Tests mirror modules; what they share stands in `Tests/Support`.
+func tests(of name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource]? = nil) -> Target {
+    .testTarget(
+        name: "\(name)Tests", dependencies: [.byName(name: name), "TestSupport"] + foundations + dependencies,
+        resources: resources)
+}
+
+/// Benchmarks print ratios: what the product costs beside the plainest C.
+func benchmark(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    program(
+        "\(name)Benchmark", "Benchmarks/\(name)Benchmark",
+        foundations + ["Kafka", "HalcyonCluster", "Measuring", "TestSupport"] + dependencies)
+}
+
+/// TLS of hiredis is a library of its own, from 1.0 on; the shim looks for the same header.
+let hiredisTLS: [LinkerSetting]? =
+    ["/usr/include", "/usr/local/include", "/opt/homebrew/include"]
+        .contains { FileManager.default.fileExists(atPath: "\($0)/hiredis/hiredis_ssl.h") }
+    ? [.linkedLibrary("hiredis_ssl"), .linkedLibrary("ssl"), .linkedLibrary("crypto")] : nil
+
+/// For programs that add processors, sizers and providers of their own: docs/extending.md.
+let extensible = ["Vips", "HalcyonModel", "HalcyonImaging", "HalcyonSources", "HalcyonCommand"]
+let extending = extensible.map(Target.Dependency.init(stringLiteral:))
+
+/// The fuzzers need a sanitizer that everything else does without: `make fuzz` asks for it.
+let fuzzers = [
+    program(
+        "JobFuzzer", "Fuzzing/JobFuzzer",
+        ["Digests", "Vips", "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HostileFiles"]),
+    program("OffsetFuzzer", "Fuzzing/OffsetFuzzer", ["HalcyonCluster"]),
+]
 
 let package = Package(
     name: "halcyon",
@@ -53,10 +70,7 @@ let package = Package(
         .library(name: "HalcyonModel", targets: ["HalcyonModel"]),
         // For applications, also on Apple's platforms: docs/clients.md.
         .library(name: "HalcyonKit", targets: ["HalcyonKit"]),
-        // For programs that add processors, sizers and providers of their own: docs/extending.md.
-        .library(
-            name: "HalcyonCommand",
-            targets: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "HalcyonSources", "Vips"]),
+        .library(name: "HalcyonCommand", targets: extensible),
     ],
     targets: [
         // C: module maps and tiny shims, nothing else.
@@ -72,72 +86,36 @@ let package = Package(
             name: "CSimdJSON", path: "Sources/C/CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
 
         // Foundations: know nothing of images, queues or Halcyon.
-        module("CivilTime", "Foundations"),
-        module("Threads", "Foundations", ["CLinux"]),
-        module("Processes", "Foundations", ["CLinux", "Threads"]),
-        module("JSON", "Foundations", ["CSimdJSON", "Threads"]),
-        module("PercentCoding", "Foundations"),
-        module("HTTPFields", "Foundations"),
-        module("Digests", "Foundations", ["CCrypto", "Threads"]),
-        module("Values", "Foundations"),
-        module("Settings", "Foundations", ["CYaml", "Values"]),
-        module("Arguments", "Foundations", ["Values"]),
-        module("Telemetry", "Foundations", ["CLinux", "CivilTime", "Processes", "Threads", "JSON"]),
+        module("Foundations", "Formats"),
+        module("Foundations", "Threads", ["CLinux"]),
+        module("Foundations", "Processes", ["CLinux", "Threads"]),
+        module("Foundations", "JSON", ["CSimdJSON", "Threads"]),
+        module("Foundations", "Digests", ["CCrypto", "Threads"]),
+        module("Foundations", "ProgramSettings", ["CYaml", "Formats"]),
+        module("Foundations", "Telemetry", ["CLinux", "Formats", "Threads", "Processes", "JSON"]),
 
         // Doors: one per library, handles owned, errors typed, async; know nothing of Halcyon.
-        module("Vips", "Doors", ["CVips", "Threads"]),
-        module("Curl", "Doors", ["CCurl", "HTTPFields", "Threads"]),
-        module("Kafka", "Doors", ["CRdKafka", "CLinux", "Threads"]),
-        module("Redis", "Doors", ["CHiredis", "PercentCoding", "Threads"], linker: hiredisTLS),
-        module("HTTPServer", "Doors", ["CMicroHTTP", "CLinux", "HTTPFields", "PercentCoding", "Threads"]),
+        module("Doors", "Vips", ["CVips", "Threads"]),
+        module("Doors", "Curl", ["CCurl", "Formats", "Threads"]),
+        module("Doors", "Kafka", ["CRdKafka", "CLinux", "Threads"]),
+        module("Doors", "Redis", ["CHiredis", "Formats", "Threads"], linker: hiredisTLS),
+        module("Doors", "HTTPServer", ["CMicroHTTP", "CLinux", "Formats", "Threads"]),
 
         // Halcyon: pure values first, I/O at the edges.
-        module("HalcyonModel", "Halcyon", ["CivilTime", "HTTPFields", "PercentCoding"]),
+        module("Halcyon", "HalcyonModel", ["Formats"]),
+        module("Halcyon", "HalcyonWire", ["Formats", "JSON", "Digests", "HalcyonModel"]),
         module(
-            "HalcyonWire", "Halcyon", ["HalcyonModel", "CivilTime", "JSON", "Digests", "PercentCoding", "Values"]),
-        module("HalcyonImaging", "Halcyon", ["HalcyonModel", "Vips", "Threads", "Digests"]),
+            "Halcyon", "HalcyonImaging", ["CLinux", "Threads", "Processes", "Digests", "Vips", "HalcyonModel"]),
+        module("Halcyon", "HalcyonTelemetry", ["Formats", "Telemetry", "Curl", "HTTPServer", "HalcyonModel"]),
+        module("Halcyon", "HalcyonCoordination", ["Threads", "Telemetry", "Redis"]),
         module(
-            "HalcyonRendering", "Halcyon",
-            ["HalcyonModel", "HalcyonImaging", "Vips", "Processes", "Threads", "CLinux"]),
-        module("HalcyonBudget", "Halcyon", ["Redis", "Telemetry", "Threads"]),
-        module("HalcyonLeases", "Halcyon", ["Redis", "Telemetry", "Threads"]),
+            "Halcyon", "HalcyonSources",
+            foundations + ["CLinux", "Vips", "Curl", "Redis", "HalcyonModel", "HalcyonCoordination"]),
+        module("Halcyon", "HalcyonCluster", clustering),
+        module("Halcyon", "HalcyonNotify", clustering + ["Curl", "HalcyonSources", "HalcyonCluster"]),
+        module("Halcyon", "HalcyonWorker", clustering + ["HalcyonImaging", "HalcyonSources", "HalcyonCluster"]),
         module(
-            "HalcyonSources", "Halcyon",
-            [
-                "HalcyonModel", "HalcyonBudget", "HalcyonLeases", "CLinux", "CivilTime", "Curl", "Digests",
-                "HTTPFields",
-                "JSON", "PercentCoding", "Processes", "Redis", "Telemetry", "Threads", "Vips",
-            ]),
-        module(
-            "HalcyonCluster", "Halcyon",
-            [
-                "HalcyonModel", "HalcyonWire", "HalcyonBudget", "HalcyonLeases", "CivilTime", "Digests", "JSON",
-                "Kafka",
-                "Redis",
-                "Telemetry", "Threads", "Values",
-            ]),
-        module(
-            "HalcyonNotify", "Halcyon",
-            [
-                "HalcyonModel", "HalcyonWire", "HalcyonSources", "HalcyonCluster", "CivilTime", "Curl", "Digests",
-                "JSON", "Kafka", "Redis", "Telemetry", "Threads",
-            ]),
-        module(
-            "HalcyonWorker", "Halcyon",
-            [
-                "HalcyonModel", "HalcyonWire", "HalcyonBudget", "HalcyonImaging", "HalcyonRendering", "HalcyonLeases",
-                "HalcyonSources", "HalcyonCluster", "CivilTime", "HTTPFields", "Kafka", "Redis", "Telemetry", "Threads",
-            ]),
-        module("HalcyonProbes", "Halcyon", ["HTTPServer", "Telemetry"]),
-        // What a workload needs: nothing but arithmetic.
-        module("HalcyonPlan", "Halcyon"),
-        module("HalcyonTraces", "Halcyon", ["HalcyonModel", "CivilTime", "Curl", "HTTPFields", "Telemetry"]),
-        module(
-            "HalcyonGateway", "Halcyon",
-            [
-                "HalcyonModel", "HalcyonWire", "HalcyonBudget", "HalcyonCluster", "HalcyonProbes", "HTTPServer",
-                "CivilTime", "Digests", "JSON", "Kafka", "PercentCoding", "Redis", "Telemetry", "Threads",
-            ],
+            "Halcyon", "HalcyonGateway", clustering + ["HTTPServer", "HalcyonTelemetry", "HalcyonCluster"],
             // Parts of the program: there is no folder to install beside it.
             resources: [
                 .embedInCode("Documents/openapi.yaml"), .embedInCode("Documents/asyncapi.yaml"),
@@ -145,196 +123,95 @@ let package = Package(
             ]),
         // For applications: Foundation alone, and no module of the server's. It is not called Halcyon, because its
         // module and build folders would collide with those of the program where file systems ignore case.
-        module("HalcyonKit", "Halcyon"),
+        module("Halcyon", "HalcyonKit"),
         // For `halcyon dev --demo`; the demo script and tests read the others from the folder.
         .target(
             name: "SamplePhotographs", path: "Samples",
             exclude: ["README.md", "astronaut.jpg", "coffee.jpg", "hubble.jpg", "rocket.jpg"],
             resources: [.embedInCode("chelsea.jpg")]),
-        .target(
-            name: "HalcyonCommand",
-            dependencies: [
-                "HalcyonModel", "HalcyonWire", "HalcyonBudget", "HalcyonImaging", "HalcyonRendering", "HalcyonLeases",
-                "HalcyonSources", "HalcyonCluster", "HalcyonNotify", "HalcyonWorker", "HalcyonProbes", "HalcyonTraces",
-                "HalcyonGateway", "HalcyonPlan", "HTTPServer",
-                "CivilTime", "Kafka", "Redis",
-                "Curl", "Vips",
-                "Telemetry", "Settings", "Arguments", "PercentCoding", "Values", "Processes", "Threads", "JSON",
-                "Digests",
-                "SamplePhotographs",
-            ],
-            path: "Sources/Halcyon/HalcyonCommand"),
-        .executableTarget(name: "halcyon", dependencies: ["HalcyonCommand"], path: "Sources/Halcyon/halcyon"),
+        module(
+            "Halcyon", "HalcyonCommand",
+            clustering + [
+                "ProgramSettings", "Vips", "Curl", "HTTPServer", "HalcyonImaging", "HalcyonTelemetry", "HalcyonSources",
+                "HalcyonCluster", "HalcyonNotify", "HalcyonWorker", "HalcyonGateway", "SamplePhotographs",
+            ]),
+        program("halcyon", "Sources/Halcyon/halcyon", ["HalcyonCommand"]),
 
-        // A program with extensions of its own, as docs/extending.md describes it.
-        .executableTarget(
-            name: "halcyon-extended",
-            dependencies: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "HalcyonSources", "Vips"],
-            path: "Examples/Extended"),
-
-        // A program on the client, as docs/clients.md has it.
+        // Examples: a program with extensions of its own (docs/extending.md), and one on the client (docs/clients.md).
+        program("halcyon-extended", "Examples/Extended", extending),
         .executableTarget(
             name: "client-example", dependencies: ["HalcyonKit"], path: "Examples/Swift",
             // The strictest rule for imports that an application may have: this one is enough for everything.
             swiftSettings: [.enableUpcomingFeature("MemberImportVisibility")]),
 
-        // Benchmarks: what the product costs beside the plainest C.
+        // What tests share: real servers, started and stopped by process id, and files that somebody may send.
+        .target(
+            name: "TestSupport", dependencies: ["Threads", "Processes", "Telemetry", "Kafka", "HTTPServer"],
+            path: "Tests/Support",
+            exclude: ["conformance", "documents.py", "otlp_spans.py", "requirements.txt", "s3_server.py"]),
+        .target(name: "HostileFiles", dependencies: ["Vips", "HalcyonModel", "HalcyonImaging"], path: "Tests/Hostile"),
+        // Programs that tests start: one that loads, one that renders a file under watch, one whose extensions end it.
+        program("AddressRunner", "Tests/AddressRunner", ["Threads", "Processes", "HalcyonModel", "HalcyonSources"]),
+        program(
+            "HostileRunner", "Tests/HostileRunner",
+            ["CVips", "Vips", "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HostileFiles"]),
+        program("DeadlyHost", "Tests/DeadlyHost", extending),
+        program("ContactSheet", "Tests/ContactSheet", ["Vips", "HalcyonModel", "HalcyonImaging"]),
+
         .target(
             name: "PlainLoop", dependencies: ["CHiredis", "CRdKafka", "CVips"], path: "Benchmarks/PlainLoop"),
         .target(
             name: "Measuring",
-            dependencies: [
-                "HalcyonCluster", "JSON", "Kafka", "PlainLoop", "Processes", "Redis", "TestSupport", "Threads",
-            ],
+            dependencies: foundations + ["Kafka", "Redis", "HalcyonCluster", "PlainLoop", "TestSupport"],
             path: "Benchmarks/Measuring"),
-        .executableTarget(
-            name: "RenderBenchmark",
-            dependencies: [
-                "Measuring", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "Processes", "Vips", "Threads",
-            ],
-            path: "Benchmarks/RenderBenchmark"),
-        .executableTarget(
-            name: "ChildBenchmark",
-            dependencies: ["Measuring", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "Threads"],
-            path: "Benchmarks/ChildBenchmark"),
-        .executableTarget(
-            name: "ClusterBenchmark", dependencies: ["HalcyonCluster", "Measuring", "TestSupport", "Vips"],
-            path: "Benchmarks/ClusterBenchmark"),
-        .executableTarget(
-            name: "OriginBenchmark",
-            dependencies: [
-                "Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads", "Vips",
-            ],
-            path: "Benchmarks/OriginBenchmark"),
-        .executableTarget(
-            name: "DeliveryBenchmark",
-            dependencies: ["Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads"],
-            path: "Benchmarks/DeliveryBenchmark"),
-        .executableTarget(
-            name: "GapBenchmark",
-            dependencies: ["Measuring", "HalcyonCluster", "JSON", "Kafka", "Processes", "TestSupport", "Threads"],
-            path: "Benchmarks/GapBenchmark"),
-        .executableTarget(
-            name: "EventsBenchmark",
-            dependencies: ["CLinux", "Measuring", "HalcyonCluster", "Kafka", "Processes", "TestSupport", "Threads"],
-            path: "Benchmarks/EventsBenchmark"),
-        .executableTarget(
-            name: "GatewayBenchmark",
-            dependencies: [
-                "Curl", "HalcyonCluster", "HalcyonWire", "JSON", "Kafka", "Measuring", "Processes", "TestSupport",
-                "Threads",
-            ],
-            path: "Benchmarks/GatewayBenchmark"),
-        .executableTarget(
-            name: "PlanBenchmark", dependencies: ["JSON", "Measuring", "TestSupport"],
-            path: "Benchmarks/PlanBenchmark"),
-        .executableTarget(
-            name: "WireBenchmark", dependencies: ["HalcyonModel", "HalcyonWire"], path: "Benchmarks/WireBenchmark"),
+        benchmark("Render", ["Vips", "HalcyonModel", "HalcyonImaging"]),
+        benchmark("Child", ["HalcyonModel", "HalcyonImaging"]),
+        benchmark("Cluster", ["Vips"]),
+        benchmark("Origin", ["Vips"]),
+        benchmark("Events", ["CLinux"]),
+        benchmark("Gateway", ["Curl", "HalcyonWire"]),
+        benchmark("Wire", ["HalcyonModel", "HalcyonWire"]),
 
         // Chaos: what workers are done, and whether they keep their promises.
         .target(
             name: "ChaosHarness",
-            dependencies: [
-                "HalcyonCluster", "HalcyonModel", "HostileFiles", "JSON", "Kafka", "Processes", "TestSupport",
-                "Threads", "Vips",
-            ],
+            dependencies: foundations
+                + ["Vips", "Kafka", "HalcyonModel", "HalcyonWire", "HalcyonCluster", "HostileFiles", "TestSupport"],
             path: "Chaos/Harness"),
-        .executableTarget(
-            name: "Chaos", dependencies: ["Arguments", "ChaosHarness", "TestSupport", "Values"], path: "Chaos/Program"),
+        program("Chaos", "Chaos/Program", ["Formats", "ProgramSettings", "ChaosHarness", "TestSupport"]),
 
-        // What tests share: real servers, started and stopped by process id.
-        .executableTarget(
-            name: "AddressRunner", dependencies: ["HalcyonModel", "HalcyonSources", "Processes", "Threads"],
-            path: "Tests/AddressRunner"),
-        .target(
-            name: "TestSupport", dependencies: ["HTTPServer", "Kafka", "Processes", "Telemetry", "Threads"],
-            path: "Tests/Support",
-            exclude: ["conformance", "documents.py", "otlp_spans.py", "requirements.txt", "s3_server.py"]),
-        .executableTarget(
-            name: "ContactSheet", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/ContactSheet"),
-        // Files that somebody may send, and a program that renders one of them under watch.
-        .target(name: "HostileFiles", dependencies: ["HalcyonImaging", "HalcyonModel", "Vips"], path: "Tests/Hostile"),
-        .executableTarget(
-            name: "HostileRunner",
-            dependencies: [
-                "HostileFiles", "HalcyonImaging", "HalcyonModel", "HalcyonRendering", "HalcyonWire", "CVips", "Vips",
-            ],
-            path: "Tests/HostileRunner"),
-        // A program whose extensions end it, or hold it up for ever.
-        .executableTarget(
-            name: "DeadlyHost",
-            dependencies: ["HalcyonCommand", "HalcyonImaging", "HalcyonModel", "HalcyonSources", "Vips"],
-            path: "Tests/DeadlyHost"),
-        tests(of: "CivilTime"),
-        tests(of: "Threads", ["TestSupport"]),
-        tests(of: "Processes"),
-        tests(of: "JSON"),
-        tests(of: "Digests"),
-        tests(of: "PercentCoding"),
-        tests(of: "HTTPFields"),
-        tests(of: "Values"),
-        tests(of: "Settings", ["Values"]),
-        tests(of: "Arguments", ["Processes"]),
-        tests(of: "Telemetry", ["CivilTime", "JSON", "TestSupport", "Threads"]),
-        tests(of: "Vips", ["TestSupport"]),
-        tests(of: "Curl", ["HTTPFields", "TestSupport"]),
-        tests(of: "Kafka", ["Processes", "TestSupport"]),
-        tests(of: "Redis", ["TestSupport"]),
-        tests(of: "HTTPServer", ["Processes", "TestSupport", "Threads"]),
-        tests(of: "HalcyonModel", ["HTTPFields"], resources: [.copy("Vectors")]),
-        tests(of: "HalcyonWire", ["HalcyonModel", "JSON", "Processes", "TestSupport"]),
+        tests(of: "Curl", ["CLinux"]),
+        tests(of: "Redis", ["CLinux"]),
+        tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
+        tests(of: "HalcyonWire", ["HalcyonModel"]),
         tests(
-            of: "HalcyonImaging", ["Digests", "HostileFiles", "HostileRunner", "Processes", "TestSupport"],
+            of: "HalcyonImaging", ["CLinux", "Vips", "HalcyonModel", "HostileFiles", "HostileRunner"],
             resources: [.copy("Processors/Goldens")]),
-        tests(
-            of: "HalcyonRendering",
-            ["CLinux", "HalcyonImaging", "HalcyonModel", "Processes", "TestSupport", "Threads", "Vips"]),
-        tests(of: "HalcyonBudget", ["Redis", "Telemetry", "TestSupport"]),
-        tests(of: "HalcyonLeases", ["Redis", "Telemetry", "TestSupport", "Threads"]),
-        tests(
-            of: "HalcyonSources",
-            [
-                "AddressRunner", "Curl", "HTTPFields", "HalcyonLeases", "HalcyonModel", "Processes", "Redis",
-                "Telemetry",
-                "TestSupport", "Threads", "Vips",
-            ]),
-        tests(
-            of: "HalcyonCluster",
-            ["CivilTime", "HalcyonBudget", "HalcyonModel", "Kafka", "Redis", "Telemetry", "TestSupport", "Threads"]),
-        tests(
-            of: "HalcyonNotify",
-            [
-                "HalcyonCluster", "HalcyonModel", "HalcyonSources", "Kafka", "Processes", "Redis", "Telemetry",
-                "TestSupport", "Threads",
-            ]),
+        tests(of: "HalcyonTelemetry", ["Curl", "HTTPServer"]),
+        tests(of: "HalcyonCoordination", ["Redis"]),
+        tests(of: "HalcyonSources", ["Vips", "Curl", "Redis", "HalcyonModel", "HalcyonCoordination", "AddressRunner"]),
+        tests(of: "HalcyonCluster", clustering),
+        tests(of: "HalcyonNotify", clustering + ["HalcyonSources", "HalcyonCluster"]),
         tests(
             of: "HalcyonWorker",
-            [
-                "CLinux", "CivilTime", "DeadlyHost", "HalcyonCluster", "HalcyonImaging", "HalcyonModel",
-                "HalcyonRendering",
-                "HalcyonSources", "HalcyonTraces", "Kafka", "Processes", "Redis", "Telemetry", "TestSupport", "Threads",
-                "Vips",
+            clustering + [
+                "CLinux", "Vips", "HalcyonImaging", "HalcyonTelemetry", "HalcyonSources", "HalcyonCluster",
+                "DeadlyHost",
             ]),
-        tests(of: "HalcyonPlan"),
-        tests(of: "HalcyonProbes", ["Curl", "HTTPServer", "Telemetry", "TestSupport", "Threads"]),
         tests(
             of: "HalcyonGateway",
-            [
-                "CivilTime", "Curl", "Digests", "HTTPFields", "HTTPServer", "HalcyonCluster", "HalcyonModel",
-                "HalcyonProbes", "HalcyonSources", "HalcyonTraces", "HalcyonWire", "HalcyonWorker", "JSON", "Kafka",
-                "PercentCoding", "Processes", "Redis", "Telemetry", "TestSupport", "Threads",
+            clustering + [
+                "Curl", "HTTPServer", "HalcyonTelemetry", "HalcyonSources", "HalcyonCluster", "HalcyonWorker",
             ]),
-        tests(
-            of: "HalcyonKit",
-            ["client-example", "HalcyonModel", "HalcyonWire", "Processes", "TestSupport", "Threads"]),
-        tests(of: "ChaosHarness", ["Chaos", "Processes", "TestSupport", "Threads"]),
-        tests(
-            of: "halcyon",
-            [
-                "Curl", "HalcyonCommand", "HalcyonModel", "HalcyonTraces", "JSON", "Kafka", "Processes", "Redis",
-                "Settings", "Telemetry", "TestSupport", "Threads",
-            ]),
-    ] + fuzzing,
+        tests(of: "HalcyonKit", ["HalcyonModel", "HalcyonWire", "client-example"]),
+        tests(of: "ChaosHarness", ["Chaos"]),
+        tests(of: "halcyon", clustering + ["ProgramSettings", "Curl", "HalcyonTelemetry", "HalcyonCommand"]),
+    ]
+        + [
+            "Formats", "Threads", "Processes", "JSON", "Digests", "ProgramSettings", "Telemetry", "Vips", "Kafka",
+            "HTTPServer",
+        ].map { tests(of: $0) } + ["Delivery", "Gap", "Plan"].map { benchmark($0) }
+        + (Context.environment["HALCYON_FUZZING"] == nil ? [] : fuzzers),
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17
 )

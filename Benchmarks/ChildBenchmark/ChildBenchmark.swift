@@ -1,7 +1,6 @@
 import Glibc
 import HalcyonImaging
 import HalcyonModel
-import HalcyonRendering
 import Measuring
 import Threads
 

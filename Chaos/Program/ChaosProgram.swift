@@ -1,8 +1,8 @@
-import Arguments
 import ChaosHarness
+import Formats
 import Glibc
+import ProgramSettings
 import TestSupport
-import Values
 
 /// `Chaos run`, `Chaos rolling`, `Chaos head`, `Chaos overload`: docs/chaos.md.
 @main struct ChaosProgram {

@@ -66,7 +66,7 @@ class NetworkPolicies(unittest.TestCase):
             self.assertFalse(lets(rule, address, 443), address)
 
     def test_what_is_not_the_internet_is_what_halcyon_refuses(self):
-        code = (ROOT / "Sources/Halcyon/HalcyonSources/Addresses/SpecialRanges.swift").read_text(encoding="utf-8")
+        code = (ROOT / "Sources/Halcyon/HalcyonSources/Addresses/IPAddress.swift").read_text(encoding="utf-8")
         of_program = set(re.findall(r'"([0-9.]+/[0-9]+)"', code))
         self.assertGreater(len(of_program), 10)
         self.assertEqual(set(blocks(self.egress("worker")[3])[0]["except"]), of_program)

@@ -1,5 +1,5 @@
 import Curl
-import HTTPFields
+import Formats
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 import Curl
+import Formats
 import Foundation
-import HTTPFields
 import HTTPServer
 import HalcyonCluster
 import HalcyonModel

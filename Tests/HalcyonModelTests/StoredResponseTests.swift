@@ -1,4 +1,4 @@
-import HTTPFields
+import Formats
 import HalcyonModel
 import Testing
 

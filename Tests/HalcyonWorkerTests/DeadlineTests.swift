@@ -1,4 +1,4 @@
-import HalcyonRendering
+import HalcyonImaging
 import TestSupport
 import Testing
 

@@ -1,4 +1,4 @@
-import CivilTime
+import Formats
 import HalcyonCluster
 import HalcyonModel
 import HalcyonWire

@@ -2,7 +2,6 @@ import CVips
 import Glibc
 import HalcyonImaging
 import HalcyonModel
-import HalcyonRendering
 import HalcyonWire
 import HostileFiles
 import Vips

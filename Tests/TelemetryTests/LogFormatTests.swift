@@ -1,4 +1,4 @@
-import CivilTime
+import Formats
 import JSON
 import Telemetry
 import Testing

@@ -1,4 +1,4 @@
-import CivilTime
+import Formats
 import Glibc
 import Telemetry
 import Testing

@@ -1,5 +1,5 @@
-import HalcyonTraces
-import Settings
+import HalcyonTelemetry
+import ProgramSettings
 import Telemetry
 import Testing
 

@@ -1,7 +1,7 @@
 import HalcyonModel
 import HalcyonWire
 import JSON
-import Settings
+import ProgramSettings
 import Testing
 
 @testable import HalcyonCommand

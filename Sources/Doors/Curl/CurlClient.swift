@@ -1,3 +1,4 @@
+import CCurl
 import Threads
 
 /// An HTTP client: HTTP/1.1, and HTTP/2 over TLS where the peer has it, on connections that are kept and used again.
@@ -55,4 +56,28 @@ public final class CurlClient: Sendable {
         case .closed: return false
         }
     }
+}
+
+/// libcurl as a whole.
+public enum CurlLibrary {
+    /// The version that runs, such as `7.88.1`.
+    public static var version: String { String(cString: ccurl_version()) }
+}
+
+/// What all requests of a client share.
+public struct CurlSettings: Sendable {
+    /// Sent as `User-Agent`, unless a request sets that header.
+    public var userAgent: String?
+    /// How many connections to one host may be open at once; 0 for any number. Further requests wait, within their time limit.
+    public var maxConnectionsPerHost = 0
+    /// How many connections are kept for later requests.
+    public var idleConnections = 64
+    /// A PEM file of certificate authorities to trust in place of the system's.
+    public var authorities: String?
+    /// Asked for each address before it is dialled, on the client's thread: keep it short. A connection that is used again was
+    /// asked for when it was dialled.
+    public var allowsAddress: @Sendable (SocketAddress) -> Bool = { _ in true }
+
+    /// The defaults: every address is allowed.
+    public init() {}
 }

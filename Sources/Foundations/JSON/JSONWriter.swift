@@ -1,3 +1,6 @@
+import CSimdJSON
+import Glibc
+
 /// Writes one JSON text (RFC 8259), compact, members in the order they are given:
 ///
 ///     var writer = JSONWriter()
@@ -176,4 +179,83 @@ public struct JSONWriter: Sendable {
 extension UInt8 {
     /// The characters that RFC 8259, section 7, wants escaped.
     fileprivate var needsEscape: Bool { self < 0x20 || self == UInt8(ascii: "\"") || self == UInt8(ascii: "\\") }
+}
+
+/// A value that knows how it is written as JSON: exactly one value, be it an object.
+public protocol JSONWritable {
+    /// Writes itself.
+    func write(to writer: inout JSONWriter)
+}
+
+extension String: JSONWritable {
+    /// As a JSON string.
+    public func write(to writer: inout JSONWriter) { writer.value(self) }
+}
+
+extension Bool: JSONWritable {
+    /// As `true` or `false`.
+    public func write(to writer: inout JSONWriter) { writer.value(self) }
+}
+
+extension Double: JSONWritable {
+    /// As a number; it must be finite.
+    public func write(to writer: inout JSONWriter) { writer.value(self) }
+}
+
+extension Int: JSONWritable {
+    /// As a number.
+    public func write(to writer: inout JSONWriter) { writer.value(Int64(self)) }
+}
+
+extension Int64: JSONWritable {
+    /// As a number.
+    public func write(to writer: inout JSONWriter) { writer.value(self) }
+}
+
+extension UInt64: JSONWritable {
+    /// As a number.
+    public func write(to writer: inout JSONWriter) { writer.value(self) }
+}
+
+extension Array: JSONWritable where Element: JSONWritable {
+    /// As an array.
+    public func write(to writer: inout JSONWriter) {
+        writer.array { writer in
+            for element in self { element.write(to: &writer) }
+        }
+    }
+}
+
+/// The name of an object's member, compared with literals without making a `String`:
+///
+///     try object.forEachMember { name, value throws(JSONError) in
+///         switch name {
+///         case "width": width = try value.double()
+///         default: throw JSONError(.unknown, "is no field of a size")
+///         }
+///     }
+public struct JSONName: CustomStringConvertible {
+    private let document: JSONDocument
+    private let name: csj_string
+
+    init(_ document: JSONDocument, _ name: csj_string) {
+        self.document = document
+        self.name = name
+    }
+
+    /// The name itself.
+    public var description: String { withExtendedLifetime(document) { String(name) } }
+
+    /// Whether the name is `literal`, byte by byte.
+    public static func ~= (literal: StaticString, name: JSONName) -> Bool {
+        guard literal.utf8CodeUnitCount == name.name.length else { return false }
+        return withExtendedLifetime(name.document) { memcmp(literal.utf8Start, name.name.bytes, name.name.length) == 0 }
+    }
+}
+
+extension [UInt8] {
+    /// JSON without line breaks, which may only stand between its parts.
+    public var onOneLine: [UInt8] {
+        contains { $0 == 10 || $0 == 13 } ? map { $0 == 10 || $0 == 13 ? 32 : $0 } : self
+    }
 }

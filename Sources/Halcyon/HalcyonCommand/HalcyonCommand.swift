@@ -1,11 +1,9 @@
-import Arguments
 import Glibc
 import HalcyonImaging
-import HalcyonRendering
 import HalcyonSources
 import Kafka
 import Processes
-import Settings
+import ProgramSettings
 import Threads
 
 /// The program `halcyon`: reads its arguments, runs one command, and ends with that command's code.
@@ -92,5 +90,24 @@ enum ExitCode: Int32 {
         case let error as KafkaError where error.code == .invalidArgument: self = .usage
         default: self = .failed
         }
+    }
+}
+
+/// `halcyon completions`: what a shell needs to complete command lines.
+enum CompletionsCommand: Subcommand {
+    private static let shell = Parameter<Shell>.argument("SHELL", .oneOf, help: "Whose script.")
+
+    static let command = Command(
+        "completions", summary: "Print a script that teaches a shell the commands and options.",
+        parameters: [shell],
+        examples: [
+            .init("source <(halcyon completions bash)", "For this bash; put the line into ~/.bashrc for all."),
+            .init("halcyon completions zsh > ~/.zfunc/_halcyon", "With ~/.zfunc in fpath."),
+            .init("halcyon completions fish > ~/.config/fish/completions/halcyon.fish", "For fish."),
+        ])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        Console.print(Program.command.completionScript(for: arguments[shell]))
+        return .done
     }
 }

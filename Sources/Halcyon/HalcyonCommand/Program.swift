@@ -1,7 +1,11 @@
-import Arguments
+import Glibc
 import HalcyonCluster
-import Settings
+import Kafka
+import Processes
+import ProgramSettings
 import Telemetry
+import Threads
+import Vips
 
 /// What every command is: its declaration, and what it does.
 protocol Subcommand: Sendable {
@@ -106,5 +110,57 @@ extension Configuration {
     /// - Throws: as ``init(flags:file:)``.
     init(_ arguments: ParsedCommand) throws {
         try self.init(flags: CommonArguments.flags(arguments), file: arguments[CommonArguments.config])
+    }
+}
+
+extension Metrics {
+    /// Those of a program that serves: of its process and its build, and what others add.
+    static func ofProgram() -> Metrics {
+        let metrics = Metrics()
+        metrics.readProcess()
+        metrics.gauge(
+            "halcyon_build_info", help: "1; the labels are the versions of Halcyon and of the libraries it runs with.",
+            labels: ["version": Version.number, "libvips": VipsLibrary.version, "librdkafka": KafkaLibrary.version]
+        ).set(1)
+        return metrics
+    }
+
+    /// What libvips holds. Children that render are processes of their own, and not in it.
+    func readVips() {
+        reading(.gauge, "halcyon_vips_tracked_bytes", help: "Bytes of pixels that libvips holds now.") {
+            Double(VipsLibrary.liveBytes)
+        }
+        reading(
+            .gauge, "halcyon_vips_tracked_highwater_bytes",
+            help: "The most bytes of pixels that libvips ever held at once."
+        ) { Double(VipsLibrary.highestBytes) }
+        reading(.gauge, "halcyon_vips_tracked_allocations", help: "Buffers of pixels that libvips holds now.") {
+            Double(VipsLibrary.liveBuffers)
+        }
+        reading(.gauge, "halcyon_vips_open_files", help: "Files that libvips has open.") {
+            Double(VipsLibrary.openFiles)
+        }
+        reading(
+            .gauge, "halcyon_vips_cached_operations",
+            help: "Operations in the cache of libvips, which is off: jobs do not repeat."
+        ) { Double(VipsLibrary.cachedOperations) }
+    }
+}
+
+/// SIGINT and SIGTERM: the first asks to stop, one more ends the process at once.
+enum StopRequest {
+    static let signals = [SIGINT, SIGTERM]
+
+    /// Has `act` called when the process is asked to stop. To be called once in the life of a process.
+    static func listen(_ act: @escaping @Sendable () -> Void) {
+        let isAsked = Lock(false)
+        Signals.listen(to: signals) { number in
+            let isSecond = isAsked.withLock { isAsked in
+                defer { isAsked = true }
+                return isAsked
+            }
+            if isSecond { _exit(128 + number) }
+            act()
+        }
     }
 }

@@ -1,6 +1,6 @@
 import HTTPServer
 import HalcyonCluster
-import HalcyonProbes
+import HalcyonTelemetry
 import Kafka
 import Redis
 import Telemetry

@@ -1,6 +1,6 @@
 import HTTPServer
-import HalcyonBudget
 import HalcyonCluster
+import HalcyonCoordination
 import HalcyonWire
 import Redis
 

@@ -1,8 +1,7 @@
 import HalcyonCluster
+import HalcyonCoordination
 import HalcyonImaging
-import HalcyonLeases
 import HalcyonModel
-import HalcyonRendering
 import HalcyonSources
 import Kafka
 import Redis

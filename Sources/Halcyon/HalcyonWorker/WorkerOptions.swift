@@ -1,9 +1,7 @@
-import HalcyonBudget
 import HalcyonCluster
+import HalcyonCoordination
 import HalcyonImaging
-import HalcyonLeases
 import HalcyonModel
-import HalcyonRendering
 import HalcyonSources
 import HalcyonWire
 import Redis

@@ -1,4 +1,4 @@
-import CivilTime
+import Formats
 import Testing
 
 @testable import HalcyonCluster

@@ -1,5 +1,5 @@
-import CivilTime
-import HalcyonBudget
+import Formats
+import HalcyonCoordination
 import HalcyonModel
 import HalcyonWire
 import Redis

@@ -1,5 +1,5 @@
-import HalcyonBudget
 import HalcyonCluster
+import HalcyonCoordination
 import HalcyonModel
 
 /// What a tenant's books must come to: plain, and without Redis.

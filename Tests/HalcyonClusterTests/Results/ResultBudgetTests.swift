@@ -1,5 +1,5 @@
-import HalcyonBudget
 import HalcyonCluster
+import HalcyonCoordination
 import HalcyonModel
 import Redis
 import TestSupport

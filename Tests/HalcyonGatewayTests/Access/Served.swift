@@ -1,5 +1,5 @@
 import HTTPServer
-import HalcyonProbes
+import HalcyonTelemetry
 import Telemetry
 import TestSupport
 import Threads

@@ -1,5 +1,5 @@
+import Formats
 import Foundation
-import HTTPFields
 import HalcyonModel
 import Processes
 import TestSupport

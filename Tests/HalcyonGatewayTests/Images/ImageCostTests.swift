@@ -1,4 +1,4 @@
-import CivilTime
+import Formats
 import HTTPServer
 import HalcyonModel
 import Redis

@@ -1,5 +1,5 @@
+import Formats
 import Foundation
-import HTTPFields
 import HalcyonWire
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
+import Formats
 import Foundation
 import HalcyonModel
-import PercentCoding
 import Redis
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
-import HTTPFields
-import HalcyonTraces
+import Formats
+import HalcyonTelemetry
 import Telemetry
 import TestSupport
 import Testing

@@ -1,4 +1,4 @@
-import HalcyonLeases
+import HalcyonCoordination
 import HalcyonModel
 import Telemetry
 import TestSupport

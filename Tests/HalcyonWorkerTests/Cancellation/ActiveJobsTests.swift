@@ -1,4 +1,4 @@
-import CivilTime
+import Formats
 import HalcyonCluster
 import TestSupport
 import Testing

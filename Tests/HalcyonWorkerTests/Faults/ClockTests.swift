@@ -1,4 +1,4 @@
-import CivilTime
+import Formats
 import Glibc
 import HalcyonCluster
 import Kafka

@@ -1,4 +1,4 @@
-import HalcyonTraces
+import HalcyonTelemetry
 import HalcyonWorker
 import Processes
 import Telemetry

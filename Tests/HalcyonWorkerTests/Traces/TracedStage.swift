@@ -1,5 +1,5 @@
 import HalcyonCluster
-import HalcyonTraces
+import HalcyonTelemetry
 import HalcyonWorker
 import Telemetry
 import TestSupport

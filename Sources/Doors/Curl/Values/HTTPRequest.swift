@@ -1,4 +1,4 @@
-import HTTPFields
+import Formats
 
 /// What to ask for, and how much of time and bytes it may cost.
 ///

@@ -1,4 +1,4 @@
-import HTTPFields
+import Formats
 
 /// The number of bytes of a response's body that may be held in memory.
 public struct HTTPAdmission: Sendable {

@@ -49,3 +49,71 @@ final class Daemon: @unchecked Sendable {
         context.release()
     }
 }
+
+// libmicrohttpd calls these on its threads. Plain functions: a closure made in isolated code would trap.
+
+private func context(_ pointer: UnsafeMutableRawPointer?) -> ServerContext {
+    Unmanaged<ServerContext>.fromOpaque(pointer!).takeUnretainedValue()
+}
+
+func onConnection(
+    _ server: UnsafeMutableRawPointer?, _ connection: OpaquePointer?,
+    _ own: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ what: MHD_ConnectionNotificationCode
+) {
+    guard let own else { return }
+    if what == .CONNECTION_NOTIFY_STARTED {
+        let made = Connection(socket: cmicrohttp_connection_socket(connection), context(server))
+        own.pointee = Unmanaged.passRetained(made).toOpaque()
+        made.opened()
+    } else if let pointer = own.pointee {
+        own.pointee = nil
+        Unmanaged<Connection>.fromOpaque(pointer).takeRetainedValue().closed()
+    }
+}
+
+/// What it returns is the request's own pointer: the connection, which outlives the request.
+func onTarget(
+    _: UnsafeMutableRawPointer?, _ target: UnsafePointer<CChar>?, _ connection: OpaquePointer?
+) -> UnsafeMutableRawPointer? {
+    guard let pointer = cmicrohttp_connection_context(connection) else { return nil }
+    Unmanaged<Connection>.fromOpaque(pointer).takeUnretainedValue().began(
+        target: target.map { String(cString: $0) } ?? "")
+    return pointer
+}
+
+func onRequest(
+    _: UnsafeMutableRawPointer?, _ connection: OpaquePointer?, _: UnsafePointer<CChar>?,
+    _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?, _ part: UnsafePointer<CChar>?,
+    _ size: UnsafeMutablePointer<Int>?, _ own: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> MHD_Result {
+    guard let connection, let method, let version, let size, let pointer = own?.pointee else { return .NO }
+    return Unmanaged<Connection>.fromOpaque(pointer).takeUnretainedValue().handle(
+        connection, method: method, version: version, part, size)
+}
+
+func onEnd(
+    _: UnsafeMutableRawPointer?, _: OpaquePointer?, _ own: UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
+    _ how: MHD_RequestTerminationCode
+) {
+    guard let pointer = own?.pointee else { return }
+    own?.pointee = nil
+    Unmanaged<Connection>.fromOpaque(pointer).takeUnretainedValue().ended(
+        complete: how == .REQUEST_TERMINATED_COMPLETED_OK)
+}
+
+func onLog(_ server: UnsafeMutableRawPointer?, _ message: UnsafePointer<CChar>?) {
+    guard let message else { return }
+    let text = String(cString: message)
+    context(server).settings.note(.library(text.hasSuffix("\n") ? String(text.dropLast()) : text))
+}
+
+func onRead(
+    _ exchange: UnsafeMutableRawPointer?, _: UInt64, _ buffer: UnsafeMutablePointer<CChar>?, _ count: Int
+) -> Int {
+    Unmanaged<Exchange>.fromOpaque(exchange!).takeUnretainedValue().read(
+        into: UnsafeMutableRawBufferPointer(start: buffer, count: count))
+}
+
+func onReadEnd(_ exchange: UnsafeMutableRawPointer?) {
+    Unmanaged<Exchange>.fromOpaque(exchange!).release()
+}

@@ -1,4 +1,5 @@
-import HTTPFields
+import CMicroHTTP
+import Formats
 
 extension HTTPServer {
     /// What a handler answers.
@@ -63,4 +64,60 @@ extension HTTPServer {
         ///   stops; the task is cancelled then, too.
         public func write(_ bytes: [UInt8]) async throws(BodyError) { try await exchange.write(bytes) }
     }
+}
+
+extension HTTPServer {
+    /// What a handler does with a request.
+    public enum Reply: Sendable {
+        /// Answers at once, on the server's thread.
+        case now(Response)
+        /// Answers at once with what others are answered as well.
+        case shared(SharedResponse)
+        /// Answers when this has run, in a task of its own. An error that it throws is answered with 500, and
+        /// ``BodyError/tooLarge(limit:)`` with 413.
+        case later(@Sendable () async throws -> Response)
+    }
+}
+
+extension HTTPServer {
+    /// A response to many requests: its headers are looked at once, and it is brought once into the form in which it is sent.
+    ///
+    /// `@unchecked Sendable`: libmicrohttpd counts those who have its response under a lock of its own, and nobody changes it once it is made.
+    public final class SharedResponse: @unchecked Sendable {
+        /// Bytes of its body at most.
+        public static let mostBytes = Download.wholeLimit
+        /// What it was made of.
+        let response: Response
+        private let handle: OpaquePointer
+
+        /// What it answers with.
+        public var status: Int { response.status }
+
+        /// Nil for what is made for one request alone: a stream, or a body that is longer than what is handed over as a whole. And for what
+        /// cannot be sent.
+        public init?(_ response: Response) {
+            guard !response.isUnsendable, !response.closesConnection else { return nil }
+            let body: [UInt8]
+            switch response.body {
+            case .none: body = []
+            case .bytes(let bytes): body = bytes
+            case .stream: return nil
+            }
+            guard body.count <= Self.mostBytes, let handle = Answer.whole(body) else { return nil }
+            Answer.add(response.headers, to: handle)
+            (self.response, self.handle) = (response, handle)
+        }
+
+        deinit { MHD_destroy_response(handle) }
+
+        /// Has it sent. `MHD_NO`, which closes the connection, where that cannot be.
+        func queue(on connection: OpaquePointer) -> MHD_Result {
+            MHD_queue_response(connection, UInt32(clamping: response.status), handle)
+        }
+    }
+}
+
+extension HTTPServer {
+    /// The header fields of a request or of a response.
+    public typealias Headers = HTTPFields
 }

@@ -1,5 +1,4 @@
-import HTTPFields
-import PercentCoding
+import Formats
 
 extension HTTPServer {
     /// One pair of a query.

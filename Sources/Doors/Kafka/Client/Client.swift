@@ -155,3 +155,89 @@ private func forwardLog(
 func text(_ buffer: [CChar]) -> String {
     String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
 }
+
+/// How urgent a line of librdkafka's log is: the levels of syslog(3).
+public enum LogLevel: Int32, Comparable, Sendable {
+    case emergency, alert, critical, error, warning, notice, info, debug
+
+    /// More urgent is less.
+    public static func < (one: LogLevel, other: LogLevel) -> Bool { one.rawValue < other.rawValue }
+}
+
+/// Whether a client has any broker to talk to.
+public enum Connection: Sendable {
+    /// Every broker is down, and asking again did not help.
+    case lost
+    /// A broker answers again.
+    case restored
+}
+
+/// What a client tells on the side. librdkafka writes nothing to standard error by itself.
+///
+/// The closures are called on threads of librdkafka and of this module and must not block.
+public struct ClientEvents: Sendable {
+    /// A line of librdkafka's log, or an error it met and goes on mending by itself: level, facility (librdkafka's,
+    /// such as `FAIL`, or the error's name), message.
+    public var log: @Sendable (LogLevel, _ facility: String, _ message: String) -> Void
+    /// The last broker went away, or one came back; each is told once.
+    public var connection: @Sendable (Connection) -> Void
+
+    /// Events that nobody listens to, unless told otherwise.
+    public init(
+        log: @escaping @Sendable (LogLevel, _ facility: String, _ message: String) -> Void = { _, _, _ in },
+        connection: @escaping @Sendable (Connection) -> Void = { _ in }
+    ) {
+        self.log = log
+        self.connection = connection
+    }
+}
+
+/// Tells a lost cluster from a connection that was merely closed for being idle.
+///
+/// librdkafka says when all brokers are down, also when the only open connection had been idle too long; it never says
+/// when one is back. So its word is a suspicion, which one probe confirms or clears, and after a loss probes go on
+/// until one succeeds.
+struct ConnectionWatch {
+    private enum State { case up, suspected, lost }
+    private var state = State.up
+
+    /// How long a probe may take, in milliseconds; nil when none is needed now.
+    var probe: Int32? {
+        switch state {
+        case .up: nil
+        case .suspected: 500
+        case .lost: 100
+        }
+    }
+
+    /// librdkafka says that all brokers are down.
+    mutating func allBrokersDown() {
+        if state == .up { state = .suspected }
+    }
+
+    /// A probe got an answer, or did not. Gives what is to be told, if anything.
+    mutating func probed(answered: Bool) -> Connection? {
+        defer { state = answered ? .up : .lost }
+        switch (state, answered) {
+        case (.lost, true): return .restored
+        case (.suspected, false): return .lost
+        default: return nil
+        }
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds, rounded up, as librdkafka's time-outs want them.
+    var milliseconds: Int32 {
+        let (seconds, attoseconds) = components
+        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+        if overflow { return seconds < 0 ? 0 : .max }
+        return Int32(clamping: max(0, whole + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000))
+    }
+}
+
+/// librdkafka as a whole.
+public enum KafkaLibrary {
+    /// The version that runs, such as `2.0.2`.
+    public static var version: String { String(cString: rd_kafka_version_str()) }
+}

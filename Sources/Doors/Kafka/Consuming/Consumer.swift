@@ -281,3 +281,60 @@ public actor Consumer {
         continuation.resume()
     }
 }
+
+/// What a ``Consumer`` calls. The calls come one after another on the consumer's own thread, except
+/// ``revoked(_:lost:from:)``, which runs as a task; none but that may block or wait.
+public protocol ConsumerHandler: AnyObject, Sendable {
+    /// These partitions are this consumer's from now on. Nothing of them is delivered before credit is granted with
+    /// ``Consumer/grant(_:to:)``, here or later.
+    func assigned(_ partitions: [TopicPartition], to consumer: Consumer)
+
+    /// Records came, all of one partition, in the order of their offsets, no more than there was credit for.
+    func received(_ records: [ConsumedRecord], from consumer: Consumer)
+
+    /// All records of a partition have come that there are so far: what stands below `offset` and did not come is no record (markers of
+    /// transactions, what was aborted or compacted). Told again whenever the end is come to anew, while the partition has credit.
+    func reachedEnd(of partition: TopicPartition, at offset: Int64, in consumer: Consumer)
+
+    /// These partitions are taken away; no more records of them come. Until this returns the group waits, within the
+    /// session and poll time-outs, so finish work and commit here; commits still go through.
+    /// - Parameter lost: they belong to someone else already and commits will be refused.
+    func revoked(_ partitions: [TopicPartition], lost: Bool, from consumer: Consumer) async
+
+    /// Something failed that librdkafka does not mend by itself: a topic that is not there, an access refused, or, when
+    /// ``KafkaError/isFatal``, the end of this consumer.
+    func failed(_ error: KafkaError, in consumer: Consumer)
+}
+
+/// Who a consumer was in its group at one moment: member id and generation. Offsets that a transaction carries under it are refused
+/// once the group has gone on to another generation, or without this member.
+///
+/// `@unchecked Sendable`: what it points to is never changed.
+public final class GroupMembership: @unchecked Sendable {
+    let pointer: OpaquePointer
+
+    /// A consumer that is no member has an empty id and no generation, and brokers take offsets of such a one unchecked (KIP-447 left that to
+    /// older clients). So its id is looked at before and after: ids are given once, so what lies between was taken under the same one.
+    init(of client: Client) throws(KafkaError) {
+        let before = client.memberID
+        guard let before, let pointer = rd_kafka_consumer_group_metadata(client.pointer) else {
+            throw Self.noMember
+        }
+        self.pointer = pointer
+        if client.memberID != before { throw Self.noMember }
+    }
+
+    deinit { rd_kafka_consumer_group_metadata_destroy(pointer) }
+
+    private static let noMember = KafkaError(
+        code: .unknownMember, message: "the consumer is no member of its group now")
+}
+
+extension Client {
+    /// Nil when the consumer is no member.
+    fileprivate var memberID: String? {
+        guard let id = rd_kafka_memberid(pointer) else { return nil }
+        defer { rd_kafka_mem_free(pointer, id) }
+        return id.pointee == 0 ? nil : String(cString: id)
+    }
+}

@@ -1,4 +1,6 @@
+import CLinux
 import CRdKafka
+import Glibc
 
 /// A queue of librdkafka that holds fetched messages of one topic. Used on one thread.
 final class RecordQueue {
@@ -77,4 +79,69 @@ final class RecordQueue {
     private func bytes(_ start: UnsafeRawPointer?, _ count: Int) -> [UInt8]? {
         start.map { [UInt8](UnsafeRawBufferPointer(start: $0, count: count)) }
     }
+}
+
+/// How much of a partition may be delivered: so many records, as long as there are bytes left. The last one may have more than that.
+public struct Credit: Hashable, Sendable {
+    /// How many.
+    public var records: Int
+    /// What they may weigh together, as ``ConsumedRecord/bytes`` says.
+    public var bytes: Int
+
+    /// So much.
+    public init(records: Int, bytes: Int) {
+        self.records = records
+        self.bytes = bytes
+    }
+
+    /// Nothing.
+    public static let none = Credit(records: 0, bytes: 0)
+
+    /// Both together.
+    public static func + (one: Credit, other: Credit) -> Credit {
+        Credit(records: one.records + other.records, bytes: one.bytes + other.bytes)
+    }
+
+    /// Adds to it.
+    public static func += (credit: inout Credit, more: Credit) { credit = credit + more }
+
+    /// Whether another record may be delivered.
+    var isGood: Bool { records > 0 && bytes > 0 }
+
+    /// A record was delivered on it.
+    mutating func spend(_ record: ConsumedRecord) {
+        records -= 1
+        bytes -= record.bytes
+    }
+}
+
+/// An eventfd that librdkafka's queues and other threads write to, so that one loop waits for all of them.
+///
+/// Its owner closes it when no queue writes to it any more.
+struct Wakeup: Sendable {
+    let descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+
+    init() { precondition(descriptor >= 0, "no eventfd: errno \(errno)") }
+
+    func signal() {
+        var one: UInt64 = 1
+        _ = write(descriptor, &one, 8)
+    }
+
+    func drain() {
+        var count: UInt64 = 0
+        _ = read(descriptor, &count, 8)
+    }
+
+    /// From now on `queue` signals when something comes in after it was last looked into.
+    func attach(_ queue: OpaquePointer) {
+        var one: UInt64 = 1
+        rd_kafka_queue_io_event_enable(queue, descriptor, &one, 8)
+    }
+
+    func detach(_ queue: OpaquePointer) {
+        rd_kafka_queue_io_event_enable(queue, -1, nil, 0)
+    }
+
+    func close() { _ = Glibc.close(descriptor) }
 }

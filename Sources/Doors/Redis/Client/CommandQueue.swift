@@ -139,3 +139,170 @@ final class CommandQueue: Conversation {
         watch = loop.schedule(after: now.duration(to: next)) { [weak self] in self?.lookForLateReplies() }
     }
 }
+
+/// Calls that wait for a connection: for as long as the outage's grace lasts.
+final class WaitingRoom {
+    private let loop: EventLoop
+    private var calls: [Call] = []
+    private var outage: Outage
+
+    init(_ settings: RedisSettings, on loop: EventLoop) {
+        self.loop = loop
+        outage = Outage(grace: settings.outageGrace, connecting: settings.connectTimeout)
+    }
+
+    /// Lets a call wait, or fails it when the grace is over.
+    func admit(_ call: Call, _ now: ContinuousClock.Instant) {
+        guard now < outage.graceEnd else { return call.answer(.failure(outage.error)) }
+        calls.append(call)
+        // Not taken back when a connection comes: then it finds nothing to do.
+        if calls.count == 1 { lookAgain(after: now.duration(to: outage.graceEnd)) }
+    }
+
+    /// There is still, or again, no connection.
+    func note(_ reason: RedisError, hadConnection: Bool) {
+        outage.note(reason, hadConnection: hadConnection)
+        if ContinuousClock.now >= outage.graceEnd { endWait() }
+    }
+
+    /// Whether nobody waits.
+    var isEmpty: Bool { calls.isEmpty }
+
+    /// Takes all calls out.
+    func takeAll() -> [Call] {
+        defer { calls = [] }
+        return calls
+    }
+
+    /// Takes those out that may go elsewhere: all that name no node.
+    func takeMovable() -> [Call] {
+        defer { calls.removeAll { $0.node == nil } }
+        return calls.filter { $0.node == nil }
+    }
+
+    private func lookAgain(after delay: Duration) {
+        loop.schedule(after: delay) { [weak self] in
+            guard let self, !calls.isEmpty else { return }
+            let left = ContinuousClock.now.duration(to: outage.graceEnd)
+            // A loss may have made it longer.
+            if left > .zero { lookAgain(after: left) } else { endWait() }
+        }
+    }
+
+    private func endWait() {
+        for call in takeAll() { call.answer(.failure(outage.error)) }
+    }
+}
+
+/// What a client posts to its loop.
+enum ClientLetter: Sendable {
+    case call(Call)
+    case cancellation(Call)
+    /// Who the masters are.
+    case masters(MastersQuestion)
+
+    /// Answers with an error without having come to the loop.
+    func refuse(_ error: RedisError) {
+        switch self {
+        case .call(let call): call.answer(.failure(error))
+        case .cancellation: break
+        case .masters(let question): question.answer(.failure(error))
+        }
+    }
+}
+
+/// A task that wants to know who the masters are.
+///
+/// A class: a letter that held a continuation would have a size that is known at run time alone, and be slow to copy.
+final class MastersQuestion: Sendable {
+    private let caller: CheckedContinuation<Result<[RedisAddress], RedisError>, Never>
+
+    init(_ caller: CheckedContinuation<Result<[RedisAddress], RedisError>, Never>) { self.caller = caller }
+
+    /// Answers the task; to be called once.
+    func answer(_ result: Result<[RedisAddress], RedisError>) { caller.resume(returning: result) }
+}
+
+/// What a client does with its calls; the rest of a ``Service`` follows from it.
+protocol CallService: Service where Letter == ClientLetter {
+    /// A call has come.
+    func accept(_ call: Call, _ now: ContinuousClock.Instant)
+    /// A batch has come to its end: time to send.
+    func flush(_ now: ContinuousClock.Instant)
+    /// The masters, as far as they are known.
+    var masters: [RedisAddress] { get }
+}
+
+extension CallService {
+    func take(_ letters: [ClientLetter]) {
+        let now = ContinuousClock.now
+        for letter in letters {
+            switch letter {
+            case .call(let call):
+                call.isHandedIn = true
+                accept(call, now)
+            case .cancellation(let call) where call.isHandedIn: call.answer(.failure(.cancelled))
+            // It came before its call. The caller posts it again, behind the call.
+            case .cancellation: break
+            case .masters(let question):
+                // Once somebody has answered, the masters are known.
+                accept(
+                    Call(["PING"]) { [weak self] outcome in question.answer(outcome.map { _ in self?.masters ?? [] }) },
+                    now)
+            }
+        }
+        flush(now)
+    }
+}
+
+/// What works on a loop for those who post letters to it.
+protocol Service<Letter>: AnyObject, SendableMetatype {
+    associatedtype Letter: Sendable
+    /// Begins.
+    func open()
+    /// Does what was posted since the last time, in the order of posting.
+    func take(_ letters: [Letter])
+    /// Ends; letters come no more.
+    func close()
+}
+
+/// A thread of a client's own, the service that lives there, and the mailbox through which tasks reach it.
+actor Desk<Letter: Sendable> {
+    private nonisolated let loop: EventLoop
+    private nonisolated let mailbox = Mailbox<Letter>()
+    private let service: any Service<Letter>
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// Starts the thread, and opens there what `make` makes. ``close(_:)`` must be called in the end.
+    init(thread name: String, _ make: (EventLoop) -> sending any Service<Letter>) {
+        loop = EventLoop(name: name)
+        service = make(loop)
+        loop.perform { self.assumeIsolated { $0.service.open() } }
+    }
+
+    /// Posts a letter, from any thread. False when the desk is closed.
+    @discardableResult
+    nonisolated func post(_ letter: Letter) -> Bool {
+        switch mailbox.post(letter) {
+        case .first:
+            loop.perform { self.assumeIsolated { $0.service.take($0.mailbox.take()) } }
+            return true
+        case .queued: return true
+        case .closed: return false
+        }
+    }
+
+    /// Closes the service and ends the thread; returns when it is gone. `refuse` is called with each letter that the service has
+    /// not seen. A second call does nothing.
+    nonisolated func close(_ refuse: (Letter) -> Void) async {
+        mailbox.close().forEach(refuse)
+        loop.perform { self.assumeIsolated { $0.service.close() } }
+        await withCheckedContinuation { continuation in
+            _ = WorkThread(name: "redis-stop", stackSize: 1 << 16) {
+                self.loop.stop()
+                continuation.resume()
+            }
+        }
+    }
+}

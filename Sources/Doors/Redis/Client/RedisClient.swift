@@ -1,3 +1,4 @@
+import CHiredis
 import Threads
 
 /// A Redis client that any number of tasks share: of one server, of the master that sentinels name, or of a cluster. Callers need not
@@ -130,4 +131,135 @@ extension RedisError {
     static let closed = RedisError(.closed, "the client is closed")
     /// What callers are told whose task was cancelled.
     static let cancelled = RedisError(.cancelled, "the task was cancelled")
+}
+
+extension RedisClient {
+    /// What one master had to say.
+    public struct Word: Sendable {
+        /// Who said it.
+        public let master: RedisAddress
+        /// Its reply, or what kept that from coming.
+        public let outcome: Result<RedisValue, RedisError>
+    }
+
+    /// Sends one command to every master that serves slots, all at once; to a single server as ``send(_:)`` does.
+    /// - Returns: a word of each, in the order of ``masters()``.
+    /// - Throws: what kept the masters from being known.
+    public func sendToEveryMaster(_ command: [RedisArgument]) async throws(RedisError) -> [Word] {
+        let masters = try await masters()
+        return await withTaskGroup(of: (Int, Word).self) { group in
+            for (index, master) in masters.enumerated() {
+                group.addTask {
+                    let outcome: Result<RedisValue, RedisError>
+                    do throws(RedisError) {
+                        outcome = .success(try await self.send(command, to: master))
+                    } catch {
+                        outcome = .failure(error)
+                    }
+                    return (index, Word(master: master, outcome: outcome))
+                }
+            }
+            var words: [Int: Word] = [:]
+            for await (index, word) in group { words[index] = word }
+            return masters.indices.compactMap { words[$0] }
+        }
+    }
+}
+
+/// The service of a client that talks to one server: the one that there is, or the master that sentinels name.
+final class DirectLine: CallService {
+    private let session: Session<CommandQueue>
+
+    init(
+        _ guide: any Guide, followsMaster: Bool, _ settings: RedisSettings, on loop: EventLoop,
+        onStateChange: @escaping @Sendable (RedisState) -> Void
+    ) {
+        let watcher = followsMaster ? MasterWatcher() : nil
+        session = Session(
+            CommandQueue(settings, on: loop, under: watcher), with: guide, settings, on: loop,
+            onStateChange: onStateChange)
+        watcher?.session = session
+    }
+
+    func open() { session.connect() }
+    func accept(_ call: Call, _ now: ContinuousClock.Instant) { session.talk.accept(call, now) }
+    func flush(_ now: ContinuousClock.Instant) { session.talk.flush(now) }
+    func close() { session.close() }
+    var masters: [RedisAddress] { session.server.map { [$0.address] } ?? [] }
+}
+
+/// Looks for another master when the one that sentinels named says that it is none any more.
+private final class MasterWatcher: Overseer {
+    weak var session: Session<CommandQueue>?
+
+    func opened() {}
+    func lost(_ error: RedisError) {}
+
+    func takesOver(_ call: Call, insteadOf outcome: Call.Outcome) -> Bool {
+        let isReadOnly =
+            switch outcome {
+            case .failure(let error): error.isReadOnly
+            case .success(.array(let replies)):
+                replies.contains { if case .error(let error) = $0 { error.isReadOnly } else { false } }
+            case .success: false
+            }
+        if isReadOnly {
+            // The caller's own answer comes first: nothing of it has run.
+            call.answer(outcome)
+            session?.startAnew(RedisError(.unavailable, "the master is a replica now"))
+        }
+        return isReadOnly
+    }
+}
+
+extension RedisError {
+    fileprivate var isReadOnly: Bool { code == .server("READONLY") }
+}
+
+/// How patient a client is.
+public struct RedisSettings: Hashable, Sendable {
+    /// How long a command may wait for its reply. A server that has said nothing at all for so long is given up and connected
+    /// to anew. Commands that block on purpose (BLPOP) have no place on a shared connection.
+    public var commandTimeout: Duration = .seconds(2)
+    /// How long one attempt to connect may take, with TLS, AUTH and SELECT.
+    public var connectTimeout: Duration = .seconds(2)
+    /// For how long after a connection was lost commands wait for the next one; at the start they wait for ``connectTimeout`` besides. Later
+    /// they fail at once, until there is one.
+    public var outageGrace: Duration = .milliseconds(500)
+    /// The rest between attempts to connect: doubled after each, jittered, within these bounds.
+    public var reconnectDelay: ClosedRange<Duration> = .milliseconds(50)...(.seconds(5))
+
+    var reconnectBackoff: Backoff { reconnectBackoff(atMost: reconnectDelay.upperBound) }
+
+    func reconnectBackoff(atMost maximum: Duration) -> Backoff {
+        Backoff(initial: reconnectDelay.lowerBound, maximum: max(reconnectDelay.lowerBound, maximum), jitter: 0.5)
+    }
+
+    /// A subscriber that has heard nothing for so long asks the server for a sign of life.
+    public var idlePing: Duration = .seconds(10)
+    /// A PEM file of certificate authorities to trust with `rediss://` in place of the system's.
+    public var authorities: String?
+
+    /// The defaults.
+    public init() {}
+}
+
+/// Whether a client has its connections. Told once per change.
+public enum RedisState: Hashable, Sendable {
+    /// Connected, logged in and ready. A cluster is when its map is known and no master that was tried is away.
+    case connected
+    /// Some masters of a cluster are away, which are tried again; the others serve on.
+    case impaired(RedisError)
+    /// The connection was lost, or the first attempt failed; no master of a cluster is there. It is tried again until the client is
+    /// closed.
+    case lost(RedisError)
+}
+
+/// hiredis as a whole.
+public enum RedisLibrary {
+    /// The version that this was built with, such as `0.14.1`: the library cannot be asked, and another series is
+    /// another file.
+    public static var version: String { "\(HIREDIS_MAJOR).\(HIREDIS_MINOR).\(HIREDIS_PATCH)" }
+    /// Whether it can do TLS.
+    public static var hasTLS: Bool { Connection.hasTLS }
 }

@@ -95,3 +95,95 @@ extension RedisError {
             "the keys of \(what) lie in several slots of the cluster: give them one hash tag, or use a pipeline")
     }
 }
+
+/// What a node of a cluster says in place of a reply when a command must go elsewhere, or must be tried again (Redis Cluster
+/// specification, "Redirection and resharding"). Nothing has run then.
+enum Redirection: Hashable {
+    /// The slot is served there from now on.
+    case moved(HashSlot, to: RedisAddress)
+    /// This command alone goes there, behind ASKING: the slot is on its way.
+    case ask(RedisAddress)
+    /// In a while. Who serves what may have changed meanwhile.
+    case later
+
+    /// Nil for every other error.
+    /// - Parameter asked: who said it. Where it names no host, its own is meant.
+    init?(_ error: RedisError, asked: RedisAddress) {
+        guard case .server(let code) = error.code else { return nil }
+        switch code {
+        case "TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY": self = .later
+        case "MOVED", "ASK":
+            let words = error.message.split(separator: " ")
+            guard words.count == 3, let slot = Int(words[1]).flatMap(HashSlot.init(number:)),
+                let colon = words[2].lastIndex(of: ":"),
+                let port = UInt16(words[2][words[2].index(after: colon)...]), port > 0
+            else { return nil }
+            let host = words[2][..<colon]
+            // A node whose name is not known (`?`) cannot be dialled, but the next map may know more.
+            guard host != "?" else { return nil }
+            let address = RedisAddress.tcp(host: host.isEmpty ? asked.host ?? "" : String(host), port: port)
+            self = code == "ASK" ? .ask(address) : .moved(slot, to: address)
+        default: return nil
+        }
+    }
+
+    /// What the replies to a transaction mean for all of it. A transaction is asked for whole: when one of its commands was
+    /// refused, EXEC ran none (EXECABORT), and it is tried whole again. There is no ASKING for several commands.
+    init?(transaction replies: [RedisValue], asked: RedisAddress) {
+        guard case .error(let end)? = replies.last else { return nil }
+        if let whole = Redirection(end, asked: asked) {
+            self = whole.isAsk ? .later : whole
+            return
+        }
+        guard end.code == .server("EXECABORT") else { return nil }
+        for case .error(let error) in replies {
+            guard let part = Redirection(error, asked: asked) else { continue }
+            self = part.isAsk ? .later : part
+            return
+        }
+        return nil
+    }
+
+    private var isAsk: Bool { if case .ask = self { true } else { false } }
+}
+
+/// Puts the replies to the pieces of a pipeline back in order.
+final class Gathering {
+    private let call: Call
+    private var replies: [RedisValue?]
+    private var left: Int
+    /// Why a piece has no reply at all.
+    private var failure: RedisError?
+    private var hasReplies = false
+
+    init(for call: Call, of count: Int, pieces: Int) {
+        self.call = call
+        replies = Array(repeating: nil, count: count)
+        left = pieces
+    }
+
+    /// Whether nobody waits for the pipeline any more.
+    var isAnswered: Bool { call.isAnswered }
+
+    /// A piece has come to its end; the last one answers the call.
+    func put(_ outcome: Call.Outcome, at range: Range<Int>) {
+        switch outcome {
+        case .success(.array(let several)) where several.count == range.count && range.count > 1:
+            hasReplies = true
+            for (index, reply) in zip(range, several) { replies[index] = reply }
+        case .success(let reply):
+            hasReplies = true
+            replies[range.lowerBound] = reply
+        case .failure(let error):
+            for index in range { replies[index] = .error(error) }
+            if case .server = error.code { hasReplies = true } else { failure = failure ?? error }
+        }
+        left -= 1
+        guard left == 0 else { return }
+        if let failure, !hasReplies {
+            call.answer(.failure(failure))
+        } else {
+            call.answer(.success(.array(replies.map { $0 ?? .null })))
+        }
+    }
+}

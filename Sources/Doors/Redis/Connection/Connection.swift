@@ -201,3 +201,109 @@ private func onReply(
     guard let reply else { return }
     connection(context!.pointee.data).received(reply.assumingMemoryBound(to: redisReply.self))
 }
+
+/// Turns the words of a command into the pointers and lengths that `redisAsyncCommandArgv` takes.
+///
+/// Short words are gathered in one buffer that is used again for the next command; long bodies are pointed at where they are.
+struct ArgumentBuffer {
+    /// Bytes up to which copying a body is cheaper than pointing at it.
+    private static let copied = 512
+    /// Bytes of capacity worth keeping from one command to the next.
+    private static let kept = 1 << 16
+
+    private var text: [UInt8] = []
+    private var lengths: [Int] = []
+    private var pointers: [UnsafePointer<CChar>?] = []
+
+    /// Calls `body` with the words, which are valid inside it alone.
+    mutating func withWords<Result>(
+        _ words: [RedisArgument],
+        _ body: (Int32, UnsafeMutablePointer<UnsafePointer<CChar>?>, UnsafePointer<Int>) -> Result
+    ) -> Result {
+        precondition(!words.isEmpty, "a command without words")
+        gather(words)
+        defer { if text.capacity > Self.kept { text = [] } }
+        return text.withUnsafeBufferPointer { text in
+            // A zero-length buffer may have no address, and hiredis copies nothing from it.
+            let base = UnsafeRawPointer(text.baseAddress)?.assumingMemoryBound(to: CChar.self)
+            return point(words[...], from: base, body)
+        }
+    }
+
+    private mutating func gather(_ words: [RedisArgument]) {
+        text.removeAll(keepingCapacity: true)
+        lengths.removeAll(keepingCapacity: true)
+        pointers.removeAll(keepingCapacity: true)
+        for word in words {
+            let before = text.count
+            switch word {
+            case .string(let string): text.append(contentsOf: string.utf8)
+            case .integer(let value): text.append(contentsOf: String(value).utf8)
+            case .bytes(let bytes) where bytes.count <= Self.copied: text.append(contentsOf: bytes)
+            case .bytes(let bytes):
+                lengths.append(bytes.count)
+                continue
+            }
+            lengths.append(text.count - before)
+        }
+    }
+
+    /// Fills in the pointers, nesting once for each long body so that its storage stays where it is.
+    private mutating func point<Result>(
+        _ words: ArraySlice<RedisArgument>, from text: UnsafePointer<CChar>?,
+        _ body: (Int32, UnsafeMutablePointer<UnsafePointer<CChar>?>, UnsafePointer<Int>) -> Result
+    ) -> Result {
+        var text = text
+        for index in words.indices {
+            if case .bytes(let bytes) = words[index], bytes.count > Self.copied {
+                return bytes.withUnsafeBytes { bytes in
+                    pointers.append(bytes.baseAddress?.assumingMemoryBound(to: CChar.self))
+                    return point(words[(index + 1)...], from: text, body)
+                }
+            }
+            pointers.append(text)
+            text = text.map { $0 + lengths[index] }
+        }
+        return body(Int32(pointers.count), &pointers, lengths)
+    }
+}
+
+extension RedisValue {
+    /// Copies a reply of hiredis, which frees its own when the callback returns.
+    init(_ reply: UnsafePointer<redisReply>) {
+        var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: reply.pointee.str, count: reply.pointee.len) }
+        switch chiredis_kind_of(reply) {
+        case chiredis_integer: self = .integer(Int(reply.pointee.integer))
+        case chiredis_string: self = .bytes(Array(bytes))
+        case chiredis_status: self = .status(String(decoding: bytes, as: UTF8.self))
+        case chiredis_error: self = .error(RedisError(reply: String(decoding: bytes, as: UTF8.self)))
+        case chiredis_array:
+            let elements = UnsafeBufferPointer(start: reply.pointee.element, count: reply.pointee.elements)
+            self = .array(elements.map { $0.map { RedisValue($0) } ?? .null })
+        case chiredis_double: self = .double(chiredis_double_of(reply))
+        case chiredis_boolean: self = .boolean(reply.pointee.integer != 0)
+        default: self = .null
+        }
+    }
+}
+
+/// What every TLS connection of a client shares: whom it trusts, and the host that the certificate must be good for.
+///
+/// Not `Sendable`: it belongs to the loop's thread.
+final class TLS {
+    let context: UnsafeMutableRawPointer
+    let host: String
+
+    /// - Parameters:
+    ///   - authorities: a PEM file; nil for the system's.
+    /// - Throws: ``RedisError/Code/unavailable`` when OpenSSL refuses the set-up.
+    init(host: String, authorities: String?) throws(RedisError) {
+        guard let made = chiredis_tls_create(authorities) else {
+            throw RedisError(.unavailable, "cannot set up TLS with the authorities of \(authorities ?? "the system")")
+        }
+        context = made
+        self.host = host
+    }
+
+    deinit { chiredis_tls_free(context) }
+}

@@ -98,3 +98,97 @@ private final class SubscriberService: Service {
 
     func close() { session.close() }
 }
+
+/// A sign of life of a connection that hears messages. A channel may be quiet for days, so silence alone proves nothing: a PING must be
+/// answered.
+final class Pulse {
+    private let settings: RedisSettings
+    private let loop: EventLoop
+    private var connection: Connection?
+    private var timer: EventLoop.Timer?
+
+    init(_ settings: RedisSettings, on loop: EventLoop) {
+        self.settings = settings
+        self.loop = loop
+    }
+
+    /// Looks after a fresh connection.
+    func begin(_ connection: Connection) {
+        self.connection = connection
+        takeLater(after: settings.idlePing)
+    }
+
+    /// The connection is gone.
+    func end() {
+        connection = nil
+        set(nil)
+    }
+
+    private func set(_ new: EventLoop.Timer?) {
+        if let timer { loop.cancel(timer) }
+        timer = new
+    }
+
+    private func takeLater(after delay: Duration) {
+        set(loop.schedule(after: delay) { [weak self] in self?.take() })
+    }
+
+    private func take() {
+        guard let connection else { return }
+        let now = ContinuousClock.now
+        let quiet = connection.lastHeard.duration(to: now)
+        guard quiet >= settings.idlePing else { return takeLater(after: settings.idlePing - quiet) }
+        connection.send(["PING"])
+        connection.flush()
+        set(
+            loop.schedule(after: settings.commandTimeout) { [weak self] in
+                guard let self, let connection = self.connection else { return }
+                if connection.lastHeard > now { return takeLater(after: settings.idlePing) }
+                connection.fail(RedisError(.timeout, "the server was silent for \(settings.commandTimeout)"))
+            })
+    }
+}
+
+/// What a subscriber knows of one channel: who reads it, and what the server was asked and has confirmed.
+///
+/// A pure value. Confirmations come in the order of the requests, so a channel that was left and joined again at once is
+/// subscribed to only when the *last* of them has come.
+struct Channel {
+    private(set) var members: [Subscription] = []
+    /// Whether the last thing the server was asked is to subscribe.
+    private var isAskedFor = false
+    /// SUBSCRIBE commands without their confirmation.
+    private var unconfirmed = 0
+
+    /// Whether messages published from now on arrive.
+    var isSubscribed: Bool { isAskedFor && unconfirmed == 0 }
+    /// Whether nothing more is to be known of the channel.
+    var isForgotten: Bool { members.isEmpty && unconfirmed == 0 && !isAskedFor }
+
+    /// Adds a reader. True when the server must be asked to subscribe.
+    mutating func join(_ member: Subscription) -> Bool {
+        members.append(member)
+        return !isAskedFor
+    }
+
+    /// Takes a reader out. True when the server must be asked to unsubscribe.
+    mutating func leave(_ member: Subscription) -> Bool {
+        members.removeAll { $0 === member }
+        return members.isEmpty && isAskedFor
+    }
+
+    /// SUBSCRIBE was sent.
+    mutating func askedToSubscribe() {
+        isAskedFor = true
+        unconfirmed += 1
+    }
+
+    /// UNSUBSCRIBE was sent.
+    mutating func askedToUnsubscribe() { isAskedFor = false }
+
+    /// The server has confirmed a SUBSCRIBE.
+    mutating func confirmed() { unconfirmed = max(0, unconfirmed - 1) }
+
+    /// The connection is gone, and with it every subscription.
+    mutating func lost() { (isAskedFor, unconfirmed) = (false, 0) }
+}

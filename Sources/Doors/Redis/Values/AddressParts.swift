@@ -1,4 +1,4 @@
-import PercentCoding
+import Formats
 
 /// What stands behind `redis://` and its sisters: `[user:password@]host[:port][,…][/path][?query]`, taken apart and decoded.
 struct AddressParts {

@@ -1,3 +1,4 @@
+import Synchronization
 import Threads
 
 /// The numbers of a process, by name and labels.
@@ -124,4 +125,102 @@ private func isName(_ name: String, colons: Bool) -> Bool {
     return name.utf8.allSatisfy { byte in
         isDigit(byte) || isLetter(byte) || byte == UInt8(ascii: "_") || (colons && byte == UInt8(ascii: ":"))
     }
+}
+
+/// A number that only grows, from 0 at the start of the process.
+public final class Counter: Sendable {
+    private let count = Atomic<UInt64>(0)
+
+    init() {}
+
+    /// Counts.
+    public func add(_ amount: Int = 1) {
+        precondition(amount >= 0, "a counter only grows")
+        count.wrappingAdd(UInt64(amount), ordering: .relaxed)
+    }
+
+    /// What was counted so far.
+    public var value: UInt64 { count.load(ordering: .relaxed) }
+}
+
+/// A number that goes up and down, 0 at first.
+public final class Gauge: Sendable {
+    private let bits = Atomic<UInt64>(0)
+
+    init() {}
+
+    /// Replaces the number.
+    public func set(_ value: Double) {
+        bits.store(value.bitPattern, ordering: .relaxed)
+    }
+
+    /// Adds to the number, or takes from it.
+    public func add(_ amount: Double) {
+        var old = bits.load(ordering: .relaxed)
+        while true {
+            let new = (Double(bitPattern: old) + amount).bitPattern
+            let (exchanged, found) = bits.weakCompareExchange(expected: old, desired: new, ordering: .relaxed)
+            if exchanged { return }
+            old = found
+        }
+    }
+
+    /// The number now.
+    public var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
+}
+
+/// Counts observed values by size.
+public final class Histogram: Sendable {
+    /// Bounds for what takes between a millisecond and a minute, in seconds.
+    public static let seconds: [Double] = [
+        0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+    ]
+
+    let bounds: [Double]
+    /// One for each bound, and one for what is above all of them. They do not overlap; Prometheus' do.
+    private let buckets: [Counter]
+    private let total = Gauge()
+
+    init(bounds: [Double]) {
+        precondition(zip(bounds, bounds.dropFirst()).allSatisfy(<), "bounds must ascend")
+        precondition(bounds.allSatisfy(\.isFinite), "infinity is added by itself")
+        self.bounds = bounds
+        buckets = (0...bounds.count).map { _ in Counter() }
+    }
+
+    /// Counts one value.
+    public func observe(_ value: Double) {
+        buckets[bounds.firstIndex { value <= $0 } ?? bounds.count].add()
+        total.add(value)
+    }
+
+    /// Counts one span, in seconds.
+    public func observe(_ span: Duration) {
+        observe(span / .seconds(1))
+    }
+
+    /// The sum of all values.
+    public var sum: Double { total.value }
+
+    /// How many values were at most each bound, and at last how many there were at all.
+    public var cumulativeCounts: [UInt64] {
+        var count: UInt64 = 0
+        return buckets.map { bucket in
+            count += bucket.value
+            return count
+        }
+    }
+}
+
+/// A number that is looked up whenever it is wanted.
+final class Reading: Sendable {
+    private let read: Lock<@Sendable () -> Double>
+
+    init(_ read: @escaping @Sendable () -> Double) { self.read = Lock(read) }
+
+    /// Has it read in another way from now on.
+    func replace(_ read: @escaping @Sendable () -> Double) { self.read.withLock { $0 = read } }
+
+    /// The number now.
+    var value: Double { read.withLock { $0 }() }
 }

@@ -1,3 +1,4 @@
+import JSON
 import Threads
 
 /// Collects spans and has them sent, in batches and in the background. It never holds up who adds: what it has no room for is dropped, and
@@ -133,5 +134,104 @@ public final class SpanExporter: Sendable {
             state.sleeper = nil
             return state.isClosing
         }
+    }
+}
+
+/// Spans that wait to be sent, the oldest first.
+struct SpanQueue {
+    private var groups: [[Span]] = []
+    private(set) var count = 0
+
+    /// Takes as many as there is room for.
+    /// - Returns: how many there was none for.
+    mutating func add(_ spans: [Span], limit: Int) -> Int {
+        // A trace with holes helps nobody: the spans of a job go in whole or not at all.
+        guard !spans.isEmpty, count + spans.count <= limit else { return spans.count }
+        groups.append(spans)
+        count += spans.count
+        return 0
+    }
+
+    /// Takes out at most so many, but at least one group; nil when there is none.
+    mutating func take(_ most: Int) -> [Span]? {
+        guard !groups.isEmpty else { return nil }
+        var (batch, taken) = (groups[0], 1)
+        while taken < groups.count, batch.count + groups[taken].count <= most {
+            batch += groups[taken]
+            taken += 1
+        }
+        groups.removeFirst(taken)
+        count -= batch.count
+        return batch
+    }
+}
+
+/// What the export of spans may cost, and how long it tries.
+public struct ExportLimits: Sendable {
+    /// How many spans wait to be sent, at most; what does not fit is dropped.
+    public var queue = 8192
+    /// How many go in one request, at most.
+    public var batch = 512
+    /// How long a span waits for others to go with.
+    public var interval = Duration.seconds(1)
+    /// For how long a batch is tried that the collector does not take now.
+    public var patience = Duration.seconds(30)
+    /// The delays between attempts, unless the collector asks for longer ones.
+    var backoff = Backoff(initial: .milliseconds(500), maximum: .seconds(5), jitter: 0.5)
+
+    /// The defaults.
+    public init() {}
+}
+
+/// What came of sending spans.
+public enum ExportReply: Hashable, Sendable {
+    /// They were taken, but for so many; why these were not.
+    case taken(rejected: Int, reason: String)
+    /// They are not taken, now or later.
+    case refused(String)
+    /// They may be taken later, where it is known after so many seconds.
+    case unavailable(String, retryAfter: Double?)
+
+    /// An answer over HTTP, as OTLP reads it: 429, 502, 503 and 504 may pass, and nothing else does.
+    /// - Parameters:
+    ///   - retryAfter: seconds, as the header `Retry-After` has them; nil without one.
+    ///   - body: what the collector said of it; it need not say anything.
+    public init(status: Int, retryAfter: Double?, body: [UInt8]) {
+        switch status {
+        case 200..<300: self = Self.partial(body)
+        case 429, 502, 503, 504: self = .unavailable("status \(status)", retryAfter: retryAfter)
+        default: self = .refused("status \(status)")
+        }
+    }
+
+    /// What `ExportTraceServiceResponse` says of spans that were left out. An answer that is none, as proxies give it, says nothing.
+    private static func partial(_ body: [UInt8]) -> ExportReply {
+        // An answer that is not JSON comes from a proxy.
+        guard let answer = try? JSON.parse(body, maximumSize: 1 << 20), answer.kind == .object,
+            let partial = answer.member("partialSuccess"), partial.kind == .object
+        else { return .taken(rejected: 0, reason: "") }
+        let count = partial.member("rejectedSpans")
+        // A string in the mapping, and a number with some who write it.
+        let rejected = count?.asString.flatMap { Int($0) } ?? count?.asInteger.flatMap { Int($0) } ?? 0
+        return .taken(rejected: max(0, rejected), reason: partial.member("errorMessage")?.asString ?? "")
+    }
+}
+
+/// What exporters count.
+struct SpanMetrics: Sendable {
+    let exported: Counter
+    let dropped: Counter
+    let failures: Counter
+
+    init(_ metrics: Metrics) {
+        func spans(_ outcome: String) -> Counter {
+            metrics.counter(
+                "halcyon_trace_spans_total", help: "Spans of traces, by whether the collector took them.",
+                labels: ["outcome": outcome])
+        }
+        exported = spans("exported")
+        dropped = spans("dropped")
+        failures = metrics.counter(
+            "halcyon_trace_export_failures_total", help: "Requests to the collector of traces that failed.")
     }
 }

@@ -1,3 +1,5 @@
+import Formats
+
 /// Says what is recorded of what the process does, and takes it.
 public struct Tracer: Sendable {
     /// Which part is recorded of the work that nobody has decided about, 0 to 1.
@@ -25,4 +27,24 @@ public struct Tracer: Sendable {
 
     /// Takes spans that belong together.
     public func record(_ spans: [Span]) { exporter.add(spans) }
+}
+
+/// Civil time for moments of the clock that spans are measured with. Read once for work that belongs together, so that its spans stand to
+/// each other as they were measured, also when the clock of the machine is set meanwhile.
+public struct TraceClock: Sendable {
+    private let instant: ContinuousClock.Instant
+    /// What time it was then, in nanoseconds since 1970.
+    public let start: Int64
+
+    /// Reads both clocks.
+    public init() {
+        instant = .now
+        start = Timestamp.nanoseconds
+    }
+
+    /// In nanoseconds since 1970.
+    public func nanoseconds(of moment: ContinuousClock.Instant) -> Int64 {
+        let (seconds, attoseconds) = instant.duration(to: moment).components
+        return start + seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
 }

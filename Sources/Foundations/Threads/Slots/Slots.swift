@@ -144,3 +144,216 @@ public final class Slots: Sendable {
     /// How many tasks wait.
     public var waiting: Int { state.withLock { $0.queue.count + $0.growthWaiters.count } }
 }
+
+/// Who waits for a place: one queue for each level of urgency. A pure value.
+struct SlotQueue<Waiter> {
+    private struct Entry {
+        var level: Int
+        let waiter: Waiter
+    }
+
+    private var entries: [UInt64: Entry] = [:]
+    /// Numbers as they came. One that was taken out, or stands in another queue by now, is passed over.
+    private var queues: [Fifo<UInt64>]
+    private var lengths: [Int]
+    private var turns: Turns
+
+    init(shares: [Int]) {
+        queues = shares.map { _ in Fifo() }
+        lengths = shares.map { _ in 0 }
+        turns = Turns(shares: shares)
+    }
+
+    var count: Int { entries.count }
+
+    /// Puts a waiter at the end of its queue.
+    mutating func append(_ waiter: Waiter, number: UInt64, level: Int) {
+        let level = min(max(level, 0), queues.count - 1)
+        entries[number] = Entry(level: level, waiter: waiter)
+        enqueue(number, level)
+    }
+
+    /// Moves a waiter to the end of a more urgent queue.
+    mutating func raise(_ number: UInt64, to level: Int) {
+        let level = max(level, 0)
+        guard let old = entries[number]?.level, level < old else { return }
+        lengths[old] -= 1
+        entries[number]?.level = level
+        enqueue(number, level)
+    }
+
+    private mutating func enqueue(_ number: UInt64, _ level: Int) {
+        if lengths[level] == 0 { turns.enter(level) }
+        lengths[level] += 1
+        queues[level].append(number)
+    }
+
+    /// Takes a waiter out; nil when it is not there.
+    mutating func remove(_ number: UInt64) -> Waiter? {
+        guard let entry = entries.removeValue(forKey: number) else { return nil }
+        lengths[entry.level] -= 1
+        return entry.waiter
+    }
+
+    /// Takes out whose turn it is.
+    mutating func popNext() -> Waiter? {
+        guard let level = turns.next(where: { lengths[$0] > 0 }) else { return nil }
+        while let number = queues[level].popFirst() {
+            if entries[number]?.level == level { return remove(number) }
+        }
+        return nil
+    }
+}
+
+/// A place of ``Slots`` that is held, given back while there is no need of it, and taken again. It is given back at the latest when
+/// nobody has it any more, so those who share what it stands for share it.
+///
+/// What it stands for may turn out to be larger than one place is meant for: then it takes more beside its own.
+///
+/// To give back what is not held does nothing, so that one `defer` is right on every way out.
+public final class Place: Sendable {
+    private struct State {
+        var isHeld = false
+        /// Places beside its own.
+        var more = 0
+    }
+
+    private let slots: Slots
+    private let state = Lock(State())
+
+    /// A place that is not held yet.
+    public init(of slots: Slots) { self.slots = slots }
+
+    deinit { release() }
+
+    /// The number of places that are held.
+    public var places: Int { state.withLock { $0.more + ($0.isHeld ? 1 : 0) } }
+
+    /// Waits for a place, unless one is held.
+    /// - Parameter urgency: of whoever waits.
+    /// - Throws: `CancellationError` when the task is cancelled first.
+    public func acquire(_ urgency: Urgency? = nil) async throws {
+        guard !state.withLock({ $0.isHeld }) else { return }
+        try await slots.acquire(urgency)
+        state.withLock { $0.isHeld = true }
+    }
+
+    /// Sets how many places it takes beside its own, without waiting. One that is not held takes none.
+    public func take(more count: Int) {
+        let change = state.withLock { state in
+            guard state.isHeld else { return 0 }
+            defer { state.more = count }
+            return count - state.more
+        }
+        if change > 0 { slots.take(change) }
+        if change < 0 { slots.release(-change) }
+    }
+
+    /// Waits until it has at least so many places beside its own; it never has fewer than before. One that is not held
+    /// takes none.
+    /// - Throws: `CancellationError` when the task is cancelled first.
+    public func grow(more count: Int) async throws {
+        let change = state.withLock { $0.isHeld ? max(0, count - $0.more) : 0 }
+        guard change > 0 else { return }
+        try await slots.grow(self, by: change)
+        let isHeld = state.withLock { state in
+            if state.isHeld { state.more += change }
+            return state.isHeld
+        }
+        if !isHeld { slots.release(change) }
+    }
+
+    /// Gives its own place back and keeps those beside it: what is large still is.
+    public func releaseOwn() {
+        let wasHeld = state.withLock { state in
+            defer { state.isHeld = false }
+            return state.isHeld
+        }
+        if wasHeld { slots.release() }
+    }
+
+    /// Gives back all that is held.
+    public func release() {
+        let held = state.withLock { state in
+            defer { state = State() }
+            return state.more + (state.isHeld ? 1 : 0)
+        }
+        if held > 0 { slots.release(held, of: self) }
+    }
+}
+
+/// Whose turn it is among several queues, each of which has a share: weighted fair queueing by strides (Waldspurger and Weihl,
+/// "Stride Scheduling", MIT 1995).
+///
+/// While all queues have somebody waiting, each is served in proportion to its share, so none starves; a queue that was empty
+/// for a while has saved nothing up.
+struct Turns {
+    private let strides: [Double]
+    private var passes: [Double]
+    private var now = 0.0
+
+    /// - Parameter shares: of each queue, above 0.
+    init(shares: [Int]) {
+        precondition(!shares.isEmpty && shares.allSatisfy { $0 > 0 }, "each queue needs a share")
+        strides = shares.map { 1 / Double($0) }
+        passes = shares.map { _ in 0 }
+    }
+
+    /// A queue that was empty has somebody waiting.
+    mutating func enter(_ queue: Int) { passes[queue] = max(passes[queue], now) }
+
+    /// The next of those queues in which somebody waits; of equals the first.
+    mutating func next(where waits: (Int) -> Bool) -> Int? {
+        guard let queue = passes.indices.filter(waits).min(by: { passes[$0] < passes[$1] }) else { return nil }
+        now = passes[queue]
+        passes[queue] += strides[queue]
+        return queue
+    }
+}
+
+/// How urgent a piece of work is. It may become more urgent while it waits, and moves up in whatever queue it stands then.
+///
+/// Shared by all who wait for the same work: the most urgent of them sets it.
+public final class Urgency: Sendable {
+    private struct State {
+        var level: Int
+        var listeners: [UInt64: @Sendable (Int) -> Void] = [:]
+        var numbers: UInt64 = 0
+    }
+
+    private let state: Lock<State>
+
+    /// - Parameter level: 0 for the most urgent.
+    public init(level: Int) { state = Lock(State(level: level)) }
+
+    /// 0 for the most urgent.
+    public var level: Int { state.withLock { $0.level } }
+
+    /// Makes it as urgent as `level`, unless it is already.
+    public func raise(to level: Int) {
+        let listeners: [@Sendable (Int) -> Void] = state.withLock { state in
+            guard level < state.level else { return [] }
+            state.level = level
+            return Array(state.listeners.values)
+        }
+        for listener in listeners { listener(level) }
+    }
+
+    /// Calls `body` with each new level until the listener is taken away. Levels that come at the same time may come in any order.
+    public func listen(_ body: @escaping @Sendable (Int) -> Void) -> Listener {
+        state.withLock { state in
+            state.numbers += 1
+            state.listeners[state.numbers] = body
+            return Listener(urgency: self, number: state.numbers)
+        }
+    }
+
+    /// Somebody who is told.
+    public struct Listener: Sendable {
+        fileprivate let urgency: Urgency
+        fileprivate let number: UInt64
+
+        /// Tells it no more.
+        public func end() { urgency.state.withLock { _ = $0.listeners.removeValue(forKey: number) } }
+    }
+}

@@ -1,4 +1,4 @@
-import CivilTime
+import Formats
 import HalcyonModel
 import HalcyonWire
 import Kafka
@@ -128,5 +128,52 @@ public final class ControlReader: Sendable {
             metrics.count(error)
             log.warning("control message passed over", ["offset": Int(record.offset), "reason": "\(error)"])
         }
+    }
+}
+
+/// Counts control messages by what they say.
+struct ControlMetrics: Sendable {
+    private let cancels, purges, unknown, wrong: Counter
+
+    init(_ metrics: Metrics) {
+        func counter(_ kind: String) -> Counter {
+            metrics.counter(
+                "halcyon_control_messages_total", help: "Messages on the control topic, by what they say.",
+                labels: ["kind": kind])
+        }
+        (cancels, purges) = (counter("cancel"), counter("purge"))
+        (unknown, wrong) = (counter("unknown"), counter("wrong"))
+    }
+
+    func count(_ message: ControlMessage) {
+        switch message {
+        case .cancel: cancels.add()
+        case .purge: purges.add()
+        }
+    }
+
+    func count(_ refusal: ControlRefusal) {
+        switch refusal {
+        case .unknown: unknown.add()
+        case .wrong: wrong.add()
+        }
+    }
+}
+
+/// Tells all workers something.
+public struct ControlPublisher: Sendable {
+    private let producer: Producer
+    private let topic: String
+
+    /// The producer stays its maker's, who closes it.
+    public init(_ producer: Producer, topics: Topics) {
+        self.producer = producer
+        topic = topics.control
+    }
+
+    /// Writes a message and waits until the brokers have it.
+    /// - Throws: ``KafkaError``.
+    public func publish(_ message: ControlMessage) async throws(KafkaError) {
+        try await producer.send(ProducerRecord(topic: topic, value: message.json))
     }
 }

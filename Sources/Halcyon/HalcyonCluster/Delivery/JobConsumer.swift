@@ -243,3 +243,104 @@ public final class JobConsumer: Sendable {
         for body in bodies { body() }
     }
 }
+
+/// A job record that a worker has taken. Whoever has it ends it or hands it back, once, and tells nobody of it before it has begun.
+public struct TakenRecord: Sendable {
+    /// What was in the topic.
+    public let record: ConsumedRecord
+    let entry: OffsetLedger.Entry
+    let consumer: JobConsumer
+
+    /// Says what to do when the job is to be handed back: it has not begun, and its partition is about to go or the worker drains.
+    ///
+    /// What was said last counts. `body` is called at most once, on any thread, and here and now if it has come to that already; never
+    /// after ``begin()`` has said yes, until the job ``rest()``s.
+    public func onRecall(_ body: @escaping @Sendable () -> Void) { consumer.onRecall(entry, body) }
+
+    /// Asks, at the point of no return, whether the job is this worker's to do.
+    /// - Returns: true when it is, and stays so: the group, or the drain, waits for it, as long as their patience lasts. False when it
+    ///   is to be handed back: it was recalled, or its partition has gone.
+    public func begin() -> Bool { consumer.begin(entry) }
+
+    /// Asks for several records of one consumer at once, as ``begin()`` does for one.
+    public static func begin(_ taken: [TakenRecord]) -> [Bool] { taken.first?.consumer.begin(taken.map(\.entry)) ?? [] }
+
+    /// Ends several records of one consumer at once, as ``end()`` does for one.
+    static func end(_ taken: [TakenRecord]) { taken.first?.consumer.end(taken.map(\.entry)) }
+
+    /// The job waits to be tried again: it is as if it had not begun, and nobody waits for it to end.
+    /// - Returns: false when it is to be handed back now: it was recalled, or its partition has gone.
+    public func rest() -> Bool { consumer.rest(entry) }
+
+    /// The job has ended and its event is published: its offset may be passed.
+    public func end() { consumer.end(entry) }
+
+    /// The job was not started, or not finished, and is left to whoever takes the partition next.
+    public func handBack() { consumer.handBack(entry) }
+}
+
+/// What became of the jobs of a worker that leaves.
+struct Drained: Hashable {
+    /// How long it waited for those that had begun, and for the last commit.
+    let took: Duration
+    let ended: Int
+    /// They had not begun: the next owner of their partition does them.
+    let handedBack: Int
+    /// They had begun, and did not end within the grace; they are done again.
+    let cutShort: Int
+
+    func tell(_ things: String, _ log: Log, _ metrics: DeliveryMetrics) {
+        log.notice(
+            things == "jobs" ? "drained" : "\(things) drained",
+            ["took": took, "ended": ended, "handedBack": handedBack, "cutShort": cutShort])
+        metrics.drainSeconds.set(took / .seconds(1))
+        metrics.drained(ended: ended, handedBack: handedBack, cutShort: cutShort)
+    }
+}
+
+/// What a consumer of jobs counts, or one of other things: then their name stands in the names of the metrics.
+struct DeliveryMetrics: Sendable {
+    /// Jobs that had not begun when their partition went or the worker drained.
+    let recalled: Counter
+    /// Jobs that came again though they had ended: the map of their partition said so.
+    let skipped: Counter
+    /// Offsets that had ended when their partition went, and that its commit had no room to tell of.
+    let untold: Counter
+    /// Partitions that the group has given to this consumer.
+    let partitions: Gauge
+    /// How long the last drain took.
+    let drainSeconds: Gauge
+    private let drainedJobs: (ended: Counter, handedBack: Counter, cutShort: Counter)
+
+    init(_ metrics: Metrics, of things: String = "jobs") {
+        let prefix = things == "jobs" ? "halcyon" : "halcyon_\(things)"
+        recalled = metrics.counter(
+            "halcyon_\(things)_recalled_total",
+            help: "How many were handed back before they began: their partition went, or the worker drained.")
+        skipped = metrics.counter(
+            "halcyon_\(things)_skipped_total",
+            help: "How many were not done again, for an earlier owner of their partition had ended them.")
+        untold = metrics.counter(
+            "\(prefix)_offsets_untold_total",
+            help:
+                "Offsets of what may be done twice: it had ended, and a partition's last commit had no room to say so.")
+        partitions = metrics.gauge(
+            "\(prefix)_partitions", help: "Partitions that the group has given to this consumer.")
+        drainSeconds = metrics.gauge(
+            "\(prefix)_drain_seconds", help: "How long the last drain took; 0 before there was one.")
+        func drained(_ fate: String) -> Counter {
+            metrics.counter(
+                "halcyon_drained_\(things)_total",
+                help: "What was under way when a drain began, by what became of it.",
+                labels: ["fate": fate])
+        }
+        drainedJobs = (drained("ended"), drained("handed_back"), drained("cut_short"))
+    }
+
+    /// What became of jobs that were under way when a drain began.
+    func drained(ended: Int, handedBack: Int, cutShort: Int) {
+        drainedJobs.ended.add(ended)
+        drainedJobs.handedBack.add(handedBack)
+        drainedJobs.cutShort.add(cutShort)
+    }
+}

@@ -1,4 +1,5 @@
 import Kafka
+import Telemetry
 import Threads
 
 /// Where a job ends: what is told of it goes to Kafka, and then its offset may be passed.
@@ -78,5 +79,65 @@ extension KafkaError {
     /// Whether Kafka was there, and did not take what was sent.
     fileprivate var isRefusal: Bool {
         !isFatal && ![.closed, .illegalGeneration, .purgedFromQueue, .purgedInFlight].contains(code)
+    }
+}
+
+/// At least once: a job ends when the brokers have acknowledged what is told of it. A worker that dies in between leaves its job to
+/// another, and it is told twice, under the same event id.
+public struct AcknowledgedOutbox: Outbox {
+    private let producer: Producer
+
+    /// The producer stays its maker's, who closes it.
+    public init(_ producer: Producer) { self.producer = producer }
+
+    /// Sends one record after the other, for as long as the brokers are away.
+    public func settle(_ taken: TakenRecord, telling records: [ProducerRecord]) async throws(KafkaError) {
+        for record in records { try await producer.sendPatiently(record) }
+        taken.end()
+    }
+
+    /// Sends all records together.
+    public func settle(all jobs: [(taken: TakenRecord, record: ProducerRecord)]) async -> [KafkaError?] {
+        let errors = await producer.send(all: jobs.map(\.record))
+        TakenRecord.end(zip(jobs, errors).filter { $0.1 == nil }.map(\.0.taken))
+        return errors
+    }
+}
+
+/// The records that Kafka refuses at present: events and dead letters that wait until an operator has mended what is wrong with their topic.
+public final class Refusals: Sendable {
+    private struct State {
+        var count = 0
+        var since: ContinuousClock.Instant?
+    }
+
+    private let log: Log
+    private let state = Lock(State())
+
+    /// None so far.
+    public init(log: Log) { self.log = log }
+
+    /// Since when Kafka has refused records without a break; nil while it refuses none.
+    public var since: ContinuousClock.Instant? { state.withLock { $0.since } }
+
+    func begin(_ error: KafkaError, of topics: [String]) {
+        let isFirst = state.withLock { state in
+            state.count += 1
+            if state.count == 1 { state.since = .now }
+            return state.count == 1
+        }
+        guard isFirst else { return }
+        log.error(
+            "Kafka refuses events; their jobs wait until it takes them",
+            ["error": "\(error)", "topics": Set(topics).sorted().joined(separator: ", ")])
+    }
+
+    func end() {
+        let isLast = state.withLock { state in
+            state.count -= 1
+            if state.count == 0 { state.since = nil }
+            return state.count == 0
+        }
+        if isLast { log.notice("Kafka refuses no events any more") }
     }
 }

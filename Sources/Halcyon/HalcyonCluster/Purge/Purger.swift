@@ -1,6 +1,8 @@
-import HalcyonBudget
+import Formats
+import HalcyonCoordination
 import HalcyonModel
 import HalcyonWire
+import Kafka
 import Redis
 
 /// Forgets results, and keeps work under way from bringing them back. It needs no worker.
@@ -110,5 +112,94 @@ public struct Purger: Sendable {
             // The purge has succeeded: what the books count too much ends with its expiry.
             try? await books.strike(result.key, result.storedAt, in: ResultTier.book(of: tenant))
         }
+    }
+}
+
+/// How results are forgotten. Each script has the keys of one slot.
+enum PurgeScripts {
+    /// Removes results and what else is named, and keeps work under way from bringing them back (``Fencing/purge``).
+    ///
+    /// KEYS: fences, index of results, then what is to go. ARGV: the item that is purged, or nothing for all items of the source, and
+    /// whether the index is wanted. Gives the names in the index, and then of each result that was there its key and its `storedAt`.
+    ///
+    /// UNLINK comes before all other writing: once a script has written, Redis lets it go on past maxmemory.
+    static let begin = RedisScript(
+        removing + Fencing.purge + """
+            local gone = remove()
+            purge(KEYS[1], ARGV[1] ~= '' and ARGV[1] or nil)
+            return {ARGV[2] == 'list' and redis.call('ZRANGE', KEYS[2], 0, -1) or {}, gone}
+            """)
+
+    /// Removes results. KEYS: fences, index of results, results. Gives of each that was there its key and its `storedAt`.
+    static let remove = RedisScript(removing + "return remove()")
+
+    private static let removing = """
+        local function remove()
+          local gone = {}
+          for place = 3, #KEYS do
+            local key = KEYS[place]
+            local name = string.match(key, '}:(.*)$')
+            if name ~= 'source' then
+              local stored = redis.call('HGET', key, 'storedAt')
+              if stored then
+                table.insert(gone, key)
+                table.insert(gone, stored)
+              end
+            end
+            redis.call('UNLINK', key)
+            redis.call('ZREM', KEYS[2], name)
+          end
+          return gone
+        end
+
+        """
+}
+
+/// A purge from beginning to end: results go from Redis, workers are told, and so is everybody who follows events.
+public struct Purging: Sendable {
+    private let redis: RedisClient
+    private let producer: Producer
+    private let topics: Topics
+
+    /// Redis and the producer stay their makers', who close them.
+    public init(_ redis: RedisClient, _ producer: Producer, topics: Topics) {
+        self.redis = redis
+        self.producer = producer
+        self.topics = topics
+    }
+
+    /// Forgets what the purge says. It needs no worker.
+    /// - Returns: how much was there.
+    /// - Throws: `RedisError`: part of it may be gone, and nobody was told; ``PurgeNotTold``. The same purge again does the rest.
+    public func run(_ purge: Purge) async throws -> Purged {
+        let purged = Purged(purge, count: try await Purger(redis).run(purge))
+        do throws(KafkaError) {
+            try await ControlPublisher(producer, topics: topics).publish(.purge(purge))
+            _ = try await producer.send(EventPublisher.record(of: Self.event(purged), topics))
+        } catch {
+            throw PurgeNotTold(purged: purged, reason: error)
+        }
+        return purged
+    }
+
+    private static func event(_ purged: Purged) -> Event {
+        var subject: String?
+        if case .source(let source) = purged.target { subject = source }
+        return Event(
+            id: "purge-\(String(UInt64.random(in: .min ... .max), radix: 16))", time: Timestamp.now.seconds,
+            subject: subject, jobID: nil, body: .purged(purged))
+    }
+}
+
+/// Results are forgotten, and workers and those who follow events do not know.
+public struct PurgeNotTold: Error, CustomStringConvertible {
+    /// What was forgotten.
+    public let purged: Purged
+    /// Why nobody was told.
+    public let reason: KafkaError
+
+    /// What would mend it.
+    public var description: String {
+        "it is forgotten in Redis, but workers and consumers were not told; purge again: \(reason)"
     }
 }

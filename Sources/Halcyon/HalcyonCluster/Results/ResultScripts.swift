@@ -1,5 +1,4 @@
-import HalcyonBudget
-import HalcyonLeases
+import HalcyonCoordination
 import Redis
 
 /// What is done to one result in one step. Each script has the result's key, and behind it that of its source's index: the names of all

@@ -1,6 +1,5 @@
 import Digests
-import HalcyonBudget
-import HalcyonLeases
+import HalcyonCoordination
 import HalcyonModel
 import HalcyonWire
 import JSON
@@ -214,4 +213,97 @@ extension Cost {
     init(_ facts: ResultFacts) {
         self.init(bytes: facts.bytes, pixels: facts.width * facts.height * (facts.frames ?? 1))
     }
+}
+
+extension ResultTier {
+    /// A result as whoever passes it on needs it.
+    public struct Stored: Sendable {
+        /// What is known of it.
+        public let facts: ResultFacts
+        /// How long it will still be there, by Redis' own clock, so that the reader's does not matter.
+        public var remainingMilliseconds: Int64
+        /// The file; nil where nobody asked for it.
+        public let body: [UInt8]?
+    }
+
+    /// Looks at a result, in one round trip; nil when it is not there, or when another version wrote what this one cannot read. That is no use
+    /// of it, and a hand-off stays where it is.
+    /// - Throws: ``RedisError``, also when the server has it and cannot tell.
+    public func stored(_ key: String, withBody: Bool) async throws(RedisError) -> Stored? {
+        let fields: [RedisArgument] = ["HMGET", .string(key), "facts"]
+        let replies = try await redis.pipeline([withBody ? fields + ["body"] : fields, ["PTTL", .string(key)]])
+        for case .error(let error) in replies { throw error }
+        // Facts that another version wrote may be unreadable.
+        guard replies.count == 2, let values = replies[0].array, values.count == (withBody ? 2 : 1),
+            let json = values[0].bytes, let facts = try? ResultFacts(json: json), let remaining = replies[1].integer
+        else { return nil }
+        let body = withBody ? values[1].bytes : nil
+        if withBody && body == nil { return nil }
+        return Stored(facts: facts, remainingMilliseconds: Int64(max(0, remaining)), body: body)
+    }
+
+    /// Whether a text is of the kind that ``handOffKey(for:)`` makes.
+    public static func isHandOffKey(_ text: String) -> Bool {
+        // A result key with the mark in place of the colon between its parts.
+        let parts = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        guard parts.count == 4, parts[2].elementsEqual("handoff".utf8) else { return false }
+        return ResultKey("\(Substring(parts[0])):\(Substring(parts[1])):\(Substring(parts[3]))") != nil
+    }
+}
+
+extension ResultTier {
+    /// A result that is there.
+    public struct Found: Hashable, Sendable {
+        /// What is known of it.
+        public let facts: ResultFacts
+        /// Milliseconds since 1970, as Redis has them.
+        let expiresAtMilliseconds: Double
+        /// When it was stored, likewise; nil where nobody asked, and where an older version stored it.
+        let storedAt: Double?
+
+        /// When it goes, in seconds since 1970.
+        public var expiresAt: Double { expiresAtMilliseconds / 1000 }
+
+        init(facts: ResultFacts, expiresAtMilliseconds: Double, storedAt: Double?) {
+            self.facts = facts
+            self.expiresAtMilliseconds = expiresAtMilliseconds
+            self.storedAt = storedAt
+        }
+
+        /// From a reply of the fields `facts` and `expiresAt`, and perhaps `storedAt`.
+        init?(_ reply: RedisValue) {
+            // Facts that another version wrote may be unreadable.
+            guard let fields = reply.array, fields.count >= 2, let json = fields[0].bytes,
+                let expiresAt = fields[1].string.flatMap(Double.init), let facts = try? ResultFacts(json: json)
+            else { return nil }
+            self.init(
+                facts: facts, expiresAtMilliseconds: expiresAt,
+                storedAt: fields.count > 2 ? fields[2].string.flatMap(Double.init) : nil)
+        }
+    }
+}
+
+/// What the parts are called that Redis keeps of one source of one tenant, all in one slot.
+struct SourceKeys: Hashable, Sendable {
+    /// `halcyon:{…}:`
+    private let stem: String
+
+    /// - Parameter sourceHash: what stands between the braces.
+    init(sourceHash: String) { stem = "halcyon:{\(sourceHash)}:" }
+
+    /// Of the source that a result was made from.
+    /// - Parameter key: the result's, `halcyon:{…}:…`, or that of a hand-off.
+    init(of key: String) {
+        let end = key.utf8.firstIndex(of: UInt8(ascii: "}")) ?? key.endIndex
+        stem = "\(key[..<end])}:"
+    }
+
+    /// Its results' names by their expiry.
+    var results: String { stem + "results" }
+    /// The source as the source tier keeps it.
+    var source: String { stem + "source" }
+    /// What may be stored: the fences of work under way, and below which of them nothing is stored any more.
+    var fences: String { LeaseName(product: source).fences }
+    /// The key of the result of this name.
+    func result(_ name: String) -> String { stem + name }
 }

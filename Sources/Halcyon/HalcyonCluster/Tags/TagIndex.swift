@@ -1,4 +1,4 @@
-import HalcyonLeases
+import HalcyonCoordination
 import Redis
 
 /// Which results have which tags, in Redis. Only jobs with tags have to do with it.

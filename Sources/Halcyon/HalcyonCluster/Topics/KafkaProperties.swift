@@ -1,4 +1,5 @@
 import Kafka
+import Redis
 import Telemetry
 
 /// librdkafka's properties for each of Halcyon's roles: sound defaults, over which the operator's own win.
@@ -148,4 +149,57 @@ extension ClientEvents {
                 }
             })
     }
+}
+
+/// Whether the servers are there that everything rests on.
+public enum ConnectionMetrics {
+    /// 1 while Redis answers; 0 until it does for the first time.
+    public static func redis(_ metrics: Metrics) -> Gauge {
+        metrics.gauge("halcyon_redis_up", help: "1 while there is a connection to Redis, else 0.")
+    }
+
+    /// 1 until every broker is away, and again when one is back.
+    /// - Parameter client: which of the process' clients of Kafka it is.
+    public static func kafka(_ metrics: Metrics, _ client: String) -> Gauge {
+        let gauge = metrics.gauge(
+            "halcyon_kafka_up", help: "0 while every broker of Kafka is away, else 1; by client of this process.",
+            labels: ["client": client])
+        gauge.set(1)
+        return gauge
+    }
+}
+
+extension RedisState {
+    /// Whether commands are answered, be it that some masters of a cluster are away.
+    public var isServing: Bool {
+        if case .lost = self { false } else { true }
+    }
+}
+
+/// For how long somebody waits for a job's end, in milliseconds from when it was written: a header of its record.
+///
+/// It is no deadline: what is under way is finished for whoever asks next. But the job is not tried again for nobody.
+public struct Patience: Hashable, Sendable {
+    /// The header's name.
+    static let name = "halcyon-wait"
+    /// That long at most: a day.
+    static let longest: Int64 = 86_400_000
+
+    /// Milliseconds.
+    public let milliseconds: Int64
+
+    /// Of so long.
+    public init(_ duration: Duration) {
+        milliseconds = min(max(0, Int64(duration / .milliseconds(1))), Self.longest)
+    }
+
+    /// A record's; nil where nobody is known to wait.
+    public init?(of record: ConsumedRecord) {
+        guard let text = record.headers.text(Self.name), let number = Int64(text), (0...Self.longest).contains(number)
+        else { return nil }
+        milliseconds = number
+    }
+
+    /// As the record has it.
+    public var header: RecordHeader { RecordHeader(Self.name, Array("\(milliseconds)".utf8)) }
 }

@@ -1,4 +1,6 @@
 import HalcyonModel
+import HalcyonWire
+import Kafka
 
 /// The topics of one Halcyon cluster: a prefix and fixed names (`kafka.prefix`, `halcyon.` unless set), and one for each length of
 /// waiting (`retry.delays`, `webhooks.delays`).
@@ -50,5 +52,45 @@ public struct Topics: Hashable, Sendable {
         let milliseconds = Int64((delay / .milliseconds(1)).rounded())
         if milliseconds % 60_000 == 0 { return "\(milliseconds / 60_000)m" }
         return milliseconds % 1000 == 0 ? "\(milliseconds / 1000)s" : "\(milliseconds)ms"
+    }
+}
+
+extension Topics {
+    /// The record of a job, for its lane. It is keyed by its source, so that jobs of one source come to one worker where that is possible.
+    public func record(of prepared: PreparedJob, headers: [RecordHeader] = []) -> ProducerRecord {
+        ProducerRecord(
+            topic: jobs(prepared.lane), key: Array(prepared.job.source.text.utf8), value: prepared.message,
+            headers: headers)
+    }
+}
+
+/// What waits in topics for a consumer group.
+public struct GroupLag: Sendable {
+    /// Messages by partition that the group has not passed.
+    public let waiting: [TopicPartition: Int64]
+    /// Whether it has ever committed in one of them.
+    public let hasCommitted: Bool
+
+    /// All that waits in a topic.
+    public func count(in topic: String) -> Int64 {
+        waiting.reduce(0) { $1.key.topic == topic ? $0 + $1.value : $0 }
+    }
+
+    /// Looks it up. Of a partition where the group has committed nothing, all that is there waits.
+    /// - Parameters:
+    ///   - topics: those that the metadata does not have are left out.
+    ///   - limit: for each of two questions.
+    /// - Throws: `KafkaError`, also when the group's coordinator does not answer in time.
+    public static func of(
+        _ group: String, in topics: [String], by admin: Admin, _ metadata: ClusterMetadata, within limit: Duration
+    ) async throws(KafkaError) -> GroupLag {
+        var partitions: [TopicPartition] = []
+        for topic in topics { partitions += (metadata.topics[topic] ?? []).map { TopicPartition(topic, $0.id) } }
+        let written = try await admin.watermarks(of: partitions, within: limit)
+        let committed = try await admin.committed(by: group, in: partitions, within: limit)
+        let waiting = written.mapValues { $0.upperBound - $0.lowerBound }.merging(
+            committed.map { ($0.key, max(0, (written[$0.key]?.upperBound ?? 0) - $0.value.offset)) }
+        ) { $1 }
+        return GroupLag(waiting: waiting, hasCommitted: !committed.isEmpty)
     }
 }

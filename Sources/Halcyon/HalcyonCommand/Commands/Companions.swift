@@ -1,10 +1,10 @@
+import Formats
 import HTTPServer
 import HalcyonNotify
-import HalcyonProbes
+import HalcyonTelemetry
 import HalcyonWorker
 import Kafka
 import Telemetry
-import Values
 
 /// What runs beside a worker in its process: who tells others of events, and who answers probes where `http.listen` says so.
 struct Companions: Sendable {

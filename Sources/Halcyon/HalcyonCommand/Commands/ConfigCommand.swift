@@ -1,6 +1,5 @@
-import Arguments
 import JSON
-import Settings
+import ProgramSettings
 
 /// `halcyon config`: the effective settings.
 enum ConfigCommand: Subcommand {

@@ -1,10 +1,9 @@
-import Arguments
-import CivilTime
+import Formats
 import HalcyonModel
 import HalcyonWire
 import JSON
 import Kafka
-import Values
+import ProgramSettings
 
 /// `halcyon events`: follows what is told about jobs.
 enum EventsCommand: Subcommand {

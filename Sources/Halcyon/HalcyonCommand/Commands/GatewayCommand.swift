@@ -1,10 +1,10 @@
-import Arguments
+import Formats
 import HTTPServer
 import HalcyonGateway
-import HalcyonTraces
+import HalcyonTelemetry
 import Kafka
+import ProgramSettings
 import Telemetry
-import Values
 
 /// `halcyon gateway`: the cluster over HTTP, until it is told to stop.
 enum GatewayCommand: Subcommand {

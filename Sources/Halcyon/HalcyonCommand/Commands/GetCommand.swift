@@ -1,7 +1,7 @@
-import Arguments
-import CivilTime
+import Formats
 import HalcyonCluster
 import JSON
+import ProgramSettings
 
 /// `halcyon get`: reads a result that is there.
 enum GetCommand: Subcommand {

@@ -1,7 +1,7 @@
-import Arguments
 import Curl
+import Formats
 import JSON
-import Values
+import ProgramSettings
 
 /// `halcyon health`: asks the worker or gateway of this machine how it is, for health checks of images that have no curl.
 enum HealthCommand: Subcommand {

@@ -1,6 +1,6 @@
-import Arguments
 import HalcyonModel
 import JSON
+import ProgramSettings
 
 /// `halcyon key`: under which key a result lies.
 enum KeyCommand: Subcommand {

@@ -1,7 +1,7 @@
-import Arguments
 import HalcyonCluster
 import JSON
 import Kafka
+import ProgramSettings
 
 /// `halcyon topics`.
 enum TopicsCommands {

@@ -1,8 +1,8 @@
-import Arguments
-import HalcyonBudget
+import Formats
+import HalcyonCoordination
 import HalcyonModel
 import JSON
-import Values
+import ProgramSettings
 
 /// `halcyon trim`: removes results until there is room.
 enum TrimCommand: Subcommand {

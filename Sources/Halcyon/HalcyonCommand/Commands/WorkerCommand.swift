@@ -1,8 +1,8 @@
-import Arguments
 import Glibc
-import HalcyonTraces
+import HalcyonTelemetry
 import HalcyonWorker
 import Kafka
+import ProgramSettings
 import Telemetry
 
 /// `halcyon worker`: takes jobs until it is told to stop.

@@ -4,12 +4,12 @@ import HalcyonImaging
 import HalcyonModel
 import HalcyonNotify
 import HalcyonSources
-import HalcyonTraces
+import HalcyonTelemetry
 import HalcyonWire
 import HalcyonWorker
 import Processes
+import ProgramSettings
 import Redis
-import Settings
 import Telemetry
 import Vips
 

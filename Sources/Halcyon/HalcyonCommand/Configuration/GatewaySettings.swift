@@ -1,6 +1,6 @@
 import HalcyonGateway
 import HalcyonModel
-import Settings
+import ProgramSettings
 
 extension ProgramOptions {
     /// The gateway's settings.

@@ -1,9 +1,9 @@
+import Formats
 import HalcyonModel
 import HalcyonNotify
 import HalcyonSources
 import HalcyonWorker
-import Settings
-import Values
+import ProgramSettings
 
 extension ProgramOptions {
     /// Settings of webhooks and other notifications of events.

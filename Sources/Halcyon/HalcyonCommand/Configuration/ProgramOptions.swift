@@ -1,16 +1,15 @@
+import Formats
 import HalcyonCluster
 import HalcyonGateway
 import HalcyonImaging
 import HalcyonModel
 import HalcyonNotify
-import HalcyonRendering
 import HalcyonSources
-import HalcyonTraces
+import HalcyonTelemetry
 import HalcyonWorker
+import ProgramSettings
 import Redis
-import Settings
 import Telemetry
-import Values
 import Vips
 
 /// Everything the program can be told. Each setting is bound to one member, and its default is the member's own, which

@@ -1,9 +1,8 @@
+import Formats
 import HalcyonModel
-import HalcyonTraces
-import PercentCoding
-import Settings
+import HalcyonTelemetry
+import ProgramSettings
 import Telemetry
-import Values
 
 extension ProgramOptions {
     /// Settings of the traces of jobs, and of their export.

@@ -1,6 +1,6 @@
 import HalcyonModel
 import HalcyonWorker
-import Settings
+import ProgramSettings
 import Vips
 
 extension ProgramOptions {

@@ -1,7 +1,7 @@
-import Arguments
+import Formats
 import HalcyonWire
 import JSON
-import Values
+import ProgramSettings
 
 /// An option that stands for a field of a job: `--content-mode` for `contentMode`.
 struct FieldOption: Sendable {

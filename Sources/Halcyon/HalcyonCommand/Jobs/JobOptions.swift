@@ -1,7 +1,6 @@
-import CivilTime
+import Formats
 import HalcyonModel
 import JSON
-import Values
 
 /// The options that say how a job is done and told of, whatever is made of its source.
 enum JobOptions {

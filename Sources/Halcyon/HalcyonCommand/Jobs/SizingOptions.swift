@@ -1,7 +1,7 @@
-import Arguments
+import Formats
 import HalcyonModel
 import JSON
-import Values
+import ProgramSettings
 
 /// The options that say what is made of which source, and so under which key it lies. docs/jobs.md explains the fields.
 enum SizingOptions {

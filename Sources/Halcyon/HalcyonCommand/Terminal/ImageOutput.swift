@@ -1,6 +1,6 @@
-import Arguments
 import Glibc
 import HalcyonModel
+import ProgramSettings
 import Threads
 
 /// Where a command puts images.

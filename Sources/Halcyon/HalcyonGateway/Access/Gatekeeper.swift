@@ -1,4 +1,5 @@
-import CivilTime
+import Formats
+import Glibc
 import HTTPServer
 import Threads
 
@@ -90,5 +91,86 @@ struct Gatekeeper: Sendable {
         let parts = authorizations[0].split(separator: " ", maxSplits: 1)
         guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
         return String(parts[1].drop { $0 == " " })
+    }
+}
+
+/// Whoever makes a request.
+struct Caller: Hashable, Sendable {
+    /// Whom what is taken is counted to.
+    enum Account: Hashable, Sendable {
+        /// All who have the key of this name.
+        case key(String)
+        /// All who come from there without one.
+        case address(String)
+        /// All for whom there was no room.
+        case others
+
+        /// Who comes without a key.
+        init(remoteAddress: String) { self = .address(Self.block(of: remoteAddress)) }
+
+        /// An IPv4 address itself; of an IPv6 address the first 64 bits, since the others are its owner's to choose.
+        private static func block(of text: String) -> String {
+            var address = in6_addr()
+            guard text.contains(":"), inet_pton(AF_INET6, text.prefix { $0 != "%" }.description, &address) == 1 else {
+                return text
+            }
+            let bytes = withUnsafeBytes(of: address) { Array($0) }
+            // An IPv4 address in IPv6's clothes (RFC 4291, 2.5.5.2).
+            if bytes[..<10].allSatisfy({ $0 == 0 }), bytes[10] == 0xff, bytes[11] == 0xff {
+                return bytes[12...].map { "\($0)" }.joined(separator: ".")
+            }
+            return stride(from: 0, to: 8, by: 2)
+                .map { String(Int(bytes[$0]) << 8 | Int(bytes[$0 + 1]), radix: 16) }.joined(separator: ":")
+        }
+    }
+
+    /// How it was let in.
+    enum Leave: Hashable, Sendable {
+        /// The gateway is open, or the thing is for everybody.
+        case open
+        /// By a key.
+        case key
+        /// By a signed URL, until then in seconds since 1970; nil for one without an end.
+        case signature(expires: Int64?)
+    }
+
+    /// The name of the key; nil for who has none.
+    let name: String?
+    /// How it was let in.
+    let leave: Leave
+    /// Whether it may do what concerns the jobs of all: by a key of that scope, or where nobody needs a key.
+    let mayAdminister: Bool
+}
+
+/// A place among others that are bounded in number. Whoever lets go of it last gives it back, however the request ends.
+final class TakenPlace: Sendable {
+    private let back: Lock<(@Sendable () -> Void)?>
+
+    /// A place that has been taken.
+    /// - Parameter back: called once, when it is given back.
+    init(givingBack back: @escaping @Sendable () -> Void) { self.back = Lock(back) }
+
+    deinit { giveBack() }
+
+    /// Gives it back; a second time does nothing.
+    func giveBack() {
+        let back = back.withLock { $0.take() }
+        back?()
+    }
+
+    /// The answer to a request of this method, which holds the place while it is streamed. An answer that is there as a whole holds none: what
+    /// is left to do is the door's.
+    func held(by response: HTTPServer.Response, to method: String) -> HTTPServer.Response {
+        guard case .stream(let length, let produce) = response.body, method != "HEAD" else {
+            giveBack()
+            return response
+        }
+        var response = response
+        response.body = .stream(length: length) { [self] writer in
+            // Before the client sees the end, which may come again at once.
+            defer { giveBack() }
+            try await produce(writer)
+        }
+        return response
     }
 }

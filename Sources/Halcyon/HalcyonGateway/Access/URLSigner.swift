@@ -1,5 +1,5 @@
-import CivilTime
 import Digests
+import Formats
 import HTTPServer
 
 /// URLs that let in whoever has them: for images on pages, whose readers have no key.

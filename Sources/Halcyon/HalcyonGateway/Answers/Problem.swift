@@ -1,4 +1,5 @@
 import HTTPServer
+import HalcyonModel
 import JSON
 
 /// What is wrong, for whoever sent the request: `application/problem+json` (RFC 9457). It tells nothing of the server's insides.
@@ -125,5 +126,37 @@ extension Problem {
             Kind.allCases.first { $0.status == refusal.status } ?? (refusal.status < 500 ? .badRequest : .unavailable)
         self.init(kind, refusal.reason)
         status = refusal.status
+    }
+}
+
+extension HTTPServer.Response {
+    /// JSON that is true now and perhaps not later.
+    init(status: Int, json: [UInt8], headers: HTTPServer.Headers = HTTPServer.Headers()) {
+        self.init(
+            status: status, headers: ["Content-Type": "application/json", "Cache-Control": "no-store"],
+            body: .bytes(json))
+        for field in headers.fields { self.headers.add(field.name, field.value) }
+    }
+}
+
+extension Problem {
+    /// Why an image could not be made.
+    /// - Parameters:
+    ///   - code: one of the closed list of failure codes; what a later version adds counts as `internal`.
+    ///   - message: what the event says. It was written for whoever submits jobs.
+    init(failed code: String, _ message: String) {
+        let kind: Kind =
+            switch FailureCode(rawValue: code) ?? .internal {
+            case .invalidJob, .unsupportedSource: .invalidJob
+            case .blockedAddress, .forbidden: .forbidden
+            case .notFound: .notFound
+            case .gone: .gone
+            case .httpError, .dnsError, .connectError, .originUnavailable, .tlsError, .tooManyRedirects, .providerError:
+                .badOrigin
+            case .tooLarge, .tooManyPixels, .unsupportedFormat, .corruptImage, .poison: .unprocessable
+            case .timeout, .expired: .timeout
+            case .internal: .unavailable
+            }
+        self.init(kind, message, code: code)
     }
 }

@@ -1,3 +1,4 @@
+import Digests
 import HTTPServer
 
 /// `/`: the page that shows the cluster at work. It is for everybody; what it asks for is not.
@@ -44,4 +45,50 @@ enum DashboardRoutes {
         for (name, bytes) in scripts { files[name] = file("javascript", bytes) }
         return files
     }()
+}
+
+/// `/openapi.yaml` and `/asyncapi.yaml`: what the gateway and the cluster behind it are, for programs and whoever writes them. Everybody may
+/// read them.
+enum DocumentRoutes {
+    static var all: [Route] {
+        [
+            route("/openapi.yaml", PackageResources.openapi_yaml),
+            route("/asyncapi.yaml", PackageResources.asyncapi_yaml),
+        ]
+    }
+
+    private static func route(_ path: String, _ document: [UInt8]) -> Route {
+        // RFC 9512.
+        let file = EmbeddedFile("application/yaml", document)
+        return Route("GET", path, for: nil) { file.answer($0) }
+    }
+}
+
+/// A file that is a part of the program. Browsers keep it and ask each time whether it is still this one: another release has another one.
+struct EmbeddedFile: Sendable {
+    private let type: String
+    private let bytes: [UInt8]
+    private let tag: EntityTag
+    private let validity: HTTPServer.Headers
+
+    /// - Parameters:
+    ///   - type: the media type.
+    ///   - headers: that its answers have besides, and those which say that it is still the same.
+    init(_ type: String, _ bytes: [UInt8], headers: HTTPServer.Headers = HTTPServer.Headers()) {
+        self.type = type
+        self.bytes = bytes
+        tag = EntityTag(value: SHA256.hash(bytes).description)
+        var validity: HTTPServer.Headers = ["ETag": tag.description, "Cache-Control": "no-cache"]
+        for field in headers.fields { validity.add(field.name, field.value) }
+        self.validity = validity
+    }
+
+    func answer(_ call: Call) -> HTTPServer.Response {
+        if tag.isNamed(by: call.request.headers["If-None-Match"]) {
+            return HTTPServer.Response(status: 304, headers: validity)
+        }
+        var headers = validity
+        headers.add("Content-Type", type)
+        return HTTPServer.Response(status: 200, headers: headers, body: .bytes(bytes))
+    }
 }

@@ -62,3 +62,56 @@ struct EventQuery: Hashable, Sendable {
         return kind.rawValue
     }
 }
+
+/// Which events a stream is to have: of each member that is named one of its values, and all of the members. A pure value.
+struct EventFilter: Hashable, Sendable {
+    /// Behind the prefix `halcyon.image.`.
+    var types: Set<String> = []
+    /// The bytes of ids of jobs: equal strings of Swift may be different ids.
+    var jobs: Set<[UInt8]> = []
+    /// The bytes of sources, as events have them.
+    var sources: Set<[UInt8]> = []
+
+    /// Whether a stream has it. Without a filter nothing is parsed.
+    func lets(_ record: FeedRecord) -> Bool {
+        if types.isEmpty && jobs.isEmpty && sources.isEmpty { return true }
+        guard let facts = record.facts else { return false }
+        return (types.isEmpty || types.contains(facts.type))
+            && (jobs.isEmpty || facts.jobID.map { jobs.contains(Array($0.utf8)) } == true)
+            && (sources.isEmpty || facts.subject.map { sources.contains(Array($0.utf8)) } == true)
+    }
+}
+
+/// How a gateway follows events and hands them on.
+public struct EventOptions: Sendable {
+    /// Bytes of the newest events that are kept in memory: who comes back within what they reach costs Kafka nothing, and who falls behind
+    /// them is dropped.
+    public var ringBytes = 16 << 20
+    /// How far back a gateway reads when it starts, so that clients of one that has gone find in memory what they have missed.
+    public var memory: Duration = .seconds(60)
+    /// How often is looked whether the topic has more partitions than before.
+    public var partitionInterval: Duration = .seconds(10)
+    /// Streams at once.
+    public var streams = 4096
+    /// Streams at once that are read what they have missed from Kafka; others wait for their turn.
+    public var replays = 4
+    /// After how long without an event a stream is sent a sign of life, so that proxies keep it.
+    public var keepAlive: Duration = .seconds(15)
+    /// How long a client may leave what was sent to it unread; it is dropped then.
+    public var patience: Duration = .seconds(20)
+    /// After how long a client whose stream has ended is to come back.
+    public var retry: Duration = .seconds(2)
+
+    /// The defaults.
+    public init() {}
+}
+
+extension Route {
+    /// `GET /v1/events`: the event stream. By a signed URL as well, since a browser's `EventSource` sends no key.
+    static func events(_ feed: EventFeed, _ places: StreamPlaces) -> Route {
+        Route("GET", "/v1/events", for: .read, acceptsSignature: true, kind: .stream) { call in
+            let query = try EventQuery(call.request)
+            return try places.stream { try await EventStream(feed: feed, query: query, writer: $0).run() }
+        }
+    }
+}

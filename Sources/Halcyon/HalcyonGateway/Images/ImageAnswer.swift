@@ -1,4 +1,4 @@
-import CivilTime
+import Formats
 import HTTPServer
 import HalcyonCluster
 import HalcyonModel
@@ -117,4 +117,82 @@ struct ImageAnswer {
 extension ImageFormat {
     /// Whether it may hold scripts: browsers are to save it, not to show it.
     fileprivate var isDocument: Bool { self == .svg || self == .pdf }
+}
+
+/// The part of a file that a request asks for with `Range` (RFC 9110, 14.1.2). A pure value.
+enum ByteRange: Hashable {
+    /// The whole file: nothing else was asked for, or nothing that is understood here.
+    case whole
+    /// These bytes, at least one.
+    case part(Range<Int>)
+    /// No byte of it: 416.
+    case none
+
+    /// - Parameters:
+    ///   - header: the value of `Range`; nil where there is none.
+    ///   - count: bytes of the whole file.
+    ///
+    /// Several ranges at once are answered with the whole file, as RFC 9110, 14.2 allows: who wants pieces of an image asks for one.
+    init(_ header: String?, count: Int) {
+        self = .whole
+        guard let header, let unit = header.firstIndex(of: "="), header[..<unit].lowercased() == "bytes" else { return }
+        let spec = header[header.index(after: unit)...].filter { $0 != " " && $0 != "\t" }
+        let ends = spec.split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]) else { return }
+        switch (first, last) {
+        case (nil, nil): return
+        case (nil, let suffix?): self = suffix == 0 || count == 0 ? .none : .part(max(0, count - suffix)..<count)
+        case (let first?, let last):
+            if let last, last < first { return }
+            self = first >= count ? .none : .part(first..<min(count, (last ?? count - 1) &+ 1))
+        }
+    }
+
+    /// Digits; nil inside for none at all, nil outside for what is no number. A number past all files is the largest.
+    private static func number(_ text: Substring) -> Int?? {
+        guard text.utf8.allSatisfy((UInt8(ascii: "0")...UInt8(ascii: "9")).contains) else { return nil }
+        return .some(text.isEmpty ? nil : Int(text) ?? Int.max - 1)
+    }
+}
+
+/// What tells one making of a result from the next (RFC 9110, 8.8.3). A pure value.
+struct EntityTag: Hashable, CustomStringConvertible {
+    /// What stands between the quotes.
+    let value: String
+
+    /// As a header has it.
+    var description: String { "\"\(value)\"" }
+
+    /// Whether `If-None-Match` names it, so that the client has it already (RFC 9110, 13.1.2: weak comparison).
+    func isNamed(by header: String?) -> Bool {
+        guard let header else { return false }
+        if header.trimmed == "*" { return true }
+        return Self.tags(in: header).contains(value)
+    }
+
+    /// Whether `If-Range` lets a part be sent (RFC 9110, 13.1.5: strong comparison, so no weak tag and no date).
+    func allowsRange(_ header: String?) -> Bool {
+        guard let header else { return true }
+        return header.trimmed == description
+    }
+
+    /// What stands between the quotes of a list of tags. A comma may stand there as well.
+    private static func tags(in list: String) -> [String] {
+        var (tags, rest) = ([String](), list[...])
+        while let open = rest.firstIndex(of: "\"") {
+            let inside = rest[rest.index(after: open)...]
+            guard let close = inside.firstIndex(of: "\"") else { break }
+            tags.append(String(inside[..<close]))
+            rest = inside[inside.index(after: close)...]
+        }
+        return tags
+    }
+}
+
+extension String {
+    fileprivate var trimmed: Substring {
+        self.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed().reduce(into: "") {
+            $0.append($1)
+        }[...]
+    }
 }

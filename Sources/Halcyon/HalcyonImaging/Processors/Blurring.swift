@@ -73,3 +73,69 @@ struct GaussianBlur {
         down = Axis(deviation: deviation, side: size.height)
     }
 }
+
+extension Image {
+    /// Squares of `side` pixels from the top left corner, each of its mean colour; those that the right and lower edges cut
+    /// are means of what there is of them.
+    func pixelated(_ side: Int) throws(VipsError) -> Image {
+        guard side > 1 else { return self }
+        return try premultiplied { picture throws(VipsError) in
+            var rows: [Image] = []
+            for (top, height) in Self.runs(of: side, in: picture.height) {
+                var pieces: [Image] = []
+                for (left, width) in Self.runs(of: side, in: picture.width) {
+                    let (across, down) = (min(side, width), min(side, height))
+                    let means = try picture.cropped(left, top, width, height)
+                        .calling("shrink", ["hshrink": .int(across), "vshrink": .int(down)])
+                    pieces.append(
+                        try Operation.call(
+                            "zoom", ["input": .image(means), "xfac": .int(across), "yfac": .int(down)]
+                        ).image())
+                }
+                rows.append(try pieces.joined("horizontal"))
+            }
+            return try rows.joined("vertical")
+        }
+    }
+
+    /// Where whole blocks begin and how many pixels they take together, and the same for the cut one.
+    private static func runs(of side: Int, in length: Int) -> [(start: Int, length: Int)] {
+        let whole = length / side * side
+        return [(0, whole), (whole, length - whole)].filter { $0.length > 0 }
+    }
+
+}
+
+extension Image {
+    /// Unsharp masking of luma, as Core Image's `CISharpenLuminance`: Y = 0.2126 R + 0.7152 G + 0.0722 B of the encoded
+    /// samples is blurred, and each channel gets `amount` times what the blur took from Y. Hue does not change, and alpha does not.
+    func sharpened(_ sharpen: Sharpen) throws(VipsError) -> Image {
+        guard sharpen.amount > 0, sharpen.radius > 0 else { return self }
+        let colors = try withoutAlpha()
+        let luma = try colors.luma()
+        let blur = GaussianBlur(deviation: sharpen.radius, on: size)
+        let soft: Image
+        if hasAlpha {
+            soft = try luma.joined(with: alpha()).calling("premultiply").convolved(with: blur)
+                .calling("unpremultiply").withoutAlpha()
+        } else {
+            soft = try luma.convolved(with: blur)
+        }
+        let detail = try luma.combined("subtract", soft).calling("linear", ["a": .doubles([sharpen.amount]), "b": [0]])
+        let sharp = try colors.combined("add", detail).inBytes()
+            .calling("copy", ["interpretation": channels < 3 ? "b-w" : "srgb"])
+        guard hasAlpha else { return sharp }
+        return try sharp.joined(with: alpha())
+    }
+
+    /// One band with fractions, of a picture without alpha.
+    private func luma() throws(VipsError) -> Image {
+        guard bands == 3 else { return try calling("cast", ["format": "float"]) }
+        return try calling("recomb", ["m": .image(Image(matrix: [HalcyonImaging.luma]))])
+            .calling("copy", ["interpretation": "b-w"])
+    }
+
+    private func combined(_ operation: String, _ other: Image) throws(VipsError) -> Image {
+        try Operation.call(operation, ["left": .image(self), "right": .image(other)]).image()
+    }
+}

@@ -38,3 +38,86 @@ extension InterpolationQuality {
         }
     }
 }
+
+extension Image {
+    /// Step 9, canvas: in its place on the output, on the background.
+    func placed(_ plan: SizingPlan, on background: CSSColor) throws(VipsError) -> Image {
+        guard plan.leavesExcess else { return self }
+        var image = try ready(for: background)
+        if !background.isOpaque { image = try image.withAlpha() }
+        return try image.calling(
+            "embed",
+            [
+                "x": .int(plan.destRect.x), "y": .int(plan.destRect.y),
+                "width": .int(plan.outputSize.width), "height": .int(plan.outputSize.height),
+                "extend": "background", "background": .doubles(image.samples(of: background)),
+            ])
+    }
+
+    /// Step 11, flatten: without alpha in a format that has none.
+    func flattened(onto background: CSSColor, for format: ImageFormat) throws(VipsError) -> Image {
+        format.hasAlpha ? self : try flattened(onto: background)
+    }
+
+    /// Without alpha, on an opaque background.
+    func flattened(onto background: CSSColor) throws(VipsError) -> Image {
+        guard hasAlpha else { return self }
+        let image = try ready(for: background)
+        return try image.calling("flatten", ["background": .doubles(image.samples(of: background).dropLast())])
+    }
+
+    /// This picture, in colour if it must be to hold the colour.
+    func ready(for color: CSSColor) throws(VipsError) -> Image {
+        color.isGrey ? self : try inColour()
+    }
+
+    /// The colour, as a pixel of this picture has it.
+    func samples(of color: CSSColor) -> [Double] {
+        let channels = bands < 3 ? [color.red] : [color.red, color.green, color.blue]
+        return (channels + (hasAlpha ? [color.alpha] : [])).map(Double.init)
+    }
+}
+
+extension CSSColor {
+    fileprivate var isGrey: Bool { red == green && green == blue }
+}
+
+extension DecodedImage {
+    /// Step 5, focus: the middle of the part that the pixels say is to be kept, in fractions of the upright source.
+    func focus(of output: OutputPlan, in source: SourceImage) throws -> UnitPoint {
+        let level = frames[0]
+        let crop = try output.variant.sizing.crop(of: source.size)
+        let window = output.geometry.sourceRect
+        // 256 pixels tell where the eye is drawn, and a window inside them is placed to half a percent.
+        let scale = 256 / Double(max(crop.width, crop.height))
+        let (across, down) = (max(1, Double(crop.width) * scale), max(1, Double(crop.height) * scale))
+        let size = PixelSize(width: Int(across.rounded()), height: Int(down.rounded()))
+        let small = try level.image
+            .resized(output.part, at: level, to: source.orientation.upright(size), .low)
+            .inSRGB(keepingProfile: false).turned(source.orientation)
+        let kept = PixelSize(
+            width: min(size.width, Int((Double(window.width) * scale).rounded())),
+            height: min(size.height, Int((Double(window.height) * scale).rounded())))
+        let cut = try Operation.call(
+            "smartcrop",
+            [
+                "input": .image(small), "width": .int(kept.width), "height": .int(kept.height),
+                "interesting": .string(output.variant.sizing.gravity == .entropy ? "entropy" : "attention"),
+            ]
+        ).image()
+        // What was cut off before the window is its offset, counted backwards.
+        let x = (Double(-cut.offset.x) + Double(kept.width) / 2) / Double(size.width)
+        let y = (Double(-cut.offset.y) + Double(kept.height) / 2) / Double(size.height)
+        return UnitPoint(
+            x: (Double(crop.x) + x * Double(crop.width)) / Double(source.size.width),
+            y: (Double(crop.y) + y * Double(crop.height)) / Double(source.size.height))
+    }
+}
+
+extension Image {
+    /// Step 8, orientation: upright.
+    func turned(_ orientation: Orientation) throws(VipsError) -> Image {
+        guard orientation != .upright else { return self }
+        return try calling("autorot")
+    }
+}

@@ -1,4 +1,4 @@
-import HTTPFields
+import Formats
 
 /// What the redirects on the way to a response leave of its freshness: the life of what was loaded through them is the shortest
 /// on the way. A pure value.

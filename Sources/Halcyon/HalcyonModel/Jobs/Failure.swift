@@ -171,3 +171,70 @@ extension Sequence<Unicode.Scalar> {
             })
     }
 }
+
+extension Failure {
+    /// What workers, or the children that tried it, died of or hung on so often that it is not begun again for now.
+    public static let knownPoison = Failure(
+        .poison, "workers died or hung over it; it is not tried again for some minutes, unless it is purged or reloaded"
+    )
+}
+
+/// Failures as workers tell each other of them who wait for the same source or result.
+extension Failure {
+    /// Whether it would be the same for whoever asks: it is the source's or the picture's, and not the worker's own.
+    public var isShared: Bool {
+        switch code {
+        case .internal, .poison, .expired, .invalidJob: false
+        default: true
+        }
+    }
+
+    /// One line: code, `final` or `retryable`, message. After `retryable` may stand in how many seconds, `retryable:12.5`, and
+    /// after these that nothing stale is to be used: `retryable:12.5:fresh`, `retryable::fresh`. Last, `:variant` says that it is about the one
+    /// that was to be made, and not about its source.
+    public var shared: String {
+        let fresh = forbidsStaleUse ? ":fresh" : ""
+        let after = retryAfter.map { ":\($0)" } ?? (forbidsStaleUse ? ":" : "")
+        let about = variant == nil ? "" : ":variant"
+        return "\(code.rawValue) \(isRetryable ? "retryable\(after)\(fresh)" : "final")\(about) \(message)"
+    }
+
+    /// From such a line; nil when it is none.
+    public init?(shared text: String) {
+        let parts = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, let code = FailureCode(rawValue: String(parts[0])) else { return nil }
+        let words = parts[1].split(separator: ":", omittingEmptySubsequences: false)
+        let after = words.count > 1 ? Double(words[1]).flatMap { $0.isFinite && $0 >= 0 ? $0 : nil } : nil
+        self.init(
+            code, String(parts[2]), isRetryable: words.first == "retryable", variant: words.last == "variant" ? 0 : nil,
+            retryAfter: after)
+        forbidsStaleUse = words.dropFirst(2).first == "fresh"
+    }
+}
+
+/// An error in words, for a log: its kind and its text. An error that comes from another process is known by these
+/// alone.
+public struct DescribedError: Error, Hashable, Codable, CustomStringConvertible {
+    /// The type's name, and its code if it has one, such as `RedisError.timeout`.
+    public let kind: String
+    /// The error's own text, shortened; the causes of a ``Failure`` follow it in parentheses.
+    public let text: String
+
+    /// Describes any error; one that is described already stays as it is.
+    public init(_ error: any Error) {
+        switch error {
+        case let described as DescribedError: self = described
+        case let failure as Failure:
+            kind = "Failure.\(failure.code.rawValue)"
+            let cause = failure.cause.map { " (\(DescribedError($0)))" } ?? ""
+            text = Failure.shortened(failure.message + cause)
+        default:
+            let code = Mirror(reflecting: error).children.first { $0.label == "code" }
+            kind = "\(type(of: error))" + (code.map { ".\($0.value)" } ?? "")
+            text = Failure.shortened("\(error)")
+        }
+    }
+
+    /// The kind, then the text.
+    public var description: String { "\(kind): \(text)" }
+}

@@ -146,3 +146,87 @@ public struct Job: Sendable {
         }
     }
 }
+
+extension Job {
+    /// A place that shows one image at a time, such as a cell of a table: of the jobs for it only the newest is wanted.
+    public struct Slot: Hashable, Sendable {
+        /// Bytes of the longest name.
+        public static let longestName = 256
+        /// The highest generation: what every JSON reader takes for a whole number.
+        public static let highestGeneration: Int64 = 1 << 53
+
+        /// Which place of the tenant's.
+        public var name: String
+        /// Which of the jobs for it is newer: the one of the higher number. nil for the time of submission.
+        public var generation: Int64?
+
+        /// Takes the values as they are.
+        public init(name: String, generation: Int64? = nil) {
+            self.name = name
+            self.generation = generation
+        }
+
+        /// The generation of a job written at `submitted`, in seconds since 1970: unless given that time in milliseconds.
+        public func generation(submitted: Double) -> Int64 {
+            generation ?? Int64(max(0, min((submitted * 1000).rounded(), Double(Self.highestGeneration))))
+        }
+    }
+
+    /// Tags of one job at most.
+    public static let mostTags = 32
+    /// Bytes of the longest tag.
+    public static let longestTag = 128
+
+    /// Whether a text can be a tag: 1 to 128 bytes of UTF-8, none of them a control character.
+    public static func isTag(_ text: String) -> Bool {
+        (1...longestTag).contains(text.utf8.count) && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
+    }
+}
+
+/// A priority, chosen by the topic a job is written to.
+public enum Lane: String, CaseIterable, Sendable {
+    /// Before everything else.
+    case high
+    /// The usual one.
+    case normal
+    /// When there is time.
+    case low
+
+    /// How urgent it is: 0 for the most urgent.
+    public var level: Int {
+        switch self {
+        case .high: 0
+        case .normal: 1
+        case .low: 2
+        }
+    }
+
+    /// The topic of the lane behind the configured prefix: `jobs.high`, `jobs`, `jobs.low`.
+    public var topic: String { self == .normal ? "jobs" : "jobs.\(rawValue)" }
+}
+
+/// Which tiers a job uses, and how.
+public struct CacheUse: Hashable, Sendable {
+    /// Whether results are kept in the result tier and looked for there.
+    public var memory = true
+    /// Whether sources are kept in the source tier and looked for there.
+    public var source = true
+    /// Whether everything is fetched and made anew, whatever is there; it is kept all the same.
+    public var reload = false
+    /// Whether the job is content with what is there, results or sources: no origin is asked for anything.
+    public var onlyIfCached = false
+
+    /// All tiers, and neither a fetch forced nor one forbidden.
+    public init() {}
+
+    /// Whether the result tier is looked at.
+    public var looksAtResults: Bool { memory && !reload }
+}
+
+/// What of a damaged source is rendered all the same.
+public enum Tolerance: String, CaseIterable, Codable, Sendable {
+    /// Nothing: damage is a failure.
+    case strict
+    /// What there is of a JPEG, PNG or GIF that ends too early.
+    case truncated
+}

@@ -1,4 +1,4 @@
-import PercentCoding
+import Formats
 
 /// A file, by a `file:` URL (RFC 8089) with an absolute path. Whether it may be read is its provider's affair.
 public struct FileSource: TextualSource {

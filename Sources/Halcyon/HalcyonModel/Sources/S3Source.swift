@@ -1,4 +1,4 @@
-import PercentCoding
+import Formats
 
 /// An object of an S3-compatible store: `s3://bucket/key`, perhaps with `?versionId=…`.
 ///

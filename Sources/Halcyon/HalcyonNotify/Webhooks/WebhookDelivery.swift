@@ -1,4 +1,4 @@
-import CivilTime
+import Formats
 import HalcyonCluster
 import HalcyonModel
 import HalcyonSources
@@ -173,5 +173,45 @@ struct WebhookDelivery: Sendable {
             }
         let common: LogFields = ["webhook": target, "event": notice?.id]
         return common.merging(LogFields(failure)).merging(more)
+    }
+}
+
+/// What senders of webhooks count.
+struct WebhookMetrics: Sendable {
+    private let webhooks: [WebhookOutcome: Counter]
+
+    /// What becomes of a webhook, for now or for good.
+    enum WebhookOutcome: String, CaseIterable {
+        /// It was answered with a status of the 200s.
+        case delivered
+        /// A request failed, and another one follows.
+        case retried
+        /// It was put off without a request: its target has enough of them, or is down.
+        case postponed
+        /// It was put aside.
+        case dead
+    }
+
+    init(_ metrics: Metrics) {
+        webhooks = Dictionary(
+            uniqueKeysWithValues: WebhookOutcome.allCases.map { outcome in
+                let counter = metrics.counter(
+                    "halcyon_webhooks_total", help: "Webhooks, by what became of them, for now or for good.",
+                    labels: ["outcome": outcome.rawValue])
+                return (outcome, counter)
+            })
+    }
+
+    /// Counts a webhook.
+    func count(_ outcome: WebhookOutcome) { webhooks[outcome]?.add() }
+}
+
+extension TakenRecord {
+    /// Does something that must not hold up a partition that goes.
+    /// - Throws: what `body` throws; `CancellationError` when the record is recalled first.
+    func untilRecalled<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        let task = Task { try await body() }
+        onRecall { task.cancel() }
+        return try await task.value
     }
 }

@@ -1,5 +1,9 @@
+import Curl
+import Formats
 import HalcyonCluster
+import HalcyonModel
 import HalcyonSources
+import HalcyonWire
 import Kafka
 import Telemetry
 
@@ -47,5 +51,85 @@ final class WebhookSender: Sendable {
         _ = await consumer.drain(grace: grace)
         await client.close()
         await producer.close()
+    }
+}
+
+/// Tells a webhook of an event: one signed request, as the Standard Webhooks specification (1.0.0) has it.
+struct WebhookPost: Sendable {
+    let client: GuardedClient
+    let timeout: Duration
+    let maximumResponseBytes: Int
+
+    /// - Returns: why the webhook was not told; nil when it was.
+    /// - Throws: `CancellationError` when nobody can know.
+    func send(_ notice: WebhookNotice, to endpoint: WebhookTargets.Endpoint) async throws -> Failure? {
+        let host = endpoint.url.host
+        guard !client.policy.denies(host: host) else {
+            return Failure(.blockedAddress, "the host \(host) is on the list sources.deny")
+        }
+        do throws(CurlError) {
+            let response = try await client.perform(
+                request(notice, endpoint), to: host, isTrusted: endpoint.isTrusted)
+            return Failure(
+                webhookAnswered: response.status, retryAfter: response.headers.first("Retry-After"),
+                date: response.headers.first("Date"))
+        } catch {
+            // A client that is closed belongs to a worker that is leaving.
+            if error.code == .cancelled || error.code == .closed { throw CancellationError() }
+            return Failure(webhook: error)
+        }
+    }
+
+    private func request(_ notice: WebhookNotice, _ endpoint: WebhookTargets.Endpoint) -> HTTPRequest {
+        let timestamp = Int64(Timestamp.now.seconds)
+        let signatures = endpoint.secrets.map {
+            $0.signature(id: notice.id, timestamp: timestamp, body: notice.body)
+        }
+        var request = HTTPRequest(
+            .post, endpoint.url.text,
+            headers: [
+                "Content-Type": Event.mediaType, "webhook-id": notice.id, "webhook-timestamp": "\(timestamp)",
+                "webhook-signature": signatures.joined(separator: " "),
+            ], body: notice.body)
+        request.connectTimeout = timeout
+        request.timeout = timeout
+        request.stall = nil
+        request.maxBytes = maximumResponseBytes
+        request.maxRedirects = 0
+        request.acceptsCompression = false
+        return request
+    }
+}
+
+extension Failure {
+    /// What a response means for a webhook that wants a status of the 200s; nil for one. Only 410 says that it will never want any.
+    init?(webhookAnswered status: Int, retryAfter: String? = nil, date: String? = nil) {
+        guard !(200...299).contains(status) else { return nil }
+        self.init(status == 410 ? .gone : .httpError, "the webhook answered \(status)")
+        self.retryAfter = retryAfter.flatMap {
+            RetryAfter.seconds(of: $0, date: date, now: Timestamp.now.seconds)
+        }
+    }
+
+    /// What a request without a whole response means for a webhook; nil when its answer was good and only too long. What somebody may mend
+    /// is tried again; an address that may not be dialled is not.
+    init?(webhook error: CurlError) {
+        if error.code == .tooLarge, let status = error.status {
+            self.init(webhookAnswered: status)
+            return
+        }
+        let code: FailureCode =
+            switch error.code {
+            case .refusedAddress: .blockedAddress
+            case .nameNotResolved: .dnsError
+            case .cannotConnect: .connectError
+            case .tls: .tlsError
+            case .timeout: .timeout
+            case .badURL, .badRequest, .unsupportedScheme: .invalidJob
+            default: .httpError
+            }
+        self.init(
+            code, error.message, isRetryable: code != .blockedAddress && code != .invalidJob,
+            cause: CurlError(error.code, error.message))
     }
 }

@@ -1,5 +1,4 @@
-import HalcyonBudget
-import HalcyonLeases
+import HalcyonCoordination
 import Redis
 import Telemetry
 

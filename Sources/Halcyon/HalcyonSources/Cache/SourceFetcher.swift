@@ -1,5 +1,5 @@
-import CivilTime
-import HalcyonLeases
+import Formats
+import HalcyonCoordination
 import HalcyonModel
 import Telemetry
 import Threads

@@ -1,5 +1,5 @@
 import Curl
-import HTTPFields
+import Formats
 import HalcyonModel
 
 /// A response whose end is missing, and the way to the rest of it (RFC 9110, sections 13.1.5, 14 and 15.3.7). A pure value.

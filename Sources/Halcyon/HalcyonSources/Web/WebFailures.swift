@@ -1,5 +1,5 @@
-import CivilTime
 import Curl
+import Formats
 import HalcyonModel
 
 extension Failure {

@@ -1,5 +1,5 @@
-import CivilTime
 import Digests
+import Formats
 import HalcyonModel
 import JSON
 

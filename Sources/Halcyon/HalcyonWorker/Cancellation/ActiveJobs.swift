@@ -1,6 +1,7 @@
-import CivilTime
+import Formats
 import HalcyonCluster
 import HalcyonModel
+import HalcyonSources
 import Threads
 
 /// The reason why a job leaves its work. The work goes on while others want it.
@@ -150,6 +151,50 @@ final class ActiveJob: Sendable {
             state.hasEnded = true
             state.cancel = nil
             return state.reason
+        }
+    }
+}
+
+/// Checks whether anybody still wants a job.
+struct CancellationChecker: Sendable {
+    let activeJobs: ActiveJobs
+    let slots: SlotBook
+    let control: ControlReader
+
+    /// Checks before anything is done for a job, and claims its slot.
+    /// - Throws: ``JobCancellationReason`` if nobody wants it.
+    func checkBeforeStart(_ job: JobIdentity) async throws {
+        // Messages from before this worker began count too.
+        await control.caughtUp()
+        if activeJobs.isCancelled(job) { throw JobCancellationReason.cancelled }
+        guard let slot = job.slot else { return }
+        if let newer = await slots.claim(slot) { throw JobCancellationReason.superseded(by: newer) }
+    }
+
+    /// Checks whether a newer job has the slot of this one: the message about it may have been missed.
+    /// - Throws: ``JobCancellationReason`` `superseded`.
+    func checkSuperseded(_ job: JobIdentity) async throws {
+        guard let slot = job.slot else { return }
+        if let newer = await slots.newer(than: slot) { throw JobCancellationReason.superseded(by: newer) }
+    }
+}
+
+/// Handles the control messages that all workers receive.
+struct ControlMessageHandler: Sendable {
+    let activeJobs: ActiveJobs
+    let sources: SourceCache
+    let assets: SharedSources
+
+    /// Results, and sources that all workers share, have gone before this was said: what is left is what this worker keeps for itself.
+    func handle(_ told: ControlReader.Told) async {
+        switch told.message {
+        case .cancel(let id): activeJobs.cancel(id, at: told.moment, isOld: told.isOld)
+        case .purge(let purge):
+            guard case .source(let source) = purge.target else { return }
+            let request = SourceRequest(source, tenant: purge.tenant)
+            // What was kept since an old word is newer than the purge.
+            await sources.evictLocal(request, storedBefore: told.isOld ? Double(told.moment) / 1000 : .infinity)
+            await assets.forget(request)
         }
     }
 }

@@ -1,6 +1,6 @@
-import HalcyonLeases
+import HalcyonCoordination
+import HalcyonImaging
 import HalcyonModel
-import HalcyonRendering
 import Threads
 
 /// The rendering of some results of one source, for all who want them in this process and in others: fetch, render,

@@ -1,5 +1,5 @@
 import HalcyonCluster
-import HalcyonLeases
+import HalcyonCoordination
 import HalcyonModel
 import Telemetry
 import Threads

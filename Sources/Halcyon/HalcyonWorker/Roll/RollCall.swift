@@ -1,4 +1,4 @@
-import CivilTime
+import Formats
 import Glibc
 import HalcyonCluster
 import HalcyonModel
@@ -109,4 +109,15 @@ final class RollCall: Sendable {
         guard gethostname(&name, name.count - 1) == 0 else { return "unknown" }
         return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
+}
+
+/// How a worker says that it is there.
+public struct RollOptions: Sendable {
+    /// So often it signs the roll.
+    public var interval = Duration.seconds(1)
+    /// Which Halcyon it says it is.
+    public var version = ""
+
+    /// The defaults.
+    public init() {}
 }

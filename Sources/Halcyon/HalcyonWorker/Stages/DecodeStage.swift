@@ -1,5 +1,7 @@
 import HalcyonCluster
+import HalcyonImaging
 import HalcyonModel
+import HalcyonSources
 import HalcyonWire
 import Kafka
 import Telemetry
@@ -71,5 +73,19 @@ extension ConsumedRecord {
         guard let bytes = headers.first(where: { $0.name == "traceparent" })?.value else { return nil }
         let text = String(decoding: bytes, as: UTF8.self)
         return TraceContext(traceparent: text).map { _ in String(decoding: bytes.prefix(55), as: UTF8.self) }
+    }
+}
+
+extension JobReader {
+    /// The same reader, which takes jobs that name these processors, sizers and providers of sources with parameters that they
+    /// can follow.
+    public func knowing(_ extensions: Extensions, _ providers: CustomProviders) -> JobReader {
+        var reader = self
+        reader.customProcessors = extensions.processorNames
+        reader.customSizers = extensions.sizerNames
+        reader.checkCustom = { variant throws(Failure) in try extensions.validate(variant) }
+        reader.customSources = providers.names
+        reader.customSourceKey = { name, reference throws(Failure) in try providers.cacheKey(name, for: reference) }
+        return reader
     }
 }

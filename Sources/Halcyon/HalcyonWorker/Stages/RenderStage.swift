@@ -1,7 +1,6 @@
+import HalcyonCoordination
 import HalcyonImaging
-import HalcyonLeases
 import HalcyonModel
-import HalcyonRendering
 import HalcyonSources
 import Telemetry
 import Threads
@@ -125,5 +124,18 @@ extension ResultFacts {
                 width: rendering.sourceSize.width, height: rendering.sourceSize.height,
                 isTruncated: rendering.sourceIsTruncated),
             isPrivate: source.headers.isPrivate)
+    }
+}
+
+extension RenderService {
+    /// Tells what memory its renderings were given, and how many wait for theirs.
+    func measure(_ metrics: Metrics) {
+        metrics.reading(
+            .gauge, "halcyon_render_memory_bytes",
+            help: "Memory that renderings under way were given, as estimated before they began."
+        ) { Double(memoryUse.taken) }
+        metrics.reading(
+            .gauge, "halcyon_render_memory_waiting", help: "Renderings that wait until there is memory for them."
+        ) { Double(memoryUse.waiting) }
     }
 }

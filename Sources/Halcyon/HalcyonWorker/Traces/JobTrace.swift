@@ -1,3 +1,4 @@
+import HalcyonCluster
 import HalcyonModel
 import Kafka
 import Telemetry
@@ -134,5 +135,77 @@ final class JobTrace: Sendable {
         case is CancellationError: .error("cancelled")
         default: .error(FailureCode.internal.rawValue)
         }
+    }
+}
+
+/// Has what the worker does recorded as traces, where that is wanted.
+struct JobTracing: Sendable {
+    let tracer: Tracer
+    /// The worker's group.
+    let group: String
+
+    /// A job was taken.
+    /// - Returns: nil when nothing of it is recorded.
+    func begin(_ record: ConsumedRecord) -> JobTrace? {
+        let parent = record.traceparent.flatMap { TraceContext(traceparent: $0) }
+        guard let context = tracer.begin(under: parent) else { return nil }
+        return JobTrace(context, under: parent, of: record, group: group, tracer)
+    }
+}
+
+/// What became of a job on this worker, as its span says it.
+struct JobEnd {
+    /// `ready`, `failed`, `postponed`, `handed_back` and so on.
+    let outcome: String
+    /// Why it failed.
+    var code: FailureCode?
+    private var more = SpanAttributes()
+
+    /// Another worker does it.
+    static let handedBack = JobEnd("handed_back")
+
+    /// The message was no job that can be done.
+    static func refused(_ code: FailureCode) -> JobEnd { JobEnd("refused", code) }
+
+    private init(_ outcome: String, _ code: FailureCode? = nil) {
+        self.outcome = outcome
+        self.code = code
+    }
+
+    /// What was told of it.
+    init(_ outcome: Outcome) {
+        switch outcome {
+        case .handedBack: self = .handedBack
+        case .postponed(let failed, _, let seconds):
+            self.init("postponed", failed.failure.code)
+            more = [
+                "halcyon.attempts": failed.history.count, "halcyon.retry.after_ms": Int((seconds * 1000).rounded()),
+            ]
+        case .gaveUp(let failed, _):
+            self.init("failed", failed.failure.code)
+            more = ["halcyon.attempts": failed.history.count]
+        case .ended(let body):
+            switch body {
+            case .ready(let ready):
+                self.init("ready")
+                more = ["halcyon.origin": ready.origin.rawValue, "halcyon.attempts": ready.attempts]
+            case .failed(let failure, let attempts, _):
+                self.init("failed", failure.code)
+                more = ["halcyon.attempts": attempts]
+            case .cancelled: self.init("cancelled")
+            case .superseded: self.init("superseded")
+            case .started, .progress, .purged: preconditionFailure("no job ends with that")
+            }
+        }
+    }
+
+    /// Whether somebody was told.
+    var isTold: Bool { outcome != Self.handedBack.outcome }
+
+    /// What the job's span says of it.
+    var attributes: SpanAttributes {
+        var all: SpanAttributes = ["halcyon.outcome": outcome, "error.type": code?.rawValue]
+        all.merge(more)
+        return all
     }
 }

@@ -156,3 +156,41 @@ actor Transactions {
         producer = nil
     }
 }
+
+/// What is counted of transactions.
+struct TransactionMetrics: Sendable {
+    /// Transactions that were committed.
+    let committed: Counter
+    /// Transactions that were aborted and begun again.
+    let aborted: Counter
+    /// Producers that could do nothing more and were replaced.
+    let replaced: Counter
+    /// Jobs that ended in committed transactions.
+    let jobs: Counter
+
+    init(_ metrics: Metrics) {
+        committed = metrics.counter(
+            "halcyon_transactions_committed_total", help: "Transactions of events and offsets that were committed.")
+        aborted = metrics.counter(
+            "halcyon_transactions_aborted_total",
+            help: "Transactions that were aborted; what they told is told in others, by whoever has the jobs then.")
+        replaced = metrics.counter(
+            "halcyon_transactional_producers_replaced_total",
+            help: "Transactional producers that failed, or whose transaction had an unknown outcome.")
+        jobs = metrics.counter(
+            "halcyon_transaction_jobs_total", help: "Jobs that ended in committed transactions.")
+    }
+}
+
+/// How events and offsets are committed together.
+public struct TransactionOptions: Sendable {
+    /// For how long a job that has ended waits for others to be committed with it. While a transaction is under way they gather anyway.
+    public var linger = Duration.milliseconds(10)
+    /// Jobs of one transaction, at most.
+    public var batch = 5000
+    /// The worker's own name, under which no other runs: whoever takes it over ends the one before, and its open transaction at once. Nil for
+    /// a random one, that no other has.
+    public var instance: String?
+    /// The defaults.
+    public init() {}
+}

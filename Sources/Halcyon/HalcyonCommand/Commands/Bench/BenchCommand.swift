@@ -1,9 +1,9 @@
-import Arguments
+import Formats
 import HalcyonCluster
 import HalcyonWire
 import Kafka
+import ProgramSettings
 import Threads
-import Values
 
 /// `halcyon bench`: loads a running cluster and says how it did.
 enum BenchCommand: Subcommand {

@@ -1,3 +1,4 @@
+import Glibc
 import HalcyonModel
 import JSON
 
@@ -85,5 +86,114 @@ struct BenchReport {
             for (name, part) in percentiles { writer.member(name, spread.percentile(part)) }
             writer.member("max", spread.count == 0 ? nil : spread.longest)
         }
+    }
+}
+
+/// What has come of the jobs of a load so far.
+struct BenchFigures: Sendable {
+    /// The brokers have them.
+    private(set) var submitted = 0
+    private(set) var ready = 0
+    /// By failure code; `cancelled`, `superseded` and `not_submitted` stand beside them.
+    private(set) var failures: [String: Int] = [:]
+    /// Of those that are ready: where their results came from.
+    private(set) var origins: [String: Int] = [:]
+    /// From before a job was sent until its event had come.
+    private(set) var latency = Spread()
+    /// By stage, as events tell them, of those that are ready.
+    private(set) var stages: [String: Spread] = [:]
+    /// When the last job ended.
+    private(set) var last: ContinuousClock.Instant?
+
+    var failed: Int { failures.values.reduce(0, +) }
+    var ended: Int { ready + failed }
+    /// Submitted, and not ended yet.
+    var unfinished: Int { submitted + (failures[Self.notSubmitted] ?? 0) - ended }
+
+    static let notSubmitted = "not_submitted"
+
+    mutating func submit() { submitted += 1 }
+
+    mutating func missSubmission() { failures[Self.notSubmitted, default: 0] += 1 }
+
+    /// A job ended so.
+    /// - Parameter start: when it was sent.
+    mutating func end(_ ending: BenchEnding, from start: ContinuousClock.Instant, at now: ContinuousClock.Instant) {
+        last = now
+        latency.add(start.duration(to: now).milliseconds)
+        switch ending {
+        case .ready(let origin, let timings):
+            ready += 1
+            origins[origin, default: 0] += 1
+            for (stage, milliseconds) in timings { stages[stage, default: Spread()].add(milliseconds) }
+        case .failed(let reason): failures[reason, default: 0] += 1
+        }
+    }
+
+    /// The part of the ready jobs whose results came from there; nil where none is ready.
+    func part(_ origin: ResultOrigin) -> Double? {
+        ready == 0 ? nil : Double(origins[origin.rawValue] ?? 0) / Double(ready)
+    }
+}
+
+/// How a job of a load ended, as its event tells it.
+enum BenchEnding: Sendable {
+    /// Where its results came from, and milliseconds by stage.
+    case ready(origin: String, timings: [(stage: String, milliseconds: Double)])
+    /// Its failure code, or what else became of it.
+    case failed(String)
+
+    /// nil for an event that ends nothing.
+    init?(json: [UInt8]) {
+        // A record that is not JSON is not an event.
+        guard let root = try? JSON.parse(json, maximumSize: 64 << 20, maximumDepth: 64),
+            let type = root.member("type")?.asString, type.hasPrefix("halcyon.image."),
+            let kind = Event.Kind(rawValue: String(type.dropFirst("halcyon.image.".count))), kind.isTerminal,
+            let data = root.member("data")
+        else { return nil }
+        func text(_ name: String) -> String? { data.member(name)?.asString }
+        guard kind == .ready else {
+            self = .failed(text("code") ?? kind.rawValue)
+            return
+        }
+        var timings: [(String, Double)] = []
+        // The figures end at the first text that is not a number.
+        try? data.member("timings")?.forEachMember { name, value throws(JSONError) in
+            timings.append(("\(name)", try value.double()))
+        }
+        self = .ready(origin: text("origin") ?? "", timings: timings)
+    }
+}
+
+/// A histogram of durations in a fixed amount of memory: percentiles of it are at most two percent too long.
+struct Spread: Sendable {
+    /// Each bucket's longest is so much longer than the one's before.
+    private static let growth = 1.02
+    /// In milliseconds; the first bucket has all that is shorter.
+    private static let shortest = 0.01
+    /// Up to some eleven days.
+    private static let buckets = 1300
+
+    private var counts = [Int](repeating: 0, count: buckets)
+    private(set) var count = 0
+    private(set) var longest = 0.0
+
+    mutating func add(_ milliseconds: Double) {
+        let place = log(max(milliseconds, Self.shortest) / Self.shortest) / log(Self.growth)
+        counts[min(Int(place.rounded(.up)), Self.buckets - 1)] += 1
+        count += 1
+        longest = max(longest, milliseconds)
+    }
+
+    /// The duration that this part of all are no longer than, in milliseconds; nil where there is none.
+    func percentile(_ part: Double) -> Double? {
+        guard count > 0 else { return nil }
+        let wanted = max(1, Int((part * Double(count)).rounded(.up)))
+        var seen = 0
+        for (index, number) in counts.enumerated() {
+            seen += number
+            if seen >= wanted { return min(longest, Self.shortest * pow(Self.growth, Double(index))) }
+        }
+        return longest
     }
 }

@@ -1,9 +1,9 @@
-import Arguments
+import Formats
 import HalcyonCluster
 import HalcyonModel
 import JSON
 import Kafka
-import Values
+import ProgramSettings
 
 /// `halcyon cancel`: says that nobody wants some jobs any more.
 enum CancelCommand: Subcommand {

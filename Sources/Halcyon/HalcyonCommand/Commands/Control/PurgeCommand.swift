@@ -1,10 +1,10 @@
-import Arguments
+import Formats
 import HalcyonCluster
 import HalcyonModel
 import HalcyonWire
 import JSON
 import Kafka
-import Values
+import ProgramSettings
 
 /// `halcyon purge`: forgets results, and says so to everybody.
 enum PurgeCommand: Subcommand {

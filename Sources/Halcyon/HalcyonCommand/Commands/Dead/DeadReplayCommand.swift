@@ -1,6 +1,6 @@
-import Arguments
 import HalcyonCluster
 import JSON
+import ProgramSettings
 
 /// `halcyon dead replay`.
 enum DeadReplayCommand: Subcommand {

@@ -1,4 +1,3 @@
-import HalcyonPlan
 import JSON
 
 /// What is printed of a plan.

@@ -1,6 +1,6 @@
-import Arguments
 import HalcyonWire
 import JSON
+import ProgramSettings
 
 /// Reads the jobs of a command line: every one of them is checked before any is sent.
 ///

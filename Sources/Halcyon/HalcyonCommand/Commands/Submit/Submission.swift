@@ -2,6 +2,7 @@ import HalcyonCluster
 import HalcyonWire
 import JSON
 import Kafka
+import Redis
 import Threads
 
 /// Jobs that have been read, on their way: to Kafka, and back as events.
@@ -149,5 +150,119 @@ struct Submission: Sendable {
         try kafka.require(
             Set(batch.jobs.map { kafka.topics.jobs($0.lane) }).sorted() + [kafka.topics.events], in: metadata)
         return metadata
+    }
+}
+
+/// Hears from the events how the jobs of a batch end, and writes their images into a folder if that is wanted.
+struct Listening: Sendable {
+    let batch: Batch
+    let reader: TopicReader
+    /// Where images are written and read from; nil when they are not wanted.
+    let gallery: Gallery?
+
+    /// Goes on until the task is cancelled.
+    /// - Throws: ``KafkaError`` for what does not mend by itself.
+    func run() async throws(KafkaError) {
+        var records = reader.makeAsyncIterator()
+        while let record = try await records.next() {
+            guard let key = record.key, let index = batch.index(ofKey: key), let value = record.value,
+                let event = EventView(json: value), let ending = event.ending
+            else { continue }
+            switch ending {
+            case .failed(let code, let message): batch.end(index, .failed(code: code, message: message))
+            case .cancelled: batch.end(index, .cancelled)
+            case .superseded(let generation): batch.end(index, .superseded(by: generation))
+            case .ready(let outputs, let failures):
+                batch.end(index, await outcome(index, outputs, failures, event.total))
+            }
+        }
+    }
+
+    private func outcome(
+        _ index: Int, _ outputs: [EventView.Output], _ failures: [EventView.VariantFailure], _ milliseconds: Double?
+    ) async -> Batch.Outcome {
+        do {
+            let files = try await gallery?.write(outputs, ofJob: index)
+            return .ready(outputs, failures: failures, milliseconds: milliseconds, files: files)
+        } catch {
+            return .notWritten(outputs, reason: "\(error)")
+        }
+    }
+}
+
+/// A folder of images that are ready.
+struct Gallery: Sendable {
+    let folder: String
+    let results: ResultTier
+    /// What the names of each job's files begin with, no two alike.
+    let stems: [String]
+
+    /// Writes the images of one job, from the event if they are in it, else from Redis.
+    /// - Returns: the files' paths, in the order of the variants.
+    /// - Throws: ``RedisError``, ``FileError``, ``Trouble``.
+    func write(_ outputs: [EventView.Output], ofJob index: Int) async throws -> [String] {
+        var images: [FileNames.Image] = []
+        for output in outputs {
+            guard let bytes = try await bytes(of: output) else {
+                throw Trouble("the result has gone from Redis already")
+            }
+            images.append(
+                FileNames.Image(bytes: bytes, width: output.width, height: output.height, format: output.format))
+        }
+        let paths = FileNames.names(of: images, stem: stems[index]).map { "\(folder)/\($0)" }
+        for (image, path) in zip(images, paths) { try await Files.write(image.bytes, to: path) }
+        return paths
+    }
+
+    private func bytes(of output: EventView.Output) async throws -> [UInt8]? {
+        if let data = output.data { return data }
+        return try await results.read(output.key)?.body
+    }
+}
+
+/// Puts the jobs of a batch on their lanes.
+struct Sending: Sendable {
+    let batch: Batch
+    let topics: Topics
+    let producer: Producer
+
+    /// Jobs on their way at once: enough for librdkafka to fill its requests.
+    private static let window = 1000
+
+    /// Sends all, and waits until the brokers have them. One that cannot be sent ends as `notSent`. When the task is
+    /// cancelled the producer is closed, and what no broker has yet is given up.
+    /// - Returns: where each came to lie, in the order of the jobs; nil for one that was not sent.
+    @discardableResult
+    func run() async -> [Delivery?] {
+        await withTaskCancellationHandler {
+            await sendAll()
+        } onCancel: {
+            Task { await producer.close(flushingFor: .zero) }
+        }
+    }
+
+    private func sendAll() async -> [Delivery?] {
+        await withTaskGroup(of: (Int, Delivery?).self) { group in
+            var deliveries = [Delivery?](repeating: nil, count: batch.jobs.count)
+            for index in batch.jobs.indices {
+                if index >= Self.window, let (index, delivery) = await group.next() { deliveries[index] = delivery }
+                if Task.isCancelled { break }
+                group.addTask { (index, await send(index)) }
+            }
+            for await (index, delivery) in group { deliveries[index] = delivery }
+            return deliveries
+        }
+    }
+
+    private func send(_ index: Int) async -> Delivery? {
+        do throws(KafkaError) {
+            let record = topics.record(of: batch.jobs[index])
+            let delivery = try await producer.send(record)
+            batch.sent(index, to: "\(record.topic)-\(delivery.partition)-\(delivery.offset)")
+            return delivery
+        } catch {
+            batch.end(index, .notSent(error))
+            return nil
+        }
     }
 }

@@ -1,8 +1,8 @@
-import Arguments
 import HalcyonCluster
 import HalcyonWire
 import JSON
 import Kafka
+import ProgramSettings
 
 /// `halcyon submit`: puts jobs on Kafka.
 enum SubmitCommand: Subcommand {

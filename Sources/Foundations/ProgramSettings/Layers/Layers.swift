@@ -1,0 +1,130 @@
+import Formats
+import Glibc
+
+/// A setting given on the command line.
+public struct SettingFlag: Sendable {
+    /// The setting, or an entry of a map (`kafka.properties.debug`).
+    public let name: String
+    /// The flag as it is spelt, for errors: `--brokers`.
+    public let flag: String
+    /// Its value.
+    public let value: String
+
+    /// Takes the parts as they are.
+    public init(name: String, flag: String, value: String) {
+        self.name = name
+        self.flag = flag
+        self.value = value
+    }
+}
+
+// What is added later wins.
+extension Settings {
+    mutating func add(_ file: SettingsFile) throws(SettingsError) {
+        for entry in try flatYAML(file.bytes, name: file.name) {
+            let origin = SettingOrigin.file(file.name, line: entry.line)
+            let target = schema.target(named: entry.key)
+            switch (target, entry.value) {
+            // A section whose lines are all commented out sets nothing.
+            case (nil, nil) where schema.isSection(entry.key): break
+            case (nil, .list([])) where schema.isSection(entry.key): break
+            case (nil, _): throw schema.unknown(entry.key, origin)
+            case (_?, nil): break
+            case (let target?, let text?): try set(target, text, origin)
+            }
+        }
+    }
+
+    mutating func add(_ environment: [String: String]) throws(SettingsError) {
+        var setters: [String: String] = [:]
+        // In order, so that of several faults always the same one is told.
+        for (variable, text) in environment.sorted(by: { $0.key < $1.key }) {
+            guard let target = try schema.target(ofVariable: variable) else { continue }
+            if case .setting(let setting) = target, let other = setters.updateValue(variable, forKey: setting.name) {
+                throw SettingsError(.doubled, "sets \(setting.name), as does \(other)", .variable(variable))
+            }
+            try set(target, .scalar(text), .variable(variable))
+        }
+    }
+
+    mutating func add(_ flags: [SettingFlag]) throws(SettingsError) {
+        for flag in flags {
+            guard let target = schema.target(named: flag.name) else {
+                throw schema.unknown(flag.name, .flag(flag.flag))
+            }
+            try set(target, .scalar(flag.value), .flag(flag.flag))
+        }
+    }
+
+    /// Adds what variables of other programs say of settings that nothing else sets. One that is empty says nothing.
+    mutating func addFallbacks(_ environment: [String: String]) throws(SettingsError) {
+        let isUnset = schema.settings.map { schema.whole(of: $0).allSatisfy { origins[$0.name] == nil } }
+        for (setting, isUnset) in zip(schema.settings, isUnset) where isUnset {
+            guard let variable = setting.fallbacks.first(where: { environment[$0]?.isEmpty == false }),
+                let text = environment[variable]
+            else { continue }
+            try set(.setting(setting), .scalar(text), .variable(variable))
+        }
+    }
+
+    private mutating func set(
+        _ target: SettingsSchema<Options>.Target, _ text: ValueText, _ origin: SettingOrigin
+    ) throws(SettingsError) {
+        switch target {
+        case .setting(let setting):
+            guard setting.set(text, &options) else {
+                let found = setting.isSecret ? "" : ", found \(shown(text))"
+                throw SettingsError(.badValue, "\(setting.name): expected \(setting.expectation)\(found)", origin)
+            }
+            origins[setting.name] = origin
+        case .entry(let map, let name):
+            guard case .scalar(let text) = text else {
+                throw SettingsError(.badValue, "\(map.name).\(name): expected a text, found a list", origin)
+            }
+            options[keyPath: map.member][name] = text
+            origins["\(map.name).\(name)"] = origin
+        }
+    }
+
+    private func shown(_ text: ValueText) -> String {
+        switch text {
+        case .scalar(let text): "\"\(withoutPasswords(text))\""
+        case .list(let texts): "[" + texts.map(withoutPasswords).joined(separator: ", ") + "]"
+        }
+    }
+}
+
+/// A YAML file with settings: mappings in mappings, whose names are joined by dots, with scalars and lists of scalars.
+public struct SettingsFile: Sendable {
+    /// For errors and origins, as the user spelt it.
+    public let name: String
+    let bytes: [UInt8]
+
+    /// Larger files are refused: no settings are that large, and YAML can be slow to read.
+    public static let maximumSize = 1 << 20
+
+    /// A text that is there already.
+    /// - Throws: ``SettingsError`` of code `unreadableFile` when it has more than ``maximumSize`` bytes.
+    public init(name: String, bytes: [UInt8]) throws(SettingsError) {
+        guard bytes.count <= Self.maximumSize else {
+            throw SettingsError(.unreadableFile, "\(name): more than \(Self.maximumSize) bytes", nil)
+        }
+        self.name = name
+        self.bytes = bytes
+    }
+
+    /// Reads a file.
+    /// - Throws: ``SettingsError`` of code `unreadableFile` when there is none, it cannot be read, or it is too large.
+    public init(path: String) throws(SettingsError) {
+        guard let file = fopen(path, "re") else {
+            throw SettingsError(.unreadableFile, "cannot open \(path): \(String(cString: strerror(errno)))", nil)
+        }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: Self.maximumSize + 1)
+        let count = fread(&bytes, 1, bytes.count, file)
+        guard ferror(file) == 0 else {
+            throw SettingsError(.unreadableFile, "cannot read \(path): \(String(cString: strerror(errno)))", nil)
+        }
+        try self.init(name: path, bytes: Array(bytes.prefix(count)))
+    }
+}

@@ -1,0 +1,65 @@
+import HalcyonCoordination
+import Redis
+import TestSupport
+import Testing
+
+/// The invariants of docs/coalescing.md in real time, on a real Redis, with faults that come again with the same seed.
+@Suite(.takesTurns) struct LeaseSoakTests {
+    private static let processes = 4
+
+    private func run(
+        products: Int, _ options: LeaseOptions, _ faults: @escaping @Sendable (SoakGround) async throws -> Void
+    ) async throws -> SoakGround.Log {
+        try await Grounds.with(.server, ["--enable-debug-command", "yes"]) { grounds in
+            let soak = SoakGround(grounds, products: products, options)
+            try await withThrowingTaskGroup { group in
+                for number in 0..<Self.processes { group.addTask { try await soak.work(as: number) } }
+                let chaos = Task { try await faults(soak) }
+                try await group.waitForAll()
+                chaos.cancel()
+                _ = await chaos.result
+            }
+            return soak.log.withLock { $0 }
+        }
+    }
+
+    @Test func withoutFaultsEachProductIsMadeOnce() async throws {
+        let log = try await run(products: 40, LeaseOptions()) { _ in }
+        #expect(log.works == Array(repeating: 1, count: 40))
+        #expect(log.ended == 40 * Self.processes)
+    }
+
+    @Test(arguments: [1, 2] as [UInt64]) func whateverHappensEveryJobEndsAndNothingOldIsKept(seed: UInt64) async throws
+    {
+        var options = LeaseOptions()
+        options.duration = .milliseconds(1000)
+        options.recheck = .milliseconds(200)
+        let log = try await run(products: 40, options) { soak in
+            var numbers = SeededNumbers(seed: seed)
+            while !Task.isCancelled {
+                try await Task.sleep(for: .milliseconds(Int.random(in: 50..<250, using: &numbers)))
+                soak.log.withLock { $0.faults += 1 }
+                let process = Int.random(in: 0..<Self.processes, using: &numbers)
+                switch Int.random(in: 0..<6, using: &numbers) {
+                case 0: soak.log.withLock { $0.fates[process] = .crash }
+                case 1: soak.log.withLock { $0.fates[process] = .pause }
+                case 2: try await soak.flush()
+                case 3: _ = try await soak.grounds.redis.send(["CLIENT", "PAUSE", "300", "ALL"])
+                case 4: _ = try await soak.grounds.redis.send(["DEBUG", "SLEEP", "0.3"])
+                default: try await soak.purge()
+                }
+            }
+        }
+        #expect(log.ended == 40 * Self.processes)
+        #expect(log.faults > 3)
+        for stored in log.stored {
+            #expect(stored.before <= stored.fence, "something newer was overwritten: \(stored)")
+            let flushed = log.flushes.last { $0 <= stored.stored } ?? 0
+            let purged = log.purges.last { $0 < stored.stored && $0 > flushed } ?? 0
+            #expect(stored.fence == 0 || stored.fence >= stored.begun)
+            #expect(stored.begun > purged || stored.fence > purged, "what was purged came back: \(stored)")
+        }
+        // Each fault can cost each process one work.
+        #expect(log.works.reduce(0, +) <= 40 + log.faults * Self.processes)
+    }
+}

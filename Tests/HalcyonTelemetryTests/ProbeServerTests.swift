@@ -1,0 +1,85 @@
+import Curl
+import HalcyonTelemetry
+import Telemetry
+import TestSupport
+import Testing
+import Threads
+
+/// What a process tells of itself, over a real connection.
+@Suite struct ProbeServerTests {
+    private let metrics = Metrics()
+    private let findings = Lock((health: [String](), readiness: [String]()))
+
+    /// Runs `body` with a server of its own; what it is given asks it.
+    private func withServer(
+        _ body: (_ ask: (HTTPRequest.Method, String) async throws -> HTTPResponse) async throws -> Void
+    ) async throws {
+        let probes = Probes(
+            metrics: metrics, health: { [findings] in findings.withLock { $0.health } },
+            readiness: { [findings] in findings.withLock { $0.readiness } })
+        let server = try ProbeServer.start(probes, on: "127.0.0.1", port: 0, log: .silent)
+        let client = CurlClient()
+        let result: Result<Void, any Error>
+        do {
+            result = .success(
+                try await body { method, path in
+                    try await client.perform(HTTPRequest(method, "http://127.0.0.1:\(server.port)\(path)"))
+                })
+        } catch {
+            result = .failure(error)
+        }
+        await client.close()
+        await server.stop()
+        try result.get()
+    }
+
+    @Test func saysThatAllIsWellOrWhatIsNot() async throws {
+        try await withServer { ask in
+            for path in ["/healthz", "/readyz"] {
+                let answer = try await ask(.get, path)
+                #expect(answer.status == 200 && answer.text == "ok\n")
+            }
+            findings.withLock { $0 = (["it hangs", "it waits"], ["it has no part"]) }
+            let health = try await ask(.get, "/healthz")
+            #expect(health.status == 503 && health.text == "it hangs\nit waits\n")
+            let readiness = try await ask(.get, "/readyz")
+            #expect(readiness.status == 503 && readiness.text == "it has no part\n")
+            // A cache in between would tell what was.
+            #expect(health.headers["Cache-Control"] == "no-store")
+        }
+    }
+
+    @Test func metricsComeInTheFormatOfPrometheus() async throws {
+        metrics.counter("things_total", help: "Things.").add(3)
+        try await withServer { ask in
+            let answer = try await ask(.get, "/metrics")
+            #expect(answer.status == 200 && answer.text.contains("\nthings_total 3\n"))
+            #expect(answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8")
+        }
+    }
+
+    @Test func onlyReadsAndOnlyThese() async throws {
+        try await withServer { ask in
+            let (read, written) = (try await ask(.head, "/healthz"), try await ask(.post, "/healthz"))
+            #expect(read.status == 200 && written.status == 405)
+            for path in ["/", "/metrics/", "/healthz/x", "/%6detrics%2f"] {
+                let answer = try await ask(.get, path)
+                #expect(answer.status == 404, "\(path)")
+            }
+        }
+    }
+
+    @Test func aPortThatIsTakenIsSaid() async throws {
+        let probes = Probes(metrics: metrics, health: { [] }, readiness: { [] })
+        let server = try ProbeServer.start(probes, on: "127.0.0.1", port: 0, log: .silent)
+        let error = #expect(throws: (any Error).self) {
+            try ProbeServer.start(probes, on: "127.0.0.1", port: server.port, log: .silent)
+        }
+        #expect(error.map { "\($0)".contains("\(server.port)") } == true, "\(error as Any)")
+        await server.stop()
+    }
+}
+
+extension HTTPResponse {
+    fileprivate var text: String { String(decoding: body, as: UTF8.self) }
+}

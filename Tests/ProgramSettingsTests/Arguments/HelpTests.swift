@@ -1,0 +1,113 @@
+import ProgramSettings
+import Testing
+
+@Suite struct HelpTests {
+    func help(_ words: [String], columns: Int = 80) throws -> String {
+        guard case .help(let text) = try Example.program.parse(words, columns: columns) else {
+            throw Example.NotACommand()
+        }
+        return text
+    }
+
+    @Test func teachesACommand() throws {
+        #expect(
+            try help(["submit", "--help"]) == """
+                Submits jobs and can wait for them.
+
+                Usage: prog submit [options] SOURCE...
+
+                Each source becomes one job. Jobs are independent of each other.
+
+                With '-' a job is read from standard input.
+
+                Arguments:
+                  SOURCE...  What to load.
+
+                Options:
+                  -j, --json           Print JSON.
+                  -w, --width POINTS   The display width.
+                      --scale N        The screen's scale.
+                  -f, --format FORMAT  The format. One of jpeg, png.
+                  -t, --tag TAG        A tag; may be given often.
+                  -o, --output DIR     Where results go.
+                  -h, --help           Show this help.
+
+                Options of all commands:
+                  -v, --verbose      Say more.
+                  -c, --config FILE  Read settings from this file.
+
+                Examples:
+                  prog submit --width 400 cat.jpg
+                      Makes a picture of 400 points width.
+
+                """)
+    }
+
+    @Test func listsCommands() throws {
+        #expect(
+            try help(["-h"]) == """
+                Does things.
+
+                Usage: prog [options] COMMAND
+
+                Commands:
+                  submit  Submits jobs and can wait for them.
+                  dead    Works the dead letters.
+
+                Options:
+                  -v, --verbose      Say more.
+                  -c, --config FILE  Read settings from this file.
+                  -h, --help         Show this help.
+                      --version      Show the version.
+
+                """)
+    }
+
+    @Test func comesBeforeWhatElseIsWrong() throws {
+        let text = try help(["submit", "--help"])
+        for words in [
+            ["submit", "-h"], ["help", "submit"], ["submit", "a", "--help", "--nonsense"],
+            ["-vh", "submit"].reversed(),
+        ] {
+            #expect(try help(words) == text)
+        }
+        #expect(try help(["help"]) == help(["--help"]))
+        #expect(try help(["help", "dead", "list"]) == help(["dead", "list", "--help"]))
+        #expect(try help(["dead", "help", "list"]) == help(["dead", "list", "--help"]))
+        #expect(Example.complaint(["help", "nonsense"]).hasPrefix("unknown command 'nonsense'"))
+    }
+
+    @Test(arguments: [40, 50, 60, 80, 120]) func staysWithinTheTerminal(columns: Int) throws {
+        for words in [["-h"], ["submit", "-h"], ["dead", "-h"], ["dead", "show", "-h"]] {
+            let text = try help(words, columns: columns)
+            // What is to be typed is never broken.
+            let lines = text.split(separator: "\n").filter { !$0.hasPrefix("Usage:") && !$0.contains("prog submit") }
+            #expect(lines.allSatisfy { $0.count <= columns })
+        }
+    }
+
+    @Test func givesAVeryLongOptionALineOfItsOwn() throws {
+        let long = Parameter.option("a-very-long-name-for-an-option", .text, as: "WITH-A-VALUE", help: "Rarely used.")
+        let program = Command(
+            "p", summary: "S.", parameters: [long, Parameter.flag("short", short: "s", help: "Often.")])
+        guard case .help(let text) = try program.parse(["-h"]) else { throw Example.NotACommand() }
+        #expect(
+            text.hasSuffix(
+                """
+                Options:
+                      --a-very-long-name-for-an-option WITH-A-VALUE
+                               Rarely used.
+                  -s, --short  Often.
+                  -h, --help   Show this help.
+
+                """))
+    }
+
+    @Test func showsTheVersion() throws {
+        for words in [["--version"], ["submit", "--version"], ["--version", "--nonsense"]] {
+            guard case .version(let text) = try Example.program.parse(words) else { throw Example.NotACommand() }
+            #expect(text == "prog 1.2.3")
+        }
+        #expect(throws: UsageError.self) { try Command("p", summary: "").parse(["--version"]) }
+    }
+}
