@@ -75,4 +75,30 @@ import Threads
         #expect(inner.isCancelled)
         #expect(await Task { 7 }.resultCancelledWithWaiter.get() == 7)
     }
+
+    /// An actor on a thread of its own, as readers of Kafka are.
+    private actor Reader {
+        let loop = EventLoop(name: "reader")
+        nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+        /// Whether both kinds of wait look for what there is on the actor's own thread.
+        func waitsOnItsOwnThread() async throws -> Bool {
+            let first = await withCancellableContinuation { (continuation: CheckedContinuation<Bool, Never>) in
+                continuation.resume(returning: loop.isCurrent)
+            } onCancel: {
+            }
+            let second = try await withCancellableThrowingContinuation {
+                (continuation: CheckedContinuation<Bool, any Error>) in
+                continuation.resume(returning: loop.isCurrent)
+            } onCancel: {
+            }
+            return first && second && loop.isCurrent
+        }
+    }
+
+    @Test func anActorIsNotLeft() async throws {
+        let reader = Reader()
+        #expect(try await reader.waitsOnItsOwnThread())
+        reader.loop.stop()
+    }
 }

@@ -1,35 +1,37 @@
 /// Suspends the task until its continuation is resumed, which `cancel` has to see to when the task is cancelled.
 /// - Parameters:
+///   - isolation: the actor that calls, on which `body` runs. It is handed on by hand: `#isolation` in a function that
+///     is `nonisolated(nonsending)` is nil, and `body` would run beside the actor.
 ///   - body: puts the continuation where it will be found, or resumes it.
 ///   - cancel: resumes the continuation if it finds it. It is called when the task is cancelled, on any thread, and
 ///     again behind `body` where that was before: there is always one call that finds what `body` has left.
-public nonisolated(nonsending) func withCancellableContinuation<Success: Sendable>(
-    _ body: (CheckedContinuation<Success, Never>) -> Void, onCancel cancel: @Sendable () -> Void
+public func withCancellableContinuation<Success: Sendable>(
+    isolation: isolated (any Actor)? = #isolation, _ body: (CheckedContinuation<Success, Never>) -> Void,
+    onCancel cancel: @Sendable () -> Void
 ) async -> Success {
-    await withTaskCancellationHandler {
-        await withCheckedContinuation { continuation in
-            body(continuation)
-            if Task.isCancelled { cancel() }
-        }
-    } onCancel: {
-        cancel()
-    }
+    await withTaskCancellationHandler(
+        operation: {
+            await withCheckedContinuation(isolation: isolation) { continuation in
+                body(continuation)
+                if Task.isCancelled { cancel() }
+            }
+        }, onCancel: cancel, isolation: isolation)
 }
 
-/// Suspends the task as ``withCancellableContinuation(_:onCancel:)`` does, until its continuation is resumed with a
-/// result or an error.
+/// Suspends the task as ``withCancellableContinuation(isolation:_:onCancel:)`` does, until its continuation is resumed
+/// with a result or an error.
 /// - Throws: what the continuation is resumed with.
-public nonisolated(nonsending) func withCancellableThrowingContinuation<Success: Sendable>(
-    _ body: (CheckedContinuation<Success, any Error>) -> Void, onCancel cancel: @Sendable () -> Void
+public func withCancellableThrowingContinuation<Success: Sendable>(
+    isolation: isolated (any Actor)? = #isolation, _ body: (CheckedContinuation<Success, any Error>) -> Void,
+    onCancel cancel: @Sendable () -> Void
 ) async throws -> Success {
-    try await withTaskCancellationHandler {
-        try await withCheckedThrowingContinuation { continuation in
-            body(continuation)
-            if Task.isCancelled { cancel() }
-        }
-    } onCancel: {
-        cancel()
-    }
+    try await withTaskCancellationHandler(
+        operation: {
+            try await withCheckedThrowingContinuation(isolation: isolation) { continuation in
+                body(continuation)
+                if Task.isCancelled { cancel() }
+            }
+        }, onCancel: cancel, isolation: isolation)
 }
 
 extension Task {
