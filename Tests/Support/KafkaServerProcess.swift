@@ -32,6 +32,9 @@ actor KafkaServerProcess {
         options.environment = [
             "PATH": getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin",
             "KAFKA_HEAP_OPTS": "-Xms128m -Xmx256m",
+            // It lives for seconds: to optimize its code takes more than that code would spare.
+            "KAFKA_JVM_PERFORMANCE_OPTS":
+                "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Djava.awt.headless=true",
         ]
         for name in ["JAVA_HOME", "KAFKA_OPTS"] {
             if let value = getenv(name) { options.environment?[name] = String(cString: value) }
