@@ -6,7 +6,7 @@ import Testing
 
 /// The example in Java, on Apache Kafka: version 4 of Apache's client does not get on with the embedded broker.
 @Suite(
-    .takesTurns, .sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable),
+    .takesTurns, .ownApacheKafka, .enabled(if: ApacheKafka.isAvailable),
     .enabled(
         if: FileManager.default.isExecutableFile(atPath: "/usr/bin/javac"), "there is no javac; make deps installs it"))
 struct JavaExampleTests {

@@ -32,13 +32,14 @@ actor KafkaServerProcess {
         options.environment = [
             "PATH": getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin",
             "KAFKA_HEAP_OPTS": "-Xms128m -Xmx256m",
-            // It lives for seconds: to optimize its code takes more than that code would spare.
-            "KAFKA_JVM_PERFORMANCE_OPTS":
-                "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Djava.awt.headless=true",
         ]
-        for name in ["JAVA_HOME", "KAFKA_OPTS"] {
-            if let value = getenv(name) { options.environment?[name] = String(cString: value) }
+        // It lives for seconds: to optimize its code takes more time than that code would spare.
+        let compiler = "-XX:TieredStopAtLevel=1"
+        options.environment?["KAFKA_OPTS"] = compiler
+        if let more = getenv("KAFKA_OPTS") {
+            options.environment?["KAFKA_OPTS"] = "\(compiler) \(String(cString: more))"
         }
+        if let home = getenv("JAVA_HOME") { options.environment?["JAVA_HOME"] = String(cString: home) }
         let said = Lock<[String]>([])
         let listen = ChildProcess.Output.lines { [onLine] line in
             said.withLock { $0 = $0.suffix(59) + [line] }

@@ -85,7 +85,19 @@ struct EventKafkaTests {
     }
 
     @Test func aBrokerThatCrashesIsWaitedForAndNothingIsMissed() async throws {
-        let apache = try #require(SharedApacheKafka.current)
+        let apache = try await ApacheKafka()
+        let result: Result<Void, any Error>
+        do {
+            try await apache.start()
+            result = .success(try await crash(apache))
+        } catch {
+            result = .failure(error)
+        }
+        await apache.remove()
+        try result.get()
+    }
+
+    private func crash(_ apache: ApacheKafka) async throws {
         try await EventGround.with(apache: apache, partitions: 2) { ground in
             try await ground.withStream { feed, server in
                 let client = try await EventClient(server.port)

@@ -1,4 +1,5 @@
 import CMicroHTTP
+import Formats
 import Glibc
 import Threads
 
@@ -256,7 +257,7 @@ struct Answer: ~Copyable {
         return MHD_queue_response(connection, UInt32(clamping: status), handle)
     }
 
-    static func add(_ headers: HTTPServer.Headers, to handle: OpaquePointer) {
+    static func add(_ headers: HTTPFields, to handle: OpaquePointer) {
         for field in headers.fields { MHD_add_response_header(handle, field.name, field.value) }
     }
 

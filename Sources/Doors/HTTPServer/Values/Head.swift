@@ -19,14 +19,14 @@ struct Head {
     /// As it came.
     let rawTarget: String
     let target: Target
-    let headers: HTTPServer.Headers
+    let headers: HTTPFields
     let framing: Framing
     /// Whether the client waits for a word before it sends the body.
     let expectsContinue: Bool
 
     /// - Throws: why the request is refused: 400, 413, 417 or 501.
     init(
-        method: String, target: String, version: String, headers: HTTPServer.Headers, limits: HTTPServer.Limits,
+        method: String, target: String, version: String, headers: HTTPFields, limits: HTTPServer.Limits,
         methods: Set<String>
     ) throws(HTTPServer.Refusal) {
         guard method.isToken else { throw HTTPServer.Refusal(400, "The method is none.") }
@@ -50,7 +50,7 @@ private struct Rules {
     private var hosts: [String] = []
     private(set) var expectsContinue = false
 
-    init(_ headers: HTTPServer.Headers) throws(HTTPServer.Refusal) {
+    init(_ headers: HTTPFields) throws(HTTPServer.Refusal) {
         for field in headers.fields {
             guard field.name.isToken, field.value.isFieldValue else {
                 throw HTTPServer.Refusal(400, "A header is none.")
@@ -157,13 +157,13 @@ func receivedHead(
 /// Whether this libmicrohttpd takes heads that it should refuse, and keeps them as ``RawHead`` knows it.
 private let readsLeniently = HTTPServer.libraryVersion == "0.9.75"
 
-private func receivedHeaders(_ connection: OpaquePointer) -> HTTPServer.Headers {
-    var fields: [HTTPServer.Headers.Field] = []
+private func receivedHeaders(_ connection: OpaquePointer) -> HTTPFields {
+    var fields: [HTTPFields.Field] = []
     fields.reserveCapacity(16)
     withUnsafeMutablePointer(to: &fields) { fields in
         _ = MHD_get_connection_values_n(connection, MHD_ValueKind.HEADER_KIND, addHeader, fields)
     }
-    return HTTPServer.Headers(fields)
+    return HTTPFields(fields)
 }
 
 private func addHeader(
@@ -173,8 +173,8 @@ private func addHeader(
     var end = valueSize
     // It leaves the blanks behind a value.
     while end > 0, let last = value?[end - 1], last == 0x20 || last == 0x09 { end -= 1 }
-    context!.assumingMemoryBound(to: [HTTPServer.Headers.Field].self).pointee.append(
-        HTTPServer.Headers.Field(text(name, nameSize), text(value, end)))
+    context!.assumingMemoryBound(to: [HTTPFields.Field].self).pointee.append(
+        HTTPFields.Field(text(name, nameSize), text(value, end)))
     return .YES
 }
 

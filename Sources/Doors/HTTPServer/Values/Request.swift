@@ -1,3 +1,4 @@
+import Formats
 import Glibc
 
 extension HTTPServer {
@@ -12,7 +13,7 @@ extension HTTPServer {
         /// The query's pairs, decoded, in their order.
         public let query: [QueryItem]
         /// The header fields.
-        public let headers: Headers
+        public let headers: HTTPFields
         /// The host, and the port where one is named: of the target, else of `Host`; empty where HTTP/1.0 names none.
         public let host: String
         /// The address of the peer, which may be a proxy's.

@@ -22,14 +22,14 @@ extension HTTPServer {
         /// The status, from 200 to 599.
         public var status: Int
         /// Its header fields.
-        public var headers: Headers
+        public var headers: HTTPFields
         /// Its body.
         public var body: Body
         /// Whether the connection is closed behind it.
         public var closesConnection = false
 
         /// A response of these parts.
-        public init(status: Int, headers: Headers = Headers(), body: Body = .none) {
+        public init(status: Int, headers: HTTPFields = HTTPFields(), body: Body = .none) {
             self.status = status
             self.headers = headers
             self.body = body
@@ -115,9 +115,4 @@ extension HTTPServer {
             MHD_queue_response(connection, UInt32(clamping: response.status), handle)
         }
     }
-}
-
-extension HTTPServer {
-    /// The header fields of a request or of a response.
-    public typealias Headers = HTTPFields
 }

@@ -83,7 +83,7 @@ struct Gatekeeper: Sendable {
 
     /// What `X-API-Key` says, or `Authorization: Bearer` (RFC 6750, 2.1); nil for none, and for several, of which it would not be clear
     /// which counts.
-    private static func secret(in headers: HTTPServer.Headers) -> String? {
+    private static func secret(in headers: HTTPFields) -> String? {
         let own = headers.all("X-API-Key")
         if !own.isEmpty { return own.count == 1 ? own[0] : nil }
         let authorizations = headers.all("Authorization")

@@ -1,3 +1,4 @@
+import Formats
 import HTTPServer
 import HalcyonModel
 import JSON
@@ -84,7 +85,7 @@ struct Problem: Error, Sendable {
     /// Seconds until it may be tried again, for `Retry-After`.
     var retryAfter: Int?
     /// Further header fields of the answer.
-    var headers = HTTPServer.Headers()
+    var headers = HTTPFields()
 
     /// - Parameter detail: what is wrong this time.
     init(_ kind: Kind, _ detail: String, code: String? = nil, retryAfter: Int? = nil) {
@@ -131,7 +132,7 @@ extension Problem {
 
 extension HTTPServer.Response {
     /// JSON that is true now and perhaps not later.
-    init(status: Int, json: [UInt8], headers: HTTPServer.Headers = HTTPServer.Headers()) {
+    init(status: Int, json: [UInt8], headers: HTTPFields = HTTPFields()) {
         self.init(
             status: status, headers: ["Content-Type": "application/json", "Cache-Control": "no-store"],
             body: .bytes(json))

@@ -1,4 +1,5 @@
 import Digests
+import Formats
 import HTTPServer
 
 /// `/`: the page that shows the cluster at work. It is for everybody; what it asks for is not.
@@ -69,16 +70,16 @@ struct EmbeddedFile: Sendable {
     private let type: String
     private let bytes: [UInt8]
     private let tag: EntityTag
-    private let validity: HTTPServer.Headers
+    private let validity: HTTPFields
 
     /// - Parameters:
     ///   - type: the media type.
     ///   - headers: that its answers have besides, and those which say that it is still the same.
-    init(_ type: String, _ bytes: [UInt8], headers: HTTPServer.Headers = HTTPServer.Headers()) {
+    init(_ type: String, _ bytes: [UInt8], headers: HTTPFields = HTTPFields()) {
         self.type = type
         self.bytes = bytes
         tag = EntityTag(value: SHA256.hash(bytes).description)
-        var validity: HTTPServer.Headers = ["ETag": tag.description, "Cache-Control": "no-cache"]
+        var validity: HTTPFields = ["ETag": tag.description, "Cache-Control": "no-cache"]
         for field in headers.fields { validity.add(field.name, field.value) }
         self.validity = validity
     }

@@ -37,14 +37,14 @@ struct ImageAnswer {
     private var tag: EntityTag { EntityTag(value: facts.sha256) }
 
     /// What every answer tells that lets its reader keep the image.
-    private var keeping: HTTPServer.Headers {
+    private var keeping: HTTPFields {
         [
             "ETag": tag.description,
             "Cache-Control": "\(isPublic ? "public" : "private"), max-age=\(validity.maxAge)",
         ]
     }
 
-    private var headers: HTTPServer.Headers {
+    private var headers: HTTPFields {
         var headers = keeping
         headers.add("Accept-Ranges", "bytes")
         for field in Self.content(facts.format).fields { headers.add(field.name, field.value) }
@@ -98,8 +98,8 @@ struct ImageAnswer {
         return HTTPServer.Response(status: 200, headers: headers, body: body.map { .bytes($0) } ?? unsent(count))
     }
 
-    private static func content(_ format: ImageFormat) -> HTTPServer.Headers {
-        var headers: HTTPServer.Headers = [
+    private static func content(_ format: ImageFormat) -> HTTPFields {
+        var headers: HTTPFields = [
             "Content-Type": format.mediaType,
             // Pages of other sites are what images are for.
             "Cross-Origin-Resource-Policy": "cross-origin",
