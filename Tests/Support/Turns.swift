@@ -1,11 +1,10 @@
-import Glibc
 import Testing
 import Threads
 
 /// Lets only a few tests that run servers or burn processors go on at once, however many suites there are: a machine with two
 /// processors that runs all of them together keeps none of their time limits.
 public struct Turns: SuiteTrait, TestTrait, TestScoping {
-    private static let places = Slots(max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+    private static let places = Slots(3)
 
     /// Holds for the tests of a suite, one by one.
     public var isRecursive: Bool { true }
