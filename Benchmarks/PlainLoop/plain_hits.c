@@ -27,6 +27,7 @@ static rd_kafka_t *client(rd_kafka_type_t type, const struct plain_hits *run)
     } else {
         rd_kafka_conf_set(conf, "group.id", "plain", error, sizeof error);
         rd_kafka_conf_set(conf, "enable.auto.commit", "false", error, sizeof error);
+        rd_kafka_conf_set(conf, "enable.partition.eof", "true", error, sizeof error);
     }
     rd_kafka_t *made = rd_kafka_new(type, conf, error, sizeof error);
     if (!made)
@@ -78,13 +79,15 @@ long plain_hits_loop(const struct plain_hits *run)
     rd_kafka_topic_partition_list_destroy(list);
     rd_kafka_queue_t *queue = rd_kafka_queue_get_consumer(consumer);
 
-    long wanted = run->count / run->partitions * run->partitions, done = 0;
-    int failed = 0;
-    while (done < wanted && !failed) {
+    // Jobs do not fall evenly on partitions: one may have fewer than it is asked for.
+    long done = 0;
+    int failed = 0, ended = 0;
+    while (ended < run->partitions && !failed) {
         rd_kafka_message_t *messages[BATCH];
         int count = (int) rd_kafka_consume_batch_queue(queue, 10, messages, BATCH), records = 0;
         for (int i = 0; i < count; i++) {
             records += !messages[i]->err;
+            ended += messages[i]->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
             rd_kafka_message_destroy(messages[i]);
         }
         failed = records > 0 && answer(run, redis, producer, events, done, records);
