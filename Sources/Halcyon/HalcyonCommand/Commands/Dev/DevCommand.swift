@@ -106,8 +106,9 @@ enum DevCommand: Subcommand {
         if let reason { log.error("\(reason)") }
         showing?.cancel()
         let isShown = await showing?.value ?? true
-        async let served: Void = gateway.drain(grace: options.grace)
-        _ = await WorkerCommand.drain(worker, companions, tracing, grace: options.grace, log)
+        let grace = options.grace
+        async let served: Void = gateway.drain(grace: grace)
+        _ = await WorkerCommand.drain(worker, companions, tracing, grace: grace, log)
         await served
         await redis.process.stop()
         await kafka.stop()
