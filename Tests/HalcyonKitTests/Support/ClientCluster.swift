@@ -26,14 +26,14 @@ struct ClientCluster: Sendable {
     /// Gateways note the ends of jobs as a group: when one dies, the others have its part when Kafka has noticed.
     private static let noticesDeaths = ["--set", "kafka.properties.session.timeout.ms=6000"]
     /// The embedded broker is asked for records a hundred times a second otherwise, also while nothing happens.
-    private static let restful = ["--set", "kafka.properties.fetch.wait.max.ms=50"]
+    private static let rareFetches = ["--set", "kafka.properties.fetch.wait.max.ms=50"]
 
     static func start() async throws -> ClientCluster {
         let origin = try await Nginx.start(serving: Photograph.folder)
         let folder = TemporaryFolder("clients")
         let process = try await start(
             ["dev", "--json", "--set", "retry.attempts=1", "--set", "sources.stallTimeout=10m"] + noticesDeaths
-                + restful,
+                + rareFetches,
             in: folder)
         try await until("halcyon dev is ready") {
             !process.isRunning || folder.read("output").contains(UInt8(ascii: "\n"))

@@ -20,7 +20,7 @@ struct DevCluster: Sendable {
 
     /// The embedded broker is asked for records a hundred times a second otherwise: seven of these clusters, idle most of the
     /// time, would take half a processor from the tests.
-    private static let restful = "kafka.properties.fetch.wait.max.ms=50"
+    private static let rareFetches = "kafka.properties.fetch.wait.max.ms=50"
 
     static func start() async throws -> DevCluster {
         let origin = try await Nginx.start(serving: Samples.path)
@@ -28,7 +28,8 @@ struct DevCluster: Sendable {
         // With a budget that nothing here comes near: what is trimmed must be known. What fails is seen at once.
         let process = try await Executable.start(
             [
-                "dev", "--json", "--set", "cache.maximumBytes=1GiB", "--set", "retry.attempts=1", "--set", Self.restful,
+                "dev", "--json", "--set", "cache.maximumBytes=1GiB", "--set", "retry.attempts=1", "--set",
+                Self.rareFetches,
             ], in: folder)
         try await until("halcyon dev is ready") {
             !process.isRunning || folder.read("output").contains(UInt8(ascii: "\n"))
