@@ -35,7 +35,7 @@ import Testing
 
     @Test func needsNoPlaceForTemporaryFiles() async throws {
         let folder = TemporaryFolder("render")
-        let large = "\(folder.path)/large.webp"
+        let large = "\(folder.path)/large.jpg"
         let dot = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs="
         let enlarging = ["--width", "6100", "--height", "6100", "--content-mode", "scaleToFill", "-o", large]
         try await Executable.run(["render", dot] + enlarging).expect(0)
