@@ -2,19 +2,19 @@
 import Foundation
 import PackageDescription
 
-// Every library below is Debian's and sits behind one door; no outside Swift package is needed.
-// Targets are listed in the order of the architecture: each may import only what stands above it. So are dependencies.
+// All C libraries come from Debian, and each has one Swift binding. There are no dependencies on Swift packages.
+// Targets and dependencies are in architectural order: a target may import only targets above it.
 
-/// A C library of the system, found through pkg-config, installed by `make deps`.
+/// A C library of the system, found with pkg-config and installed by `make deps`.
 func systemLibrary(_ name: String, _ pkgConfig: String, apt: String) -> Target {
     .systemLibrary(name: name, path: "Sources/C/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
-/// What every part of the server and every test may use.
-let foundations: [Target.Dependency] = ["Formats", "Threads", "Processes", "JSON", "Digests", "Telemetry"]
+/// Modules that all server modules and tests may use.
+let support: [Target.Dependency] = ["Formats", "Concurrency", "Subprocess", "JSON", "Hashing", "Telemetry"]
 
-/// What every part of the cluster may use that speaks to its servers.
-let clustering = foundations + ["Kafka", "Redis", "HalcyonModel", "HalcyonWire", "HalcyonCoordination"]
+/// Dependencies of the modules that use Kafka and Redis.
+let clustering = support + ["Kafka", "Redis", "HalcyonModel", "HalcyonCoding", "HalcyonCoordination"]
 
 func module(
     _ folder: String, _ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource]? = nil,
@@ -29,51 +29,50 @@ func program(_ name: String, _ path: String, _ dependencies: [Target.Dependency]
     .executableTarget(name: name, dependencies: dependencies, path: path)
 }
 
-/// Tests mirror modules; what they share stands in `Tests/Support`.
+/// A test target with the name of its module. Shared code is in `Tests/Support`.
 func tests(of name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource]? = nil) -> Target {
     .testTarget(
-        name: "\(name)Tests", dependencies: [.byName(name: name), "TestSupport"] + foundations + dependencies,
+        name: "\(name)Tests", dependencies: [.byName(name: name), "TestSupport"] + support + dependencies,
         resources: resources)
 }
 
-/// Benchmarks print ratios: what the product costs beside the plainest C.
+/// A benchmark that prints the cost of Halcyon relative to plain C.
 func benchmark(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
     program(
         "\(name)Benchmark", "Benchmarks/\(name)Benchmark",
-        foundations + ["Kafka", "HalcyonCluster", "Measuring", "TestSupport"] + dependencies)
+        support + ["Kafka", "HalcyonCluster", "Measuring", "TestSupport"] + dependencies)
 }
 
-/// TLS of hiredis is a library of its own, from 1.0 on; the shim looks for the same header.
+/// Since version 1.0, hiredis has its TLS support in a separate library. The shim checks for the same header.
 let hiredisTLS: [LinkerSetting]? =
     ["/usr/include", "/usr/local/include", "/opt/homebrew/include"]
         .contains { FileManager.default.fileExists(atPath: "\($0)/hiredis/hiredis_ssl.h") }
     ? [.linkedLibrary("hiredis_ssl"), .linkedLibrary("ssl"), .linkedLibrary("crypto")] : nil
 
-/// For programs that add processors, sizers and providers of their own: docs/extending.md.
-let extensible = ["Vips", "HalcyonModel", "HalcyonImaging", "HalcyonSources", "HalcyonCommand"]
+/// Modules for programs with custom processors, sizers and providers (docs/extending.md).
+let extensible = ["Vips", "HalcyonModel", "HalcyonImaging", "HalcyonSources", "HalcyonCLI"]
 let extending = extensible.map(Target.Dependency.init(stringLiteral:))
 
-/// The fuzzers need a sanitizer that everything else does without: `make fuzz` asks for it.
+/// The fuzzers, which need a sanitizer that `make fuzz` switches on.
 let fuzzers = [
     program(
         "JobFuzzer", "Fuzzing/JobFuzzer",
-        ["Digests", "Vips", "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HostileFiles"]),
+        ["Hashing", "Vips", "HalcyonModel", "HalcyonCoding", "HalcyonImaging", "MalformedImages"]),
     program("OffsetFuzzer", "Fuzzing/OffsetFuzzer", ["HalcyonCluster"]),
 ]
 
 let package = Package(
     name: "halcyon",
-    // What the client needs of Apple's systems; the rest is for Linux, and knows no versions.
+    // Minimum versions of Apple systems for the client. Everything else runs on Linux.
     platforms: [.macOS(.v15), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
     products: [
         .executable(name: "halcyon", targets: ["halcyon"]),
         .library(name: "HalcyonModel", targets: ["HalcyonModel"]),
-        // For applications, also on Apple's platforms: docs/clients.md.
         .library(name: "HalcyonKit", targets: ["HalcyonKit"]),
-        .library(name: "HalcyonCommand", targets: extensible),
+        .library(name: "HalcyonCLI", targets: extensible),
     ],
     targets: [
-        // C: module maps and tiny shims, nothing else.
+        // C: module maps and small shims.
         systemLibrary("CVips", "vips", apt: "libvips-dev"),
         systemLibrary("CCurl", "libcurl", apt: "libcurl4-openssl-dev"),
         systemLibrary("CRdKafka", "rdkafka", apt: "librdkafka-dev"),
@@ -82,133 +81,137 @@ let package = Package(
         systemLibrary("CYaml", "yaml-0.1", apt: "libyaml-dev"),
         systemLibrary("CCrypto", "libcrypto", apt: "libssl-dev"),
         .target(name: "CLinux", path: "Sources/C/CLinux"),
-        .target(
-            name: "CSimdJSON", path: "Sources/C/CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
+        .target(name: "CSimdJSON", path: "Sources/C/CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
 
-        // Foundations: know nothing of images, queues or Halcyon.
-        module("Foundations", "Formats"),
-        module("Foundations", "Threads", ["CLinux"]),
-        module("Foundations", "Processes", ["CLinux", "Threads"]),
-        module("Foundations", "JSON", ["CSimdJSON", "Threads"]),
-        module("Foundations", "Digests", ["CCrypto", "Threads"]),
-        module("Foundations", "ProgramSettings", ["CYaml", "Formats"]),
-        module("Foundations", "Telemetry", ["CLinux", "Formats", "Threads", "Processes", "JSON"]),
+        // Support: independent of images, queues and Halcyon.
+        module("Support", "Formats"),
+        module("Support", "Concurrency", ["CLinux"]),
+        module("Support", "Subprocess", ["CLinux", "Concurrency"]),
+        module("Support", "JSON", ["CSimdJSON", "Concurrency"]),
+        module("Support", "Hashing", ["CCrypto", "Concurrency"]),
+        module("Support", "ProgramSettings", ["CYaml", "Formats"]),
+        module("Support", "Telemetry", ["CLinux", "Formats", "Concurrency", "Subprocess", "JSON"]),
 
-        // Doors: one per library, handles owned, errors typed, async; know nothing of Halcyon.
-        module("Doors", "Vips", ["CVips", "Threads"]),
-        module("Doors", "Curl", ["CCurl", "Formats", "Threads"]),
-        module("Doors", "Kafka", ["CRdKafka", "CLinux", "Threads"]),
-        module("Doors", "Redis", ["CHiredis", "Formats", "Threads"], linker: hiredisTLS),
-        module("Doors", "HTTPServer", ["CMicroHTTP", "CLinux", "Formats", "Threads"]),
+        // Bindings: one per C library, with owned handles, typed errors and async calls. Independent of Halcyon.
+        module("Bindings", "Vips", ["CVips", "Concurrency"]),
+        module("Bindings", "Curl", ["CCurl", "Formats", "Concurrency"]),
+        module("Bindings", "Kafka", ["CRdKafka", "CLinux", "Concurrency"]),
+        module("Bindings", "Redis", ["CHiredis", "Formats", "Concurrency"], linker: hiredisTLS),
+        module("Bindings", "HTTPServer", ["CMicroHTTP", "CLinux", "Formats", "Concurrency"]),
 
-        // Halcyon: pure values first, I/O at the edges.
+        // Halcyon: values first, then modules with I/O.
         module("Halcyon", "HalcyonModel", ["Formats"]),
-        module("Halcyon", "HalcyonWire", ["Formats", "JSON", "Digests", "HalcyonModel"]),
+        module("Halcyon", "HalcyonCoding", ["Formats", "JSON", "Hashing", "HalcyonModel"]),
         module(
-            "Halcyon", "HalcyonImaging", ["CLinux", "Threads", "Processes", "Digests", "Vips", "HalcyonModel"]),
+            "Halcyon", "HalcyonImaging", ["CLinux", "Concurrency", "Subprocess", "Hashing", "Vips", "HalcyonModel"]),
         module("Halcyon", "HalcyonTelemetry", ["Formats", "Telemetry", "Curl", "HTTPServer", "HalcyonModel"]),
-        module("Halcyon", "HalcyonCoordination", ["Threads", "Telemetry", "Redis"]),
+        module("Halcyon", "HalcyonCoordination", ["Concurrency", "Telemetry", "Redis"]),
         module(
             "Halcyon", "HalcyonSources",
-            foundations + ["CLinux", "Vips", "Curl", "Redis", "HalcyonModel", "HalcyonCoordination"]),
+            support + ["CLinux", "Vips", "Curl", "Redis", "HalcyonModel", "HalcyonCoordination"]),
         module("Halcyon", "HalcyonCluster", clustering),
-        module("Halcyon", "HalcyonNotify", clustering + ["Curl", "HalcyonSources", "HalcyonCluster"]),
+        module("Halcyon", "HalcyonNotifications", clustering + ["Curl", "HalcyonSources", "HalcyonCluster"]),
         module("Halcyon", "HalcyonWorker", clustering + ["HalcyonImaging", "HalcyonSources", "HalcyonCluster"]),
         module(
             "Halcyon", "HalcyonGateway", clustering + ["HTTPServer", "HalcyonTelemetry", "HalcyonCluster"],
-            // Parts of the program: there is no folder to install beside it.
+            // Embedded, so that the executable needs no resource folder.
             resources: [
                 .embedInCode("Documents/openapi.yaml"), .embedInCode("Documents/asyncapi.yaml"),
                 .embedInCode("Dashboard/Page"),
             ]),
-        // For applications: Foundation alone, and no module of the server's. It is not called Halcyon, because its
-        // module and build folders would collide with those of the program where file systems ignore case.
+        // The client, on Foundation alone. The name Halcyon would collide with the executable if file names ignore case.
         module("Halcyon", "HalcyonKit"),
-        // For `halcyon dev --demo`; the demo script and tests read the others from the folder.
+        // For `halcyon dev --demo`. The demo script and tests read the other photographs from the folder.
         .target(
             name: "SamplePhotographs", path: "Samples",
             exclude: ["README.md", "astronaut.jpg", "coffee.jpg", "hubble.jpg", "rocket.jpg"],
             resources: [.embedInCode("chelsea.jpg")]),
         module(
-            "Halcyon", "HalcyonCommand",
+            "Halcyon", "HalcyonCLI",
             clustering + [
                 "ProgramSettings", "Vips", "Curl", "HTTPServer", "HalcyonImaging", "HalcyonTelemetry", "HalcyonSources",
-                "HalcyonCluster", "HalcyonNotify", "HalcyonWorker", "HalcyonGateway", "SamplePhotographs",
+                "HalcyonCluster", "HalcyonNotifications", "HalcyonWorker", "HalcyonGateway", "SamplePhotographs",
             ]),
-        program("halcyon", "Sources/Halcyon/halcyon", ["HalcyonCommand"]),
+        program("halcyon", "Sources/Halcyon/halcyon", ["HalcyonCLI"]),
 
-        // Examples: a program with extensions of its own (docs/extending.md), and one on the client (docs/clients.md).
+        // Examples: a program with extensions (docs/extending.md) and one that uses the client (docs/clients.md).
         program("halcyon-extended", "Examples/Extended", extending),
         .executableTarget(
             name: "client-example", dependencies: ["HalcyonKit"], path: "Examples/Swift",
-            // The strictest rule for imports that an application may have: this one is enough for everything.
+            // Shows that importing HalcyonKit is enough under the strictest import rule.
             swiftSettings: [.enableUpcomingFeature("MemberImportVisibility")]),
 
-        // What tests share: real servers, started and stopped by process id, and files that somebody may send.
+        // Shared by tests: real servers as child processes, and malformed images.
         .target(
-            name: "TestSupport", dependencies: ["Threads", "Processes", "Telemetry", "Kafka", "HTTPServer"],
+            name: "TestSupport", dependencies: ["Concurrency", "Subprocess", "Telemetry", "Kafka", "HTTPServer"],
             path: "Tests/Support",
             exclude: ["conformance", "documents.py", "otlp_spans.py", "requirements.txt", "s3_server.py"]),
-        .target(name: "HostileFiles", dependencies: ["Vips", "HalcyonModel", "HalcyonImaging"], path: "Tests/Hostile"),
-        // Programs that tests start: one that loads, one that renders a file under watch, one whose extensions end it.
-        program("AddressRunner", "Tests/AddressRunner", ["Threads", "Processes", "HalcyonModel", "HalcyonSources"]),
+        .target(
+            name: "MalformedImages", dependencies: ["Vips", "HalcyonModel", "HalcyonImaging"],
+            path: "Tests/MalformedImages"),
+        // Programs started by tests.
         program(
-            "HostileRunner", "Tests/HostileRunner",
-            ["CVips", "Vips", "HalcyonModel", "HalcyonWire", "HalcyonImaging", "HostileFiles"]),
-        program("DeadlyHost", "Tests/DeadlyHost", extending),
+            "AddressRunner", "Tests/AddressRunner", ["Concurrency", "Subprocess", "HalcyonModel", "HalcyonSources"]),
+        program(
+            "MalformedImageRunner", "Tests/MalformedImageRunner",
+            ["CVips", "Vips", "HalcyonModel", "HalcyonCoding", "HalcyonImaging", "MalformedImages"]),
+        program("CrashingExtensionHost", "Tests/CrashingExtensionHost", extending),
         program("ContactSheet", "Tests/ContactSheet", ["Vips", "HalcyonModel", "HalcyonImaging"]),
 
         .target(
             name: "PlainLoop", dependencies: ["CHiredis", "CRdKafka", "CVips"], path: "Benchmarks/PlainLoop"),
         .target(
             name: "Measuring",
-            dependencies: foundations + ["Kafka", "Redis", "HalcyonCluster", "PlainLoop", "TestSupport"],
+            dependencies: support + ["Kafka", "Redis", "HalcyonCluster", "PlainLoop", "TestSupport"],
             path: "Benchmarks/Measuring"),
         benchmark("Render", ["Vips", "HalcyonModel", "HalcyonImaging"]),
         benchmark("Child", ["HalcyonModel", "HalcyonImaging"]),
         benchmark("Cluster", ["Vips"]),
         benchmark("Origin", ["Vips"]),
         benchmark("Events", ["CLinux"]),
-        benchmark("Gateway", ["Curl", "HalcyonWire"]),
-        benchmark("Wire", ["HalcyonModel", "HalcyonWire"]),
+        benchmark("Gateway", ["Curl", "HalcyonCoding"]),
+        benchmark("Coding", ["HalcyonModel", "HalcyonCoding"]),
 
-        // Chaos: what workers are done, and whether they keep their promises.
+        // Chaos: injects faults and checks the delivery guarantees.
         .target(
             name: "ChaosHarness",
-            dependencies: foundations
-                + ["Vips", "Kafka", "HalcyonModel", "HalcyonWire", "HalcyonCluster", "HostileFiles", "TestSupport"],
+            dependencies: support
+                + [
+                    "Vips", "Kafka", "HalcyonModel", "HalcyonCoding", "HalcyonCluster", "MalformedImages",
+                    "TestSupport",
+                ],
             path: "Chaos/Harness"),
         program("Chaos", "Chaos/Program", ["Formats", "ProgramSettings", "ChaosHarness", "TestSupport"]),
 
         tests(of: "Curl", ["CLinux"]),
         tests(of: "Redis", ["CLinux"]),
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
-        tests(of: "HalcyonWire", ["HalcyonModel"]),
+        tests(of: "HalcyonCoding", ["HalcyonModel"]),
         tests(
-            of: "HalcyonImaging", ["CLinux", "Vips", "HalcyonModel", "HostileFiles", "HostileRunner"],
+            of: "HalcyonImaging", ["CLinux", "Vips", "HalcyonModel", "MalformedImages", "MalformedImageRunner"],
             resources: [.copy("Processors/Goldens")]),
         tests(of: "HalcyonTelemetry", ["Curl", "HTTPServer"]),
         tests(of: "HalcyonCoordination", ["Redis"]),
         tests(of: "HalcyonSources", ["Vips", "Curl", "Redis", "HalcyonModel", "HalcyonCoordination", "AddressRunner"]),
         tests(of: "HalcyonCluster", clustering),
-        tests(of: "HalcyonNotify", clustering + ["HalcyonSources", "HalcyonCluster"]),
+        tests(of: "HalcyonNotifications", clustering + ["HalcyonSources", "HalcyonCluster"]),
         tests(
             of: "HalcyonWorker",
             clustering + [
                 "CLinux", "Vips", "HalcyonImaging", "HalcyonTelemetry", "HalcyonSources", "HalcyonCluster",
-                "DeadlyHost",
+                "CrashingExtensionHost",
             ]),
         tests(
             of: "HalcyonGateway",
             clustering + [
                 "Curl", "HTTPServer", "HalcyonTelemetry", "HalcyonSources", "HalcyonCluster", "HalcyonWorker",
             ]),
-        tests(of: "HalcyonKit", ["HalcyonModel", "HalcyonWire", "client-example"]),
+        tests(of: "HalcyonKit", ["HalcyonModel", "HalcyonCoding", "client-example"]),
         tests(of: "ChaosHarness", ["Chaos"]),
-        tests(of: "halcyon", clustering + ["ProgramSettings", "Curl", "HalcyonTelemetry", "HalcyonCommand"]),
+        tests(of: "halcyon", clustering + ["ProgramSettings", "Curl", "HalcyonTelemetry", "HalcyonCLI"]),
     ]
         + [
-            "Formats", "Threads", "Processes", "JSON", "Digests", "ProgramSettings", "Telemetry", "Vips", "Kafka",
+            "Formats", "Concurrency", "Subprocess", "JSON", "Hashing", "ProgramSettings", "Telemetry", "Vips", "Kafka",
             "HTTPServer",
         ].map { tests(of: $0) } + ["Delivery", "Gap", "Plan"].map { benchmark($0) }
         + (Context.environment["HALCYON_FUZZING"] == nil ? [] : fuzzers),

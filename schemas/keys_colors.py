@@ -1,4 +1,4 @@
-"""Colours as keys know them (docs/keys.md, Colours): CSS Color 4, sections 4 to 7."""
+"""Colours as keys know them (docs/keys.md, Colors): CSS Color 4, sections 4 to 7."""
 import math
 import re
 

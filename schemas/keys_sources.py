@@ -1,4 +1,4 @@
-"""What a source is known by in keys (docs/keys.md, The source's text)."""
+"""What a source is known by in keys (docs/keys.md, Source text)."""
 import base64
 import hashlib
 import json

@@ -1,8 +1,8 @@
+import Concurrency
 import Glibc
 import HalcyonImaging
 import HalcyonModel
 import Measuring
-import Threads
 
 /// What it costs to render in a child: `ChildBenchmark FOLDER [ROUNDS]`.
 ///
@@ -14,13 +14,13 @@ import Threads
     static func main() async throws {
         let arguments = CommandLine.arguments
         // It is its own child.
-        if arguments.dropFirst().elementsEqual(RenderChildOptions().arguments) { exit(RenderChildProgram.run()) }
+        if arguments.dropFirst().elementsEqual(RenderProcessOptions().arguments) { exit(RenderProcessProgram.run()) }
         guard arguments.count > 1, let rounds = arguments.count > 2 ? Int(arguments[2]) : 15, rounds > 0 else {
             print("usage: ChildBenchmark FOLDER [ROUNDS]")
             exit(2)
         }
         let pool = Renderer.makePool(threads: 1)
-        let children = RenderChildren(RenderChildOptions()) { print($0) }
+        let children = RenderProcessPool(RenderProcessOptions()) { print($0) }
         let here = RenderService(renderer: Renderer(), pool: pool, children: nil)
         let there = RenderService(renderer: Renderer(), pool: pool, children: children)
 
@@ -53,7 +53,7 @@ import Threads
         print("the first rendering, which starts a child: \(decimal(first / .milliseconds(1), 1)) ms")
         try await stops(there, source)
         limits()
-        WorkThread(name: "closer") {
+        NamedThread(name: "closer") {
             pool.shutdown()
             children.shutdown()
         }.join()
@@ -87,10 +87,10 @@ import Threads
     }
 
     private static func limits() {
-        let alarms = Alarms(name: "alarms")
+        let timers = TimerThread(name: "alarms")
         let count = 200_000
         let start = processorTime()
-        for _ in 0..<count { alarms.cancel(alarms.set(at: .now + .seconds(30)) {}) }
+        for _ in 0..<count { timers.cancel(timers.set(at: .now + .seconds(30)) {}) }
         print("a time limit: \(decimal((processorTime() - start) / Double(count) * 1e6, 2)) µs CPU")
     }
 }
@@ -100,7 +100,7 @@ private struct Cost {
     var cpu: Double
     var wall: Double
 
-    static func now(_ children: RenderChildren) -> Cost {
+    static func now(_ children: RenderProcessPool) -> Cost {
         let childs = children.processes.map { processorTime(of: $0) }.reduce(0, +)
         var clock = timespec()
         clock_gettime(CLOCK_MONOTONIC, &clock)

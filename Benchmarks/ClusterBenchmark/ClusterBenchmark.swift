@@ -22,19 +22,19 @@ import Vips
         }
         let photographs = try jpegs(in: arguments[2])
         VipsLibrary.start()
-        let ground = try await OneWorker(executable: arguments[1], photographs: photographs)
+        let fixture = try await OneWorker(executable: arguments[1], photographs: photographs)
         do {
-            try await measure(ground, photographs, rounds: rounds)
+            try await measure(fixture, photographs, rounds: rounds)
         } catch {
-            await ground.remove()
+            await fixture.remove()
             throw error
         }
-        await ground.remove()
+        await fixture.remove()
     }
 
-    static func measure(_ ground: OneWorker, _ photographs: [[UInt8]], rounds: Int) async throws {
+    static func measure(_ fixture: OneWorker, _ photographs: [[UInt8]], rounds: Int) async throws {
         let count = photographs.count
-        _ = try await ground.cost(of: (0..<2 * count).map { ground.job($0, "warm") })
+        _ = try await fixture.cost(of: (0..<2 * count).map { fixture.job($0, "warm") })
         var (thumbnail, fast, miss): ([Double], [Double], [Double]) = ([], [], [])
         for round in 0..<rounds {
             let start = processorTime()
@@ -43,15 +43,15 @@ import Vips
             _ = PlainLoops.fast(photographs)
             thumbnail.append((middle - start) / Double(count))
             fast.append((processorTime() - middle) / Double(count))
-            let jobs = (0..<missesARound * count).map { ground.job($0, "round\(round)-") }
-            miss.append(try await ground.cost(of: jobs).processor)
+            let jobs = (0..<missesARound * count).map { fixture.job($0, "round\(round)-") }
+            miss.append(try await fixture.cost(of: jobs).processor)
         }
-        let hot = (0..<hits).map { ground.job($0 % count, "warm", id: "hit\($0)") }
-        _ = try await ground.cost(of: (0..<4_000).map { ground.job($0 % count, "warm", id: "heat\($0)") })
-        let hit = try await ground.cost(of: hot)
-        let plain = try await ground.plainCost(ofLast: hits * 9 / 10)
+        let hot = (0..<hits).map { fixture.job($0 % count, "warm", id: "hit\($0)") }
+        _ = try await fixture.cost(of: (0..<4_000).map { fixture.job($0 % count, "warm", id: "heat\($0)") })
+        let hit = try await fixture.cost(of: hot)
+        let plain = try await fixture.plainCost(ofLast: hits * 9 / 10)
 
-        print("\(count) photographs, \(rounds) rounds, libvips \(VipsLibrary.version), on \(ground.broker.name)")
+        print("\(count) photographs, \(rounds) rounds, libvips \(VipsLibrary.version), on \(fixture.broker.name)")
         print("vips_thumbnail  \(decimal(median(thumbnail) * 1e3, 2)) ms CPU a picture")
         print("fast loop       \(decimal(median(fast) * 1e3, 2)) ms CPU a picture")
         print("worker, miss    \(decimal(median(miss) * 1e3, 2)) ms CPU a job")

@@ -1,10 +1,10 @@
+import Concurrency
 import HalcyonCluster
 import JSON
 import Kafka
 import Measuring
-import Processes
+import Subprocess
 import TestSupport
-import Threads
 
 /// One worker with topics of its own, somebody who sends it jobs, and a reader of committed events.
 final class Track: Sendable {

@@ -1,10 +1,10 @@
+import Concurrency
 import Glibc
 import HalcyonCluster
 import Kafka
 import Measuring
-import Processes
+import Subprocess
 import TestSupport
-import Threads
 
 /// What event streams cost: `EventsBenchmark HALCYON [CLIENTS [EVENTS [RATE]]]`.
 ///
@@ -34,7 +34,7 @@ import Threads
             "HALCYON_KAFKA_BROKERS": broker.bootstrapServers, "HALCYON_REDIS_URL": "redis://127.0.0.1:\(redis.port)",
             "HALCYON_KAFKA_PROPERTY_fetch.wait.max.ms": "10", "HALCYON_LOG_LEVEL": "error",
             "HALCYON_GATEWAY_LISTEN": "127.0.0.1:\(port)", "HALCYON_GATEWAY_RATE": "1000000",
-            "HALCYON_GATEWAY_BURST": "1000000", "HALCYON_GATEWAY_CALLER_STREAMS": "100000",
+            "HALCYON_GATEWAY_BURST": "1000000", "HALCYON_GATEWAY_CLIENT_STREAMS": "100000",
             "HALCYON_GATEWAY_STREAMS": "100000", "HALCYON_GATEWAY_CONNECTIONS": "100000",
         ]
         options.errors = .inherited

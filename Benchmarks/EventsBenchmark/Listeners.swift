@@ -1,6 +1,6 @@
 import CLinux
+import Concurrency
 import Glibc
-import Threads
 
 /// Many clients of an event stream, on one thread.
 final class Listeners: Sendable {
@@ -31,14 +31,14 @@ final class Listeners: Sendable {
     }
 
     private let state: Lock<State>
-    private let thread = Lock<WorkThread?>(nil)
+    private let thread = Lock<NamedThread?>(nil)
 
     init(port: UInt16, count: Int, events: Int) {
         state = Lock(
             State(
                 sentAt: Array(repeating: .now, count: events),
                 counts: Array(repeating: Array(repeating: 0, count: events), count: count)))
-        let started = WorkThread(name: "listeners") { self.run(port, count) }
+        let started = NamedThread(name: "listeners") { self.run(port, count) }
         thread.withLock { $0 = started }
     }
 

@@ -1,10 +1,10 @@
+import Concurrency
 import Glibc
 import HalcyonCluster
 import JSON
 import Kafka
-import Processes
+import Subprocess
 import TestSupport
-import Threads
 
 /// Apache Kafka, Redis, workers, and a reader of their events.
 final class Cluster: Sendable {

@@ -1,6 +1,6 @@
+import Concurrency
 import JSON
-import Processes
-import Threads
+import Subprocess
 
 /// A worker with the shipped defaults, and the partitions of the normal lane that it says are its own.
 final class GapWorker: Sendable {

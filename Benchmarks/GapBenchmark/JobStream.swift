@@ -1,6 +1,6 @@
+import Concurrency
 import HalcyonCluster
 import Kafka
-import Threads
 
 /// Submits jobs at a steady rate, in turn to each partition of the normal lane. Each has a tiny image of its own.
 final class JobStream: Sendable {

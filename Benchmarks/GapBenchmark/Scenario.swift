@@ -5,7 +5,7 @@ enum Scenario: String, CaseIterable, Sendable {
     case killRestart = "kill-restart"
     case kill
     case stop
-    case roll
+    case heartbeat
     case scale
 
     /// The title of its row.
@@ -14,7 +14,7 @@ enum Scenario: String, CaseIterable, Sendable {
         case .killRestart: "`kill -9`, restart after 1 s"
         case .kill: "`kill -9`, no restart"
         case .stop: "SIGSTOP, SIGCONT after 20 s"
-        case .roll: "rolling restart"
+        case .heartbeat: "rolling restart"
         case .scale: "3 → 6 → 3 workers"
         }
     }
@@ -42,7 +42,7 @@ enum Scenario: String, CaseIterable, Sendable {
             workers[0].process.send(SIGCONT)
             try await cluster.settle()
             return [disruption]
-        case .roll:
+        case .heartbeat:
             var disruptions: [Disruption] = []
             for worker in workers {
                 disruptions.append(Disruption(of: [worker]))

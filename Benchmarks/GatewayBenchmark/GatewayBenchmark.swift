@@ -17,16 +17,16 @@ import Measuring
             )
             exit(2)
         }
-        let ground = try await Ground(
+        let fixture = try await BenchmarkFixture(
             executable: arguments[1], photographs: try jpegs(in: arguments[2]),
             workerOn: arguments.count > 4 ? arguments[4] : nil)
         do {
-            try await Stored(ground).measure(rounds: rounds)
-            try await Renderings(ground).measure(rounds: rounds)
+            try await Stored(fixture).measure(rounds: rounds)
+            try await Renderings(fixture).measure(rounds: rounds)
         } catch {
-            await ground.remove()
+            await fixture.remove()
             throw error
         }
-        await ground.remove()
+        await fixture.remove()
     }
 }

@@ -1,13 +1,13 @@
+import Concurrency
 import HalcyonCluster
 import JSON
 import Kafka
 import Measuring
 import TestSupport
-import Threads
 
 /// Renderings that miss, by Kafka and by HTTP.
 struct Renderings {
-    private let ground: Ground
+    private let fixture: BenchmarkFixture
     /// Of one round.
     private static let count = 300
     /// As many at once keep the worker busy, and are no more than a caller may have under way.
@@ -15,7 +15,7 @@ struct Renderings {
     /// Before anything counts: a young broker takes more processor time than the worker, for it is still being compiled.
     private static let warmUps = 3
 
-    init(_ ground: Ground) { self.ground = ground }
+    init(_ fixture: BenchmarkFixture) { self.fixture = fixture }
 
     /// What one way took in each round, for each rendering.
     private struct Figures {
@@ -25,7 +25,7 @@ struct Renderings {
     }
 
     func measure(rounds: Int) async throws {
-        let events = try await Events(ground.broker.bootstrapServers)
+        let events = try await Events(fixture.broker.bootstrapServers)
         var (kafka, http) = (Figures(), Figures())
         for round in 0..<Self.warmUps {
             try await byHTTP(sources("warm-http-\(round)-"))
@@ -34,22 +34,22 @@ struct Renderings {
         for round in 0..<rounds {
             for isHTTP in round % 2 == 0 ? [false, true] : [true, false] {
                 let sources = sources("\(isHTTP)-\(round)-")
-                let (worker, gateway) = (processorTime(of: ground.worker.pid), processorTime(of: ground.gateway.pid))
+                let (worker, gateway) = (processorTime(of: fixture.worker.pid), processorTime(of: fixture.gateway.pid))
                 let time = try await ContinuousClock().measure {
                     if isHTTP { try await byHTTP(sources) } else { try await events.end(of: sources) }
                 }
                 func add(_ figures: inout Figures) {
                     let count = Double(Self.count)
                     figures.rates.append(count / (time / .seconds(1)))
-                    figures.worker.append((processorTime(of: ground.worker.pid) - worker) / count)
-                    figures.gateway.append((processorTime(of: ground.gateway.pid) - gateway) / count)
+                    figures.worker.append((processorTime(of: fixture.worker.pid) - worker) / count)
+                    figures.gateway.append((processorTime(of: fixture.gateway.pid) - gateway) / count)
                 }
                 if isHTTP { add(&http) } else { add(&kafka) }
             }
         }
         await events.close()
         say(
-            "renderings of \(ground.photographs.count) photographs that miss, \(rounds) rounds of \(Self.count), on \(ground.broker.name)"
+            "renderings of \(fixture.photographs.count) photographs that miss, \(rounds) rounds of \(Self.count), on \(fixture.broker.name)"
         )
         for (name, figures) in [("by Kafka", kafka), ("by HTTP ", http)] {
             say(
@@ -61,14 +61,14 @@ struct Renderings {
 
     /// One round's, which nobody has asked for before.
     private func sources(_ name: String) -> [String] {
-        (0..<Self.count).map { ground.photographs.url($0, name) }
+        (0..<Self.count).map { fixture.photographs.url($0, name) }
     }
 
     private func byHTTP(_ sources: [String]) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for (number, source) in sources.enumerated() {
                 if number >= Self.atOnce { try await group.next() }
-                group.addTask { _ = try await ground.render(source) }
+                group.addTask { _ = try await fixture.render(source) }
             }
             try await group.waitForAll()
         }
@@ -107,7 +107,7 @@ private final class Events: Sendable {
         try await withThrowingTaskGroup(of: Void.self) { [producer] group in
             for (number, source) in sources.enumerated() {
                 let job = Array(
-                    #"{"id":"\#(Self.prefix)\#(number)","source":"\#(source)",\#(Ground.fields)}"#.utf8)
+                    #"{"id":"\#(Self.prefix)\#(number)","source":"\#(source)",\#(BenchmarkFixture.fields)}"#.utf8)
                 group.addTask { try await producer.send(ProducerRecord(topic: Topics().jobs(.normal), value: job)) }
             }
             try await group.waitForAll()

@@ -1,15 +1,15 @@
-import HalcyonWire
+import HalcyonCoding
 import Measuring
-import Processes
+import Subprocess
 import TestSupport
 
 /// Stored images beside the same files in plain nginx.
 struct Stored {
-    private let ground: Ground
+    private let fixture: BenchmarkFixture
     private static let connections = 32
     private static let seconds = 4
 
-    init(_ ground: Ground) { self.ground = ground }
+    init(_ fixture: BenchmarkFixture) { self.fixture = fixture }
 
     func measure(rounds: Int) async throws {
         let folder = TemporaryFolder("files")
@@ -22,7 +22,7 @@ struct Stored {
             for round in 0..<rounds {
                 for isOwn in round % 2 == 0 ? [true, false] : [false, true] {
                     if isOwn {
-                        own.append(try await rate(ground.gateway, ground.port, images, folder))
+                        own.append(try await rate(fixture.gateway, fixture.port, images, folder))
                     } else {
                         others.append(try await rate(nginx.process, nginx.port, files, folder))
                     }
@@ -46,14 +46,14 @@ struct Stored {
     /// Has images made, and puts their bytes into files: the paths of both.
     private func fill(_ folder: TemporaryFolder) async throws -> (files: [String], images: [String], bytes: Int) {
         var (files, images, bytes): ([String], [String], Int) = ([], [], 0)
-        for number in 0..<min(ground.photographs.count, 16) {
-            let source = ground.photographs.url(number, "stored")
-            let body = try await ground.render(source).body
+        for number in 0..<min(fixture.photographs.count, 16) {
+            let source = fixture.photographs.url(number, "stored")
+            let body = try await fixture.render(source).body
             _ = folder.write(body, to: "\(number).jpg")
             files.append("/\(number).jpg")
-            let draft = try JobDraft(
-                json: Array(#"{"source":"\#(source)",\#(Ground.fields)}"#.utf8), maximumSize: 1 << 16)
-            let job = try PreparedJob(draft, fallbackID: "a", by: JobReader())
+            let draft = try JobBuilder(
+                json: Array(#"{"source":"\#(source)",\#(BenchmarkFixture.fields)}"#.utf8), maximumSize: 1 << 16)
+            let job = try ValidatedJob(draft, fallbackID: "a", by: JobDecoder())
             images.append(
                 "/v1/images/" + job.keys[0].description.replacing("{", with: "%7B").replacing("}", with: "%7D"))
             bytes += body.count

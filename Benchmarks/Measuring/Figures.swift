@@ -1,5 +1,5 @@
 import Glibc
-import Processes
+import Subprocess
 
 /// The middle one of the values.
 public func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }

@@ -1,11 +1,11 @@
+import Concurrency
 import HalcyonCluster
 import JSON
 import Kafka
 import PlainLoop
-import Processes
 import Redis
+import Subprocess
 import TestSupport
-import Threads
 
 /// The servers of a run, one worker, and somebody who sends jobs and counts their events.
 public final class OneWorker: Sendable {

@@ -22,22 +22,22 @@ import Vips
             exit(2)
         }
         VipsLibrary.start()
-        let ground = try await Ground(executable: arguments[1], origins: origins, slow: slow)
+        let fixture = try await BenchmarkFixture(executable: arguments[1], origins: origins, slow: slow)
         do {
-            try await measure(ground, seconds)
+            try await measure(fixture, seconds)
         } catch {
-            await ground.remove()
+            await fixture.remove()
             throw error
         }
-        await ground.remove()
+        await fixture.remove()
     }
 
-    static func measure(_ ground: Ground, _ seconds: Int) async throws {
+    static func measure(_ fixture: BenchmarkFixture, _ seconds: Int) async throws {
         let healthy = Array(slow..<origins)
-        _ = try await ground.run(healthy, rate: rate, seconds: 3, tag: "warm")
-        let alone = try await ground.run(
+        _ = try await fixture.run(healthy, rate: rate, seconds: 3, tag: "warm")
+        let alone = try await fixture.run(
             healthy, rate: rate * Double(healthy.count) / Double(origins), seconds: seconds, tag: "alone")
-        let beside = try await ground.run(Array(0..<origins), rate: rate, seconds: seconds, tag: "beside")
+        let beside = try await fixture.run(Array(0..<origins), rate: rate, seconds: seconds, tag: "beside")
             .filter { $0.origin >= slow }
         for (name, jobs) in [("alone", alone), ("beside", beside)] {
             let times = jobs.map(\.seconds)

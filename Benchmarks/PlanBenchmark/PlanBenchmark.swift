@@ -17,36 +17,36 @@ import TestSupport
             exit(2)
         }
         let photographs = try jpegs(in: arguments[2])
-        let ground = try await OneWorker(executable: arguments[1], photographs: photographs)
+        let fixture = try await OneWorker(executable: arguments[1], photographs: photographs)
         let result: Result<Void, any Error>
         do {
             let planner = Planner(executable: arguments[1], files: try jpegPaths(in: arguments[2]))
-            result = .success(try await measure(ground, planner, jobs: jobs, photographs: photographs.count))
+            result = .success(try await measure(fixture, planner, jobs: jobs, photographs: photographs.count))
         } catch {
             result = .failure(error)
         }
-        await ground.remove()
+        await fixture.remove()
         try result.get()
     }
 
-    static func measure(_ ground: OneWorker, _ planner: Planner, jobs: Int, photographs: Int) async throws {
+    static func measure(_ fixture: OneWorker, _ planner: Planner, jobs: Int, photographs: Int) async throws {
         // What is hit later; and all that a process does once.
-        let warm = (0..<4 * photographs).map { ground.job($0, "warm", id: "warm\($0)") }
-        _ = try await ground.cost(of: warm)
-        say("\(photographs) photographs, \(jobs) jobs for each ratio of hits, on \(ground.broker.name)")
+        let warm = (0..<4 * photographs).map { fixture.job($0, "warm", id: "warm\($0)") }
+        _ = try await fixture.cost(of: warm)
+        say("\(photographs) photographs, \(jobs) jobs for each ratio of hits, on \(fixture.broker.name)")
         for hitRatio in hitRatios {
             let plan = try await planner.plan(hitRatio: hitRatio)
             var misses = 0
             let mixed = (0..<jobs).map { number in
                 // In turn, so that hits and misses are mixed as finely as they can be.
                 let isHit = Int(Double(number + 1) * hitRatio) > Int(Double(number) * hitRatio)
-                if isHit { return ground.job(number % (4 * photographs), "warm", id: "hit\(hitRatio)-\(number)") }
+                if isHit { return fixture.job(number % (4 * photographs), "warm", id: "hit\(hitRatio)-\(number)") }
                 misses += 1
-                return ground.job(misses, "miss\(hitRatio)-")
+                return fixture.job(misses, "miss\(hitRatio)-")
             }
-            let before = try await RedisState(ground.redis)
-            let cost = try await ground.cost(of: mixed)
-            let after = try await RedisState(ground.redis)
+            let before = try await RedisState(fixture.redis)
+            let cost = try await fixture.cost(of: mixed)
+            let after = try await RedisState(fixture.redis)
             let redis = (after.processorTime - before.processorTime) / Double(jobs)
             say("hits \(Int(hitRatio * 100)) %")
             say("  the worker   \(Self.beside(plan.job * 1e3, cost.processor * 1e3, 3)) ms of a processor a job")

@@ -1,9 +1,9 @@
+import Concurrency
 import Glibc
 import HalcyonImaging
 import HalcyonModel
 import Measuring
-import Processes
-import Threads
+import Subprocess
 import Vips
 
 extension RenderBenchmark {
@@ -35,7 +35,7 @@ extension RenderBenchmark {
                     + "\(VipsLibrary.liveObjects), \(VipsLibrary.liveBuffers)".column(29) + String(failed).column(9)
                     + decimal(processorTime(), 1))
         }
-        WorkThread(name: "closer") { pool.shutdown() }.join()
+        NamedThread(name: "closer") { pool.shutdown() }.join()
     }
 
     private struct MixedJob: Sendable {

@@ -3,13 +3,13 @@ import Measuring
 
 extension RenderBenchmark {
     /// The photographs as they are, to 400×300: beside `vips_thumbnail` and beside the fast loop.
-    static func comparePhotographs(_ files: [[UInt8]], on ground: Ground) async throws {
+    static func comparePhotographs(_ files: [[UInt8]], on fixture: BenchmarkFixture) async throws {
         let variant = variant(400, 300, OutputOptions(format: .jpeg, quality: 80))
         let scores = try await takeTurns(
             [
                 Contender { Work(bytes: PlainLoops.thumbnail(files)) },
                 Contender { Work(bytes: PlainLoops.fast(files)) },
-                Contender { try await ground.render(files, [variant]) },
+                Contender { try await fixture.render(files, [variant]) },
             ], budget: 5)
         for (name, score) in zip(["vips_thumbnail", "fast loop", "Halcyon"], scores) {
             let (cost, bytes) = (score.milliseconds / Double(files.count), score.outcome.bytes / files.count)
@@ -19,7 +19,7 @@ extension RenderBenchmark {
     }
 
     /// Sources of several kinds to outputs of several kinds, beside the fast loop with the same encoder and settings.
-    static func compareOutputs(_ subjects: Subjects, on ground: Ground) async throws {
+    static func compareOutputs(_ subjects: Subjects, on fixture: BenchmarkFixture) async throws {
         say("ms CPU a picture, bytes a picture; Halcyon's part of the fast loop: median of the rounds (quartiles)")
         let cases = [
             ("12 MP JPEG", subjects.large, 400, 300), ("12 MP JPEG", subjects.large, 1600, 1200),
@@ -33,7 +33,7 @@ extension RenderBenchmark {
                 let scores = try await takeTurns(
                     [
                         Contender { Work(bytes: PlainLoops.fast(files, output)) },
-                        Contender { try await ground.render(files, [variant]) },
+                        Contender { try await fixture.render(files, [variant]) },
                     ], budget: 3)
                 let costs = scores.map { decimal($0.milliseconds / Double(files.count), 2).column(8, right: true) }
                 let bytes = scores.map { String($0.outcome.bytes / files.count).column(8, right: true) }

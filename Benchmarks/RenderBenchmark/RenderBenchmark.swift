@@ -1,8 +1,8 @@
+import Concurrency
 import Glibc
 import HalcyonImaging
 import HalcyonModel
 import Measuring
-import Threads
 import Vips
 
 /// What rendering costs, part by part: `RenderBenchmark FOLDER [PART…]`.
@@ -26,24 +26,24 @@ import Vips
         }
         let parts = named.isEmpty ? [.photographs, .outputs, .variants] : named.compactMap { $0 }
         let photographs = try jpegs(in: arguments[1])
-        let ground = Ground()
+        let fixture = BenchmarkFixture()
         say("libvips \(VipsLibrary.version), \(photographs.count) photographs")
         for part in parts {
             say("\n\(part.rawValue)")
             switch part {
-            case .photographs: try await comparePhotographs(photographs, on: ground)
-            case .outputs: try await compareOutputs(try Subjects(photographs), on: ground)
-            case .variants: try await compareVariants(try Subjects(photographs), on: ground)
+            case .photographs: try await comparePhotographs(photographs, on: fixture)
+            case .outputs: try await compareOutputs(try Subjects(photographs), on: fixture)
+            case .variants: try await compareVariants(try Subjects(photographs), on: fixture)
             case .memory: try await watchMemory(try Subjects(photographs))
             case .encoders: try await compareEncoders(try Subjects(photographs))
             }
         }
-        WorkThread(name: "closer") { ground.pool.shutdown() }.join()
+        NamedThread(name: "closer") { fixture.pool.shutdown() }.join()
     }
 }
 
 /// The renderer, and one thread for it: what the plain loops have too.
-struct Ground: Sendable {
+struct BenchmarkFixture: Sendable {
     private let renderer = Renderer()
     let pool = Renderer.makePool(threads: 1)
 

@@ -8,7 +8,7 @@ extension RenderBenchmark {
     /// What can be reached is said too: the most expensive of the three must be made in any case, and the files of the other
     /// two encoded. And where the time of the three in one went: decoding, measured alone; encoding, by the renderer's own
     /// clock; all the rest, which is mostly resizing.
-    static func compareVariants(_ subjects: Subjects, on ground: Ground) async throws {
+    static func compareVariants(_ subjects: Subjects, on fixture: BenchmarkFixture) async throws {
         say("ms CPU a source: three singles | three in one: decoding, resizing, encoding")
         say(
             "ratio: median of the rounds (quartiles); floor: the dearest single of the sum, and with the others' encoding"
@@ -16,10 +16,10 @@ extension RenderBenchmark {
         for shape in cases(subjects) {
             let (files, count) = (shape.files, shape.variants.count)
             let scores = try await takeTurns(
-                shape.variants.map { variant in Contender { try await ground.render(files, [variant]) } }
+                shape.variants.map { variant in Contender { try await fixture.render(files, [variant]) } }
                     + [
-                        Contender { try await ground.render(files, shape.variants) },
-                        Contender { try await ground.decode(files, shape.load) },
+                        Contender { try await fixture.render(files, shape.variants) },
+                        Contender { try await fixture.decode(files, shape.load) },
                     ], budget: 4)
             let (singles, together, decoding) = (scores[..<count], scores[count], scores[count + 1])
             let sums = together.seconds.indices.map { round in singles.reduce(0) { $0 + $1.seconds[round] } }
@@ -91,7 +91,7 @@ private enum Load {
     }
 }
 
-extension Ground {
+extension BenchmarkFixture {
     /// Decodes each file into memory, as a rendering of several variants does first.
     fileprivate func decode(_ files: [[UInt8]], _ load: Load) async throws -> Work {
         try await pool.run {

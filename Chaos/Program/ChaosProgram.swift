@@ -4,55 +4,55 @@ import Glibc
 import ProgramSettings
 import TestSupport
 
-/// `Chaos run`, `Chaos rolling`, `Chaos head`, `Chaos overload`: docs/chaos.md.
+/// The commands `Chaos run`, `Chaos rolling`, `Chaos head` and `Chaos overload`: docs/chaos.md.
 @main struct ChaosProgram {
     private static let seed = Parameter.option(
-        "seed", .integer(in: 0 ... .max), as: "N", default: 1, help: "Chooses jobs and faults.")
+        "seed", .integer(in: 0 ... .max), as: "N", default: 1, help: "Seed for jobs and faults.")
     private static let mode = Parameter.option(
-        "mode", .oneOf, as: "MODE", default: Audit.Mode.atLeastOnce, help: "What workers promise of each job's end.")
+        "mode", .oneOf, as: "MODE", default: Audit.Mode.atLeastOnce, help: "Delivery guarantee of the workers.")
     private static let workers = Parameter.option(
-        "workers", .integer(in: 1...16), as: "N", default: 3, help: "How many workers.")
+        "workers", .integer(in: 1...16), as: "N", default: 3, help: "Number of workers.")
     private static let rate = Parameter.option(
-        "rate", .integer(in: 1...10_000), as: "N", default: 150, help: "Jobs a second.")
+        "rate", .integer(in: 1...10_000), as: "N", default: 150, help: "Jobs per second.")
     private static let length = Parameter.option(
-        "seconds", .integer(in: 1...1_000_000), as: "N", default: 300, help: "For how long jobs are sent at most.")
+        "seconds", .integer(in: 1...1_000_000), as: "N", default: 300, help: "Maximum time for which jobs are sent.")
     private static let jobs = Parameter.option(
         "jobs", .integer(in: 1 ... .max), as: "N", default: .max,
-        help: "End when so many jobs are sent and --faults made.")
+        help: "End after N jobs and all --faults.")
     private static let faults = Parameter.option(
-        "faults", .integer(in: 0 ... .max), as: "N", default: .max, help: "At most so many faults.")
+        "faults", .integer(in: 0 ... .max), as: "N", default: .max, help: "Maximum number of faults.")
     private static let only = Parameter.repeated(
-        "only", kinds, as: "KIND", help: "Only faults of this kind; may be given again.")
+        "only", kinds, as: "KIND", help: "Inject only faults of this kind; may be repeated.")
     private static let lines = Parameter.option(
-        "lines", .integer(in: 1...8), as: "N", default: 2, help: "How many faults may be under way at once.")
+        "lines", .integer(in: 1...8), as: "N", default: 2, help: "Maximum number of simultaneous faults.")
     private static let rounds = Parameter.option(
-        "rounds", .integer(in: 1...1000), as: "N", default: 3, help: "How often every worker is replaced.")
+        "rounds", .integer(in: 1...1000), as: "N", default: 3, help: "Number of rolling restarts.")
     private static let turns = Parameter.option(
-        "turns", .integer(in: 1...100), as: "N", default: 3, help: "How often with and without are measured.")
+        "turns", .integer(in: 1...100), as: "N", default: 3,
+        help: "Number of measurements with and without an endless job.")
 
     private static let books = Parameter.option(
-        "books", .file, as: "FILE", help: "Where the ledger is written to in the end, a line a record, event and fault."
-    )
+        "books", .file, as: "FILE", help: "Write the ledger to FILE, one line per record, event or fault.")
     private static let journal = Parameter.option(
-        "journal", .file, as: "FILE", help: "Where every line that workers and the broker log goes.")
+        "journal", .file, as: "FILE", help: "Write all log lines of workers and broker to FILE.")
 
     private static let kinds: ValueKind<FaultKind> = .oneOf
 
     private static let command = Command(
-        "Chaos", summary: "Does workers harm and looks whether they keep their promises.",
+        "Chaos", summary: "Inject faults and verify the delivery guarantees of workers.",
         discussion: """
-            Starts Apache Kafka (KAFKA_HOME), a redis-server, an nginx and workers (HALCYON_EXECUTABLE), sends jobs whose ends are known, \
-            and compares what was sent, what was told and what the origin was asked for. Ends with 1 when a promise was broken.
+            Starts Apache Kafka (KAFKA_HOME), redis-server, nginx and workers (HALCYON_EXECUTABLE), sends jobs with \
+            known outcomes, and compares jobs, events and origin requests. Exits with 1 if a guarantee was violated.
             """,
         parameters: [seed, mode, workers, rate, books, journal],
         commands: [
-            Command("run", summary: "Faults of all kinds.", parameters: [length, jobs, faults, only, lines]),
-            Command("rolling", summary: "Workers are replaced in order, under load.", parameters: [rounds]),
+            Command("run", summary: "Inject faults of all kinds.", parameters: [length, jobs, faults, only, lines]),
+            Command("rolling", summary: "Replace workers gracefully under load.", parameters: [rounds]),
             Command(
-                "head", summary: "The first job of a partition takes for ever; one worker.",
+                "head", summary: "Measure one worker with an endless job at the head of a partition.",
                 parameters: [length, turns]),
             Command(
-                "overload", summary: "Jobs come many times faster than one worker does them (--rate 600).",
+                "overload", summary: "Send jobs many times faster than one worker processes them (--rate 600).",
                 parameters: [length]),
         ])
 
@@ -81,7 +81,7 @@ import TestSupport
         switch parsed.path.last {
         case "rolling": return try await RollingRun.run(options, rounds: parsed[rounds])
         case "head":
-            return try await HeadRun.run(options, seconds: parsed[length], turns: parsed[turns])
+            return try await HeadOfLineBlockingScenario.run(options, seconds: parsed[length], turns: parsed[turns])
         case "overload":
             options.duration = .seconds(parsed[length])
             return try await OverloadRun.run(options)

@@ -2,25 +2,25 @@ import FoundationEssentials
 import HalcyonModel
 import HalcyonSources
 
-/// Bars of so many heights from 0 to 100: `"source": "chart:3,7,5"`, or `{"chart": {"values": [3, 7, 5]}}`.
+/// A bar chart of values from 0 to 100: `"source": "chart:3,7,5"` or `{"chart": {"values": [3, 7, 5]}}`.
 struct Chart: CustomSourceProvider {
     let name = "chart"
 
     private struct Parameters: Decodable { let values: [Int] }
 
-    private func values(_ reference: String) throws(Failure) -> [Int] {
+    private func values(_ reference: String) throws(JobError) -> [Int] {
         let read =
             reference.hasPrefix("{")
             ? (try? JSONDecoder().decode(Parameters.self, from: Data(reference.utf8)))?.values
             : reference.split(separator: ",", omittingEmptySubsequences: false).map { Int($0) ?? -1 }
         guard let values = read, (1...100).contains(values.count), values.allSatisfy((0...100).contains) else {
-            throw Failure(.invalidJob, "expected 1 to 100 whole numbers from 0 to 100")
+            throw JobError(.invalidJob, "expected 1 to 100 whole numbers from 0 to 100")
         }
         return values
     }
 
-    /// Both ways of writing it are one key.
-    func cacheKey(for reference: String) throws(Failure) -> String {
+    /// Both notations have the same key.
+    func cacheKey(for reference: String) throws(JobError) -> String {
         try values(reference).map(\.description).joined(separator: ",")
     }
 

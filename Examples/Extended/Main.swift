@@ -1,12 +1,12 @@
-import HalcyonCommand
+import HalcyonCLI
 import HalcyonImaging
 import HalcyonSources
 
-/// Halcyon with a processor, a sizer and a kind of source more: every command, `worker` and `render` among them, knows them.
+/// Halcyon with a custom processor, sizer and source provider. All commands support them, including `worker` and `render`.
 @main
 struct Main {
     static func main() throws {
-        HalcyonCommand.main(
+        HalcyonProgram.main(
             extensions: try Extensions(processors: [Posterize()], sizers: [Square()]),
             providers: try CustomProviders([Chart()]))
     }

@@ -3,7 +3,7 @@ import HalcyonImaging
 import HalcyonModel
 import Vips
 
-/// Few levels in each channel, as on a poster: `{"posterize": {"levels": 4}}`.
+/// Reduces each color channel to a few levels: `{"posterize": {"levels": 4}}`.
 struct Posterize: ImageProcessor {
     let name = "posterize"
 
@@ -18,19 +18,19 @@ struct Posterize: ImageProcessor {
         enum CodingKeys: CodingKey { case levels }
     }
 
-    private func levels(_ parameters: String) throws(Failure) -> Int {
+    private func levels(_ parameters: String) throws(JobError) -> Int {
         let read = try? JSONDecoder().decode(Parameters.self, from: Data(parameters.utf8))
         guard let levels = read?.levels, (2...64).contains(levels) else {
-            throw Failure(.invalidJob, "levels: expected a whole number from 2 to 64")
+            throw JobError(.invalidJob, "levels: expected a whole number from 2 to 64")
         }
         return levels
     }
 
-    func validate(_ parameters: String) throws(Failure) { _ = try levels(parameters) }
+    func validate(_ parameters: String) throws(JobError) { _ = try levels(parameters) }
 
     func process(_ image: Image, parameters: String) throws -> Image {
         let levels = try levels(parameters)
-        // One table for all colours, and one for alpha, which stays.
+        // The same table for all color channels, and an identity table for alpha.
         let colours = image.hasAlpha ? image.bands - 1 : image.bands
         let table = (0..<256).flatMap { value -> [UInt8] in
             let level = value * levels / 256

@@ -2,23 +2,23 @@ import FoundationEssentials
 import HalcyonImaging
 import HalcyonModel
 
-/// The middle of an image as a square of so many pixels: `"sizer": {"square": {"side": 200}}`.
+/// Crops an image to its center and resizes it to a square, in pixels: `"sizer": {"square": {"side": 200}}`.
 struct Square: ImageSizer {
     let name = "square"
 
     private struct Parameters: Decodable { let side: Int }
 
-    private func side(_ parameters: String) throws(Failure) -> Int {
+    private func side(_ parameters: String) throws(JobError) -> Int {
         let read = try? JSONDecoder().decode(Parameters.self, from: Data(parameters.utf8))
         guard let side = read?.side, (1...4096).contains(side) else {
-            throw Failure(.invalidJob, "side: expected a whole number from 1 to 4096")
+            throw JobError(.invalidJob, "side: expected a whole number from 1 to 4096")
         }
         return side
     }
 
-    func validate(_ parameters: String) throws(Failure) { _ = try side(parameters) }
+    func validate(_ parameters: String) throws(JobError) { _ = try side(parameters) }
 
-    func plan(for size: PixelSize, parameters: String) throws(Failure) -> SizingPlan {
+    func plan(for size: PixelSize, parameters: String) throws(JobError) -> SizingPlan {
         let side = try side(parameters)
         let shorter = min(size.width, size.height)
         let output = PixelSize(width: side, height: side)

@@ -1,19 +1,19 @@
 import Foundation
 import HalcyonKit
 
-/// Submits a job, follows its events and writes the image: client-example GATEWAY SOURCE FILE. The gateway's key, if it
-/// has any, is read from HALCYON_KEY.
+/// Submits a job, follows its events and writes the image to a file: client-example GATEWAY SOURCE FILE. Set HALCYON_KEY
+/// if the gateway requires a key.
 @main
 struct Main {
     static func main() async throws {
         let arguments = CommandLine.arguments.dropFirst()
         guard arguments.count == 3, let gateway = URL(string: arguments[1]) else {
-            print("client-example GATEWAY SOURCE FILE")
+            print("usage: client-example GATEWAY SOURCE FILE")
             exit(2)
         }
         let halcyon = HalcyonClient(gateway, key: ProcessInfo.processInfo.environment["HALCYON_KEY"])
         let job = ImageJob(.init(arguments[2]), width: 400, height: 300, contentMode: .scaleAspectFill)
-        // No event after this line is missed.
+        // Subscribes before the job is submitted, so no event is missed.
         let events = try await halcyon.events()
         let id = try await halcyon.submit(job).id
         for try await message in events where message.event?.job?.id == id {

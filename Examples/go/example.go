@@ -1,4 +1,5 @@
-// Has an image made over HTTP and writes it: go run example.go GATEWAY SOURCE FILE (the key, if any, in HALCYON_KEY).
+// Requests an image over HTTP and writes it to a file: go run example.go GATEWAY SOURCE FILE.
+// Set HALCYON_KEY if the gateway requires a key.
 package main
 
 import (
@@ -12,13 +13,13 @@ import (
 	"time"
 )
 
-// variant is an output of a job. Data is the file, where it stands in the event: as of what is not stored.
+// variant is an output of a job. Data is the encoded image if the event contains it, which is the case for results that are not stored.
 type variant struct {
 	Key  string
 	Data []byte
 }
 
-// state is what GET /v1/jobs/{id} says of a job.
+// state is the response of GET /v1/jobs/{id}.
 type state struct {
 	State string
 	Event struct {
@@ -29,10 +30,10 @@ type state struct {
 	}
 }
 
-// A job is waited for with requests of 20 s: a client needs more patience than that.
+// The timeout must exceed the 20 s for which a request waits for the end of a job.
 var client = http.Client{Timeout: 60 * time.Second}
 
-// ask makes a request and gives the answer's body, or an error with what the gateway said.
+// ask sends a request and returns the body of the response, or an error with the message of the gateway.
 func ask(method, address string, body []byte) ([]byte, error) {
 	request, err := http.NewRequest(method, address, bytes.NewReader(body))
 	if err != nil {
@@ -56,7 +57,7 @@ func ask(method, address string, body []byte) ([]byte, error) {
 	return answer, err
 }
 
-// finished submits the job and waits for its end.
+// finished submits a job and waits for its terminal event.
 func finished(gateway string, job map[string]any) (state, error) {
 	var ended state
 	body, err := json.Marshal(job)
@@ -98,7 +99,7 @@ func run(gateway, source, file string) error {
 	output := job.Event.Data.Variants[0]
 	image := output.Data
 	if image == nil {
-		// A key of what is not stored, and is too large for an event, is good for one request.
+		// A result that is neither stored nor small enough for an event can be read once with its key.
 		if image, err = ask("GET", gateway+"/v1/images/"+url.PathEscape(output.Key), nil); err != nil {
 			return err
 		}

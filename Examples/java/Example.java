@@ -10,8 +10,8 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * A job over Kafka, with Apache's own client: java -cp "$KAFKA_HOME/libs/*" Example.java BROKERS SOURCE. Prints the job's events as they come, up to its
- * end, and ends with 1 when that is not "ready".
+ * Submits a job over Kafka with Apache's Java client: java -cp "$KAFKA_HOME/libs/*" Example.java BROKERS SOURCE. Prints the events of the job as they
+ * arrive, up to its terminal event. Exits with 1 if that is not "ready".
  */
 class Example {
     private static final String TEXT = "org.apache.kafka.common.serialization.String";
@@ -26,12 +26,12 @@ class Example {
             "bootstrap.servers", arguments[0],
             "key.serializer", TEXT + "Serializer", "value.serializer", TEXT + "Serializer",
             "key.deserializer", TEXT + "Deserializer", "value.deserializer", TEXT + "Deserializer",
-            // The ends of jobs count once they are committed; unless asked, Java's client reads what may yet be taken back.
+            // Terminal events are valid once they are committed. By default, Java's client also reads uncommitted and aborted records.
             "isolation.level", "read_committed"));
         String id = "java-" + UUID.randomUUID();
 
         try (KafkaConsumer<String, String> events = new KafkaConsumer<>(settings)) {
-            // From where the topic ends now, before the job is there: nothing of it is missed, and no group is needed.
+            // Starts at the end offsets before the job is submitted, so no event is missed. A consumer group is not needed.
             List<TopicPartition> partitions = events.partitionsFor("halcyon.events").stream()
                 .map(each -> new TopicPartition(each.topic(), each.partition())).collect(Collectors.toList());
             events.assign(partitions);
@@ -44,11 +44,11 @@ class Example {
         }
     }
 
-    /** Prints the events of a job; true when it ended with its image. */
+    /** Prints the events of a job. Returns true if the terminal event is "ready". */
     private static boolean follow(KafkaConsumer<String, String> events, String id) {
         while (true) {
             for (var event : events.poll(Duration.ofSeconds(1))) {
-                // The message's key is the job's id.
+                // The key of an event record is the job id.
                 if (!id.equals(event.key())) continue;
                 System.out.println(event.value());
                 if (event.value().contains("\"type\":\"halcyon.image.ready\"")) return true;

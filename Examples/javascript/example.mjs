@@ -1,4 +1,5 @@
-// Has an image made, follows its events, and writes it: node example.mjs GATEWAY SOURCE FILE (the key, if any, in HALCYON_KEY).
+// Submits a job, follows its events and writes the image to a file: node example.mjs GATEWAY SOURCE FILE.
+// Set HALCYON_KEY if the gateway requires a key.
 import { writeFile } from "node:fs/promises";
 import { Halcyon, JobEnded } from "./halcyon.mjs";
 

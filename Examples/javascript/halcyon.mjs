@@ -1,11 +1,11 @@
-// A client of a Halcyon gateway for browsers and Node 18 or newer: one file, nothing to install.
+// A client for Halcyon gateways in browsers and Node 18 or newer. It is a single file without dependencies.
 //
 //     const halcyon = new Halcyon("http://127.0.0.1:8080", { key });
 //     const picture = await halcyon.image({ source: "https://example.org/cat.jpg", width: 400 });
 
 const ENDS = ["ready", "failed", "cancelled", "superseded"];
 
-/** What the gateway refused (RFC 9457). */
+/** An error response of the gateway (RFC 9457). */
 export class Problem extends Error {
   constructor(status, said, retryAfter = 0) {
     super(`${said.title ?? "HTTP status"} (${status}): ${said.detail ?? ""}`);
@@ -22,7 +22,7 @@ export class Problem extends Error {
   }
 }
 
-/** The job brought no image; `event` says why. */
+/** The job ended without an image; `event` is its terminal event. */
 export class JobEnded extends Error {
   constructor(event) {
     super([event.type.split(".").pop(), event.data.code, event.data.message].filter(Boolean).join(": "));
@@ -32,48 +32,48 @@ export class JobEnded extends Error {
   }
 }
 
-/** An answer is larger than the client takes. */
+/** A response or an event exceeds the size limit of the client. */
 export class TooLarge extends Error {}
 
-/** A connection without a byte for too long. */
+/** The read timeout of a connection has expired. */
 class Silence extends Error {}
 
-/** A cluster, by one of its gateways. */
+/** A client for a cluster, connected to one of its gateways. */
 export class Halcyon {
   /**
-   * @param {string} url of the gateway
-   * @param {object} options key; retryTimeout: seconds for which a request is retried while no gateway responds; jobTimeout: seconds to wait
-   *   for the end of a job; readTimeout: seconds without a byte after which a connection counts as lost; maximumBytes: of an image or an event
+   * @param {string} url URL of the gateway
+   * @param {object} options key: API key; retryTimeout: seconds for which failed requests are retried; jobTimeout: seconds to wait for the end
+   *   of a job; readTimeout: seconds without data after which a connection counts as lost; maximumBytes: size limit of an image or an event
    */
   constructor(url, { key, retryTimeout = 30, jobTimeout = 300, readTimeout = 60, maximumBytes = 64 << 20 } = {}) {
     Object.assign(this, { url: url.replace(/\/+$/, ""), key, retryTimeout, jobTimeout, readTimeout, maximumBytes });
   }
 
-  /** The brokers have the job when this returns. It is sent again under the same id where no answer came. */
+  /** Submits a job. When this returns, Kafka has stored the job. Without a response, the request is retried with the same id. */
   async submit(job) {
     const body = JSON.stringify({ id: newID(), ...job });
     return json(await this.#ask("/v1/jobs", { method: "POST", body, headers: { "Content-Type": "application/json" } }));
   }
 
-  /** `{id, state, event}`; with `wait` not before the job has ended, or so many seconds are over. */
+  /** Returns `{id, state, event}`. With `wait`, waits up to that number of seconds for the end of the job. */
   async state(id, { wait = 0, signal } = {}) {
     return json(await this.#ask(`/v1/jobs/${encodeURIComponent(id)}?wait=${wait}`, { signal }, wait));
   }
 
-  /** The event `ready` of a job. Throws JobEnded for any other end. */
+  /** Waits for the event `ready` of a job and returns it. Throws JobEnded for any other terminal event. */
   async wait(id, { signal } = {}) {
     const end = Date.now() + this.jobTimeout * 1000;
     for (let begun = Date.now(); begun < end; begun = Date.now()) {
       const { state, event } = await this.state(id, { wait: Math.min(25, (end - begun) / 1000), signal });
       if (state === "ready" && event) return event;
       if (ENDS.includes(state)) throw new JobEnded(event ?? { type: `halcyon.image.${state}`, data: {} });
-      // A gateway that lets nobody wait is not asked all the time.
+      // Limits the request rate if the gateway does not support waiting.
       await pause(250 - (Date.now() - begun), signal);
     }
     throw new DOMException(`the job ${id} has not ended in time`, "TimeoutError");
   }
 
-  /** Submits a job, waits for its end and reads its first image, as a Blob. Who aborts meanwhile, or is late, has the job cancelled. */
+  /** Submits a job, waits for its end and returns its first image as a Blob. Cancels the job on an abort or timeout. */
   async image(job, { signal } = {}) {
     signal?.throwIfAborted();
     const { id } = await this.submit({ ...job, delivery: "reference" });
@@ -88,21 +88,21 @@ export class Halcyon {
   }
 
   /**
-   * The file of a variant of an event `ready`, as a Blob: from the event where it stands there, as of what is not stored, else from the gateway.
-   * What is not stored and is too large for an event is given once.
+   * Returns the image of a variant of an event `ready` as a Blob. Reads it from the event if it is not stored, otherwise from the gateway. An
+   * image that is neither stored nor small enough for an event can be read once.
    */
   async delivered({ key, data, format }, { signal } = {}) {
     if (data === undefined) return this.stored(key, { signal });
     return new Blob([Uint8Array.from(atob(data), (character) => character.charCodeAt(0))], { type: `image/${format}` });
   }
 
-  /** The file of a result, as a Blob. Throws a Problem of the kind "not-found" where there is none (any more). */
+  /** Returns a stored result as a Blob. Throws a Problem of the kind "not-found" if it does not exist or has expired. */
   async stored(key, { signal } = {}) {
     const { bytes, type } = await this.#ask(`/v1/images/${encodeURIComponent(key)}`, { signal });
     return new Blob([bytes], { type });
   }
 
-  /** Cancels a job; false where it has ended already. */
+  /** Cancels a job. Returns false if it has already ended. */
   async cancel(id) {
     try {
       await this.#ask(`/v1/jobs/${encodeURIComponent(id)}`, { method: "DELETE" });
@@ -114,8 +114,8 @@ export class Halcyon {
   }
 
   /**
-   * Events as they happen, from now or from a `cursor` on: `{event, gap, cursor}`, where `gap` says that some are missing before the next. A
-   * stream that breaks comes back by itself and goes on where it was: nothing is missed, and nothing comes twice.
+   * Yields events from now on or after a `cursor`, as `{event, gap, cursor}`. `gap` is set if events before the next one are missing. After a
+   * connection loss, the stream resumes at its cursor, without missing or duplicate events.
    */
   async *events({ types = [], jobs = [], sources = [], after = "", signal } = {}) {
     const query = new URLSearchParams();
@@ -140,13 +140,13 @@ export class Halcyon {
     }
   }
 
-  /** Where the event stream stands: `events({after})` has all that happens from now on. */
+  /** Returns the current position of the event stream. `events({after})` yields all events after it. */
   async cursor({ signal } = {}) {
     for await (const { cursor } of this.#stream("/v1/events", "", signal)) if (cursor) return cursor;
-    throw new TypeError("the stream ended before it said where it stands");
+    throw new TypeError("the event stream ended before it sent a cursor");
   }
 
-  /** What comes whole of one connection's stream. What is not read yet waits in the connection, not in memory. */
+  /** Yields the complete events of one connection. Unread data stays in the connection and is not buffered in memory. */
   async *#stream(target, cursor, signal) {
     const headers = { Accept: "text/event-stream", ...(cursor && { "Last-Event-ID": cursor }) };
     for await (const { name, data, cursor: at } of this.#parts(target, { headers, signal }, 0, (parts) => lines(parts, this.maximumBytes, cursor)))
@@ -173,7 +173,7 @@ export class Halcyon {
     }
   }
 
-  /** Opens an exchange and gives on what `read` makes of the parts of its body. It is closed when nobody reads any more. */
+  /** Sends a request and yields the items that `read` produces from the chunks of the response. Closes the connection when iteration ends. */
   async *#parts(target, init, more, read) {
     const exchange = new AbortController();
     const abort = () => exchange.abort(init.signal.reason);
@@ -182,7 +182,7 @@ export class Halcyon {
     let timer;
     const alive = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => exchange.abort(new Silence("no sign of life")), (this.readTimeout + more) * 1000);
+      timer = setTimeout(() => exchange.abort(new Silence("read timeout: no data received")), (this.readTimeout + more) * 1000);
     };
     try {
       alive();
@@ -195,14 +195,14 @@ export class Halcyon {
       const parts = (async function* () {
         const reader = answer.body.getReader();
         for (let part = await reader.read(); !part.done; part = await reader.read()) {
-          clearTimeout(timer); // A reader that takes its time is not silent.
+          clearTimeout(timer); // The read timeout does not apply while the consumer is busy.
           yield part.value;
           alive();
         }
       })();
       yield* read(parts, answer.headers);
     } catch (error) {
-      throw exchange.signal.aborted ? exchange.signal.reason : error; // Not every fetch gives the reason back.
+      throw exchange.signal.aborted ? exchange.signal.reason : error; // Some implementations of fetch do not throw the abort reason.
     } finally {
       clearTimeout(timer);
       init.signal?.removeEventListener("abort", abort);
@@ -211,7 +211,7 @@ export class Halcyon {
   }
 }
 
-/** Events of a stream (HTML Living Standard, 9.2.6) that came whole: name "id" where only the cursor moved, "retry" for a pause. */
+/** Parses Server-Sent Events (HTML Living Standard, 9.2.6). The name "id" means that only the cursor changed, "retry" sets the reconnection time. */
 async function* lines(parts, limit, cursor) {
   const decoder = new TextDecoder();
   let [text, name, data, size, id] = ["", "message", [], 0, cursor];
@@ -238,15 +238,15 @@ async function* lines(parts, limit, cursor) {
   }
 }
 
-/** A name nobody else has; pages of plain HTTP and Node 18 have no crypto.randomUUID. */
+/** Returns a random job id. crypto.randomUUID is not available on plain HTTP pages and in Node 18. */
 const newID = () => [1, 2, 3].map(() => Math.random().toString(36).slice(2)).join("");
 
-/** Whether the same may succeed in a while: fetch says with a TypeError that there was no connection. */
+/** True if a retry may succeed. fetch reports connection errors as TypeError. */
 const passes = (error) => error instanceof Problem ? error.isTransient : error instanceof TypeError || error instanceof Silence;
 const jittered = (base, failures, longest) => Math.min(base * 2 ** Math.min(failures, 16), longest) * (1 + Math.random() / 2);
 const json = ({ bytes }) => JSON.parse(new TextDecoder().decode(bytes));
 
-/** Milliseconds; ends at once, by throwing, when it is aborted. */
+/** Waits for a time in milliseconds. Throws immediately on an abort. */
 function pause(time, signal) {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);

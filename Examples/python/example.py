@@ -1,4 +1,7 @@
-"""Has an image made, follows its events, and writes it: example.py GATEWAY SOURCE FILE (the key, if any, in HALCYON_KEY)."""
+"""Submits a job, follows its events and writes the image to a file: example.py GATEWAY SOURCE FILE.
+
+Set HALCYON_KEY if the gateway requires a key.
+"""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A client of a Halcyon gateway, of Python's standard library alone. One file: put it into your project.
+"""A client for Halcyon gateways. It is a single file that requires only Python's standard library. Copy it into your project.
 
     halcyon = Halcyon("http://127.0.0.1:8080", key=None)
     picture = halcyon.image({"source": "https://example.org/cat.jpg", "width": 400})
@@ -25,7 +25,7 @@ ENDS = ("ready", "failed", "cancelled", "superseded")
 
 
 class Problem(Exception):
-    """What the gateway refused (RFC 9457)."""
+    """An error response of the gateway (RFC 9457)."""
 
     def __init__(self, status: int, body: bytes, retry_after: str | None = None) -> None:
         try:
@@ -47,7 +47,7 @@ class Problem(Exception):
 
 
 class JobEnded(Exception):
-    """The job brought no image; `event` says why."""
+    """The job ended without an image; `event` is its terminal event."""
 
     def __init__(self, event: Event) -> None:
         self.event = event
@@ -57,12 +57,12 @@ class JobEnded(Exception):
 
 
 class TooLarge(Exception):
-    """An answer is larger than the client takes."""
+    """A response or an event exceeds the size limit of the client."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """What an event stream tells: an event, or that some are missing before the next (`gap`)."""
+    """An item of the event stream: an event, or a `gap` if events before the next one are missing."""
 
     event: Event | None
     gap: str | None
@@ -70,7 +70,7 @@ class Message:
 
 
 class Halcyon:
-    """A cluster, by one of its gateways. Threads may share one."""
+    """A client for a cluster, connected to one of its gateways. Thread-safe."""
 
     def __init__(
         self,
@@ -82,23 +82,24 @@ class Halcyon:
         read_timeout: float = 60,
         maximum_bytes: int = 64 << 20,
     ) -> None:
-        """retry_timeout: seconds for which a request is retried while no gateway responds; job_timeout: seconds to wait for the end
-        of a job; read_timeout: seconds without a byte after which a connection counts as lost; maximum_bytes: of an image or an event."""
+        """url: URL of the gateway; key: API key; retry_timeout: seconds for which failed requests are retried; job_timeout: seconds to wait
+        for the end of a job; read_timeout: seconds without data after which a connection counts as lost; maximum_bytes: size limit of an
+        image or an event."""
         self.url, self.key = url.rstrip("/"), key
         self.retry_timeout, self.job_timeout, self.read_timeout = retry_timeout, job_timeout, read_timeout
         self.maximum_bytes = maximum_bytes
         self._opener = urllib.request.build_opener(_NoRedirect)
 
     def submit(self, job: Job) -> dict[str, Any]:
-        """The brokers have the job when this returns. It is sent again under the same id where no answer came."""
+        """Submits a job. When this returns, Kafka has stored the job. Without a response, the request is retried with the same id."""
         return json.loads(self._ask("POST", "/v1/jobs", {"id": str(uuid.uuid4()), **job}))
 
     def state(self, job_id: str, wait: float = 0) -> dict[str, Any]:
-        """`{"id", "state", "event"}`; with `wait` not before the job has ended, or so many seconds are over."""
+        """Returns `{"id", "state", "event"}`. With `wait`, waits up to that number of seconds for the end of the job."""
         return json.loads(self._ask("GET", f"/v1/jobs/{_quoted(job_id)}?wait={wait:.3f}", more=wait))
 
     def wait(self, job_id: str) -> Event:
-        """The event `ready` of a job. Raises JobEnded for any other end, TimeoutError after job_timeout."""
+        """Waits for the event `ready` of a job and returns it. Raises JobEnded for any other terminal event, TimeoutError after job_timeout."""
         end = time.monotonic() + self.job_timeout
         while (left := end - time.monotonic()) > 0:
             begun = time.monotonic()
@@ -107,12 +108,12 @@ class Halcyon:
                 return state["event"]
             if state["state"] in ENDS:
                 raise JobEnded(state.get("event") or {"type": f"halcyon.image.{state['state']}", "data": {}})
-            # A gateway that lets nobody wait is not asked all the time.
+            # Limits the request rate if the gateway does not support waiting.
             time.sleep(max(0, 0.25 - (time.monotonic() - begun)))
         raise TimeoutError(f"the job {job_id} has not ended within {self.job_timeout:g} s")
 
     def image(self, job: Job) -> bytes:
-        """Submits a job, waits for its end and reads its first image. Who is interrupted meanwhile, or late, has the job cancelled."""
+        """Submits a job, waits for its end and returns its first image. Cancels the job on an interrupt or timeout."""
         job_id = self.submit({**job, "delivery": "reference"})["id"]
         try:
             event = self.wait(job_id)
@@ -122,16 +123,16 @@ class Halcyon:
         return self.delivered(event["data"]["variants"][0])
 
     def delivered(self, variant: dict[str, Any]) -> bytes:
-        """The file of a variant of an event `ready`: from the event where it stands there, as of what is not stored, else from the gateway. What
-        is not stored and is too large for an event is given once."""
+        """Returns the image of a variant of an event `ready`. Reads it from the event if it is not stored, otherwise from the gateway. An image
+        that is neither stored nor small enough for an event can be read once."""
         return base64.b64decode(variant["data"]) if "data" in variant else self.stored(variant["key"])
 
     def stored(self, key: str) -> bytes:
-        """The file of a result. Raises Problem of the kind "not-found" where there is none (any more)."""
+        """Returns a stored result. Raises Problem of the kind "not-found" if it does not exist or has expired."""
         return self._ask("GET", f"/v1/images/{_quoted(key)}")
 
     def cancel(self, job_id: str) -> bool:
-        """Cancels a job; False where it has ended already."""
+        """Cancels a job. Returns False if it has already ended."""
         try:
             self._ask("DELETE", f"/v1/jobs/{_quoted(job_id)}")
         except Problem as problem:
@@ -148,8 +149,8 @@ class Halcyon:
         sources: Iterable[str] = (),
         after: str = "",
     ) -> Iterator[Message]:
-        """Events as they happen, from now or from a `cursor` on. A stream that breaks comes back by itself and goes on where it was:
-        nothing is missed, and nothing comes twice. Ends by an error that will not pass; close() it when it is no longer wanted."""
+        """Yields events from now on or after a `cursor`. After a connection loss, the stream resumes at its cursor, without missing or
+        duplicate events. Raises permanent errors. Call close() on the iterator to end the stream."""
         query = [("type", ",".join(types))] if types else []
         query += [("job", job) for job in jobs] + [("source", source) for source in sources]
         target = "/v1/events" + ("?" + urllib.parse.urlencode(query) if query else "")
@@ -176,12 +177,12 @@ class Halcyon:
             failures += 1
 
     def cursor(self) -> str:
-        """Where the event stream stands: `events(after=…)` has all that happens from now on."""
+        """Returns the current position of the event stream. `events(after=…)` yields all events after it."""
         with self._open("GET", "/v1/events", {}) as stream:
             for _, _, last_id in _read_stream(stream, "", self.maximum_bytes):
                 if last_id:
                     return last_id
-        raise ConnectionError("the stream ended before it said where it stands")
+        raise ConnectionError("the event stream ended before it sent a cursor")
 
     def _ask(self, method: str, target: str, body: Job | None = None, more: float = 0) -> bytes:
         end, failures = None, 0
@@ -220,7 +221,7 @@ class Halcyon:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A gateway sends nobody elsewhere, and the key is for nobody else."""
+    """Rejects redirects. Gateways do not redirect, and the key must not be sent to other servers."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -235,7 +236,7 @@ def _jittered(base: float, failures: int, longest: float) -> float:
 
 
 def _read_stream(stream: HTTPResponse, cursor: str, limit: int) -> Iterator[tuple[str, str, str]]:
-    """(name, value, cursor) for each event that came whole; ("id", "", cursor) where only that moved, ("retry", milliseconds, cursor)."""
+    """Yields (name, value, cursor) for each complete event, ("id", "", cursor) if only the cursor changed, and ("retry", milliseconds, cursor)."""
     name, data, last_id = "message", [], cursor
     size = 0
     while True:
@@ -244,7 +245,7 @@ def _read_stream(stream: HTTPResponse, cursor: str, limit: int) -> Iterator[tupl
         if size > limit:
             raise TooLarge(f"an event of more than {limit} bytes")
         if not line.endswith(b"\n"):
-            return  # The end, or half an event: that comes again.
+            return  # The end of the stream. An incomplete event is sent again after a reconnect.
         field, _, value = line.rstrip(b"\r\n").decode("utf-8", "replace").partition(":")
         value = value.removeprefix(" ")
         if line in (b"\n", b"\r\n"):

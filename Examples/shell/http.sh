@@ -1,5 +1,6 @@
 #!/bin/sh
-# A job over HTTP, with curl: http.sh GATEWAY SOURCE FILE (the key, if any, in HALCYON_KEY).
+# Submits a job over HTTP with curl and writes the image to a file: http.sh GATEWAY SOURCE FILE.
+# Set HALCYON_KEY if the gateway requires a key.
 set -eu
 gateway=$1 source=$2 file=$3
 request() { curl --silent --show-error --fail-with-body ${HALCYON_KEY:+-H "Authorization: Bearer $HALCYON_KEY"} "$@"; }
@@ -14,7 +15,7 @@ while answer=$(request "$gateway$status?wait=25") && state=$(printf %s "$answer"
     esac
     sleep 0.25
 done
-# The image stands in the event where it is not stored; else it is read under its key.
+# If the image is not stored, the event contains it. Otherwise it is read with its key.
 key=$(printf %s "$answer" | python3 -c '
 import base64, json, sys, urllib.parse
 variant = json.load(sys.stdin)["event"]["data"]["variants"][0]

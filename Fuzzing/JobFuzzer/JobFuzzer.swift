@@ -1,41 +1,41 @@
 import Glibc
+import HalcyonCoding
 import HalcyonImaging
 import HalcyonModel
-import HalcyonWire
 import Vips
 
-/// Fuzzes the way from a job and a file to its images.
+/// Fuzzes job decoding and rendering.
 ///
-///     JobFuzzer seeds FOLDER      writes the files to begin with, and `FOLDER.dict`
-///     JobFuzzer [libFuzzer's options] FOLDER…
+///     JobFuzzer seeds FOLDER      writes the seed corpus and `FOLDER.dict`
+///     JobFuzzer [libFuzzer options] FOLDER…
 ///
-/// An input is a job's JSON, a zero byte, and the file. A finding is a crash, a failure of code `internal` or `poison`,
-/// an error that is no failure, an object of libvips that outlives its rendering, or what libFuzzer itself limits: memory
-/// and time.
+/// An input consists of the JSON of a job, a zero byte, and an image file. A finding is a crash, a job error with an
+/// unexpected code such as `internal` or `poison`, any other error, a leaked libvips object, or an input that exceeds
+/// libFuzzer's limits on memory and time.
 enum JobFuzzer {
-    /// Little of everything, so that many inputs are tried in a second.
+    /// Low limits, for many inputs per second.
     static let limits = ImageLimits(sourcePixels: 1_000_000, decodedBytes: 64 << 20, outputPixels: 250_000)
 
     static func run(_ input: UnsafeBufferPointer<UInt8>) {
         guard let separator = input.firstIndex(of: 0) else { return }
-        let reader = JobReader(isStrict: false)
+        let reader = JobDecoder(isStrict: false)
         guard let job = try? reader.read(Array(input[..<separator]), defaultID: "fuzz").job else { return }
         do {
             let file = Array(input[(separator + 1)...])
-            // What overlays and watermarks take is as hostile.
+            // Overlays and watermarks use the same malformed file.
             let assets = Dictionary(job.variants.flatMap(\.assets).map { ($0, file) }) { first, _ in first }
             _ = try Renderer(limits: limits).render(file, job.variants, assets: assets)
-        } catch let failure as Failure {
-            let expected: [FailureCode] = [.corruptImage, .unsupportedFormat, .tooManyPixels]
+        } catch let failure as JobError {
+            let expected: [JobErrorCode] = [.corruptImage, .unsupportedFormat, .tooManyPixels]
             guard expected.contains(failure.code) else { fatalError("\(failure)") }
         } catch {
-            fatalError("not a failure: \(error)")
+            fatalError("unexpected error type: \(error)")
         }
-        guard VipsLibrary.liveObjects == 0 else { fatalError("libvips still holds \(VipsLibrary.liveObjects) objects") }
+        guard VipsLibrary.liveObjects == 0 else { fatalError("libvips leaked \(VipsLibrary.liveObjects) objects") }
     }
 }
 
-// The program's main is libFuzzer's, which calls these two.
+// libFuzzer provides the main function and calls these two functions.
 
 @_cdecl("LLVMFuzzerInitialize") func start(
     _ count: UnsafePointer<Int32>, _ arguments: UnsafePointer<UnsafePointer<UnsafePointer<CChar>>>

@@ -1,21 +1,21 @@
-import Digests
 import Glibc
-import HalcyonWire
-import HostileFiles
+import HalcyonCoding
+import Hashing
+import MalformedImages
 
-/// What fuzzing begins with: jobs of every field, each before small files of every format, good and hostile.
+/// The seed corpus: jobs that cover all fields, combined with small valid and malformed files of all formats.
 enum Seeds {
-    /// A larger file is not worth its time.
+    /// The maximum size of a file in bytes. Larger files are too slow.
     private static let longest = 16 << 10
 
     static func write(to folder: String) throws {
         mkdir(folder, 0o755)
-        // A seed that is no job would be of no use.
-        for job in jobs { _ = try JobReader().read(Array(job.utf8), defaultID: "seed") }
-        // What goes on for long is for children, which the fuzzer has none of.
-        let hostile = HostileFile.all().filter { $0.time > .seconds(2) && !$0.isBoundByChild }
+        // All seeds must be valid jobs.
+        for job in jobs { _ = try JobDecoder().read(Array(job.utf8), defaultID: "seed") }
+        // Excludes slow files that only the time limit of a child process stops. The fuzzer has no child processes.
+        let hostile = MalformedImage.all().filter { $0.time > .seconds(2) && !$0.isBoundByChild }
         let files = (try SmallPictures.all()) + hostile.map { $0.bytes() }.filter { $0.count <= longest }
-        // Every job with every good picture would be thousands: they take turns, and each of them comes up.
+        // Combines each file with two jobs, because all combinations would be thousands. Each job is used.
         for (index, file) in files.enumerated() {
             for job in [jobs[index % jobs.count], jobs[(index * 7 + 3) % jobs.count]] {
                 let seed = Array(job.utf8) + [0] + file
@@ -65,7 +65,7 @@ enum Seeds {
             #","width":30,"format":"avif","effort":0,"processors":[{"watermark":{"source":"https://a.example/c","tiled":true}}],"variants":[{},{"format":"png"}]"#,
         ].map(job)
 
-    /// What stands in jobs and in files: libFuzzer puts it in where it likes.
+    /// Dictionary entries from jobs and files, which libFuzzer inserts into inputs.
     private static let words = [
         "source", "width", "height", "screenScale", "sizer", "natural", "aspectScaleDownByWidth",
         "aspectScaleDownByHeight", "sizeForDisplay", "cropRect", "contentMode", "scaleToFill", "scaleAspectFit",
@@ -88,7 +88,7 @@ enum Seeds {
 }
 
 extension String {
-    /// As a dictionary of libFuzzer spells it.
+    /// The text with quotation marks escaped for libFuzzer's dictionary.
     fileprivate var replacingQuotes: String {
         split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\\\"")
     }

@@ -1,6 +1,6 @@
 import Vips
 
-/// A small good picture of each kind that decoders tell apart.
+/// Small valid images of all kinds that decoders distinguish.
 enum SmallPictures {
     static func all() throws -> [[UInt8]] {
         let kinds: [(Format, [String: Value])] = [

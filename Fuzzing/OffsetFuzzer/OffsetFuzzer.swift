@@ -1,41 +1,42 @@
 @testable import HalcyonCluster
 
-/// Fuzzes the text that tells in a commit's metadata which offsets have ended.
+/// Fuzzes the encoding of completed offsets in commit metadata.
 ///
-///     OffsetFuzzer [libFuzzer's options] FOLDER…
+///     OffsetFuzzer [libFuzzer options] FOLDER…
 ///
-/// An input is tried as a text that was committed, as the lengths of a text whose checksum is right, and as a map. A finding is a crash, a
-/// text that is read and would not be written so, a text that is longer than its limit, or a map that does not come back.
+/// Each input is decoded as metadata, decoded again with a valid checksum, and used as a list of ranges to encode. A
+/// finding is a crash, metadata that decodes but encodes differently, metadata that exceeds its limit, or ranges that
+/// differ after encoding and decoding.
 enum OffsetFuzzer {
     static let base: Int64 = 500
 
     static func run(_ input: UnsafeBufferPointer<UInt8>) {
         let text = String(decoding: input, as: UTF8.self)
-        for text in [text, OffsetNote.seal(text, at: base)] { read(text) }
+        for text in [text, CommitMetadata.seal(text, at: base)] { read(text) }
         write(map(input), limit: Int(input.first ?? 0) * 16)
     }
 
     private static func read(_ text: String) {
-        guard let map = OffsetMap(note: text, at: base) else { return }
+        guard let map = CompletedRanges(note: text, at: base) else { return }
         let again = map.note(limit: text.utf8.count)
-        guard again == OffsetNote(text: text, untold: 0) else { fatalError("\(text) became \(again)") }
+        guard again == CommitMetadata(text: text, untracked: 0) else { fatalError("\(text) encodes as \(again)") }
     }
 
-    private static func write(_ map: OffsetMap, limit: Int) {
+    private static func write(_ map: CompletedRanges, limit: Int) {
         let note = map.note(limit: limit)
-        guard note.text.utf8.count <= limit else { fatalError("\(note) is longer than \(limit)") }
-        let read = OffsetMap(note: note.text, at: base) ?? OffsetMap(from: base)
+        guard note.text.utf8.count <= limit else { fatalError("\(note) exceeds the limit of \(limit) bytes") }
+        let read = CompletedRanges(note: note.text, at: base) ?? CompletedRanges(from: base)
         let told = read.runs.reduce(0) { $0 + $1.count }
         let all = map.runs.reduce(0) { $0 + $1.count }
-        guard map.runs.starts(with: read.runs), told + note.untold == all else {
-            fatalError("\(map) came back as \(read)")
+        guard map.runs.starts(with: read.runs), told + note.untracked == all else {
+            fatalError("\(map) was decoded as \(read)")
         }
     }
 
-    /// A run for each two bytes: a gap and a length of up to 40 bits, of which five are given and the rest is zeros.
-    private static func map(_ input: UnsafeBufferPointer<UInt8>) -> OffsetMap {
+    /// Returns a range for every two bytes, which encode a gap and a length of up to 40 bits: five bits and a shift.
+    private static func map(_ input: UnsafeBufferPointer<UInt8>) -> CompletedRanges {
         func length(_ byte: UInt8) -> Int64 { Int64(byte % 32 + 1) << Int64(byte / 32 * 5) }
-        var map = OffsetMap(from: base)
+        var map = CompletedRanges(from: base)
         var end = base
         for index in stride(from: 0, to: input.count - 1, by: 2) {
             let start = end + length(input[index])
@@ -46,7 +47,7 @@ enum OffsetFuzzer {
     }
 }
 
-// The program's main is libFuzzer's, which calls this.
+// libFuzzer provides the main function and calls this function.
 
 @_cdecl("LLVMFuzzerTestOneInput") func test(_ data: UnsafePointer<UInt8>?, _ size: Int) -> Int32 {
     OffsetFuzzer.run(UnsafeBufferPointer(start: data, count: size))

@@ -1,7 +1,7 @@
+import Concurrency
 import Glibc
 import HalcyonModel
 import HalcyonSources
-import Threads
 
 /// Loads the URLs of standard input, one a line, and says of each how that ended and which addresses were dialled for it:
 /// `URL TAB ok or a failure's code TAB addresses`.
@@ -27,7 +27,7 @@ import Threads
             do {
                 _ = try await loader.fetch(SourceRequest(Source(line)))
                 outcome = "ok"
-            } catch let failure as Failure {
+            } catch let failure as JobError {
                 outcome = failure.code.rawValue
             }
             await loader.close()

@@ -1,6 +1,6 @@
+import Concurrency
 import Glibc
 import HalcyonSources
-import Threads
 
 /// An origin at every address: it notes at which of them a connection arrived. `/redirect/URL` redirects there; anything
 /// else is a few bytes.
@@ -21,7 +21,7 @@ final class Listener: Sendable {
             }
         }
         precondition(bound == 0 && listen(socket, 64) == 0, "no listener: errno \(errno)")
-        _ = WorkThread(name: "listener") { [self] in while true { serve(accept(socket, nil, nil)) } }
+        _ = NamedThread(name: "listener") { [self] in while true { serve(accept(socket, nil, nil)) } }
     }
 
     /// The addresses at which connections have arrived since the last call.

@@ -1,6 +1,6 @@
+import Concurrency
 import Glibc
-import Processes
-import Threads
+import Subprocess
 
 /// A name server on 127.0.0.1:53 (RFC 1035). Names say what they resolve to: `4-5db8d822.test` has that IPv4 address,
 /// `6-` and 32 digits that IPv6 address, several joined by `.` all of them; `flip-A-B.test` has A when it is asked for the
@@ -12,7 +12,7 @@ final class NameServer: Sendable {
         let socket = Glibc.socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
         let bound = LoopbackAddress.with(port: 53) { bind(socket, $0, $1) }
         precondition(bound == 0, "no name server: errno \(errno)")
-        _ = WorkThread(name: "names") { [self] in
+        _ = NamedThread(name: "names") { [self] in
             var peer = sockaddr_in()
             while true {
                 var query = [UInt8](repeating: 0, count: 512)

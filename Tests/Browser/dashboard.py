@@ -197,7 +197,7 @@ def a_failure_tells_its_reason(dashboard: Dashboard, gateway: str, origin: str):
     expect(rows).to_have_count(2, timeout=PATIENCE)
     post(gateway, [{"source": f"{origin}/others.jpg", "width": 40}])
     expect(rows).to_have_count(3, timeout=PATIENCE)
-    rows.first.get_by_role("button", name="Put into the form").click()
+    rows.first.get_by_role("button", name="Copy to form").click()
     expect(dashboard.page.get_by_label("Source")).to_have_value(f"{origin}/others.jpg")
     passed("a failure tells its code and message; one's own is tried again, another's source goes into the form")
 
@@ -416,14 +416,14 @@ def a_key_is_asked_for(browser: Browser):
         await_ready(gateway)
         dashboard = Dashboard(browser, gateway)
         page = dashboard.page
-        expect(page.locator("#connection")).to_have_text("A key is needed", timeout=PATIENCE)
+        expect(page.locator("#connection")).to_have_text("API key required", timeout=PATIENCE)
         expect(page.get_by_label("API key")).to_be_focused()
         the_page_is_accessible(dashboard, "asking for a key")
         for key in ["wrong-key-of-this-length", KEY]:
             page.get_by_label("API key").fill(key)
             page.get_by_label("API key").press("Enter")
             if key != KEY:
-                expect(page.locator("#connection")).to_have_text("A key is needed", timeout=PATIENCE)
+                expect(page.locator("#connection")).to_have_text("API key required", timeout=PATIENCE)
         dashboard.live()
         expect(page.get_by_label("API key")).to_be_hidden()
         # To work dead letters this key is not enough.

@@ -1,8 +1,8 @@
 import ChaosHarness
-import Processes
+import Concurrency
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 @Suite struct RelayTests {
     private static let request = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"

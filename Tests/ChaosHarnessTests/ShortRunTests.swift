@@ -1,9 +1,9 @@
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
 /// The harness as `make chaos` runs it, with small numbers and a fixed seed.
-@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable), .serialized) struct ShortRunTests {
+@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable), .serialized) struct ShortRunTests {
     private func run(_ arguments: [String]) async throws -> ChildProcess.Exit {
         var options = ChildProcess.Options()
         options.output = .inherited

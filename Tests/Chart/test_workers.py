@@ -34,7 +34,7 @@ class Workers(unittest.TestCase):
     def test_a_stuck_worker_ends_itself_before_it_is_killed(self):
         for name, limit in ("minimal-values.yaml", 60), ("exactly-once-values.yaml", 90), ("full-values.yaml", 0):
             manifests = Manifests(name)
-            self.assertEqual(seconds(manifests.settings("worker")["worker.stuckLimit"]), limit)
+            self.assertEqual(seconds(manifests.settings("worker")["health.exitAfter"]), limit)
             probe = self.container(manifests)["livenessProbe"]
             patience = probe["periodSeconds"] * probe["failureThreshold"]
             self.assertGreaterEqual(patience, limit + 60)
@@ -50,7 +50,7 @@ class Workers(unittest.TestCase):
         folders = {mount["mountPath"]: volumes[mount["name"]] for mount in pod["containers"][0]["volumeMounts"]}
         self.assertEqual(set(folders) & {"/tmp", "/var/tmp"}, set())
         self.assertEqual(folders["/var/cache/halcyon"]["emptyDir"], {"sizeLimit": "2Gi"})
-        self.assertEqual(Manifests("static-members-values.yaml").settings("worker")["sources.folder"], "/var/cache/halcyon")
+        self.assertEqual(Manifests("static-members-values.yaml").settings("worker")["sources.diskCache"], "/var/cache/halcyon")
 
     def test_names(self):
         def names(manifests):
@@ -120,7 +120,7 @@ class Topics(unittest.TestCase):
     def test_it_reads_what_workers_read(self):
         for name in SETS:
             manifests = Manifests(name)
-            names = ["kafka.brokers", "kafka.prefix", "retry.delays", "webhooks.delays", "sources.folderRetention"]
+            names = ["kafka.brokers", "kafka.prefix", "retry.delays", "webhooks.delays", "sources.diskCacheRetention"]
             of_job, of_worker = manifests.settings("topics"), manifests.settings("worker")
             self.assertEqual([of_job[name] for name in names], [of_worker[name] for name in names])
 

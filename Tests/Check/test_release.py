@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FILES = ["scripts/release", "Sources/Halcyon/HalcyonCommand/Version.swift", "charts/halcyon/Chart.yaml"]
+FILES = ["scripts/release", "Sources/Halcyon/HalcyonCLI/Version.swift", "charts/halcyon/Chart.yaml"]
 CHANGES = "# Changes\n\n## [Unreleased]\n\n### Added\n\n- Something.\n"
 
 
@@ -87,8 +87,8 @@ class Release(unittest.TestCase):
         self.assertEqual(own(), "50.0.0", "it was raised by hand")
 
     def test_what_stands_in_the_way_is_said(self):
-        self.assertIn("no version", self.release("7.0", code=1))
-        self.assertIn("no version", self.release("v7.0.0", code=1))
+        self.assertIn("not a semantic version", self.release("7.0", code=1))
+        self.assertIn("not a semantic version", self.release("v7.0.0", code=1))
         self.release("7.0.0-rc.1")
         self.assertIn("there is a tag", self.release("7.0.0-rc.1", code=1))
         self.assertIn("nothing under [Unreleased]", self.release("7.0.0", code=1))

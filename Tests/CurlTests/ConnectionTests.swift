@@ -1,11 +1,11 @@
 import Curl
 import Glibc
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
 /// Addresses, broken peers, TLS, cancelling, closing, and many at once.
-@Suite(.takesTurns) struct ConnectionTests {
+@Suite(.limitedParallelism) struct ConnectionTests {
     private var noSecondAddress: CurlSettings {
         var settings = CurlSettings()
         settings.allowsAddress = { $0.host != "127.0.0.2" }
@@ -19,13 +19,13 @@ import Testing
                 : RawOrigin.answer()
         } _: { origin, client in
             let message = await expectFailure(.refusedAddress) {
-                try await client.perform(HTTPRequest(.get, origin.url("/", host: "127.0.0.2")))
+                try await client.execute(HTTPRequest(.get, origin.url("/", host: "127.0.0.2")))
             }
             #expect(message.contains("127.0.0.2"))
             #expect(origin.connections == 0)
-            let allowed = try await client.perform(HTTPRequest(.get, origin.url("/")))
+            let allowed = try await client.execute(HTTPRequest(.get, origin.url("/")))
             #expect(allowed.status == 200)
-            await expectFailure(.refusedAddress) { try await client.perform(HTTPRequest(.get, origin.url("/away"))) }
+            await expectFailure(.refusedAddress) { try await client.execute(HTTPRequest(.get, origin.url("/away"))) }
             #expect(origin.connections == 1)
         }
     }
@@ -41,17 +41,17 @@ import Testing
             return ![[127, 0, 0, 2], [0, 0, 0, 1]].contains(Array(address.bytes.suffix(4)))
         }
         let client = CurlClient(settings)
-        await expectFailure(.refusedAddress) { try await client.perform(HTTPRequest(.get, url)) }
+        await expectFailure(.refusedAddress) { try await client.execute(HTTPRequest(.get, url)) }
         await client.close()
     }
 
     @Test func tellsRefusedConnectionsAndUnknownNamesApart() async {
         let client = CurlClient()
         await expectFailure(.cannotConnect) {
-            try await client.perform(HTTPRequest(.get, "http://127.0.0.1:\(LoopbackPort.free())/"))
+            try await client.execute(HTTPRequest(.get, "http://127.0.0.1:\(LoopbackPort.free())/"))
         }
         await expectFailure(.nameNotResolved) {
-            try await client.perform(HTTPRequest(.get, "http://no-such-host.invalid/"))
+            try await client.execute(HTTPRequest(.get, "http://no-such-host.invalid/"))
         }
         await client.close()
     }
@@ -64,7 +64,7 @@ import Testing
             ]
         } _: { origin, client in
             let error = await #expect(throws: CurlError.self) {
-                try await client.perform(HTTPRequest(.get, origin.url("/")))
+                try await client.execute(HTTPRequest(.get, origin.url("/")))
             }
             let partial = try #require(error?.partial)
             #expect(partial.status == 200 && partial.headers["ETag"] == "\"a\"" && text(partial.body) == "short")
@@ -82,7 +82,7 @@ import Testing
             script
         } _: { origin, client in
             let message = await expectFailure(.interrupted) {
-                try await client.perform(HTTPRequest(.get, origin.url("/")))
+                try await client.execute(HTTPRequest(.get, origin.url("/")))
             }
             #expect(!message.isEmpty)
         }
@@ -96,7 +96,7 @@ import Testing
         try await withOrigin { _ in
             script
         } _: { origin, client in
-            await expectFailure(.protocolError) { try await client.perform(HTTPRequest(.get, origin.url("/"))) }
+            await expectFailure(.protocolError) { try await client.execute(HTTPRequest(.get, origin.url("/"))) }
         }
     }
 
@@ -105,16 +105,16 @@ import Testing
         let server = try await TLSServer.start(certificate)
         let url = "https://127.0.0.1:\(server.port)/"
         let stranger = CurlClient()
-        await expectFailure(.tls) { try await stranger.perform(HTTPRequest(.get, url)) }
+        await expectFailure(.tls) { try await stranger.execute(HTTPRequest(.get, url)) }
         await stranger.close()
 
         var settings = CurlSettings()
         settings.authorities = certificate.certificate
         let friend = CurlClient(settings)
-        let response = try await friend.perform(HTTPRequest(.get, url))
+        let response = try await friend.execute(HTTPRequest(.get, url))
         #expect(response.status == 200 && response.timings.tls > .zero)
         // The same certificate, but not for this name.
-        await expectFailure(.tls) { try await friend.perform(HTTPRequest(.get, "https://localhost:\(server.port)/")) }
+        await expectFailure(.tls) { try await friend.execute(HTTPRequest(.get, "https://localhost:\(server.port)/")) }
         await friend.close()
         await server.stop()
         await certificate.remove()
@@ -126,7 +126,7 @@ import Testing
         } _: { origin, client in
             let tasks = (0..<20).map { _ in
                 Task {
-                    await expectFailure(.cancelled) { try await client.perform(HTTPRequest(.get, origin.url("/"))) }
+                    await expectFailure(.cancelled) { try await client.execute(HTTPRequest(.get, origin.url("/"))) }
                 }
             }
             try await until("all are under way") { origin.requests.count == 20 }
@@ -143,7 +143,7 @@ import Testing
             await withTaskGroup(of: Void.self) { group in
                 for number in 0..<500 {
                     group.addTask {
-                        let task = Task { try await client.perform(HTTPRequest(.get, origin.url("/\(number)"))) }
+                        let task = Task { try await client.execute(HTTPRequest(.get, origin.url("/\(number)"))) }
                         if number % 2 == 0 { task.cancel() }
                         switch await task.result {
                         case .success(let response): #expect(text(response.body) == "x")
@@ -160,12 +160,12 @@ import Testing
             [.awaitEnd]
         } _: { origin, client in
             let tasks = (0..<5).map { _ in
-                Task { await expectFailure(.closed) { try await client.perform(HTTPRequest(.get, origin.url("/"))) } }
+                Task { await expectFailure(.closed) { try await client.execute(HTTPRequest(.get, origin.url("/"))) } }
             }
             try await until("all are under way") { origin.requests.count == 5 }
             await client.close()
             for task in tasks { _ = await task.value }
-            await expectFailure(.closed) { try await client.perform(HTTPRequest(.get, origin.url("/"))) }
+            await expectFailure(.closed) { try await client.execute(HTTPRequest(.get, origin.url("/"))) }
             try await until("the origin sees it") { origin.cuts == 5 }
         }
     }
@@ -178,7 +178,7 @@ import Testing
         } _: { origin, client in
             try await withThrowingTaskGroup(of: Int.self) { group in
                 for number in 0..<500 {
-                    group.addTask { try await client.perform(HTTPRequest(.get, origin.url("/\(number)"))).body.count }
+                    group.addTask { try await client.execute(HTTPRequest(.get, origin.url("/\(number)"))).body.count }
                 }
                 for try await count in group { #expect(count == size) }
             }
@@ -193,7 +193,7 @@ import Testing
             [.pause(.milliseconds(5))] + RawOrigin.answer()
         } _: { origin, client in
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for _ in 0..<40 { group.addTask { _ = try await client.perform(HTTPRequest(.get, origin.url("/"))) } }
+                for _ in 0..<40 { group.addTask { _ = try await client.execute(HTTPRequest(.get, origin.url("/"))) } }
                 try await group.waitForAll()
             }
             #expect(origin.connections <= 2)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Thousands of requests leave neither memory nor descriptors behind: in a process of its own, where nothing of other tests is counted.
-@Suite(.takesTurns) struct EnduranceTests {
+@Suite(.limitedParallelism) struct EnduranceTests {
     @Test(arguments: ["keep-alive", "close"])
     func leavesNothingBehind(connection: String) async {
         await #expect(processExitsWith: .success) { [connection = connection as String] in
@@ -22,7 +22,7 @@ import Testing
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for _ in 0..<20 {
                         group.addTask {
-                            for _ in 0..<count / 20 { _ = try await client.perform(HTTPRequest(.get, origin.url("/"))) }
+                            for _ in 0..<count / 20 { _ = try await client.execute(HTTPRequest(.get, origin.url("/"))) }
                         }
                     }
                     try await group.waitForAll()

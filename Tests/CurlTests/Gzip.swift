@@ -1,6 +1,6 @@
+import Concurrency
 import Glibc
-import Processes
-import Threads
+import Subprocess
 
 /// So many zeros, compressed by gzip(1).
 func gzip(zeros count: Int) async throws -> [UInt8] {
@@ -13,7 +13,7 @@ func gzip(zeros count: Int) async throws -> [UInt8] {
     close(writer)
     defer { close(reader) }
     let bytes: [UInt8] = await withCheckedContinuation { continuation in
-        _ = WorkThread(name: "gzip") {
+        _ = NamedThread(name: "gzip") {
             var bytes: [UInt8] = []
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
             while true {

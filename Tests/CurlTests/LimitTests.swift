@@ -1,10 +1,10 @@
+import Concurrency
 import Curl
 import TestSupport
 import Testing
-import Threads
 
 /// Bytes, time and redirects: what an origin may take from us.
-@Suite(.takesTurns) struct LimitTests {
+@Suite(.limitedParallelism) struct LimitTests {
     private static let head = "HTTP/1.1 200 OK\r\n"
 
     @Test(arguments: ["Content-Length: 1001", "Content-Length: 99999999999", "X: y"])
@@ -14,7 +14,7 @@ import Threads
         } _: { origin, client in
             var request = HTTPRequest(.get, origin.url("/"))
             request.maxBytes = 1000
-            let error = await #expect(throws: CurlError.self) { try await client.perform(request) }
+            let error = await #expect(throws: CurlError.self) { try await client.execute(request) }
             #expect(error?.code == .tooLarge && error?.status == 200)
             try await until("the origin sees it") { origin.cuts == 1 }
         }
@@ -35,7 +35,7 @@ import Threads
                 try await Task.sleep(for: .milliseconds(1200))
                 return (bytes + 1_499_999) / 1_500_000 * 1_500_000
             }
-            let response = try await client.perform(request, admission: admission)
+            let response = try await client.execute(request, admission: admission)
             #expect(response.body.count == 3_000_000)
             let steps = asked.withLock { $0 }
             if header.hasPrefix("Content-Length") {
@@ -59,7 +59,7 @@ import Threads
                 return bytes
             }
             let request = HTTPRequest(.get, origin.url("/"))
-            let transfer = Task { try await client.perform(request, admission: admission) }
+            let transfer = Task { try await client.execute(request, admission: admission) }
             try await until("it waits") { isWaiting.withLock { $0 } }
             transfer.cancel()
             await expectFailure(.cancelled) { try await transfer.value }
@@ -73,7 +73,7 @@ import Threads
         } _: { origin, client in
             var request = HTTPRequest(.get, origin.url("/"))
             request.maxBytes = 1000
-            let response = try await client.perform(request)
+            let response = try await client.execute(request)
             #expect(response.body.count == 1000)
         }
     }
@@ -85,7 +85,7 @@ import Threads
         } _: { origin, client in
             var request = HTTPRequest(.get, origin.url("/"))
             request.maxBytes = 1000
-            await expectFailure(.tooLarge) { try await client.perform(request) }
+            await expectFailure(.tooLarge) { try await client.execute(request) }
         }
     }
 
@@ -98,12 +98,12 @@ import Threads
         } _: { origin, client in
             var request = HTTPRequest(.get, origin.url("/"))
             request.maxBytes = 1 << 20
-            await expectFailure(.tooLarge) { try await client.perform(request) }
+            await expectFailure(.tooLarge) { try await client.execute(request) }
             request.maxBytes = 10 << 20
-            let response = try await client.perform(request)
+            let response = try await client.execute(request)
             #expect(response.body.count == 10 << 20)
             request.acceptsCompression = false
-            let raw = try await client.perform(request)
+            let raw = try await client.execute(request)
             #expect(raw.body == bomb)
         }
     }
@@ -118,7 +118,7 @@ import Threads
             var request = HTTPRequest(.get, origin.url("/"))
             request.maxBytes = 1 << 20
             // libcurl follows without reading a body whose length it does not know; where it knows, it reads.
-            _ = try? await client.perform(request)
+            _ = try? await client.execute(request)
             try await until("the origin sees the connection cut") { origin.cuts == 1 }
         }
     }
@@ -127,7 +127,7 @@ import Threads
         try await withOrigin { _ in
             [.text(Self.head)] + (0..<5_000).map { .text("X-\($0): \(String(repeating: "x", count: 100))\r\n") }
         } _: { origin, client in
-            await expectFailure(.protocolError) { try await client.perform(HTTPRequest(.get, origin.url("/"))) }
+            await expectFailure(.protocolError) { try await client.execute(HTTPRequest(.get, origin.url("/"))) }
         }
     }
 
@@ -140,10 +140,10 @@ import Threads
         } _: { origin, client in
             var request = HTTPRequest(.get, origin.url("/silent"))
             request.timeout = .milliseconds(300)
-            await expectFailure(.timeout(.transfer)) { try await client.perform(request) }
+            await expectFailure(.timeout(.transfer)) { try await client.execute(request) }
             request = HTTPRequest(.get, origin.url("/stalled"))
             request.stall = HTTPRequest.Stall(bytesPerSecond: 100, for: .seconds(1))
-            await expectFailure(.timeout(.stall)) { try await client.perform(request) }
+            await expectFailure(.timeout(.stall)) { try await client.execute(request) }
             try await until("the origin sees both") { origin.cuts == 2 }
         }
     }
@@ -154,7 +154,7 @@ import Threads
         var request = HTTPRequest(.get, "http://192.0.2.1/")
         request.connectTimeout = .milliseconds(200)
         do {
-            _ = try await client.perform(request)
+            _ = try await client.execute(request)
             Issue.record("connected to nobody")
         } catch {
             #expect([.timeout(.connect), .cannotConnect].contains(error.code), "\(error)")
@@ -171,14 +171,14 @@ import Threads
             default: RawOrigin.answer("302 Found", ["Location: \(request.path)x"])
             }
         } _: { origin, client in
-            let response = try await client.perform(HTTPRequest(.get, origin.url("/a/b")))
+            let response = try await client.execute(HTTPRequest(.get, origin.url("/a/b")))
             #expect(text(response.body) == "here" && response.effectiveURL == origin.url("/c?d"))
             var request = HTTPRequest(.get, origin.url("/loop"))
             request.maxRedirects = 7
-            await expectFailure(.tooManyRedirects) { try await client.perform(request) }
+            await expectFailure(.tooManyRedirects) { try await client.execute(request) }
             #expect(origin.requests.filter { $0.path.hasPrefix("/loop") }.count == 8)
             request.maxRedirects = 0
-            let redirect = try await client.perform(request)
+            let redirect = try await client.execute(request)
             #expect(redirect.status == 302 && redirect.headers["location"] == "/loopx")
             #expect(redirect.redirectURL == origin.url("/loopx"))
         }
@@ -189,7 +189,7 @@ import Threads
         try await withOrigin { _ in
             RawOrigin.answer("302 Found", ["Location: \(location)"])
         } _: { origin, client in
-            await expectFailure(.unsupportedScheme) { try await client.perform(HTTPRequest(.get, origin.url("/"))) }
+            await expectFailure(.unsupportedScheme) { try await client.execute(HTTPRequest(.get, origin.url("/"))) }
         }
     }
 
@@ -204,7 +204,7 @@ import Threads
             return RawOrigin.answer("302 Found", ["Location: http://127.0.0.2:\(other.port)/", "Set-Cookie: a=b"])
         } _: { origin, client in
             let request = HTTPRequest(.get, origin.url("/"), headers: ["Authorization": "Bearer x", "Cookie": "c=d"])
-            _ = try await client.perform(request)
+            _ = try await client.execute(request)
             #expect(first.all == [1] && second.all == [0])
         }
         try await other.stop()

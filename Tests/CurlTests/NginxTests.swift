@@ -1,17 +1,17 @@
 import Curl
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
 /// HTTP/2 over TLS, against a real server.
-@Suite(.takesTurns) struct NginxTests {
+@Suite(.limitedParallelism) struct NginxTests {
     @Test func sharesOneConnectionOverHTTP2() async throws {
         let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 13) }
         try await withHTTP2(serving: body) { url, client in
             let connections = try await withThrowingTaskGroup(of: String?.self) { group in
                 for _ in 0..<50 {
                     group.addTask {
-                        let response = try await client.perform(HTTPRequest(.get, "\(url)/file"))
+                        let response = try await client.execute(HTTPRequest(.get, "\(url)/file"))
                         #expect(response.body == body && response.headers["x-protocol"] == "HTTP/2.0")
                         return response.headers["X-Connection"]
                     }
@@ -27,16 +27,16 @@ import Testing
         try await withHTTP2(serving: [UInt8](repeating: 7, count: 200_000)) { url, client in
             let started = Seen()
             let long = Task {
-                try await client.perform(HTTPRequest(.get, "\(url)/slow/file")) { started.note($0.received) }
+                try await client.execute(HTTPRequest(.get, "\(url)/slow/file")) { started.note($0.received) }
             }
             try await until("the long one is under way") { !started.all.isEmpty }
             for _ in 0..<5 {
-                let response = try await client.perform(HTTPRequest(.get, "\(url)/file"))
+                let response = try await client.execute(HTTPRequest(.get, "\(url)/file"))
                 #expect(response.body.count == 200_000)
             }
             long.cancel()
             await expectFailure(.cancelled) { try await long.value }
-            let after = try await client.perform(HTTPRequest(.get, "\(url)/file"))
+            let after = try await client.execute(HTTPRequest(.get, "\(url)/file"))
             #expect(after.body.count == 200_000)
         }
     }

@@ -1,4 +1,4 @@
-import Processes
+import Subprocess
 import TestSupport
 
 /// openssl's own server.

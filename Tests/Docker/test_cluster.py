@@ -29,7 +29,7 @@ class Faults(unittest.TestCase):
 
     def busy(self, worker):
         """Waits until the worker has jobs under way, for harm that meets nothing shows nothing."""
-        return until(f"{worker.name} has jobs under way", lambda: worker.metric("halcyon_jobs_under_way"), 60)
+        return until(f"{worker.name} has jobs under way", lambda: worker.metric("halcyon_jobs_in_flight"), 60)
 
     def test_no_job_is_lost(self):
         cluster = self.cluster

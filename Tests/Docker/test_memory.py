@@ -33,7 +33,7 @@ class Memory(unittest.TestCase):
                     ended += count
                 until(f"{mark} jobs are ready", lambda: len(ready(events)) >= mark, 900, 0.5)
                 # What a rendering takes only while it lasts is not asked about.
-                until("nothing is under way", lambda: worker.metric("halcyon_jobs_under_way") == 0)
+                until("nothing is under way", lambda: worker.metric("halcyon_jobs_in_flight") == 0)
                 time.sleep(2)
                 at[mark] = worker.memory
                 figure(f"memory of one worker after {mark} mixed jobs (RssAnon)", f"{mebibytes(at[mark])}; {time.monotonic() - begin:.0f} s")

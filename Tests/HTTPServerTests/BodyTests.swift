@@ -1,10 +1,10 @@
+import Concurrency
 import HTTPServer
 import TestSupport
 import Testing
-import Threads
 
 /// Bodies of requests: read when they are asked for, as far as they are allowed to go.
-@Suite(.takesTurns) struct BodyTests {
+@Suite(.limitedParallelism) struct BodyTests {
     @Test func givesBodiesInParts() async throws {
         try await withServer { request in
             var (total, parts) = (0, 0)
@@ -33,7 +33,7 @@ import Threads
 
     /// 32 MiB are on offer, and nobody pulls: what is taken is what kernels and one buffer hold.
     @Test func readsNothingThatNobodyPulls() async throws {
-        let gate = Gate()
+        let gate = AsyncEvent()
         let total = 32 << 20
         try await withServer {
             $0.limits.bodyBytes = total
@@ -59,7 +59,7 @@ import Threads
                 if count == 0 { try await Task.sleep(for: .milliseconds(10)) }
             }
             #expect(sent < 16 << 20)
-            gate.open()
+            gate.signal()
             while sent < total {
                 let count = client.offer(block.prefix(total - sent))
                 try #require(count >= 0)
@@ -72,11 +72,11 @@ import Threads
     }
 
     @Test func asksForAnExpectedBodyWhenSomebodyReads() async throws {
-        let gate = Gate()
+        let gate = AsyncEvent()
         try await withServer { request in
             if request.path == ["refuse"] { return HTTPServer.Response(status: 403, text: "no") }
             await gate.wait()
-            return text(String(decoding: try await request.body.collect(atMost: 10), as: UTF8.self))
+            return text(String(decoding: try await request.body.collect(withTimeout: 10), as: UTF8.self))
         } _: { server in
             let expecting = "Host: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
             let refused = try RawClient(server.port)
@@ -87,7 +87,7 @@ import Threads
             try await client.send("POST / HTTP/1.1\r\n" + expecting)
             try await Task.sleep(for: .milliseconds(100))
             #expect(client.receive()?.isEmpty == true)
-            gate.open()
+            gate.signal()
             let interim = try await client.head()
             #expect(interim.status == 100)
             try await client.send("hello")
@@ -102,7 +102,7 @@ import Threads
             $0.limits.bodyBytes = 100_000
             $0.note = { notes.note("\($0)") }
         } handler: { request in
-            text("\(try await request.body.collect(atMost: request.path == ["small"] ? 10 : 1 << 30).count)")
+            text("\(try await request.body.collect(withTimeout: request.path == ["small"] ? 10 : 1 << 30).count)")
         } _: { server in
             // By the length, before any of it is sent; the handler's own limit, and the server's.
             for (path, length) in [("", 100_001), ("small", 11)] {

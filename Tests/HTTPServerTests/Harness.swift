@@ -1,7 +1,7 @@
+import Concurrency
 import HTTPServer
 import TestSupport
 import Testing
-import Threads
 
 /// Runs `body` with a server, and stops it. Limits are wide unless they are set.
 func withServer(
@@ -14,7 +14,7 @@ func withServer(
     let server = try HTTPServer.start(on: "127.0.0.1", settings, handler: handler)
     let result: Result<Void, any Error>
     do { result = .success(try await body(server)) } catch { result = .failure(error) }
-    await server.stop(within: .zero)
+    await server.shutdown(gracePeriod: .zero)
     try result.get()
 }
 

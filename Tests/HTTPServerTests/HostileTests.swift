@@ -1,11 +1,11 @@
+import Concurrency
 import HTTPServer
 import TestSupport
 import Testing
-import Threads
 
 /// Requests that are malformed, or that two readers could read in two ways, as raw bytes. Each gets its status, none is taken for
 /// two requests, none holds a thread, and the server serves on.
-@Suite(.takesTurns) struct HostileTests {
+@Suite(.limitedParallelism) struct HostileTests {
     /// What must never be seen: a request that was smuggled in behind another.
     private static let smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -165,7 +165,7 @@ import Threads
             $0.limits.requestTime = .seconds(8)
         } handler: { request in
             seen.note(request.target)
-            _ = try await request.body.collect(atMost: 1000)
+            _ = try await request.body.collect(withTimeout: 1000)
             return text("served")
         } _: { server in
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -220,7 +220,7 @@ import Threads
     /// The same bytes in one piece and byte by byte.
     @Test func readsDrips() async throws {
         try await withServer { request in
-            text("\(request.target) \(try await request.body.collect(atMost: 100).count)")
+            text("\(request.target) \(try await request.body.collect(withTimeout: 100).count)")
         } _: { server in
             let client = try RawClient(server.port)
             let bytes = "POST /1 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"

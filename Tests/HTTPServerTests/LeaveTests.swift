@@ -1,10 +1,10 @@
+import Concurrency
 import HTTPServer
 import TestSupport
 import Testing
-import Threads
 
 /// Clients that leave: whoever works for them hears of it.
-@Suite(.takesTurns) struct LeaveTests {
+@Suite(.limitedParallelism) struct LeaveTests {
     enum Way: CaseIterable { case close, halfClose }
 
     @Test(arguments: Way.allCases) func cancelsAHandlerThatNobodyWaitsFor(way: Way) async throws {

@@ -1,10 +1,10 @@
+import Concurrency
 import HTTPServer
 import TestSupport
 import Testing
-import Threads
 
 /// What a client may take: each limit, just inside and just outside.
-@Suite(.takesTurns) struct LimitTests {
+@Suite(.limitedParallelism) struct LimitTests {
     @Test func limitsConnectionsInAllAndPerAddress() async throws {
         let notes = Noted<String>()
         try await withServer {
@@ -25,8 +25,8 @@ import Threads
             let others = [try #require(await enters("127.0.0.2")), try #require(await enters("127.0.0.2"))]
             #expect(try await enters("127.0.0.3") == nil)
             try await until("it is closed") { server.connections == 5 }
-            #expect(notes.all.count { $0.contains("it has 3 connections") } == 1)
-            #expect(notes.all.count { $0.contains("there are 5 connections") } == 1)
+            #expect(notes.all.count { $0.contains("connection limit of 3 per address reached") } == 1)
+            #expect(notes.all.count { $0.contains("connection limit of 5 reached") } == 1)
             // Whoever is in is served on, and a place that is given up is free again.
             let still = try await others[0].get("/")
             #expect(still.text == "in")
@@ -107,7 +107,7 @@ import Threads
                 try await client.send("POST \(target) HTTP/1.1\r\nHost: a\r\n")
                 try await client.send(target == "/body" ? "Content-Length: 100\r\n\r\nxyz" : "\r\n")
                 let answer = try await client.answer()
-                #expect(answer.status == 503 && answer.text == "The answer takes too long.\n")
+                #expect(answer.status == 503 && answer.text == "The request took too long.\n")
             }
             try await until("both are cancelled") { noted.count >= 2 }
             let half = try RawClient(server.port)
@@ -125,7 +125,7 @@ import Threads
             $0.limits.requestTime = .milliseconds(500)
         } handler: { request in
             do {
-                return text("\(try await request.body.collect(atMost: 1000).count)")
+                return text("\(try await request.body.collect(withTimeout: 1000).count)")
             } catch {
                 failures.note("\(error)")
                 throw error

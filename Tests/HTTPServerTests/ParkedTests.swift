@@ -1,11 +1,11 @@
+import Concurrency
 import Glibc
 import HTTPServer
 import TestSupport
 import Testing
-import Threads
 
 /// Many requests at once that wait hold no thread.
-@Suite(.takesTurns) struct ParkedTests {
+@Suite(.limitedParallelism) struct ParkedTests {
     @Test func holdsTwoThousandRequests() async throws {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -14,7 +14,7 @@ import Threads
             limit.rlim_cur = wanted
             setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         }
-        let (gate, begun) = (Gate(), Noted<Int>())
+        let (gate, begun) = (AsyncEvent(), Noted<Int>())
         try await withServer {
             $0.limits.connectionsPerAddress = 3_000
         } handler: { request in
@@ -28,7 +28,7 @@ import Threads
             try await until("all wait") { begun.count == 2_000 }
             let now = try await RawClient(server.port).get("/now")
             #expect(now.text == "now")
-            gate.open()
+            gate.signal()
             for client in clients {
                 let answer = try await client.answer()
                 #expect(answer.text == "then")

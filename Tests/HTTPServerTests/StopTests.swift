@@ -1,12 +1,12 @@
+import Concurrency
 import Glibc
 import HTTPServer
-import Processes
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 /// The end of a server.
-@Suite(.takesTurns) struct StopTests {
+@Suite(.limitedParallelism) struct StopTests {
     /// Given to handlers: gone when they are.
     private final class Held: Sendable {}
 
@@ -18,7 +18,7 @@ import Threads
     }
 
     @Test func letsRequestsEnd() async throws {
-        let (gate, noted) = (Gate(), Noted<String>())
+        let (gate, noted) = (AsyncEvent(), Noted<String>())
         let server = try Self.start { _ in
             noted.note("begun")
             await gate.wait()
@@ -28,7 +28,7 @@ import Threads
         try await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         try await until("it has begun and both are connected") { noted.count == 1 && server.connections == 2 }
         let stop = Task {
-            await server.stop(within: .seconds(120))
+            await server.shutdown(gracePeriod: .seconds(120))
             noted.note("stopped")
         }
         // Idle connections go at once, and nobody new gets in.
@@ -36,13 +36,13 @@ import Threads
         #expect(rest.isEmpty)
         #expect(throws: RawClient.Closed.self) { try RawClient(server.port) }
         #expect(noted.all == ["begun"])
-        gate.open()
+        gate.signal()
         let answer = try await client.answer()
         #expect(answer.text == "done" && answer.headers["connection"]?.lowercased() == "close")
         let behind = try await client.rest()
         #expect(behind.isEmpty)
         await stop.value
-        await server.stop(within: .zero)
+        await server.shutdown(gracePeriod: .zero)
         #expect(server.connections == 0)
     }
 
@@ -52,7 +52,7 @@ import Threads
         let socket = try #require((3..<65_536).first { Self.listens($0, on: server.port) })
         let another = dup(socket)
         defer { close(another) }
-        await server.stop(within: .zero)
+        await server.shutdown(gracePeriod: .zero)
         #expect(throws: RawClient.Closed.self) { try RawClient(server.port) }
     }
 
@@ -88,7 +88,7 @@ import Threads
                         })
                 case ["body"]:
                     do {
-                        _ = try await request.body.collect(atMost: 1000)
+                        _ = try await request.body.collect(withTimeout: 1000)
                     } catch {
                         noted.note("cancelled")
                         throw error
@@ -103,7 +103,7 @@ import Threads
             try await clients[2].send("POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nx")
             try await clients[3].send("GET / HT")
             try await until("three have begun") { noted.count == 3 && server.connections == 4 }
-            await server.stop(within: .milliseconds(50))
+            await server.shutdown(gracePeriod: .milliseconds(50))
             #expect(server.connections == 0)
             for client in clients { _ = try await client.rest() }
         }
@@ -114,8 +114,8 @@ import Threads
 
     @Test func endsOnceForTwoCallers() async throws {
         let server = try Self.start { _ in text("") }
-        async let first: Void = server.stop(within: .seconds(1))
-        async let second: Void = server.stop(within: .zero)
+        async let first: Void = server.shutdown(gracePeriod: .seconds(1))
+        async let second: Void = server.shutdown(gracePeriod: .zero)
         _ = await (first, second)
         #expect(server.connections == 0)
     }
@@ -161,7 +161,7 @@ import Threads
                     }
                 }
                 try await Task.sleep(for: .milliseconds(5))
-                await server.stop(within: .zero)
+                await server.shutdown(gracePeriod: .zero)
                 try await group.waitForAll()
             }
         }

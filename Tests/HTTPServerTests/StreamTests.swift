@@ -1,10 +1,10 @@
+import Concurrency
 import HTTPServer
 import TestSupport
 import Testing
-import Threads
 
 /// Bodies of answers that are written while they are sent.
-@Suite(.takesTurns) struct StreamTests {
+@Suite(.limitedParallelism) struct StreamTests {
     private static func stream(
         length: Int? = nil, _ produce: @escaping @Sendable (HTTPServer.BodyWriter) async throws -> Void
     ) -> HTTPServer.Response {
@@ -12,7 +12,7 @@ import Threads
     }
 
     @Test func sendsEachPartAsItIsWritten() async throws {
-        let (first, second) = (Gate(), Gate())
+        let (first, second) = (AsyncEvent(), AsyncEvent())
         try await withServer { _ in
             Self.stream { writer in
                 await first.wait()
@@ -27,10 +27,10 @@ import Threads
             // The head does not wait for the body, nor a part for the next.
             let head = try await client.head()
             #expect(head.headers["transfer-encoding"] == "chunked")
-            first.open()
+            first.signal()
             let one = try await client.chunk()
             #expect(one == Array("one".utf8))
-            second.open()
+            second.signal()
             let two = try await client.chunk()
             #expect(two == Array("two".utf8))
             let end = try await client.chunk()
@@ -110,7 +110,9 @@ import Threads
             for (path, count) in [("stream", 1), ("bytes", 2)] {
                 let client = try RawClient(server.port, receiveBuffer: 1 << 16)
                 try await client.send("GET /\(path) HTTP/1.1\r\nHost: a\r\n\r\n")
-                try await until("it is dropped") { notes.all.count { $0.contains("takes nothing") } == count }
+                try await until("it is dropped") {
+                    notes.all.count { $0.contains("does not read the response") } == count
+                }
                 try await until("the connection is closed") { server.connections == 0 }
                 _ = try await client.rest()
             }

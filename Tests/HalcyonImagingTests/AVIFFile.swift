@@ -1,6 +1,6 @@
 import Vips
 
-@testable import HostileFiles
+@testable import MalformedImages
 
 /// A still AVIF file (ISO/IEC 23008-12), box by box, of pictures that libvips coded.
 struct AVIFFile: Sendable {

@@ -4,10 +4,10 @@ import Testing
 import Vips
 
 @testable import HalcyonImaging
-@testable import HostileFiles
+@testable import MalformedImages
 
 /// AVIFs of which nothing is asked.
-@Suite(.takesTurns) struct AVIFPassThroughTests {
+@Suite(.limitedParallelism) struct AVIFPassThroughTests {
     private static let secret = "a secret"
     /// EXIF (CIPA DC-008) of one tag, the description.
     private static let exif =

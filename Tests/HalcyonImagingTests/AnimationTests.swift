@@ -1,12 +1,12 @@
 import HalcyonModel
-import HostileFiles
+import MalformedImages
 import TestSupport
 import Testing
 import Vips
 
 @testable import HalcyonImaging
 
-@Suite(.takesTurns) struct AnimationTests {
+@Suite(.limitedParallelism) struct AnimationTests {
     static let colours: [[UInt8]] = [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 0]]
 
     /// Four frames of 120×80, each of one colour, with a white square in the upper left corner.
@@ -64,8 +64,8 @@ import Vips
 
     @Test func framesAndTheirPixelsAreLimited() async throws {
         let source = try await Self.animation(as: .gif, of: 12, width: 40, height: 40)
-        func code(_ limits: ImageLimits, _ variant: Variant) async -> FailureCode? {
-            do { _ = try await render(source, variant, limits: limits) } catch { return (error as? Failure)?.code }
+        func code(_ limits: ImageLimits, _ variant: Variant) async -> JobErrorCode? {
+            do { _ = try await render(source, variant, limits: limits) } catch { return (error as? JobError)?.code }
             return nil
         }
         let animated = filling(20, 20, as: nil)
@@ -80,7 +80,7 @@ import Vips
     }
 
     @Test func framesThatTheDecoderDoesNotCountAreNotNumbered() async throws {
-        let source = try #require(HostileFile.all().first { $0.name == "GIF of 10000 frames" }).bytes()
+        let source = try #require(MalformedImage.all().first { $0.name == "GIF of 10000 frames" }).bytes()
         for limit in [1000, 65_535] {
             let failure = await BadInputTests().failure(source, filling(9, 9, as: nil), ImageLimits(frames: limit))
             #expect(failure?.code == .tooManyPixels)

@@ -5,7 +5,7 @@ import Vips
 
 @testable import HalcyonImaging
 
-@Suite(.takesTurns) struct BackgroundTests {
+@Suite(.limitedParallelism) struct BackgroundTests {
     static func fitting(_ color: CSSColor, as format: ImageFormat? = nil) -> Variant {
         var variant = filling(100, 100, .scaleAspectFit, as: format)
         variant.background = color

@@ -5,7 +5,7 @@ import Vips
 
 @testable import HalcyonImaging
 
-@Suite(.takesTurns) struct BadInputTests {
+@Suite(.limitedParallelism) struct BadInputTests {
     /// 640×480 pixels of noise, so that the file is long and a cut falls into the pixels.
     static func photo(_ format: Format, progressive: Bool = false) async throws -> [UInt8] {
         var generator = Numbers(seed: 1)
@@ -20,12 +20,12 @@ import Vips
 
     func failure(
         _ bytes: [UInt8], _ variant: Variant = filling(100, 100), _ limits: ImageLimits = ImageLimits()
-    ) async -> Failure? {
+    ) async -> JobError? {
         do {
             _ = try await render(bytes, variant, limits: limits)
             return nil
         } catch {
-            return error as? Failure ?? Failure(.poison, "not a Failure: \(error)")
+            return error as? JobError ?? JobError(.poison, "not a Failure: \(error)")
         }
     }
 
@@ -77,7 +77,7 @@ import Vips
             var strict = filling(64, 48)
             strict.tolerance = .strict
             #expect(await failure(cut, strict, limits)?.code == .corruptImage)
-            await #expect(throws: Failure.self) {
+            await #expect(throws: JobError.self) {
                 try await render(cut, [Self.tolerant(filling(64, 48)), filling(9, 9)])
             }
         }
@@ -112,8 +112,8 @@ import Vips
 
     @Test(arguments: [
         ("", "empty"), ("<!DOCTYPE html><html><body>Not found</body></html>", "HTML"),
-        ("{\"error\":\"no such image\"}", "JSON"), ("P6 1 1 255 abc", "no image format"),
-        ("\u{1}\u{2}\u{3}\u{4}\u{5}", "no image format"),
+        ("{\"error\":\"no such image\"}", "JSON"), ("P6 1 1 255 abc", "not in a supported image format"),
+        ("\u{1}\u{2}\u{3}\u{4}\u{5}", "not in a supported image format"),
     ])
     func whatIsNoImageIsNamed(_ text: String, _ word: String) async {
         let failure = await self.failure(Array(text.utf8))
@@ -127,7 +127,7 @@ import Vips
         let frame = try #require(photo.indices.dropLast().first { photo[$0] == 0xff && photo[$0 + 1] == 0xc0 })
         for (place, byte, word): (Int, UInt8, String) in [
             (1, 0xc3, "lossless coding (SOF3)"), (1, 0xc5, "hierarchical coding (SOF5)"),
-            (1, 0xcb, "lossless arithmetic coding (SOF11)"), (4, 12, "12 bits a sample"),
+            (1, 0xcb, "lossless arithmetic coding (SOF11)"), (4, 12, "12 bits per sample"),
         ] {
             var bytes = photo
             bytes[frame + place] = byte

@@ -6,7 +6,7 @@ import Vips
 @testable import HalcyonImaging
 
 /// Sources that are drawn, not decoded: SVG and PDF.
-@Suite(.takesTurns) struct DrawnSourceTests {
+@Suite(.limitedParallelism) struct DrawnSourceTests {
     /// 20×10 units: the left half red, the right half blue, a sharp edge between.
     static let svg = Array(
         """
@@ -62,7 +62,7 @@ import Vips
     }
 
     @Test func whatTheyAreDrawnAtIsLimited() async throws {
-        await #expect(throws: Failure.self) {
+        await #expect(throws: JobError.self) {
             try await render(Self.svg, filling(8000, 4000), limits: ImageLimits(decodedBytes: 100 << 20))
         }
     }

@@ -4,10 +4,10 @@ import Testing
 import Vips
 
 @testable import HalcyonImaging
-@testable import HostileFiles
+@testable import MalformedImages
 
 /// GIFs of which nothing is asked.
-@Suite(.takesTurns) struct GIFPassThroughTests {
+@Suite(.limitedParallelism) struct GIFPassThroughTests {
     private static let secret = text("a secret place")
 
     /// An extension (GIF89a, section 23) of these blocks.

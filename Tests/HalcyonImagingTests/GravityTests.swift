@@ -5,7 +5,7 @@ import Vips
 
 @testable import HalcyonImaging
 
-@Suite(.takesTurns) struct GravityTests {
+@Suite(.limitedParallelism) struct GravityTests {
     /// A grey picture with a colourful, detailed patch of 80×80 pixels at a place.
     static func patched(_ size: PixelSize, at x: Int, _ y: Int, as format: Format = .png) async throws -> [UInt8] {
         var generator = Numbers(seed: 5)

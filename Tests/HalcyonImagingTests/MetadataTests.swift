@@ -6,7 +6,7 @@ import Vips
 @testable import HalcyonImaging
 
 /// What is kept on request. What is left out otherwise, `OutputTests` shows.
-@Suite(.takesTurns) struct MetadataTests {
+@Suite(.limitedParallelism) struct MetadataTests {
     /// A Display P3 picture with EXIF, that is to be turned, and XMP.
     static func source() async throws -> [UInt8] {
         let jpeg = try await OutputTests.plain([200, 100, 50], in: "p3", as: .jpeg)

@@ -1,6 +1,6 @@
+import Concurrency
 import HalcyonImaging
 import HalcyonModel
-import Threads
 
 // libvips holds its thread: tests leave the cooperative pool for it, as the worker does.
 
@@ -21,7 +21,7 @@ func render(
 /// Renders several outputs on a thread for rendering.
 func render(
     _ source: [UInt8], _ variants: [Variant], limits: ImageLimits = ImageLimits()
-) async throws -> Rendering {
+) async throws -> RenderResult {
     try await offThePool { try Renderer(limits: limits).render(source, variants) }
 }
 

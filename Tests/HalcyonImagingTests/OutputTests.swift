@@ -5,7 +5,7 @@ import Vips
 
 @testable import HalcyonImaging
 
-@Suite(.takesTurns) struct OutputTests {
+@Suite(.limitedParallelism) struct OutputTests {
     /// 120×80 pixels, all alike, of 8-bit samples.
     static func plain(_ pixel: [UInt8]) throws -> Image {
         let pixels = [[UInt8]](repeating: pixel, count: 120 * 80).flatMap { $0 }

@@ -6,7 +6,7 @@ import Vips
 @testable import HalcyonImaging
 
 /// JPEGs and WebPs of which nothing is asked.
-@Suite(.takesTurns) struct PassThroughTests {
+@Suite(.limitedParallelism) struct PassThroughTests {
     static func natural(_ change: (inout Variant) -> Void = { _ in }) -> Variant {
         var variant = Variant(sizing: Sizing(goal: .sizer(.natural)))
         change(&variant)

@@ -5,7 +5,7 @@ import Vips
 
 @testable import HalcyonImaging
 
-@Suite(.takesTurns) struct ShrinkOnLoadTests {
+@Suite(.limitedParallelism) struct ShrinkOnLoadTests {
     /// Sizes and parts that do not divide by anything, in every orientation, through every decoder: each pixel of the
     /// output must show its place in the source to within half an output pixel.
     @Test(arguments: 1...8)
@@ -104,7 +104,7 @@ import Vips
             let start = Double.random(in: 0..<Double(count), using: &generator)
             let end = min(Double(count) + 0.8, start + .random(in: 0.2...Double(count), using: &generator))
             let target = Int.random(in: 1...3000, using: &generator)
-            let resampling = Resampling(start..<end, of: count, to: target)
+            let resampling = ResamplePlan(start..<end, of: count, to: target)
             #expect(resampling.start >= 0 && resampling.length >= 1)
             #expect(resampling.start + resampling.length <= count)
             #expect(Int((Double(resampling.length) * resampling.scale).rounded()) == target)

@@ -7,7 +7,7 @@ import Vips
 @testable import HalcyonImaging
 
 /// The published geometry, on real pixels: what comes out must come from where the vectors say.
-@Suite(.takesTurns) struct SizingVectorPixelTests {
+@Suite(.limitedParallelism) struct SizingVectorPixelTests {
     struct Vector: Decodable {
         struct Expectation: Decodable {
             let sourceRect: [Int]?

@@ -6,7 +6,7 @@ import Vips
 @testable import HalcyonImaging
 
 /// What is known beforehand of how long a rendering takes no notice of being stopped.
-@Suite(.takesTurns) struct StoppingTests {
+@Suite(.limitedParallelism) struct StoppingTests {
     static func unstoppable(_ source: [UInt8], _ variants: Variant...) throws -> Duration {
         try Renderer().plan(EncodedImage(source), variants).unstoppable
     }

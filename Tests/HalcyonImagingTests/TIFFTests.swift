@@ -6,7 +6,7 @@ import Vips
 @testable import HalcyonImaging
 
 /// TIFFs of the kinds that cameras, scanners and instruments write, by the letter of TIFF 6.0.
-@Suite(.takesTurns) struct TIFFTests {
+@Suite(.limitedParallelism) struct TIFFTests {
     /// 32×32 pixels that are all alike.
     struct TIFF: Sendable, CustomTestStringConvertible {
         let testDescription: String
@@ -105,8 +105,8 @@ import Vips
                 $0.size = 32 * 32 * 3 / 2
             }, "subsampled YCbCr"
         ),
-        (TIFF("12 bits", 1, [9, 9]) { $0.bits = 12 }, "12 bits a sample"),
-        (TIFF("4 bits of each colour", 2, [9, 9, 9]) { $0.bits = 4 }, "4 bits a sample"),
+        (TIFF("12 bits", 1, [9, 9]) { $0.bits = 12 }, "12 bits per sample"),
+        (TIFF("4 bits of each colour", 2, [9, 9, 9]) { $0.bits = 4 }, "4 bits per sample"),
         (
             TIFF("tiles of planes", 2, [9, 9, 9]) {
                 $0.isTiled = true

@@ -6,7 +6,7 @@ import Vips
 @testable import HalcyonImaging
 
 /// Several outputs of one source.
-@Suite(.takesTurns) struct VariantTests {
+@Suite(.limitedParallelism) struct VariantTests {
     static let size = PixelSize(width: 1201, height: 803)
 
     /// The card as a file that says how it is to be turned.
@@ -112,14 +112,14 @@ import Vips
 
     @Test func oneThatCannotBeMadeFailsThemAllBeforeWork() async throws {
         let source = try await Self.card(as: .jpeg, orientation: 1)
-        await #expect(throws: Failure.self) {
+        await #expect(throws: JobError.self) {
             try await render(
                 source, [filling(30, 20), filling(300, 200)], limits: ImageLimits(outputPixels: 10_000))
         }
         // The picture in memory counts: alone each of these would be one pass.
         let tight = ImageLimits(decodedBytes: 4_000_000)
         #expect(try await render(source, filling(601, 401), limits: tight).size.width == 601)
-        await #expect(throws: Failure.self) {
+        await #expect(throws: JobError.self) {
             try await render(source, [filling(601, 401), filling(602, 402)], limits: tight)
         }
     }

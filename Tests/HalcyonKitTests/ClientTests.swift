@@ -1,5 +1,5 @@
 import Foundation
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 import Foundation
 import FoundationNetworking
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
@@ -16,7 +16,7 @@ extension ClusterTests {
             #expect(await limiting.exit() == .code(0))
             let clients = try (0..<16).map { _ in try RawClient(port) }
             try await until("it says so") {
-                String(decoding: folder.read("errors"), as: UTF8.self).contains("no connection can be taken for now")
+                String(decoding: folder.read("errors"), as: UTF8.self).contains("server cannot accept connections")
             }
             for client in clients { client.closeWriting() }
             let url = try #require(URL(string: "http://127.0.0.1:\(port)/healthz"))

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import HalcyonKit
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
@@ -95,7 +95,7 @@ extension ClusterTests {
             let pages = try await Nginx.start(serving: "\(Self.root)/Examples/javascript")
             let unstored = try await UnstoredOrigin.start()
             let port = LoopbackPort.free()
-            let gateway = try await cluster.startGateway(on: port, ["HALCYON_GATEWAY_ORIGINS": pages.url])
+            let gateway = try await cluster.startGateway(on: port, ["HALCYON_GATEWAY_CORS_ORIGINS": pages.url])
             let check = try await start(
                 [
                     try await PythonTools.interpreter(), "\(Self.root)/Tests/Clients/browser.py",

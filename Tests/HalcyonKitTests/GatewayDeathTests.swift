@@ -1,10 +1,10 @@
+import Concurrency
 import Foundation
 import FoundationNetworking
 import Glibc
-import Processes
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 extension ClusterTests {
     /// A gateway that dies while somebody waits for an image.
@@ -12,10 +12,10 @@ extension ClusterTests {
         private var cluster: ClientCluster { ClientCluster.current }
 
         @Test func whoAsksAgainElsewhereHasTheImageOfTheSameWork() async throws {
-            let photograph = try Photograph.bytes()
-            let gate = Gate()
+            let photograph = try SampleImages.bytes()
+            let gate = AsyncEvent()
             let origin = RawOrigin { _ in
-                while !gate.isOpen { usleep(5000) }
+                while !gate.isSignaled { usleep(5000) }
                 return RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"])
             }
             let port = LoopbackPort.free()
@@ -30,7 +30,7 @@ extension ClusterTests {
             let again = URL(string: cluster.gateway.absoluteString + path)!
             let second = Task { try await URLSession.shared.data(from: again) }
             // It waits for what is under way: nobody has cancelled that.
-            gate.open()
+            gate.signal()
             let (body, response) = try await second.value
             #expect((response as? HTTPURLResponse)?.statusCode == 200)
             #expect((response as? HTTPURLResponse)?.mimeType?.hasPrefix("image/") == true && !body.isEmpty)

@@ -1,10 +1,10 @@
+import Concurrency
 import Foundation
 import Glibc
 import HalcyonKit
-import Processes
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 extension ClusterTests {
     /// Completions: always called, and once.
@@ -105,7 +105,7 @@ extension ClusterTests {
         }
 
         @Test func onceWithTheImageWhenTheGatewayDiesAndComesBack() async throws {
-            let photograph = try Photograph.bytes()
+            let photograph = try SampleImages.bytes()
             let (calls, opened) = (Calls(), Lock(false))
             // The origin answers when the gateway is back.
             let origin = RawOrigin { _ in

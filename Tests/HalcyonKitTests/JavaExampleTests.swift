@@ -1,12 +1,12 @@
 import Foundation
 import Glibc
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
 /// The example in Java, on Apache Kafka: version 4 of Apache's client does not get on with the embedded broker.
 @Suite(
-    .takesTurns, .ownApacheKafka, .enabled(if: ApacheKafka.isAvailable),
+    .limitedParallelism, .ownApacheKafka, .enabled(if: ApacheKafka.isAvailable),
     .enabled(
         if: FileManager.default.isExecutableFile(atPath: "/usr/bin/javac"), "there is no javac; make deps installs it"))
 struct JavaExampleTests {

@@ -15,8 +15,8 @@ import Testing
         let completedAt: Double
         let expect: Expectation
 
-        var expected: ResultLifetime {
-            expect.stored ? expect.ttl.map(ResultLifetime.seconds) ?? .standard : .notStored
+        var expected: ResultTTL {
+            expect.stored ? expect.ttl.map(ResultTTL.seconds) ?? .standard : .notStored
         }
     }
 
@@ -24,7 +24,7 @@ import Testing
         let vectors = try vectors("freshness", as: Vector.self)
         #expect(vectors.count >= 25)
         for vector in vectors {
-            let lifetime = ResultLifetime(
+            let lifetime = ResultTTL(
                 maxAge: vector.maxAge, headers: HTTPFields(vector.headers.map { HTTPFields.Field($0.key, $0.value) }),
                 completedAt: vector.completedAt)
             #expect(lifetime == vector.expected, "\(vector.id) \(vector.name)")
@@ -34,7 +34,7 @@ import Testing
     static let now = 784_111_777.0  // Sun, 06 Nov 1994 08:49:37 GMT
 
     @Test(arguments: [
-        ("max-age=60, no-store", ResultLifetime.notStored),
+        ("max-age=60, no-store", ResultTTL.notStored),
         ("no-cache=\"Set-Cookie\", max-age=60", .notStored),
         ("private, max-age=5", .seconds(5)),
         ("s-maxage=10", .standard),
@@ -47,20 +47,20 @@ import Testing
         ("xmax-age=3", .standard),
         ("", .standard),
     ])
-    func readsCacheControl(field: String, expected: ResultLifetime) {
-        let lifetime = ResultLifetime(
+    func readsCacheControl(field: String, expected: ResultTTL) {
+        let lifetime = ResultTTL(
             maxAge: 0, headers: ["Cache-Control": field], completedAt: Self.now)
         #expect(lifetime == expected)
     }
 
     @Test func noMaxAgeIsLongerThanForEver() {
-        let lifetime = ResultLifetime(maxAge: .greatestFiniteMagnitude, headers: [:], completedAt: Self.now)
+        let lifetime = ResultTTL(maxAge: .greatestFiniteMagnitude, headers: [:], completedAt: Self.now)
         #expect(lifetime == .seconds(2_147_483_648))
     }
 
     @Test func joinsRepeatedCacheControlFields() {
         let headers: HTTPFields = ["cache-control": "public", "Cache-Control": "max-age=8"]
-        #expect(ResultLifetime(maxAge: 0, headers: headers, completedAt: Self.now) == .seconds(8))
+        #expect(ResultTTL(maxAge: 0, headers: headers, completedAt: Self.now) == .seconds(8))
     }
 
     @Test(arguments: [

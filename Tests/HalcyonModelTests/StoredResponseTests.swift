@@ -132,9 +132,9 @@ import Testing
                 [(301, ["Cache-Control": "max-age=40"]), (302, ["Expires": "Sun, 06 Nov 1994 08:49:47 GMT"])],
                 .seconds(10), .fresh(seconds: 10), true
             ),
-        ] as [([(Int, HTTPFields)], ResultLifetime, SourceFreshness, Bool)])
+        ] as [([(Int, HTTPFields)], ResultTTL, SourceFreshness, Bool)])
     func theShortestLifeOnTheWayCounts(
-        _ redirects: [(Int, HTTPFields)], _ result: ResultLifetime, _ source: SourceFreshness, _ isKept: Bool
+        _ redirects: [(Int, HTTPFields)], _ result: ResultTTL, _ source: SourceFreshness, _ isKept: Bool
     ) {
         var limits = RedirectLimits()
         for (status, headers) in redirects {
@@ -142,8 +142,8 @@ import Testing
         }
         var headers: HTTPFields = ["Cache-Control": "max-age=60"]
         headers[RedirectLimits.field] = limits.value(at: Self.now)
-        #expect(ResultLifetime(maxAge: 0, headers: headers, completedAt: Self.now) == result)
-        #expect(ResultLifetime(maxAge: 5, headers: headers, completedAt: Self.now) == .seconds(5))
+        #expect(ResultTTL(maxAge: 0, headers: headers, completedAt: Self.now) == result)
+        #expect(ResultTTL(maxAge: 5, headers: headers, completedAt: Self.now) == .seconds(5))
         let response = Self.response(headers)
         #expect(response.freshness(after: 0) == source)
         #expect(response.mayBeStored(request: [:]) == isKept)
@@ -157,9 +157,9 @@ import Testing
             status: 302, headers: ["Cache-Control": "max-age=90"], requestedAt: Self.now, receivedAt: Self.now)
         var headers = HTTPFields()
         headers[RedirectLimits.field] = limits.value(at: Self.now + 10)
-        let lifetime = ResultLifetime(maxAge: 0, headers: headers, completedAt: Self.now)
+        let lifetime = ResultTTL(maxAge: 0, headers: headers, completedAt: Self.now)
         #expect(lifetime == .standardUpTo(90))
-        let rule = ResultRule(maxAge: 0)
+        let rule = ResultTTLPolicy(maxAge: 0)
         #expect(rule.seconds(of: lifetime, age: 0, standard: 60, cut: 0) == 60)
         #expect(rule.seconds(of: lifetime, age: 0, standard: 600, cut: 0) == 90)
         #expect(Self.freshness(headers) == Self.stale)

@@ -70,7 +70,7 @@ import Testing
             #expect(text(goal, false) == text(goal, nil))
             #expect(text(goal, true) != text(goal, nil))
         }
-        for goal in [Sizing.Goal.original, .sizer(.natural), .custom(CustomRule(name: "a"))] {
+        for goal in [Sizing.Goal.original, .sizer(.natural), .custom(CustomExtension(name: "a"))] {
             #expect(text(goal, true) == text(goal, nil) && text(goal, false) == text(goal, nil))
         }
     }

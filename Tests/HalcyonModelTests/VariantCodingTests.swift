@@ -22,7 +22,7 @@ import Testing
             .watermark(
                 Watermark(source: web, position: .topLeft, margin: 7, widthFraction: 0.2, opacity: 0.5, tiled: true)),
             .rotate(degrees: 270, background: .transparent), .flip(.both),
-            .custom(CustomRule(name: "sepia", parameters: #"{"a":[1,"é"]}"#)),
+            .custom(CustomExtension(name: "sepia", parameters: #"{"a":[1,"é"]}"#)),
         ]
     }
 
@@ -30,7 +30,7 @@ import Testing
         let goals: [Sizing.Goal] = [
             .display(Display(width: 400, height: 300.5, contentMode: .topLeft, scaleOptions: .fillLeavesExcess)),
             .sizer(.natural), .sizer(.aspectScaleDownByWidth(600)), .sizer(.aspectScaleDownByHeight(0.5)), .original,
-            .custom(CustomRule(name: "golden")),
+            .custom(CustomExtension(name: "golden")),
         ]
         let gravities: [Gravity] = [.center, .attention, .entropy, .focalPoint(UnitPoint(x: 0.3, y: 0.7))]
         return try goals.flatMap { goal in

@@ -1,13 +1,13 @@
+import Concurrency
 import HalcyonModel
 import TestSupport
 import Testing
-import Threads
 import Vips
 
 @testable import HalcyonSources
 
 /// Avatars, as the loader gives them and libvips reads them.
-@Suite(.takesTurns) struct AvatarTests {
+@Suite(.limitedParallelism) struct AvatarTests {
     /// What libvips sees in an avatar.
     private struct Picture: Sendable {
         /// Red, green, blue and alpha of every pixel.
@@ -101,7 +101,7 @@ import Vips
             let source = Source.initials(try Initials("JD"))
             let first = try await loader.load(source)
             #expect(
-                ResultLifetime(maxAge: 0, headers: first.headers, completedAt: first.completedAt)
+                ResultTTL(maxAge: 0, headers: first.headers, completedAt: first.completedAt)
                     == .seconds(31_536_000))
             #expect(first.status == nil)
             #expect(try await loader.load(source).body == first.body)

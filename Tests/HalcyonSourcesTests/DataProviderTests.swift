@@ -10,7 +10,7 @@ import Testing
                 let loaded = try await loader.load(.data(data))
                 #expect(loaded.body == bytes && loaded.status == nil)
                 #expect(
-                    ResultLifetime(maxAge: 0, headers: loaded.headers, completedAt: loaded.completedAt)
+                    ResultTTL(maxAge: 0, headers: loaded.headers, completedAt: loaded.completedAt)
                         == .seconds(31_536_000))
             }
         }

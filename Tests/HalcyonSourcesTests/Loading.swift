@@ -1,6 +1,6 @@
+import Concurrency
 import HalcyonModel
 import Testing
-import Threads
 import Vips
 
 @testable import HalcyonSources
@@ -34,20 +34,20 @@ extension SourceLoader {
     }
 
     /// Why a source is not loaded; nil when it is.
-    func failure(of source: Source) async throws -> Failure? {
+    func failure(of source: Source) async throws -> JobError? {
         do {
             _ = try await load(source)
             return nil
-        } catch let failure as Failure {
+        } catch let failure as JobError {
             return failure
         }
     }
 
     /// Also of a text that is no source.
-    func failure(of text: String) async throws -> Failure? {
+    func failure(of text: String) async throws -> JobError? {
         do {
             return try await failure(of: try Source(text))
-        } catch let failure as Failure {
+        } catch let failure as JobError {
             return failure
         }
     }

@@ -1,9 +1,9 @@
+import Concurrency
 import Curl
 import HalcyonTelemetry
 import Telemetry
 import TestSupport
 import Testing
-import Threads
 
 /// What a process tells of itself, over a real connection.
 @Suite struct ProbeServerTests {
@@ -23,7 +23,7 @@ import Threads
         do {
             result = .success(
                 try await body { method, path in
-                    try await client.perform(HTTPRequest(method, "http://127.0.0.1:\(server.port)\(path)"))
+                    try await client.execute(HTTPRequest(method, "http://127.0.0.1:\(server.port)\(path)"))
                 })
         } catch {
             result = .failure(error)

@@ -1,10 +1,10 @@
 import Foundation
 import HalcyonSources
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
-@Suite(.takesTurns) struct BadInputTests {
+@Suite(.limitedParallelism) struct BadInputTests {
     /// What comes in, and the code it ends with.
     struct Case: CustomTestStringConvertible {
         let testDescription: String
@@ -13,7 +13,7 @@ import Testing
     }
 
     static func origin() throws -> RawOrigin {
-        let photograph = try Photograph.bytes()
+        let photograph = try SampleImages.bytes()
         return RawOrigin { request in
             switch request.path {
             case "/good.jpg": RawOrigin.Step.response(photograph, ["Cache-Control: max-age=60"])
@@ -39,17 +39,17 @@ import Testing
     /// What a message quotes is bounded, and what is told of a job is shortened until Kafka takes it.
     @Test(arguments: ["background", "format", "contentMode"], [900_000, 999_600])
     func aLargeValueEndsItsJobAndHoldsNothingUp(_ field: String, _ count: Int) async throws {
-        try await Stage.with { stage in
-            try await stage.withWorkers(1) { _ in
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorkers(1) { _ in
                 let value = String(repeating: "a", count: count)
-                try await stage.submit(#"{"id":"large","source":"initials:JD","width":8,"\#(field)":"\#(value)"}"#)
-                try await stage.submit(#"{"id":"behind","source":"initials:JD","width":8}"#)
-                let end = try await stage.events.terminal(of: "large")
+                try await cluster.submit(#"{"id":"large","source":"initials:JD","width":8,"\#(field)":"\#(value)"}"#)
+                try await cluster.submit(#"{"id":"behind","source":"initials:JD","width":8}"#)
+                let end = try await cluster.events.terminal(of: "large")
                 #expect(end.code == "invalid_job" && end.message.utf8.count < 700)
                 #expect(end.message.contains(field), "\(end.message)")
-                #expect(try await stage.events.terminal(of: "behind").kind == "ready")
+                #expect(try await cluster.events.terminal(of: "behind").kind == "ready")
                 // The letter is whole where Kafka takes it.
-                let letter = try #require(try await stage.deadLetters(atLeast: 1).first)
+                let letter = try #require(try await cluster.deadLetters(atLeast: 1).first)
                 #expect(letter.value?.count ?? 0 == (count == 900_000 ? 900_000 + 48 + field.count + 5 : 64 << 10))
             }
         }
@@ -97,23 +97,23 @@ import Testing
                 testDescription: "too late", fields: source("/good.jpg") + #","deadline":"2001-01-01T00:00:00Z""#,
                 code: "expired"),
         ]
-        try await Stage.with { stage in
-            try await stage.withWorker({
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({
                 $0.sources.timeout = .seconds(12)
                 $0.sources.maximumBytes = 2 << 20
             }) {
                 for (number, bad) in cases.enumerated() {
-                    try await stage.submit("{\"id\":\"bad\(number)\",\(bad.fields)}")
-                    try await stage.submit("{\"id\":\"good\(number)\",\(source("/good.jpg"))}")
+                    try await cluster.submit("{\"id\":\"bad\(number)\",\(bad.fields)}")
+                    try await cluster.submit("{\"id\":\"good\(number)\",\(source("/good.jpg"))}")
                 }
                 for (number, bad) in cases.enumerated() {
-                    let event = try await stage.events.terminal(of: "bad\(number)")
+                    let event = try await cluster.events.terminal(of: "bad\(number)")
                     #expect(event.kind == "failed", "\(bad.testDescription)")
                     #expect(event.code == bad.code, "\(bad.testDescription): \(event.message)")
                     #expect(!event.message.isEmpty)
-                    #expect(try await stage.events.terminal(of: "good\(number)").kind == "ready")
+                    #expect(try await cluster.events.terminal(of: "good\(number)").kind == "ready")
                 }
-                #expect(stage.events.terminal.count == 2 * cases.count)
+                #expect(cluster.events.terminal.count == 2 * cases.count)
             }
         }
         try await origin.stop()
@@ -124,12 +124,12 @@ import Testing
             [0x00, 0xff, 0x13], Array("{\"id\":\"half\",\"sou".utf8), [], Array("[]".utf8), Array("{\"width\":3}".utf8),
         ]
         let origin = try Self.origin()
-        try await Stage.with { stage in
-            try await stage.withWorker {
-                for message in rubbish { try await stage.submit(message) }
-                try await stage.submit(#"{"id":"good","source":"\#(origin.url("/good.jpg"))"}"#)
-                #expect(try await stage.events.terminal(of: "good").kind == "ready")
-                let buried = try await stage.deadLetters(atLeast: rubbish.count)
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
+                for message in rubbish { try await cluster.submit(message) }
+                try await cluster.submit(#"{"id":"good","source":"\#(origin.url("/good.jpg"))"}"#)
+                #expect(try await cluster.events.terminal(of: "good").kind == "ready")
+                let buried = try await cluster.deadLetters(atLeast: rubbish.count)
                 #expect(Set(buried.map { $0.value ?? [] }) == Set(rubbish))
                 for letter in buried {
                     let headers = Dictionary(
@@ -140,7 +140,7 @@ import Testing
                     #expect(headers["halcyon-topic"] == "halcyon.jobs")
                     #expect(headers["halcyon-message"]?.isEmpty == false)
                 }
-                #expect(stage.events.terminal.count == 1)
+                #expect(cluster.events.terminal.count == 1)
             }
         }
         try await origin.stop()

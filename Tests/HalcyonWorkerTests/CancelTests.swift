@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Jobs that nobody wants any more, through whole workers.
-@Suite(.takesTurns) struct CancelTests {
+@Suite(.limitedParallelism) struct CancelTests {
     /// An origin that begins to answer and never goes on.
     static func stalling() -> RawOrigin {
         RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .awaitEnd] }
@@ -15,32 +15,32 @@ import Testing
     }
 
     /// That there is nothing but the one end of each of these jobs.
-    static func expectOneEnd(_ stage: Stage, of ids: String...) async throws {
+    static func expectOneEnd(_ cluster: WorkerTestCluster, of ids: String...) async throws {
         // What is told of a later job is told after all that might have been told of these.
         let marker = #"{"id":"marker","source":"initials:M","width":8,"height":8}"#
-        for _ in 0..<2 { try await stage.submit(marker) }
-        try await until("the markers end") { stage.events.terminal.count { $0.jobID == "marker" } == 2 }
-        for id in ids { #expect(stage.events.terminal.count { $0.jobID == id } == 1) }
+        for _ in 0..<2 { try await cluster.submit(marker) }
+        try await until("the markers end") { cluster.events.terminal.count { $0.jobID == "marker" } == 2 }
+        for id in ids { #expect(cluster.events.terminal.count { $0.jobID == id } == 1) }
     }
 
     @Test func aJobThatIsCancelledBeforeItIsTakenIsNotBegun() async throws {
         let origin = Self.stalling()
-        try await Stage.with { stage in
-            try await stage.submit(Self.job("a", origin, #","metadata":7"#))
-            try await stage.tell(.cancel("a"))
-            try await stage.withWorker {
-                let end = try await stage.events.terminal(of: "a")
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.submit(Self.job("a", origin, #","metadata":7"#))
+            try await cluster.tell(.cancel("a"))
+            try await cluster.withWorker {
+                let end = try await cluster.events.terminal(of: "a")
                 #expect(end.kind == "cancelled" && (end.data["job"] as? [String: Any])?["metadata"] as? Int == 7)
                 #expect(end.json["id"] as? String == "halcyon.jobs-\(partition(of: end))-ended")
-                #expect(origin.requests.isEmpty && stage.events.all.allSatisfy { $0.kind != "started" })
+                #expect(origin.requests.isEmpty && cluster.events.all.allSatisfy { $0.kind != "started" })
                 // The id may be used again.
                 try await Task.sleep(for: .milliseconds(5))
-                try await stage.submit(#"{"id":"b","source":"initials:B","width":8,"height":8}"#)
-                try await stage.tell(.cancel("b"))
+                try await cluster.submit(#"{"id":"b","source":"initials:B","width":8,"height":8}"#)
+                try await cluster.tell(.cancel("b"))
                 try await Task.sleep(for: .milliseconds(5))
-                try await stage.submit(#"{"id":"a","source":"initials:A","width":8,"height":8}"#)
-                try await until("it is done") { stage.events.terminal.filter { $0.jobID == "a" }.count == 2 }
-                #expect(stage.events.terminal.last { $0.jobID == "a" }?.kind == "ready")
+                try await cluster.submit(#"{"id":"a","source":"initials:A","width":8,"height":8}"#)
+                try await until("it is done") { cluster.events.terminal.filter { $0.jobID == "a" }.count == 2 }
+                #expect(cluster.events.terminal.last { $0.jobID == "a" }?.kind == "ready")
             }
         }
         try await origin.stop()
@@ -53,52 +53,52 @@ import Testing
 
     @Test func theLastOneCancelledCutsTheTransfer() async throws {
         let origin = Self.stalling()
-        try await Stage.with { stage in
-            try await stage.withWorker {
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
                 let ids = ["a", "b", "c"]
-                for id in ids { try await stage.submit(Self.job(id, origin)) }
+                for id in ids { try await cluster.submit(Self.job(id, origin)) }
                 try await until("the transfer has begun") { origin.requests.count == 1 }
-                try await stage.tell(.cancel("a"))
-                #expect(try await stage.events.terminal(of: "a").kind == "cancelled")
+                try await cluster.tell(.cancel("a"))
+                #expect(try await cluster.events.terminal(of: "a").kind == "cancelled")
                 // Others wait for it.
                 try await Task.sleep(for: .milliseconds(300))
                 #expect(origin.cuts == 0)
-                for id in ids.dropFirst() { try await stage.tell(.cancel(id)) }
+                for id in ids.dropFirst() { try await cluster.tell(.cancel(id)) }
                 for id in ids.dropFirst() {
-                    #expect(try await stage.events.terminal(of: id).kind == "cancelled")
+                    #expect(try await cluster.events.terminal(of: id).kind == "cancelled")
                 }
                 try await until("the transfer is cut") { origin.cuts == 1 }
                 #expect(origin.requests.count == 1)
-                try await Self.expectOneEnd(stage, of: "a", "b", "c")
+                try await Self.expectOneEnd(cluster, of: "a", "b", "c")
             }
         }
         try await origin.stop()
     }
 
     @Test func aJobThatWaitsForAnotherWorkerIsCancelledAlone() async throws {
-        let photograph = try Photograph.bytes()
-        let gate = Gate()
+        let photograph = try SampleImages.bytes()
+        let gate = AsyncEvent()
         let origin = RawOrigin { _ in
             gate.pass()
             return RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"])
         }
-        try await Stage.with { stage in
-            try await stage.withWorker {
-                try await stage.withWorker {
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
+                try await cluster.withWorker {
                     // Sixteen jobs are on both partitions, and so on both workers.
                     let ids = (0..<16).map { "\($0)" }
-                    for id in ids { try await stage.submit(Self.job(id, origin)) }
+                    for id in ids { try await cluster.submit(Self.job(id, origin)) }
                     try await until("the transfer has begun") { origin.requests.count == 1 }
-                    for id in ids.dropFirst(8) { try await stage.tell(.cancel(id)) }
+                    for id in ids.dropFirst(8) { try await cluster.tell(.cancel(id)) }
                     for id in ids.dropFirst(8) {
-                        #expect(try await stage.events.terminal(of: id).kind == "cancelled")
+                        #expect(try await cluster.events.terminal(of: id).kind == "cancelled")
                     }
-                    gate.open()
+                    gate.signal()
                     for id in ids.prefix(8) {
-                        #expect(try await stage.events.terminal(of: id).kind == "ready")
+                        #expect(try await cluster.events.terminal(of: id).kind == "ready")
                     }
                     #expect(origin.requests.count == 1 && origin.cuts == 0)
-                    try await Self.expectOneEnd(stage, of: "0", "7", "8", "15")
+                    try await Self.expectOneEnd(cluster, of: "0", "7", "8", "15")
                 }
             }
         }
@@ -108,23 +108,23 @@ import Testing
     /// Also one that is told of while the older job has claimed its slot and does not wait for anything yet.
     @Test func aNewerGenerationIsHeardOfWheneverItComes() async throws {
         let origin = Self.stalling()
-        try await Stage.with { stage in
-            try await stage.withWorkers(2) { _ in
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorkers(2) { _ in
                 let slots = 0..<400
                 await withThrowingTaskGroup(of: Void.self) { group in
                     for slot in slots {
                         let place = #","slot":"\#(slot)","generation"#
-                        group.addTask { try await stage.submit(Self.job("old \(slot)", origin, place + #"":1"#)) }
+                        group.addTask { try await cluster.submit(Self.job("old \(slot)", origin, place + #"":1"#)) }
                         group.addTask {
-                            try await stage.submit(
+                            try await cluster.submit(
                                 #"{"id":"new \#(slot)","source":"initials:N","width":8,"height":8\#(place)":2}"#)
                         }
                     }
                 }
-                try await until("all have ended") { stage.events.terminal.count == 2 * slots.count }
+                try await until("all have ended") { cluster.events.terminal.count == 2 * slots.count }
                 for slot in slots {
-                    #expect(try await stage.events.terminal(of: "old \(slot)").kind == "superseded")
-                    #expect(try await stage.events.terminal(of: "new \(slot)").kind == "ready")
+                    #expect(try await cluster.events.terminal(of: "old \(slot)").kind == "superseded")
+                    #expect(try await cluster.events.terminal(of: "new \(slot)").kind == "ready")
                 }
             }
         }
@@ -133,34 +133,34 @@ import Testing
 
     @Test func aNewerGenerationSupersedesOlderOnesOnAllWorkers() async throws {
         let origin = Self.stalling()
-        try await Stage.with { stage in
-            try await stage.withWorker {
-                try await stage.withWorker {
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
+                try await cluster.withWorker {
                     func slot(_ generation: Int, _ more: String = "") -> String {
                         #","slot":"cell","generation":\#(generation)\#(more)"#
                     }
-                    for number in 0..<8 { try await stage.submit(Self.job("old \(number)", origin, slot(1))) }
-                    try await stage.submit(Self.job("tenant", origin, slot(1, #","tenant":"t""#)))
+                    for number in 0..<8 { try await cluster.submit(Self.job("old \(number)", origin, slot(1))) }
+                    try await cluster.submit(Self.job("tenant", origin, slot(1, #","tenant":"t""#)))
                     try await until("all are under way") { origin.requests.count == 2 }
-                    try await stage.submit(
+                    try await cluster.submit(
                         #"{"id":"new","source":"initials:N","width":8,"height":8,"slot":"cell","generation":2}"#)
-                    #expect(try await stage.events.terminal(of: "new").kind == "ready")
+                    #expect(try await cluster.events.terminal(of: "new").kind == "ready")
                     for number in 0..<8 {
-                        let end = try await stage.events.terminal(of: "old \(number)")
+                        let end = try await cluster.events.terminal(of: "old \(number)")
                         #expect(end.kind == "superseded" && end.data["supersededBy"] as? Int == 2)
                     }
                     try await until("nobody is left") { origin.cuts == 1 }
                     // One that comes late.
-                    try await stage.submit(Self.job("late", origin, slot(1)))
-                    #expect(try await stage.events.terminal(of: "late").kind == "superseded")
+                    try await cluster.submit(Self.job("late", origin, slot(1)))
+                    #expect(try await cluster.events.terminal(of: "late").kind == "superseded")
                     // Equals do not supersede each other, and a result that is there is nobody's to wait for.
-                    try await stage.submit(
+                    try await cluster.submit(
                         #"{"id":"equal","source":"initials:N","width":8,"height":8,"slot":"cell","generation":2}"#)
-                    #expect(try await stage.events.terminal(of: "equal").kind == "ready")
-                    #expect(!stage.events.terminal.contains { $0.jobID == "tenant" })
-                    try await stage.tell(.cancel("tenant"))
-                    #expect(try await stage.events.terminal(of: "tenant").kind == "cancelled")
-                    try await Self.expectOneEnd(stage, of: "old 0", "old 7", "new", "late", "tenant")
+                    #expect(try await cluster.events.terminal(of: "equal").kind == "ready")
+                    #expect(!cluster.events.terminal.contains { $0.jobID == "tenant" })
+                    try await cluster.tell(.cancel("tenant"))
+                    #expect(try await cluster.events.terminal(of: "tenant").kind == "cancelled")
+                    try await Self.expectOneEnd(cluster, of: "old 0", "old 7", "new", "late", "tenant")
                 }
             }
         }

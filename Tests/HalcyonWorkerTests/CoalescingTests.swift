@@ -1,17 +1,17 @@
+import Concurrency
 import Foundation
 import HalcyonWorker
 import Redis
 import TestSupport
 import Testing
-import Threads
 
 /// Many jobs for the same, on several workers at the same time.
-@Suite(.takesTurns) struct CoalescingTests {
+@Suite(.limitedParallelism) struct CoalescingTests {
     /// A slow origin that gives a photograph, and which of its requests were for whole sources.
     static func origin(
         _ headers: [String] = ["Cache-Control: max-age=600"], after pause: Duration = .milliseconds(300)
     ) throws -> RawOrigin {
-        try Photograph.origin(headers, after: pause)
+        try SampleImages.origin(headers, after: pause)
     }
 
     static func job(_ id: String, _ origin: RawOrigin, _ path: String, width: Int = 40, _ more: String = "") -> String {
@@ -19,29 +19,29 @@ import Threads
     }
 
     /// Submits all at once.
-    static func submit(_ jobs: [String], _ stage: Stage) async throws {
+    static func submit(_ jobs: [String], _ cluster: WorkerTestCluster) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for job in jobs { group.addTask { try await stage.submit(job) } }
+            for job in jobs { group.addTask { try await cluster.submit(job) } }
             try await group.waitForAll()
         }
     }
 
-    static func ends(_ count: Int, of stage: Stage) async throws -> [EventLog.Entry] {
-        try await until("\(count) jobs have ended") { stage.events.terminal.count >= count }
+    static func ends(_ count: Int, of cluster: WorkerTestCluster) async throws -> [EventLog.Entry] {
+        try await until("\(count) jobs have ended") { cluster.events.terminal.count >= count }
         // A moment for what would come twice.
         try await Task.sleep(for: .milliseconds(500))
-        #expect(stage.events.terminal.count == count)
-        return stage.events.terminal
+        #expect(cluster.events.terminal.count == count)
+        return cluster.events.terminal
     }
 
     @Test(arguments: RedisDeployment.Kind.allCases)
     func oneFetchPerSourceAndOneRenderingPerResult(on kind: RedisDeployment.Kind) async throws {
         let origin = try Self.origin()
-        try await Stage.with(redis: kind, partitions: 6) { stage in
-            try await stage.withWorkers(3) { _ in
+        try await WorkerTestCluster.with(redis: kind, partitions: 6) { cluster in
+            try await cluster.withWorkers(3) { _ in
                 try await Self.submit(
-                    (0..<400).map { Self.job("\($0)", origin, "/\($0 % 4)", width: 20 + $0 / 4 % 5) }, stage)
-                let ends = try await Self.ends(400, of: stage)
+                    (0..<400).map { Self.job("\($0)", origin, "/\($0 % 4)", width: 20 + $0 / 4 % 5) }, cluster)
+                let ends = try await Self.ends(400, of: cluster)
                 #expect(ends.allSatisfy { $0.kind == "ready" })
                 #expect(Set(ends.map(\.jobID)).count == 400)
                 for end in ends {
@@ -63,12 +63,12 @@ import Threads
     ])
     func whatIsKeptForNobodyIsStillSharedWithThoseWhoWait(headers: [String], kept: Int) async throws {
         let origin = try Self.origin(headers, after: .seconds(2))
-        try await Stage.with(partitions: 6) { stage in
-            try await stage.withWorkers(3, { $0.sourceTier.redisBytes = kept }) { _ in
+        try await WorkerTestCluster.with(partitions: 6) { cluster in
+            try await cluster.withWorkers(3, { $0.sourceTier.redisBytes = kept }) { _ in
                 // As many sizes, so that each worker wants the source.
                 try await Self.submit(
-                    (0..<30).map { Self.job("\($0)", origin, "/a", width: 20 + $0, #","maxAge":60"#) }, stage)
-                let ends = try await Self.ends(30, of: stage)
+                    (0..<30).map { Self.job("\($0)", origin, "/a", width: 20 + $0, #","maxAge":60"#) }, cluster)
+                let ends = try await Self.ends(30, of: cluster)
                 #expect(ends.allSatisfy { $0.kind == "ready" })
                 #expect(origin.requests.count == 1)
             }
@@ -78,13 +78,13 @@ import Threads
 
     @Test func whatMustNotBeStoredIsSharedWithinAWorkerAlone() async throws {
         let origin = try Self.origin(["Cache-Control: no-store"], after: .seconds(2))
-        try await Stage.with(partitions: 6) { stage in
-            try await stage.withWorkers(2) { _ in
-                try await Self.submit((0..<40).map { Self.job("\($0)", origin, "/a") }, stage)
-                let ends = try await Self.ends(40, of: stage)
+        try await WorkerTestCluster.with(partitions: 6) { cluster in
+            try await cluster.withWorkers(2) { _ in
+                try await Self.submit((0..<40).map { Self.job("\($0)", origin, "/a") }, cluster)
+                let ends = try await Self.ends(40, of: cluster)
                 #expect(ends.allSatisfy { $0.kind == "ready" && $0.variant["data"] != nil })
                 #expect((1...2).contains(origin.requests.count))
-                #expect(try await stage.storedKeys().isEmpty)
+                #expect(try await cluster.storedKeys().isEmpty)
             }
         }
         try await origin.stop()
@@ -92,10 +92,10 @@ import Threads
 
     @Test func resultsForNobodyElseAreMadeFromOneFetchAndHandedOverEachByItself() async throws {
         let origin = try Self.origin()
-        try await Stage.with { stage in
-            try await stage.withWorker({ $0.results.inlineLimit = 100 }) {
-                try await Self.submit((0..<10).map { Self.job("\($0)", origin, "/a", #","maxAge":-1"#) }, stage)
-                let ends = try await Self.ends(10, of: stage)
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({ $0.results.inlineLimit = 100 }) {
+                try await Self.submit((0..<10).map { Self.job("\($0)", origin, "/a", #","maxAge":-1"#) }, cluster)
+                let ends = try await Self.ends(10, of: cluster)
                 #expect(Set(ends.map(\.key)).count == 10 && ends.allSatisfy { $0.key.contains(":handoff:") })
                 #expect(origin.requests.count == 1)
             }
@@ -109,11 +109,11 @@ import Threads
                 + (request.path == "/gone"
                     ? RawOrigin.answer("404 Not Found") : RawOrigin.Step.response(Array("\u{89}PNG\r\n".utf8)))
         }
-        try await Stage.with(partitions: 6) { stage in
-            try await stage.withWorkers(3) { _ in
+        try await WorkerTestCluster.with(partitions: 6) { cluster in
+            try await cluster.withWorkers(3) { _ in
                 try await Self.submit(
-                    (0..<60).map { Self.job("\($0)", origin, $0 % 2 == 0 ? "/gone" : "/broken") }, stage)
-                let ends = try await Self.ends(60, of: stage)
+                    (0..<60).map { Self.job("\($0)", origin, $0 % 2 == 0 ? "/gone" : "/broken") }, cluster)
+                let ends = try await Self.ends(60, of: cluster)
                 #expect(Set(ends.map { $0.code ?? "" }) == ["not_found", "unsupported_format"])
                 #expect(origin.requests.count == 2)
             }
@@ -123,15 +123,15 @@ import Threads
 
     @Test func variantsThatOthersMakeAreWaitedForAndTheRestIsMade() async throws {
         let origin = try Self.origin()
-        try await Stage.with(partitions: 6) { stage in
-            try await stage.withWorkers(2) { _ in
+        try await WorkerTestCluster.with(partitions: 6) { cluster in
+            try await cluster.withWorkers(2) { _ in
                 let pairs = (0..<12).map { number in
                     let widths = [number % 4, (number + 1) % 4, (number + 2) % 4].map { #"{"width":\#(20 + $0)}"# }
                     return
                         #"{"id":"\#(number)","source":"\#(origin.url("/a"))","variants":[\#(widths.joined(separator: ","))]}"#
                 }
-                try await Self.submit(pairs, stage)
-                let ends = try await Self.ends(12, of: stage)
+                try await Self.submit(pairs, cluster)
+                let ends = try await Self.ends(12, of: cluster)
                 #expect(ends.allSatisfy { $0.kind == "ready" && $0.variants.count == 3 })
                 #expect(Set(ends.flatMap(\.variants).compactMap { $0["key"] as? String }).count == 4)
                 #expect(origin.requests.count == 1)
@@ -143,37 +143,37 @@ import Threads
     /// Of two variants that are made together one cannot be: whoever wants the other alone gets it.
     @Test func oneVariantThatCannotBeMadeDoesNotFailWhoWantsTheOther() async throws {
         let origin = try Self.origin(after: .seconds(1))
-        try await Stage.with { stage in
-            try await stage.withWorker({ $0.images.outputPixels = 100_000 }) {
-                try await stage.submit(
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({ $0.images.outputPixels = 100_000 }) {
+                try await cluster.submit(
                     #"{"id":"both","source":"\#(origin.url("/a"))","variants":[{"width":40},{"width":3000,"height":3000}]}"#
                 )
                 try await until("the source is asked for") { origin.requests.count == 1 }
-                try await stage.submit(#"{"id":"one","source":"\#(origin.url("/a"))","width":40}"#)
-                let both = try await stage.events.terminal(of: "both")
+                try await cluster.submit(#"{"id":"one","source":"\#(origin.url("/a"))","width":40}"#)
+                let both = try await cluster.events.terminal(of: "both")
                 #expect(both.code == "too_many_pixels" && both.message.contains("variants[1]"))
-                #expect(try await stage.events.terminal(of: "one").kind == "ready")
+                #expect(try await cluster.events.terminal(of: "one").kind == "ready")
             }
         }
         try await origin.stop()
     }
 
     @Test func aDeadlineTakesOneJobOffTheWorkAndTheLastOneEndsIt() async throws {
-        let photograph = try Photograph.bytes()
+        let photograph = try SampleImages.bytes()
         let origin = RawOrigin { request in
             request.path == "/slow"
                 ? [.pause(.seconds(3))] + RawOrigin.Step.response(photograph)
                 : [.text("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"), .awaitEnd]
         }
-        try await Stage.with { stage in
-            try await stage.withWorker {
-                try await stage.submit(Self.job("short", origin, "/slow", #","deadline":1"#))
-                try await stage.submit(Self.job("long", origin, "/slow"))
-                try await stage.submit(Self.job("never", origin, "/hangs", #","deadline":1"#))
-                #expect(try await stage.events.terminal(of: "short").code == "expired")
-                #expect(try await stage.events.terminal(of: "never").code == "expired")
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
+                try await cluster.submit(Self.job("short", origin, "/slow", #","deadline":1"#))
+                try await cluster.submit(Self.job("long", origin, "/slow"))
+                try await cluster.submit(Self.job("never", origin, "/hangs", #","deadline":1"#))
+                #expect(try await cluster.events.terminal(of: "short").code == "expired")
+                #expect(try await cluster.events.terminal(of: "never").code == "expired")
                 try await until("the transfer that nobody waits for is cut") { origin.cuts == 1 }
-                #expect(try await stage.events.terminal(of: "long").kind == "ready")
+                #expect(try await cluster.events.terminal(of: "long").kind == "ready")
                 #expect(origin.requests.count == 2)
             }
         }
@@ -182,18 +182,18 @@ import Threads
 
     @Test func aJobOfAMoreUrgentLaneRaisesTheWorkThatItJoins() async throws {
         let origin = try Self.origin(after: .milliseconds(200))
-        try await Stage.with { stage in
-            try await stage.withWorker({
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({
                 $0.fetches = 1
                 $0.shares = [.high: 1000, .normal: 4, .low: 1]
             }) {
-                for number in 0..<20 { try await stage.submit(Self.job("low\(number)", origin, "/\(number)"), .low) }
+                for number in 0..<20 { try await cluster.submit(Self.job("low\(number)", origin, "/\(number)"), .low) }
                 try await until("work has begun") { !origin.requests.isEmpty }
-                try await stage.submit(Self.job("high", origin, "/19"), .high)
-                _ = try await stage.events.terminal(of: "high")
+                try await cluster.submit(Self.job("high", origin, "/19"), .high)
+                _ = try await cluster.events.terminal(of: "high")
                 // Its source came among the first, and not as the last of twenty.
-                #expect(stage.events.terminal.count < 15)
-                _ = try await stage.events.terminal(of: "low0")
+                #expect(cluster.events.terminal.count < 15)
+                _ = try await cluster.events.terminal(of: "low0")
             }
         }
         try await origin.stop()

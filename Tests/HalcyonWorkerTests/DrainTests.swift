@@ -4,54 +4,54 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.takesTurns) struct DrainTests {
+@Suite(.limitedParallelism) struct DrainTests {
     @Test func finishesWhatItBeganAndLeavesTheRestToTheNextWorker() async throws {
-        let provider = SlowProvider(try Photograph.bytes(), takes: .milliseconds(200))
+        let provider = SlowProvider(try SampleImages.bytes(), takes: .milliseconds(200))
         let providers = try CustomProviders([provider])
-        try await Stage.with { stage in
-            var options = stage.options
+        try await WorkerTestCluster.with { cluster in
+            var options = cluster.options
             options.fetches = 2
             options.providers = providers
             let metrics = Metrics()
             let first = try await Worker.start(options, log: .silent, metrics: metrics)
             await first.ready()
-            for number in 0..<300 { try await stage.submit(provider.job(number)) }
-            try await until("the first job ends") { !stage.events.terminal.isEmpty }
+            for number in 0..<300 { try await cluster.submit(provider.job(number)) }
+            try await until("the first job ends") { !cluster.events.terminal.isEmpty }
             // Whoever waited for jobs that have not begun would wait for half a minute's work, at best.
-            #expect(await first.drain(grace: .seconds(600)) == 0)
+            #expect(await first.shutdown(gracePeriod: .seconds(600)) == 0)
             try await until("what was told is read") {
-                stage.events.terminal.count == stage.events.all.count { $0.kind == "started" }
+                cluster.events.terminal.count == cluster.events.all.count { $0.kind == "started" }
             }
-            let done = Set(stage.events.terminal.map(\.jobID))
+            let done = Set(cluster.events.terminal.map(\.jobID))
             #expect((1..<150).contains(done.count))
 
-            try await stage.withWorker({ $0.providers = providers }) {
-                try await until("all jobs end") { Set(stage.events.terminal.map(\.jobID)).count == 300 }
+            try await cluster.withWorker({ $0.providers = providers }) {
+                try await until("all jobs end") { Set(cluster.events.terminal.map(\.jobID)).count == 300 }
             }
             // What had ended was passed over, wherever it stood.
-            #expect(stage.events.terminal.count == 300)
-            #expect(stage.events.terminal.allSatisfy { $0.kind == "ready" })
+            #expect(cluster.events.terminal.count == 300)
+            #expect(cluster.events.terminal.allSatisfy { $0.kind == "ready" })
             #expect(provider.loads.values.allSatisfy { $0 == 1 } && provider.loads.count == 300)
         }
     }
 
     @Test func cutsShortWhatDoesNotEndWithinTheGrace() async throws {
         let origin = RawOrigin { _ in [.awaitEnd] }
-        try await Stage.with { stage in
-            let (notes, metrics) = (Notes(), Metrics())
+        try await WorkerTestCluster.with { cluster in
+            let (notes, metrics) = (RecordingLogSink(), Metrics())
             let worker = try await Worker.start(
-                stage.options, log: Log(level: .info, sink: notes), metrics: metrics)
+                cluster.options, log: Log(level: .info, sink: notes), metrics: metrics)
             await worker.ready()
-            try await stage.submit(#"{"id":"stuck","source":"\#(origin.url("/stuck"))"}"#)
+            try await cluster.submit(#"{"id":"stuck","source":"\#(origin.url("/stuck"))"}"#)
             try await until("the fetch begins") { origin.requests.count == 1 }
-            #expect(await worker.drain(grace: .milliseconds(300)) == 1)
+            #expect(await worker.shutdown(gracePeriod: .milliseconds(300)) == 1)
             #expect(notes.count("drained") == 1)
             #expect(metrics.value(of: #"halcyon_drained_jobs_total{fate="cut_short"}"#) == 1)
             #expect(metrics.value(of: #"halcyon_drained_jobs_total{fate="ended"}"#) == 0)
             #expect(metrics.value(of: "halcyon_drain_seconds") >= 0.3)
             #expect(metrics.value(of: "halcyon_partitions") == 0)
             // Had it waited for the fetch to fail, that would have been told.
-            #expect(stage.events.terminal.isEmpty)
+            #expect(cluster.events.terminal.isEmpty)
         }
         try await origin.stop()
     }

@@ -1,8 +1,8 @@
+import Concurrency
 import Foundation
 import HalcyonCluster
 import Kafka
 import TestSupport
-import Threads
 
 /// Everything that a cluster has told, read by a reader of its own and with Foundation's JSON.
 final class EventLog: Sendable {

@@ -6,7 +6,7 @@ import Testing
 import Vips
 
 /// Processors and sizers of the program that a worker runs in.
-@Suite(.takesTurns) struct ExtensionTests {
+@Suite(.limitedParallelism) struct ExtensionTests {
     private struct Invert: ImageProcessor {
         let name = "invert"
 
@@ -19,30 +19,30 @@ import Vips
     private struct Square: ImageSizer {
         let name = "square"
 
-        func validate(_ parameters: String) throws(Failure) { _ = try side(parameters) }
+        func validate(_ parameters: String) throws(JobError) { _ = try side(parameters) }
 
-        func plan(for size: PixelSize, parameters: String) throws(Failure) -> SizingPlan {
+        func plan(for size: PixelSize, parameters: String) throws(JobError) -> SizingPlan {
             let side = try side(parameters)
             return SizingPlan(scaling: size, to: PixelSize(width: side, height: side))
         }
 
-        private func side(_ parameters: String) throws(Failure) -> Int {
+        private func side(_ parameters: String) throws(JobError) -> Int {
             guard let match = parameters.wholeMatch(of: /{"side":([1-9])}/), let side = Int(match.1) else {
-                throw Failure(.invalidJob, "expected side from 1 to 9")
+                throw JobError(.invalidJob, "expected side from 1 to 9")
             }
             return side
         }
     }
 
     @Test func jobsNameThem() async throws {
-        let origin = try Photograph.origin()
+        let origin = try SampleImages.origin()
         let extensions = try Extensions(processors: [Invert()], sizers: [Square()])
-        try await Stage.with { stage in
-            try await stage.withWorker({ $0.extensions = extensions }) {
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({ $0.extensions = extensions }) {
                 let source = #""source":"\#(origin.url("/a"))","format":"png""#
-                try await stage.submit(
+                try await cluster.submit(
                     #"{"id":"a",\#(source),"sizer":{"square":{"side":7}},"variants":[{},{"processors":["invert"]}]}"#)
-                let ready = try await stage.events.terminal(of: "a")
+                let ready = try await cluster.events.terminal(of: "a")
                 #expect(ready.kind == "ready", "\(ready.message)")
                 #expect(ready.variants.map { $0["width"] as? Int } == [7, 7])
                 #expect(ready.variants.map { $0["height"] as? Int } == [7, 7])
@@ -53,11 +53,11 @@ import Vips
                     ("bad", #""sizer":{"square":{"side":10}}"#, "square: expected side from 1 to 9"),
                     ("second", #""variants":[{},{"sizer":{"square":{}}}]"#, "variants[1]: square: expected side"),
                 ] {
-                    try await stage.submit(#"{"id":"\#(id)",\#(source),\#(fields)}"#)
-                    let failed = try await stage.events.terminal(of: id)
+                    try await cluster.submit(#"{"id":"\#(id)",\#(source),\#(fields)}"#)
+                    let failed = try await cluster.events.terminal(of: id)
                     #expect(failed.code == "invalid_job" && failed.message.contains(message), "\(failed.message)")
                 }
-                #expect(try await stage.deadLetters(atLeast: 3).count == 3)
+                #expect(try await cluster.deadLetters(atLeast: 3).count == 3)
                 #expect(origin.requests.count == 1)
             }
         }

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The log names the error that led to a failure; events do not.
-@Suite(.takesTurns) struct FailureCauseTests {
+@Suite(.limitedParallelism) struct FailureCauseTests {
     private struct Refused: Error, CustomStringConvertible {
         enum Code { case overdrawn }
         let code = Code.overdrawn
@@ -22,12 +22,12 @@ import Testing
     }
 
     @Test func theErrorOfAProviderOfOnesOwnIsInTheLogByItsType() async throws {
-        let notes = Notes()
+        let notes = RecordingLogSink()
         let providers = try CustomProviders([Lender()])
-        try await Stage.with { stage in
-            try await stage.withWorker(log: Log(level: .info, sink: notes), { $0.providers = providers }) {
-                try await stage.submit(#"{"id":"a","source":"lend:a"}"#)
-                let event = try await stage.events.terminal(of: "a")
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker(log: Log(level: .info, sink: notes), { $0.providers = providers }) {
+                try await cluster.submit(#"{"id":"a","source":"lend:a"}"#)
+                let event = try await cluster.events.terminal(of: "a")
                 #expect(event.code == "provider_error" && event.message == "lend: the account is overdrawn")
                 // It says so once.
                 #expect("\(event.json)".components(separatedBy: "overdrawn").count == 2)
@@ -40,11 +40,11 @@ import Testing
     }
 
     @Test func aFailureWithoutAnErrorHasNoFieldsOfOne() async throws {
-        let notes = Notes()
-        try await Stage.with { stage in
-            try await stage.withWorker(log: Log(level: .info, sink: notes)) {
-                try await stage.submit(#"{"id":"a","source":"file:///nowhere.jpg"}"#)
-                #expect(try await stage.events.terminal(of: "a").code == "forbidden")
+        let notes = RecordingLogSink()
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker(log: Log(level: .info, sink: notes)) {
+                try await cluster.submit(#"{"id":"a","source":"file:///nowhere.jpg"}"#)
+                #expect(try await cluster.events.terminal(of: "a").code == "forbidden")
             }
         }
         let line = try #require(notes.records.first { $0.message == "job failed" })

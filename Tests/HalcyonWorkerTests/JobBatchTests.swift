@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Jobs that come in one poll, some of which hit the cache.
-@Suite(.takesTurns) struct JobBatchTests {
+@Suite(.limitedParallelism) struct JobBatchTests {
     /// Each fifth is of a kind that does not end with the hits.
     private func message(_ number: Int) -> String {
         let hit = #""source":"initials:AB","width":40,"height":40"#
@@ -19,20 +19,20 @@ import Testing
     }
 
     @Test func eachEndsAsItWouldAlone() async throws {
-        try await Stage.with { stage in
-            try await stage.withWorker {
-                try await stage.submit(#"{"id":"first","source":"initials:AB","width":40,"height":40}"#)
-                #expect(try await stage.events.terminal(of: "first").kind == "ready")
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
+                try await cluster.submit(#"{"id":"first","source":"initials:AB","width":40,"height":40}"#)
+                #expect(try await cluster.events.terminal(of: "first").kind == "ready")
             }
             // They wait in the topic until the next worker takes them together.
-            for number in 1...100 { try await stage.submit(message(number)) }
-            for number in [20, 45, 70, 95] { try await stage.tell(.cancel("cancelled-\(number)")) }
-            try await stage.withWorker {
+            for number in 1...100 { try await cluster.submit(message(number)) }
+            for number in [20, 45, 70, 95] { try await cluster.tell(.cancel("cancelled-\(number)")) }
+            try await cluster.withWorker {
                 func ends(_ prefix: String, _ count: Int) async throws -> [EventLog.Entry] {
                     try await until("all of \(prefix) have ended") {
-                        stage.events.terminal.count { $0.jobID.hasPrefix(prefix) } >= count
+                        cluster.events.terminal.count { $0.jobID.hasPrefix(prefix) } >= count
                     }
-                    return stage.events.terminal.filter { $0.jobID.hasPrefix(prefix) }
+                    return cluster.events.terminal.filter { $0.jobID.hasPrefix(prefix) }
                 }
                 let hits = try await ends("hit", 80)
                 #expect(hits.allSatisfy { $0.kind == "ready" && $0.data["origin"] as? String == "memory" })
@@ -44,11 +44,11 @@ import Testing
                 #expect(try await ends("invalid", 4).allSatisfy { $0.code == "invalid_job" })
             }
             // All offsets are committed: another worker has nothing to do.
-            let ended = stage.events.terminal.count
-            try await stage.withWorker {
-                try await stage.submit(#"{"id":"last","source":"initials:AB","width":40,"height":40}"#)
-                #expect(try await stage.events.terminal(of: "last").kind == "ready")
-                #expect(stage.events.terminal.count == ended + 1)
+            let ended = cluster.events.terminal.count
+            try await cluster.withWorker {
+                try await cluster.submit(#"{"id":"last","source":"initials:AB","width":40,"height":40}"#)
+                #expect(try await cluster.events.terminal(of: "last").kind == "ready")
+                #expect(cluster.events.terminal.count == ended + 1)
             }
         }
     }

@@ -1,32 +1,32 @@
 import HalcyonCluster
 import HalcyonWorker
 import Kafka
-import Processes
+import Subprocess
 import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable)) struct KafkaOutageTests {
+@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct KafkaOutageTests {
     /// A worker on a broker that may come and go, and what it logged.
     struct Scene {
         let kafka: ApacheKafka
-        let stage: Stage
-        let notes: Notes
+        let cluster: WorkerTestCluster
+        let notes: RecordingLogSink
         let origin: RawOrigin
 
         /// Runs `body` beside a worker that was started while the broker was not.
         static func with(_ body: (Scene) async throws -> Void) async throws {
-            let origin = try Photograph.origin()
+            let origin = try SampleImages.origin()
             let kafka = try await ApacheKafka(hasOwnController: true)
-            try await Stage.with { stage in
-                let scene = Scene(kafka: kafka, stage: stage, notes: Notes(), origin: origin)
-                var options = stage.options
+            try await WorkerTestCluster.with { cluster in
+                let scene = Scene(kafka: kafka, cluster: cluster, notes: RecordingLogSink(), origin: origin)
+                var options = cluster.options
                 options.kafka = KafkaProperties(
                     brokers: kafka.bootstrapServers, properties: ["session.timeout.ms": "6000"])
                 let worker = try await Worker.start(
                     options, log: Log(level: .info, sink: scene.notes), metrics: Metrics())
                 try await body(scene)
-                #expect(await worker.drain(grace: .seconds(60)) == 0)
+                #expect(await worker.shutdown(gracePeriod: .seconds(60)) == 0)
             }
             await kafka.remove()
             try await origin.stop()
@@ -35,7 +35,7 @@ import Testing
         var properties: [String: String] { ["bootstrap.servers": kafka.bootstrapServers] }
 
         func makeTopics() async throws {
-            try await kafka.create(stage.topics.all, partitions: 2)
+            try await kafka.create(cluster.topics.all, partitions: 2)
         }
 
         /// One job for each id, none waiting for another's acknowledgement.
@@ -43,7 +43,7 @@ import Testing
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for id in ids {
                     let job = #"{"id":"\#(id)","source":"\#(origin.url("/\(id)"))","width":64,"height":64}"#
-                    let record = ProducerRecord(topic: stage.topics.jobs(.normal), value: Array(job.utf8))
+                    let record = ProducerRecord(topic: cluster.topics.jobs(.normal), value: Array(job.utf8))
                     group.addTask { try await producer.send(record) }
                 }
                 try await group.waitForAll()
@@ -54,16 +54,16 @@ import Testing
     @Test func kafkaAwayAtTheStartIsWaitedForAndSaidOnce() async throws {
         try await Scene.with { scene in
             try await until("the worker says that Kafka is away") {
-                scene.notes.count("Kafka is away; waiting for it") == 1
+                scene.notes.count("Kafka is unavailable; waiting for it") == 1
             }
             try await scene.kafka.start()
             try await scene.makeTopics()
-            let events = try await EventLog(scene.stage.topics, scene.properties)
+            let events = try await EventLog(scene.cluster.topics, scene.properties)
             let producer = try Producer(properties: scene.properties)
             try await scene.submit(0..<1, with: producer)
             #expect(try await events.terminal(of: "0").kind == "ready")
-            #expect(scene.notes.count("Kafka is away; waiting for it") == 1)
-            #expect(scene.notes.count("Kafka is back") == 1)
+            #expect(scene.notes.count("Kafka is unavailable; waiting for it") == 1)
+            #expect(scene.notes.count("Kafka is available again") == 1)
             await producer.close()
             await events.close()
         }
@@ -73,7 +73,7 @@ import Testing
         try await Scene.with { scene in
             try await scene.kafka.start()
             try await scene.makeTopics()
-            let events = try await EventLog(scene.stage.topics, scene.properties)
+            let events = try await EventLog(scene.cluster.topics, scene.properties)
             let producer = try Producer(properties: scene.properties)
             try await scene.submit(0..<400, with: producer)
             try await until("some jobs have ended") { events.terminal.count >= 40 }

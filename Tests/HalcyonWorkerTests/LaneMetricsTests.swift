@@ -13,7 +13,7 @@ import Testing
         metrics.value(of: #"halcyon_jobs_total{lane="\#(lane.rawValue)",outcome="\#(outcome)",reason="\#(reason)"}"#)
     }
 
-    @Test(arguments: ResultOrigin.allCases) func readyJobsAreCountedByLaneAndOrigin(_ origin: ResultOrigin) {
+    @Test(arguments: CacheStatus.allCases) func readyJobsAreCountedByLaneAndOrigin(_ origin: CacheStatus) {
         let counted = WorkerMetrics(metrics)
         counted.ended(.ready(Ready(results: [], origin: origin, timings: Timings())), .high)
         #expect(jobs(.high, "ready", origin.rawValue) == 1)
@@ -25,10 +25,10 @@ import Testing
         var timings = Timings()
         timings[.fetch] = 120
         timings[.total] = 250
-        counted.ended(.failed(Failure(.timeout, "late"), attempts: 1, timings: timings), .low)
+        counted.ended(.failed(JobError(.timeout, "late"), attempts: 1, timings: timings), .low)
         #expect(jobs(.low, "failed", "timeout") == 1)
-        func sum(_ stage: String) -> Double {
-            metrics.value(of: #"halcyon_stage_duration_seconds_sum{lane="low",stage="\#(stage)"}"#)
+        func sum(_ cluster: String) -> Double {
+            metrics.value(of: #"halcyon_stage_duration_seconds_sum{lane="low",stage="\#(cluster)"}"#)
         }
         #expect(sum("fetch") == 0.12)
         #expect(sum("total") == 0.25)

@@ -3,20 +3,20 @@ import Redis
 import TestSupport
 import Testing
 
-@Suite(.takesTurns) struct MainJobTests {
+@Suite(.limitedParallelism) struct MainJobTests {
     @Test func aJobBecomesAnEventAndAStoredImage() async throws {
-        let photograph = try Photograph.bytes()
+        let photograph = try SampleImages.bytes()
         let origin = RawOrigin { _ in
             RawOrigin.Step.response(
                 photograph, ["Cache-Control: max-age=600", "ETag: \"v1\"", "Content-Type: image/jpeg"])
         }
-        try await Stage.with { stage in
-            try await stage.withWorker {
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
                 let url = origin.url("/rocket.jpg")
-                try await stage.submit(
+                try await cluster.submit(
                     #"{"id":"one","source":"\#(url)","width":400,"height":300,"metadata":{"row":7},"altText":"a rocket"}"#
                 )
-                let ready = try await stage.events.terminal(of: "one")
+                let ready = try await cluster.events.terminal(of: "one")
                 #expect(ready.kind == "ready")
                 #expect(ready.json["specversion"] as? String == "1.0")
                 #expect(ready.json["subject"] as? String == url)
@@ -30,26 +30,26 @@ import Testing
                 #expect(source["etag"] as? String == "\"v1\"" && source["status"] as? Int == 200)
                 #expect(source["width"] as? Int == 640 && source["height"] as? Int == 427)
 
-                let life = try await stage.client.send("PTTL", .string(ready.key)).integer ?? 0
+                let life = try await cluster.client.send("PTTL", .string(ready.key)).integer ?? 0
                 #expect((580_000...600_000).contains(life))
-                let body = try #require(try await stage.client.send("HGET", .string(ready.key), "body").bytes)
+                let body = try #require(try await cluster.client.send("HGET", .string(ready.key), "body").bytes)
                 #expect(body.count == ready.variant["bytes"] as? Int)
                 #expect(body.starts(with: [0xff, 0xd8, 0xff]))
-                #expect(stage.events.all.filter { $0.jobID == "one" }.map(\.kind) == ["started", "ready"])
+                #expect(cluster.events.all.filter { $0.jobID == "one" }.map(\.kind) == ["started", "ready"])
             }
         }
         try await origin.stop()
     }
 
     @Test func theSameResultIsNotMadeTwice() async throws {
-        let origin = try Photograph.origin()
-        try await Stage.with { stage in
-            try await stage.withWorker {
+        let origin = try SampleImages.origin()
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
                 let job = #""source":"\#(origin.url("/a"))","width":90,"height":90"#
-                try await stage.submit("{\"id\":\"first\",\(job)}")
-                let first = try await stage.events.terminal(of: "first")
-                try await stage.submit("{\"id\":\"second\",\(job),\"maxAge\":5}")
-                let second = try await stage.events.terminal(of: "second")
+                try await cluster.submit("{\"id\":\"first\",\(job)}")
+                let first = try await cluster.events.terminal(of: "first")
+                try await cluster.submit("{\"id\":\"second\",\(job),\"maxAge\":5}")
+                let second = try await cluster.events.terminal(of: "second")
                 #expect(second.origin == "memory")
                 #expect(second.key == first.key)
                 #expect(second.variant["sha256"] as? String == first.variant["sha256"] as? String)
@@ -62,16 +62,16 @@ import Testing
 
     @Test(arguments: [(700 << 10, true), (100, false)])
     func inlineDeliveryIsFollowedUpToItsLimit(limit: Int, isCarried: Bool) async throws {
-        let origin = try Photograph.origin()
-        try await Stage.with { stage in
-            try await stage.withWorker({ $0.results.inlineLimit = limit }) {
+        let origin = try SampleImages.origin()
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({ $0.results.inlineLimit = limit }) {
                 let job = #""source":"\#(origin.url("/a"))","width":90,"height":90,"delivery":"inline""#
                 for (id, source) in [("made", "network"), ("found", "memory")] {
-                    try await stage.submit("{\"id\":\"\(id)\",\(job)}")
-                    let ready = try await stage.events.terminal(of: id)
+                    try await cluster.submit("{\"id\":\"\(id)\",\(job)}")
+                    let ready = try await cluster.events.terminal(of: id)
                     #expect(ready.origin == source)
                     #expect((ready.variant["data"] != nil) == isCarried)
-                    #expect(try await stage.client.send("EXISTS", .string(ready.key)).integer == 1)
+                    #expect(try await cluster.client.send("EXISTS", .string(ready.key)).integer == 1)
                 }
             }
         }
@@ -79,12 +79,12 @@ import Testing
     }
 
     @Test func aJobWithoutAnIDIsKnownByItsPlace() async throws {
-        let origin = try Photograph.origin([])
-        try await Stage.with { stage in
-            try await stage.withWorker {
-                try await stage.submit(#"{"source":"\#(origin.url("/a"))"}"#)
-                try await until("a terminal event") { !stage.events.terminal.isEmpty }
-                let event = try #require(stage.events.terminal.first)
+        let origin = try SampleImages.origin([])
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
+                try await cluster.submit(#"{"source":"\#(origin.url("/a"))"}"#)
+                try await until("a terminal event") { !cluster.events.terminal.isEmpty }
+                let event = try #require(cluster.events.terminal.first)
                 #expect(event.jobID.wholeMatch(of: /halcyon\.jobs-[01]-0/) != nil)
                 #expect(event.variant["width"] as? Int == 640)
             }
@@ -94,30 +94,31 @@ import Testing
 
     @Test(arguments: [(#""maxAge":-1"#, "max-age=600"), (#""maxAge":0"#, "no-store")])
     func whatMustNotBeStoredComesInItsEvent(field: String, cacheControl: String) async throws {
-        let origin = try Photograph.origin(["Cache-Control: \(cacheControl)"])
-        try await Stage.with { stage in
-            try await stage.withWorker {
-                try await stage.submit(#"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64,\#(field)}"#)
-                let ready = try await stage.events.terminal(of: "a")
+        let origin = try SampleImages.origin(["Cache-Control: \(cacheControl)"])
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
+                try await cluster.submit(
+                    #"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64,\#(field)}"#)
+                let ready = try await cluster.events.terminal(of: "a")
                 #expect(ready.kind == "ready")
                 #expect(ready.data["expiresAt"] == nil)
                 let data = try #require((ready.variant["data"] as? String).flatMap { Data(base64Encoded: $0) })
                 #expect(data.count == ready.variant["bytes"] as? Int && data.starts(with: [0xff, 0xd8]))
-                #expect(try await stage.client.send("EXISTS", .string(ready.key)).integer == 0)
+                #expect(try await cluster.client.send("EXISTS", .string(ready.key)).integer == 0)
             }
         }
         try await origin.stop()
     }
 
     @Test func whatMustNotBeStoredAndIsTooLargeForAnEventIsHandedOver() async throws {
-        let origin = try Photograph.origin(["Cache-Control: no-store"])
-        try await Stage.with { stage in
-            try await stage.withWorker({ $0.results.inlineLimit = 100 }) {
-                try await stage.submit(#"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64}"#)
-                let ready = try await stage.events.terminal(of: "a")
+        let origin = try SampleImages.origin(["Cache-Control: no-store"])
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({ $0.results.inlineLimit = 100 }) {
+                try await cluster.submit(#"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64}"#)
+                let ready = try await cluster.events.terminal(of: "a")
                 #expect(ready.key.contains(":handoff:"))
-                #expect(try await stage.client.send("HSTRLEN", .string(ready.key), "body").integer ?? 0 > 100)
-                #expect(try await stage.client.send("PTTL", .string(ready.key)).integer ?? 0 > 0)
+                #expect(try await cluster.client.send("HSTRLEN", .string(ready.key), "body").integer ?? 0 > 100)
+                #expect(try await cluster.client.send("PTTL", .string(ready.key)).integer ?? 0 > 0)
             }
         }
         try await origin.stop()

@@ -1,22 +1,22 @@
 import CLinux
+import Concurrency
 import Foundation
 import Glibc
 import HalcyonImaging
 import HalcyonModel
 import HalcyonWorker
-import Processes
+import Subprocess
 import Telemetry
 import TestSupport
 import Testing
-import Threads
 
 /// A worker that has little memory.
-@Suite(.takesTurns) struct MemoryLimitTests {
+@Suite(.limitedParallelism) struct MemoryLimitTests {
     @Test func jobsWaitForMemoryAndAllEndWell() async throws {
-        let origin = try Photograph.origin()
+        let origin = try SampleImages.origin()
         let metrics = Metrics()
-        try await Stage.with { stage in
-            try await stage.withWorker(
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker(
                 metrics: metrics,
                 {
                     // One picture of these at a time, and one source that waits.
@@ -24,11 +24,11 @@ import Threads
                 }
             ) {
                 for number in 0..<40 {
-                    try await stage.submit(
+                    try await cluster.submit(
                         #"{"id":"\#(number)","source":"\#(origin.url("/\(number)"))","width":300,"height":200,"format":"png"}"#
                     )
                 }
-                for number in 0..<40 { #expect(try await stage.events.terminal(of: "\(number)").kind == "ready") }
+                for number in 0..<40 { #expect(try await cluster.events.terminal(of: "\(number)").kind == "ready") }
                 #expect(metrics.value(of: "halcyon_render_memory_bytes") == 0)
                 #expect(metrics.value(of: "halcyon_render_memory_waiting") == 0)
             }
@@ -37,17 +37,17 @@ import Threads
     }
 
     @Test func whatWouldNeverHaveRoomIsRefused() async throws {
-        let origin = try Photograph.origin()
-        try await Stage.with { stage in
-            try await stage.withWorker({ $0.memoryLimit = 1 << 20 }) {
-                try await stage.submit(
+        let origin = try SampleImages.origin()
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({ $0.memoryLimit = 1 << 20 }) {
+                try await cluster.submit(
                     #"{"id":"large","source":"\#(origin.url("/a"))","width":3000,"height":2000,"format":"png"}"#)
-                let failed = try await stage.events.terminal(of: "large")
+                let failed = try await cluster.events.terminal(of: "large")
                 #expect(failed.code == "too_many_pixels")
                 #expect(failed.message.contains("MiB are allowed"))
-                try await stage.submit(
+                try await cluster.submit(
                     #"{"id":"small","source":"\#(origin.url("/a"))","width":30,"height":20,"format":"png"}"#)
-                #expect(try await stage.events.terminal(of: "small").kind == "ready")
+                #expect(try await cluster.events.terminal(of: "small").kind == "ready")
             }
         }
         try await origin.stop()
@@ -57,7 +57,7 @@ import Threads
     @Test(.enabled(if: !clinux_has_sanitizer(), "its shadow is larger than any limit"))
     func `a worker and its children keep to the limit together`() async throws {
         let limit = 512 << 20
-        let photograph = try Photograph.bytes()
+        let photograph = try SampleImages.bytes()
         let frame = try await blocking {
             let small = Variant(
                 sizing: Sizing(goal: .display(Display(width: 200, height: 150))), output: OutputOptions(format: .gif))
@@ -67,12 +67,12 @@ import Threads
         let origin = RawOrigin { request in
             RawOrigin.Step.response(request.path.hasSuffix("gif") ? animation : photograph)
         }
-        try await Stage.with { stage in
+        try await WorkerTestCluster.with { cluster in
             let worker = try await WorkerProcess.start(
-                brokers: stage.broker.bootstrapServers, redisPort: stage.redis.port,
+                brokers: cluster.broker.bootstrapServers, redisPort: cluster.redis.port,
                 [
                     "HALCYON_WORKER_MEMORY_LIMIT": "\(limit)", "HALCYON_WORKER_CONCURRENCY": "6",
-                    "HALCYON_IMAGES_RENDER_TIME": "600s", "HALCYON_SOURCES_TIMEOUT": "600s",
+                    "HALCYON_IMAGES_RENDER_TIMEOUT": "600s", "HALCYON_SOURCES_TIMEOUT": "600s",
                 ])
             let watch = Task {
                 var most = 0
@@ -83,7 +83,7 @@ import Threads
                 return most
             }
             for number in 0..<20 {
-                try await stage.submit(
+                try await cluster.submit(
                     number == 10
                         ? #"{"id":"10","source":"\#(origin.url("/gif"))","width":100,"height":75,"format":"webp"}"#
                         : """
@@ -92,7 +92,7 @@ import Threads
                         """)
             }
             for number in 0..<20 {
-                let event = try await stage.events.terminal(of: "\(number)", within: .seconds(600))
+                let event = try await cluster.events.terminal(of: "\(number)", within: .seconds(600))
                 #expect(event.kind == "ready", "\(event.message)")
             }
             watch.cancel()

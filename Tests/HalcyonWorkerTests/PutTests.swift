@@ -1,3 +1,4 @@
+import Concurrency
 import HalcyonModel
 import HalcyonSources
 import HalcyonWorker
@@ -5,14 +6,13 @@ import Redis
 import Telemetry
 import TestSupport
 import Testing
-import Threads
 
 /// Results that are put by HTTP where their jobs want them.
-@Suite(.takesTurns) struct PutTests {
+@Suite(.limitedParallelism) struct PutTests {
     private let photographs: RawOrigin
 
     init() throws {
-        photographs = try Photograph.origin(after: .milliseconds(100))
+        photographs = try SampleImages.origin(after: .milliseconds(100))
     }
 
     /// A place that takes what it is given.
@@ -24,32 +24,32 @@ import Threads
         #"{"id":"\#(id)","source":"\#(photographs.url("/a"))","width":90,"height":60,"delivery":{"put":"\#(url)"}\#(members)}"#
     }
 
-    private func body(_ stage: Stage, _ event: EventLog.Entry) async throws -> [UInt8]? {
-        try await stage.client.send("HGET", .string(event.key), "body").bytes
+    private func body(_ cluster: WorkerTestCluster, _ event: EventLog.Entry) async throws -> [UInt8]? {
+        try await cluster.client.send("HGET", .string(event.key), "body").bytes
     }
 
     @Test func itIsThereWhenTheEventSaysThatItIsReady() async throws {
         let (target, metrics) = (Self.taking(), Metrics())
-        try await Stage.with { stage in
-            try await stage.withWorker(metrics: metrics) {
-                try await stage.submit(job("new", at: target.url("/new.jpg?signature=s3cr3t")))
-                let ready = try await stage.events.terminal(of: "new")
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker(metrics: metrics) {
+                try await cluster.submit(job("new", at: target.url("/new.jpg?signature=s3cr3t")))
+                let ready = try await cluster.events.terminal(of: "new")
                 #expect(ready.kind == "ready" && ready.origin == "network")
                 let put = try #require(target.requests.first)
                 #expect(put.head.hasPrefix("PUT /new.jpg?signature=s3cr3t HTTP/1.1\r\n"))
                 #expect(put.head.lowercased().contains("content-type: image/jpeg"))
                 #expect(!put.head.lowercased().contains("expect:"))
-                #expect(try await body(stage, ready) == put.body && put.body.starts(with: [0xff, 0xd8]))
+                #expect(try await body(cluster, ready) == put.body && put.body.starts(with: [0xff, 0xd8]))
                 #expect(ready.variant["body"] == nil && ready.data["expiresAt"] != nil)
 
                 // What is there already is put as well.
-                try await stage.submit(job("kept", at: target.url("/kept.jpg")))
-                let kept = try await stage.events.terminal(of: "kept")
+                try await cluster.submit(job("kept", at: target.url("/kept.jpg")))
+                let kept = try await cluster.events.terminal(of: "kept")
                 #expect(kept.kind == "ready" && kept.origin == "memory")
                 #expect(target.requests.count == 2 && target.requests[1].body == put.body)
                 #expect(photographs.requests.count == 1)
                 #expect(metrics.value(of: "halcyon_put_bytes_total") == Double(2 * put.body.count))
-                #expect(!"\(stage.events.all.map(\.json))".contains("s3cr3t"))
+                #expect(!"\(cluster.events.all.map(\.json))".contains("s3cr3t"))
             }
         }
         try await target.stop()
@@ -58,11 +58,11 @@ import Threads
 
     @Test func jobsThatShareTheWorkPutEachItsOwn() async throws {
         let target = Self.taking("204 No Content")
-        try await Stage.with { stage in
-            try await stage.withWorker {
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
                 let ids = (0..<6).map { "job\($0)" }
-                for id in ids { try await stage.submit(job(id, at: target.url("/\(id)"))) }
-                for id in ids { #expect(try await stage.events.terminal(of: id).kind == "ready") }
+                for id in ids { try await cluster.submit(job(id, at: target.url("/\(id)"))) }
+                for id in ids { #expect(try await cluster.events.terminal(of: id).kind == "ready") }
                 #expect(Set(target.requests.map(\.path)) == Set(ids.map { "/\($0)" }) && target.requests.count == 6)
                 #expect(Set(target.requests.map(\.body)).count == 1 && photographs.requests.count == 1)
             }
@@ -74,13 +74,13 @@ import Threads
     @Test(arguments: [#","maxAge":-1"#, #","cache":{"memory":false}"#])
     func whatIsNotToBeStoredIsOnlyPut(members: String) async throws {
         let target = Self.taking("200 OK")
-        try await Stage.with { stage in
-            try await stage.withWorker({ $0.results.inlineLimit = 0 }) {
-                try await stage.submit(job("once", at: target.url("/a"), members))
-                let ready = try await stage.events.terminal(of: "once")
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({ $0.results.inlineLimit = 0 }) {
+                try await cluster.submit(job("once", at: target.url("/a"), members))
+                let ready = try await cluster.events.terminal(of: "once")
                 #expect(ready.kind == "ready" && ready.data["expiresAt"] == nil && ready.variant["body"] == nil)
                 #expect(target.requests.count == 1 && target.requests[0].body.count == ready.variant["bytes"] as? Int)
-                #expect(try await stage.storedKeys().allSatisfy { $0.hasSuffix(":source") })
+                #expect(try await cluster.storedKeys().allSatisfy { $0.hasSuffix(":source") })
             }
         }
         try await target.stop()
@@ -90,13 +90,13 @@ import Threads
     @Test func aTargetInTroubleIsTriedAgain() async throws {
         let answers = Lock(["503 Service Unavailable", "429 Too Many Requests"])
         let target = RawOrigin { _ in RawOrigin.answer(answers.withLock { $0.popLast() } ?? "200 OK") }
-        try await Stage.with { stage in
-            try await stage.withWorker(RetryTests.inHaste) {
-                try await stage.submit(job("a", at: target.url("/a")))
-                let ready = try await stage.events.terminal(of: "a")
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker(RetryTests.inHaste) {
+                try await cluster.submit(job("a", at: target.url("/a")))
+                let ready = try await cluster.events.terminal(of: "a")
                 #expect(ready.kind == "ready" && ready.data["attempts"] as? Int == 3)
                 #expect(target.requests.count == 3 && photographs.requests.count == 1)
-                try await CancelTests.expectOneEnd(stage, of: "a")
+                try await CancelTests.expectOneEnd(cluster, of: "a")
             }
         }
         try await target.stop()
@@ -107,10 +107,10 @@ import Threads
         let target = RawOrigin { _ in
             [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"), .zeros(1_000_000)]
         }
-        try await Stage.with { stage in
-            try await stage.withWorker {
-                try await stage.submit(job("a", at: target.url("/a")))
-                #expect(try await stage.events.terminal(of: "a").kind == "ready")
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
+                try await cluster.submit(job("a", at: target.url("/a")))
+                #expect(try await cluster.events.terminal(of: "a").kind == "ready")
                 #expect(target.requests.count == 1)
             }
         }
@@ -122,14 +122,14 @@ import Threads
         let target = RawOrigin { request in
             request.path.hasPrefix("/else") ? RawOrigin.answer() : RawOrigin.answer(status, ["Location: /else"])
         }
-        try await Stage.with { stage in
-            try await stage.withWorker(RetryTests.inHaste) {
-                try await stage.submit(job("a", at: target.url("/a?signature=s3cr3t")))
-                let failed = try await stage.events.terminal(of: "a")
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker(RetryTests.inHaste) {
+                try await cluster.submit(job("a", at: target.url("/a?signature=s3cr3t")))
+                let failed = try await cluster.events.terminal(of: "a")
                 #expect(failed.code == "http_error" && failed.data["retryable"] as? Bool == false)
                 #expect(failed.message == "putting the result at 127.0.0.1: it answered \(status.prefix(3))")
                 #expect(target.requests.count == 1)
-                #expect(!"\(stage.events.all.map(\.json))".contains("s3cr3t"))
+                #expect(!"\(cluster.events.all.map(\.json))".contains("s3cr3t"))
             }
         }
         try await target.stop()
@@ -138,15 +138,15 @@ import Threads
 
     @Test func addressesAreJudgedAsThoseOfSources() async throws {
         let target = Self.taking()
-        try await Stage.with { stage in
-            try await stage.withWorker({ $0.sources.policy = AddressPolicy(allow: ["127.0.0.1/32"]) }) {
-                try await stage.submit(job("private", at: target.url("/a", host: "127.0.0.2")))
-                let failed = try await stage.events.terminal(of: "private")
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({ $0.sources.policy = AddressPolicy(allow: ["127.0.0.1/32"]) }) {
+                try await cluster.submit(job("private", at: target.url("/a", host: "127.0.0.2")))
+                let failed = try await cluster.events.terminal(of: "private")
                 #expect(failed.code == "blocked_address" && failed.data["retryable"] as? Bool == false)
                 #expect(failed.message.hasPrefix("putting the result at 127.0.0.2: "), "\(failed.message)")
                 #expect(target.connections == 0)
-                try await stage.submit(job("allowed", at: target.url("/a")))
-                #expect(try await stage.events.terminal(of: "allowed").kind == "ready")
+                try await cluster.submit(job("allowed", at: target.url("/a")))
+                #expect(try await cluster.events.terminal(of: "allowed").kind == "ready")
             }
         }
         try await target.stop()
@@ -155,18 +155,18 @@ import Threads
 
     @Test func aJobThatIsCancelledEndsInTheMiddleOfIt() async throws {
         let target = RawOrigin { _ in [.awaitEnd] }
-        try await Stage.with { stage in
-            try await stage.withWorker({ $0.puts = 1 }) {
-                try await stage.submit(job("a", at: target.url("/a")))
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({ $0.puts = 1 }) {
+                try await cluster.submit(job("a", at: target.url("/a")))
                 try await until("it is being put") { target.requests.count == 1 }
                 // It waits for its turn.
-                try await stage.submit(job("b", at: target.url("/b")))
-                try await stage.tell(.cancel("a"))
-                #expect(try await stage.events.terminal(of: "a").kind == "cancelled")
+                try await cluster.submit(job("b", at: target.url("/b")))
+                try await cluster.tell(.cancel("a"))
+                #expect(try await cluster.events.terminal(of: "a").kind == "cancelled")
                 try await until("the transfer was cut") { target.cuts == 1 }
                 try await until("the next has its turn") { target.requests.count == 2 }
-                try await stage.tell(.cancel("b"))
-                #expect(try await stage.events.terminal(of: "b").kind == "cancelled")
+                try await cluster.tell(.cancel("b"))
+                #expect(try await cluster.events.terminal(of: "b").kind == "cancelled")
             }
         }
         try await target.stop()

@@ -7,16 +7,16 @@ import TestSupport
 import Testing
 
 /// Workers that join and leave while most jobs wait, on Apache Kafka.
-@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable)) struct RebalanceTests {
+@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct RebalanceTests {
     static let jobs = 600
 
     @Test func aWorkerThatJoinsTakesOverWhatWaitsAndNothingIsDoneTwice() async throws {
         let kafka = try await ApacheKafka()
         do {
             try await kafka.start()
-            try await Stage.with { stage in
-                try await kafka.create(stage.topics.all, partitions: 6)
-                try await joinAndLeave(KafkaProperties(brokers: kafka.bootstrapServers), stage)
+            try await WorkerTestCluster.with { cluster in
+                try await kafka.create(cluster.topics.all, partitions: 6)
+                try await joinAndLeave(KafkaProperties(brokers: kafka.bootstrapServers), cluster)
             }
         } catch {
             await kafka.remove()
@@ -25,19 +25,20 @@ import Testing
         await kafka.remove()
     }
 
-    private func joinAndLeave(_ kafka: KafkaProperties, _ stage: Stage) async throws {
-        let provider = SlowProvider(try Photograph.bytes(), takes: .milliseconds(60))
-        var options = stage.options
+    private func joinAndLeave(_ kafka: KafkaProperties, _ cluster: WorkerTestCluster) async throws {
+        let provider = SlowProvider(try SampleImages.bytes(), takes: .milliseconds(60))
+        var options = cluster.options
         options.kafka = kafka
         options.providers = try CustomProviders([provider])
         options.fetches = 8
         // Whoever waited for jobs that have not begun would not come to an end.
-        options.consumer.revocationPatience = .seconds(600)
-        let events = try await EventLog(stage.topics, kafka.reader)
+        options.consumer.revocationTimeout = .seconds(600)
+        let events = try await EventLog(cluster.topics, kafka.reader)
         let producer = try Producer(properties: kafka.producer)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<Self.jobs {
-                let record = ProducerRecord(topic: stage.topics.jobs(.normal), value: Array(provider.job(number).utf8))
+                let record = ProducerRecord(
+                    topic: cluster.topics.jobs(.normal), value: Array(provider.job(number).utf8))
                 group.addTask { try await producer.send(record) }
             }
             try await group.waitForAll()
@@ -49,10 +50,10 @@ import Testing
         await second.ready()
         try await until("more have ended") { events.terminal.count >= 200 }
         // Most of them still wait, at either worker.
-        #expect(await first.drain(grace: .seconds(600)) == 0)
+        #expect(await first.shutdown(gracePeriod: .seconds(600)) == 0)
         #expect(events.terminal.count < Self.jobs)
         try await until("all jobs have ended") { Set(events.terminal.map(\.jobID)).count == Self.jobs }
-        #expect(await second.drain(grace: .seconds(600)) == 0)
+        #expect(await second.shutdown(gracePeriod: .seconds(600)) == 0)
 
         #expect(events.terminal.count == Self.jobs)
         #expect(events.terminal.allSatisfy { $0.kind == "ready" })

@@ -6,23 +6,23 @@ import TestSupport
 import Testing
 
 /// Events that Kafka refuses though it is there.
-@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable)) struct RefusedEventTests {
+@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct RefusedEventTests {
     @Test(arguments: [false, true]) func jobsWaitUntilTheTopicTakesTheirEvents(exactlyOnce: Bool) async throws {
-        let origin = try Photograph.origin()
+        let origin = try SampleImages.origin()
         let kafka = try await ApacheKafka(properties: [
             "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "allow.everyone.if.no.acl.found=true",
         ])
         try await kafka.start()
-        try await Stage.with { stage in
-            let topics = stage.topics
+        try await WorkerTestCluster.with { cluster in
+            let topics = cluster.topics
             try await kafka.create(topics.all, partitions: 1)
             let properties = ["bootstrap.servers": kafka.bootstrapServers, "fetch.wait.max.ms": "10"]
-            let (notes, metrics) = (Notes(), Metrics())
-            var options = stage.options
+            let (notes, metrics) = (RecordingLogSink(), Metrics())
+            var options = cluster.options
             options.kafka = KafkaProperties(brokers: kafka.bootstrapServers, properties: [:])
             options.transactions = exactlyOnce ? TransactionOptions() : nil
-            (options.health.patience, options.health.stuckLimit) = (.seconds(2), nil)
+            (options.health.stuckAfter, options.health.exitAfter) = (.seconds(2), nil)
             let worker = try await Worker.start(options, log: Log(level: .info, sink: notes), metrics: metrics)
             await worker.ready()
             let events = try await EventLog(topics, properties)
@@ -37,19 +37,19 @@ import Testing
             }
             try await until("the worker is stuck") { worker.liveness.liveness.isStuck }
             #expect(events.terminal.isEmpty)
-            #expect(notes.count("Kafka refuses events; their jobs wait until it takes them") == 1)
-            #expect(metrics.value(of: "halcyon_watermark_held_seconds") > 1)
+            #expect(notes.count("Kafka rejects events; retrying until it accepts them") == 1)
+            #expect(metrics.value(of: "halcyon_committed_offset_held_seconds") > 1)
 
             try await kafka.acl(
                 ["--remove", "--force", "--deny-principal", "User:ANONYMOUS", "--operation", "Write"], topics.events)
             try await until("all jobs end") { Set(events.terminal.map(\.jobID)).count == 3 }
             #expect(events.terminal.allSatisfy { $0.kind == "ready" })
             try await until("the worker gets on") { !worker.liveness.liveness.isStuck }
-            try await until("nothing is held") { metrics.value(of: "halcyon_watermark_held_seconds") == 0 }
-            #expect(notes.count("Kafka refuses no events any more") == 1)
+            try await until("nothing is held") { metrics.value(of: "halcyon_committed_offset_held_seconds") == 0 }
+            #expect(notes.count("Kafka accepts events again") == 1)
             await producer.close()
             await events.close()
-            #expect(await worker.drain(grace: .seconds(60)) == 0)
+            #expect(await worker.shutdown(gracePeriod: .seconds(60)) == 0)
         }
         await kafka.remove()
         try await origin.stop()

@@ -1,19 +1,19 @@
+import Concurrency
 import Foundation
 import Kafka
-import Processes
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonCluster
 
 /// Workers as processes of their own, on Apache Kafka, a stock redis-server and nginx.
-@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable), .serialized) struct SharedWorkTests {
+@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable), .serialized) struct SharedWorkTests {
     static let jobs = 2_000
     static let sources = 500
 
     /// What the workers of a test stand on.
-    struct Ground: Sendable {
+    struct SharedWorkFixture: Sendable {
         let kafka: ApacheKafka
         let redis: RedisServer
         let origin: Nginx
@@ -21,26 +21,26 @@ import Threads
         let events: EventLog
         let producer: Producer
 
-        static func with(_ body: (Ground) async throws -> Void) async throws {
+        static func with(_ body: (SharedWorkFixture) async throws -> Void) async throws {
             let folder = TemporaryFolder("photographs")
-            let photograph = try Photograph.bytes("chelsea.jpg")
+            let photograph = try SampleImages.bytes("chelsea.jpg")
             for number in 0..<SharedWorkTests.sources { _ = folder.write(photograph, to: "\(number).jpg") }
             let kafka = try await ApacheKafka()
             try await kafka.start()
             let topics = Topics()
             let properties = ["bootstrap.servers": kafka.bootstrapServers]
             try await kafka.create(topics.all, partitions: 8)
-            let ground = Ground(
+            let fixture = SharedWorkFixture(
                 kafka: kafka, redis: try await RedisServer.start(),
                 origin: try await Nginx.start(serving: folder.path, "expires 1h;"), folder: folder,
                 events: try await EventLog(topics, properties), producer: try Producer(properties: properties))
             do {
-                try await body(ground)
+                try await body(fixture)
             } catch {
-                await ground.remove()
+                await fixture.remove()
                 throw error
             }
-            await ground.remove()
+            await fixture.remove()
         }
 
         /// - Parameter onLine: told of each line of its log, from level info on; nil to see its warnings in that of the test.
@@ -68,15 +68,15 @@ import Threads
         }
 
         /// What commits have told of the partitions of the usual lane: which offsets have ended.
-        func told() async throws -> [Int32: OffsetMap] {
+        func told() async throws -> [Int32: CompletedRanges] {
             let admin = try Admin(properties: ["bootstrap.servers": kafka.bootstrapServers])
             let offsets = try await admin.committed(
                 by: "halcyon-workers", in: (0..<8).map { TopicPartition("halcyon.jobs", $0) })
             await admin.close()
             return Dictionary(
                 uniqueKeysWithValues: offsets.map { partition, offset in
-                    let map = OffsetMap(note: offset.metadata, at: offset.offset)
-                    return (partition.partition, map ?? OffsetMap(from: offset.offset))
+                    let map = CompletedRanges(note: offset.metadata, at: offset.offset)
+                    return (partition.partition, map ?? CompletedRanges(from: offset.offset))
                 })
         }
 
@@ -91,23 +91,23 @@ import Threads
     }
 
     @Test func threeWorkersShareTheWorkAndEachJobEndsOnce() async throws {
-        try await Ground.with { ground in
+        try await SharedWorkFixture.with { fixture in
             var workers: [ChildProcess] = []
             let withPart = Lock<Set<Int>>([])
             for number in 0..<3 {
                 workers.append(
-                    try await ground.worker { line in
+                    try await fixture.worker { line in
                         if line.contains("partitions assigned") && line.contains("halcyon.jobs[") {
                             withPart.withLock { _ = $0.insert(number) }
                         }
                     })
             }
             try await until("each has a part") { withPart.withLock { $0.count == 3 } }
-            try await ground.submit(0..<Self.jobs)
-            try await until("all jobs end") { ground.events.terminal.count >= Self.jobs }
+            try await fixture.submit(0..<Self.jobs)
+            try await until("all jobs end") { fixture.events.terminal.count >= Self.jobs }
             // A moment for what would come twice.
             try await Task.sleep(for: .seconds(1))
-            let terminal = ground.events.terminal
+            let terminal = fixture.events.terminal
             #expect(Set(terminal.map(\.jobID)).count == Self.jobs)
             #expect(terminal.count == Self.jobs)
             #expect(terminal.allSatisfy { $0.kind == "ready" })
@@ -116,20 +116,20 @@ import Threads
     }
 
     @Test func killingAWorkerInTheMiddleLosesNoJob() async throws {
-        try await Ground.with { ground in
+        try await SharedWorkFixture.with { fixture in
             var workers: [ChildProcess] = []
-            for _ in 0..<3 { workers.append(try await ground.worker()) }
-            try await ground.submit(0..<Self.jobs / 2)
+            for _ in 0..<3 { workers.append(try await fixture.worker()) }
+            try await fixture.submit(0..<Self.jobs / 2)
             try await until("a quarter of the jobs has ended") {
-                ground.events.terminal.count >= Self.jobs / 4
+                fixture.events.terminal.count >= Self.jobs / 4
             }
-            let told = try await ground.told()
+            let told = try await fixture.told()
             workers[0].send(SIGKILL)
-            try await ground.submit(Self.jobs / 2..<Self.jobs)
+            try await fixture.submit(Self.jobs / 2..<Self.jobs)
             try await until("all jobs end") {
-                Set(ground.events.terminal.map(\.jobID)).count >= Self.jobs
+                Set(fixture.events.terminal.map(\.jobID)).count >= Self.jobs
             }
-            let terminal = ground.events.terminal
+            let terminal = fixture.events.terminal
             #expect(terminal.allSatisfy { $0.kind == "ready" })
             // Redelivered jobs may end twice, but under the same event id.
             for (id, events) in Dictionary(grouping: terminal, by: \.jobID) where events.count > 1 {

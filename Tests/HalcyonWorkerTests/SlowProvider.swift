@@ -1,6 +1,6 @@
+import Concurrency
 import HalcyonModel
 import HalcyonSources
-import Threads
 
 /// A provider whose sources, `slow:NAME`, are all the same photograph and take their time. It keeps count of them.
 final class SlowProvider: CustomSourceProvider {

@@ -1,25 +1,25 @@
+import Concurrency
 import HalcyonModel
 import HalcyonSources
 import HalcyonWorker
 import TestSupport
 import Testing
-import Threads
 
 /// Sources of every kind go down the same line.
-@Suite(.takesTurns) struct SourceKindTests {
+@Suite(.limitedParallelism) struct SourceKindTests {
     /// The program's own: one of the sample photographs, and how often it was asked for.
     private final class Album: CustomSourceProvider {
         let name = "album"
         let loads = Lock(0)
 
-        func cacheKey(for reference: String) throws(Failure) -> String {
-            guard reference == "rocket" else { throw Failure(.invalidJob, "expected the name of a photograph") }
+        func cacheKey(for reference: String) throws(JobError) -> String {
+            guard reference == "rocket" else { throw JobError(.invalidJob, "expected the name of a photograph") }
             return reference
         }
 
         func fetch(_ reference: String, ifNoneMatch known: Validators?) async throws -> FetchResponse {
             loads.withLock { $0 += 1 }
-            return .loaded(LoadedSource(body: try Photograph.bytes("\(reference).jpg"), lifetime: .seconds(600)))
+            return .loaded(LoadedSource(body: try SampleImages.bytes("\(reference).jpg"), lifetime: .seconds(600)))
         }
     }
 
@@ -32,7 +32,7 @@ import Threads
     }
 
     @Test func allHaveTheSameEventsAndAreMadeOnce() async throws {
-        let photograph = try Photograph.bytes()
+        let photograph = try SampleImages.bytes()
         let store = try await S3Server.start(["pictures/rocket.jpg": photograph])
         let folder = TemporaryFolder("kinds")
         let file = folder.write(photograph, to: "rocket.jpg")
@@ -55,8 +55,8 @@ import Threads
             Kind(name: "initials", source: #""initials:JD""#, subject: "initials:JD", format: "png"),
             Kind(name: "custom", source: #""album:rocket""#, subject: "album:rocket", format: "jpeg"),
         ]
-        try await Stage.with { stage in
-            try await stage.withWorker({
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({
                 $0.sources.fileRoots = [folder.path]
                 $0.sources.s3.endpoint = try? WebURL("http://127.0.0.1:\(store.port)")
                 $0.sources.s3.region = S3Server.region
@@ -70,8 +70,8 @@ import Threads
                     var results: [EventLog.Entry] = []
                     for (number, origin) in [(1, "network"), (2, "memory")] {
                         let id = "\(kind.name)-\(number)"
-                        try await stage.submit(#"{"id":"\#(id)",\#(fields)}"#)
-                        let ready = try await stage.events.terminal(of: id)
+                        try await cluster.submit(#"{"id":"\#(id)",\#(fields)}"#)
+                        let ready = try await cluster.events.terminal(of: id)
                         #expect(ready.kind == "ready", "\(id): \(ready.message)")
                         #expect(ready.origin == origin, "\(id)")
                         #expect(ready.json["subject"] as? String == kind.subject)
@@ -82,15 +82,15 @@ import Threads
                     }
                     #expect(results[0].key == results[1].key)
                     #expect(results[0].variant["sha256"] as? String == results[1].variant["sha256"] as? String)
-                    let kinds = stage.events.all.filter { $0.jobID.hasPrefix("\(kind.name)-") }.map(\.kind)
+                    let kinds = cluster.events.all.filter { $0.jobID.hasPrefix("\(kind.name)-") }.map(\.kind)
                     #expect(kinds == ["started", "ready", "ready"], "\(kind.name)")
-                    let body = try await stage.client.send("HGET", .string(results[0].key), "body").bytes
+                    let body = try await cluster.client.send("HGET", .string(results[0].key), "body").bytes
                     #expect(body?.count == results[0].variant["bytes"] as? Int)
                 }
                 #expect(album.loads.withLock { $0 } == 1)
                 #expect(store.requests.count == 1)
                 #expect(
-                    Set(kinds.map { kind in stage.events.terminal.first { $0.jobID == "\(kind.name)-1" }?.key }).count
+                    Set(kinds.map { kind in cluster.events.terminal.first { $0.jobID == "\(kind.name)-1" }?.key }).count
                         == 7)
 
                 // Readers of events learn no password: of what is loaded, of what is none, and of what is no job.
@@ -104,18 +104,18 @@ import Threads
                     ("scheme", #""source":"ftp://u:secret@e.org/a""#, "ftp://****@e.org/a"),
                     ("refused", #""source":"http://u:secret@e.org/a","width":-1"#, "http://****@e.org/a"),
                 ] {
-                    try await stage.submit(#"{"id":"\#(id)",\#(fields)}"#)
-                    let failed = try await stage.events.terminal(of: id)
+                    try await cluster.submit(#"{"id":"\#(id)",\#(fields)}"#)
+                    let failed = try await cluster.events.terminal(of: id)
                     #expect(failed.kind == "failed" && failed.json["subject"] as? String == subject, "\(id)")
                     #expect(!failed.message.contains("secret") && !"\(failed.json)".contains("secret"), "\(id)")
                 }
 
                 // All of them in one job, over a picture of one kind that lies over others.
                 let overlays = kinds.map { #"{"overlay":{"source":\#($0.source),"opacity":0.5}}"# }
-                try await stage.submit(
+                try await cluster.submit(
                     #"{"id":"all","source":"initials:JD","width":20,"height":20,"processors":[\#(overlays.joined(separator: ","))]}"#
                 )
-                let all = try await stage.events.terminal(of: "all")
+                let all = try await cluster.events.terminal(of: "all")
                 #expect(all.kind == "ready", "\(all.message)")
 
                 for (id, source, code) in [
@@ -123,8 +123,8 @@ import Threads
                     ("unknown", #""gallery:1""#, "unsupported_source"), ("none", #""s3://pictures/none""#, "not_found"),
                     ("late", #"{"video":"file://\#(clip)","seconds":60}"#, "provider_error"),
                 ] {
-                    try await stage.submit(#"{"id":"\#(id)","source":\#(source)}"#)
-                    let failed = try await stage.events.terminal(of: id)
+                    try await cluster.submit(#"{"id":"\#(id)","source":\#(source)}"#)
+                    let failed = try await cluster.events.terminal(of: id)
                     #expect(failed.kind == "failed" && failed.code == code, "\(id): \(failed.message)")
                 }
             }

@@ -1,38 +1,38 @@
+import Concurrency
 import Formats
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import Kafka
 import Redis
 import Telemetry
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonImaging
 @testable import HalcyonWorker
 
 /// Results that are made from a source whose fetch was complete some time ago, because it was kept.
-@Suite(.takesTurns) struct StoreTests {
+@Suite(.limitedParallelism) struct StoreTests {
     /// Stores a result of a source of this age, and gives the milliseconds that Redis keeps it for; nil when it does not.
     func life(age: Double, maxAge: Double = 0, cacheControl: String?) async throws -> Double? {
         let server = try await RedisServer.start()
         let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
         let store = StoreStage(
-            results: ResultTier(client), options: ResultOptions(), log: .silent, metrics: StoreMetrics(Metrics()),
+            results: ResultCache(client), options: ResultOptions(), log: .silent, metrics: StoreMetrics(Metrics()),
             errors: .silent)
         let message = #"{"source":"http://example.org/a","maxAge":\#(maxAge)}"#
         let record = ConsumedRecord(topic: "halcyon.jobs", partition: 0, offset: 0, value: Array(message.utf8))
-        let work = try DecodeStage(reader: JobReader(), topics: Topics()).decode(record)
+        let work = try DecodeStage(reader: JobDecoder(), topics: Topics()).decode(record)
         let image = RenderedImage(
             body: [1, 2, 3], format: .png, size: PixelSize(width: 4, height: 3), frames: nil, sha256: "ab",
             blurhash: nil, dominantColor: nil)
-        let facts = ResultFacts(
+        let facts = ResultMetadata(
             width: 4, height: 3, format: .png, bytes: 3, sha256: "ab",
-            source: SourceFacts(status: 200, etag: nil, bytes: 9, format: .png, width: 4, height: 3))
+            source: SourceMetadata(status: 200, etag: nil, bytes: 9, format: .png, width: 4, height: 3))
         let made = RenderedResult(
             key: work.keys[0], image: image,
-            memory: ResultMemory(Slots(1), bytesPerPlace: 1 << 20).hold(image.body.count), facts: facts,
+            memory: ResultMemory(PrioritySemaphore(1), bytesPerPermit: 1 << 20).hold(image.body.count), facts: facts,
             headers: cacheControl.map { ["Cache-Control": $0] } ?? [:],
             completedAt: Timestamp.now.seconds - age, origin: .sourceCache, timings: Timings(), fence: 0, since: 0)
         let result = try await store.deliver([made], beside: [:], work)[work.keys[0]]

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Jobs of several outputs.
-@Suite(.takesTurns) struct VariantTests {
+@Suite(.limitedParallelism) struct VariantTests {
     private func sizes(_ event: EventLog.Entry) -> [String] {
         event.variants.map { "\($0["width"] ?? "")x\($0["height"] ?? "") \($0["format"] ?? "")" }
     }
@@ -13,16 +13,16 @@ import Testing
     private func keys(_ event: EventLog.Entry) -> [String] { event.variants.compactMap { $0["key"] as? String } }
 
     @Test func oneFetchMakesAllOfThemAndOneEventTells() async throws {
-        let origin = try Photograph.origin()
-        try await Stage.with { stage in
-            try await stage.withWorker {
+        let origin = try SampleImages.origin()
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
                 let source = origin.url("/rocket.jpg")
-                try await stage.submit(
+                try await cluster.submit(
                     """
                     {"id":"all","source":"\(source)","format":"webp","variants":[{"width":400,"height":300},
                     {"width":64,"format":"png","blurhash":true,"dominantColor":true},{"height":50,"format":"jpeg"}]}
                     """)
-                let ready = try await stage.events.terminal(of: "all")
+                let ready = try await cluster.events.terminal(of: "all")
                 #expect(ready.kind == "ready" && ready.origin == "network")
                 #expect(sizes(ready) == ["400x300 webp", "64x43 png", "75x50 jpeg"])
                 #expect(ready.variants.map { $0["blurhash"] != nil } == [false, true, false])
@@ -31,22 +31,22 @@ import Testing
                 #expect(ready.data["expiresAt"] != nil)
                 for variant in ready.variants {
                     let key = try #require(variant["key"] as? String)
-                    let body = try await stage.client.send("HGET", .string(key), "body").bytes
+                    let body = try await cluster.client.send("HGET", .string(key), "body").bytes
                     #expect(body?.count == variant["bytes"] as? Int)
                 }
                 #expect(origin.requests.count == 1)
-                #expect(stage.events.all.map(\.kind) == ["started", "ready"])
+                #expect(cluster.events.all.map(\.kind) == ["started", "ready"])
 
                 // Each of them is what a job of it alone would have made.
-                try await stage.submit(
+                try await cluster.submit(
                     #"{"id":"one","source":"\#(source)","format":"webp","width":400,"height":300}"#)
-                let one = try await stage.events.terminal(of: "one")
+                let one = try await cluster.events.terminal(of: "one")
                 #expect(one.origin == "memory" && one.key == keys(ready)[0])
 
-                try await stage.submit(
+                try await cluster.submit(
                     #"{"id":"again","source":"\#(source)","variants":[{"height":50,"format":"jpeg"}, "#
                         + #"{"width":400,"height":300,"format":"webp"}]}"#)
-                let again = try await stage.events.terminal(of: "again")
+                let again = try await cluster.events.terminal(of: "again")
                 #expect(again.origin == "memory" && keys(again) == [keys(ready)[2], keys(ready)[0]])
                 #expect(again.variants[0]["sha256"] as? String == ready.variants[2]["sha256"] as? String)
                 #expect(origin.requests.count == 1)
@@ -56,21 +56,21 @@ import Testing
     }
 
     @Test func onlyWhatIsMissingIsMade() async throws {
-        let origin = try Photograph.origin()
-        try await Stage.with { stage in
-            try await stage.withWorker {
+        let origin = try SampleImages.origin()
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
                 let source = #""source":"\#(origin.url("/a"))""#
-                try await stage.submit(#"{"id":"first",\#(source),"width":80,"height":60,"maxAge":60}"#)
-                let first = try await stage.events.terminal(of: "first")
-                let stored = try await stage.client.send("HGET", .string(first.key), "expiresAt").string
-                try await stage.submit(
+                try await cluster.submit(#"{"id":"first",\#(source),"width":80,"height":60,"maxAge":60}"#)
+                let first = try await cluster.events.terminal(of: "first")
+                let stored = try await cluster.client.send("HGET", .string(first.key), "expiresAt").string
+                try await cluster.submit(
                     #"{"id":"both",\#(source),"height":60,"variants":[{"width":30,"height":60},{"width":80,"height":60}]}"#
                 )
-                let both = try await stage.events.terminal(of: "both")
+                let both = try await cluster.events.terminal(of: "both")
                 #expect(both.origin == "source-cache" && sizes(both) == ["30x60 jpeg", "80x60 jpeg"])
                 #expect(keys(both)[1] == first.key)
                 // What was there has not been written again, and goes first.
-                #expect(try await stage.client.send("HGET", .string(first.key), "expiresAt").string == stored)
+                #expect(try await cluster.client.send("HGET", .string(first.key), "expiresAt").string == stored)
                 #expect(both.data["expiresAt"] as? String == first.data["expiresAt"] as? String)
                 #expect(origin.requests.count == 1)
             }
@@ -79,19 +79,19 @@ import Testing
     }
 
     @Test func equalVariantsAreOneResult() async throws {
-        let origin = try Photograph.origin()
-        try await Stage.with { stage in
-            try await stage.withWorker {
-                try await stage.submit(
+        let origin = try SampleImages.origin()
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
+                try await cluster.submit(
                     """
                     {"id":"twins","source":"\(origin.url("/a"))","delivery":"inline","variants":[{"width":40},
                     {"width":20,"screenScale":2},{"width":10}]}
                     """)
-                let twins = try await stage.events.terminal(of: "twins")
+                let twins = try await cluster.events.terminal(of: "twins")
                 #expect(sizes(twins) == ["40x27 jpeg", "40x27 jpeg", "10x7 jpeg"])
                 #expect(keys(twins)[0] == keys(twins)[1])
                 #expect(twins.variants[0]["data"] as? String == twins.variants[1]["data"] as? String)
-                let stored = try await stage.storedKeys().filter { !$0.hasSuffix(":source") }
+                let stored = try await cluster.storedKeys().filter { !$0.hasSuffix(":source") }
                 #expect(stored.sorted() == Set(keys(twins)).sorted())
             }
         }
@@ -99,48 +99,50 @@ import Testing
     }
 
     @Test func oneThatFailsFailsTheJobAndIsNamed() async throws {
-        let origin = try Photograph.origin()
-        try await Stage.with { stage in
-            try await stage.withWorker({ $0.images.outputPixels = 10_000 }) {
+        let origin = try SampleImages.origin()
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({ $0.images.outputPixels = 10_000 }) {
                 let source = #""source":"\#(origin.url("/a"))""#
-                try await stage.submit(#"{"id":"small",\#(source),"width":40,"height":40}"#)
-                #expect(try await stage.events.terminal(of: "small").kind == "ready")
+                try await cluster.submit(#"{"id":"small",\#(source),"width":40,"height":40}"#)
+                #expect(try await cluster.events.terminal(of: "small").kind == "ready")
                 // The first is there already, the second is its twin, the third could be made, and the fourth is too large.
-                try await stage.submit(
+                try await cluster.submit(
                     """
                     {"id":"bad",\(source),"height":40,"variants":[{"width":40,"height":40},{"width":40,"height":40},
                     {"width":41,"height":40},{"width":400,"height":300}]}
                     """)
-                let bad = try await stage.events.terminal(of: "bad")
+                let bad = try await cluster.events.terminal(of: "bad")
                 #expect(bad.kind == "failed" && bad.code == "too_many_pixels" && bad.data["variants"] == nil)
                 #expect(bad.message.hasPrefix("variants[3]: the output would have 400×300 pixels"), "\(bad.message)")
                 // Alone it has no number.
-                try await stage.submit(#"{"id":"alone",\#(source),"width":400,"height":300}"#)
-                #expect(try await stage.events.terminal(of: "alone").message.hasPrefix("the output would have 400×300"))
+                try await cluster.submit(#"{"id":"alone",\#(source),"width":400,"height":300}"#)
+                #expect(
+                    try await cluster.events.terminal(of: "alone").message.hasPrefix("the output would have 400×300"))
             }
         }
         try await origin.stop()
     }
 
     @Test func whatCanBeMadeIsReadyForAJobThatTakesThat() async throws {
-        let origin = try Photograph.origin()
-        try await Stage.with { stage in
-            try await stage.withWorker({ $0.images.outputPixels = 10_000 }) {
+        let origin = try SampleImages.origin()
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({ $0.images.outputPixels = 10_000 }) {
                 let source = #""source":"\#(origin.url("/a"))","partial":true"#
                 let sizes = [(40, 40), (400, 300), (41, 40), (400, 300), (300, 400)]
                     .map { #"{"width":\#($0.0),"height":\#($0.1),"format":"png"}"# }
-                try await stage.submit(#"{"id":"some",\#(source),"variants":[\#(sizes.joined(separator: ","))]}"#)
-                let some = try await stage.events.terminal(of: "some")
+                try await cluster.submit(#"{"id":"some",\#(source),"variants":[\#(sizes.joined(separator: ","))]}"#)
+                let some = try await cluster.events.terminal(of: "some")
                 #expect(some.kind == "ready" && some.variants.map { $0["width"] as? Int } == [40, 41])
                 let failures = some.data["failures"] as? [[String: Any]] ?? []
                 #expect(failures.map { $0["variant"] as? Int } == [1, 3, 4])
                 #expect(failures.allSatisfy { $0["code"] as? String == "too_many_pixels" })
                 #expect((failures[0]["message"] as? String)?.hasPrefix("variants[1]: the output would have") == true)
                 // Nothing to deliver is a failure, and so is a source that is none.
-                try await stage.submit(#"{"id":"none",\#(source),"variants":[\#(sizes[1]),\#(sizes[4])]}"#)
-                #expect(try await stage.events.terminal(of: "none").code == "too_many_pixels")
-                try await stage.submit(#"{"id":"gone","source":"data:,x","partial":true,"variants":[{},{"width":9}]}"#)
-                #expect(try await stage.events.terminal(of: "gone").kind == "failed")
+                try await cluster.submit(#"{"id":"none",\#(source),"variants":[\#(sizes[1]),\#(sizes[4])]}"#)
+                #expect(try await cluster.events.terminal(of: "none").code == "too_many_pixels")
+                try await cluster.submit(
+                    #"{"id":"gone","source":"data:,x","partial":true,"variants":[{},{"width":9}]}"#)
+                #expect(try await cluster.events.terminal(of: "gone").kind == "failed")
             }
         }
         try await origin.stop()
@@ -148,26 +150,26 @@ import Testing
 
     @Test(arguments: [(700 << 10, true), (2000, false)])
     func theInlineLimitCountsOverAllOfThem(limit: Int, isCarried: Bool) async throws {
-        let origin = try Photograph.origin()
-        try await Stage.with { stage in
-            try await stage.withWorker({ $0.results.inlineLimit = limit }) {
+        let origin = try SampleImages.origin()
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({ $0.results.inlineLimit = limit }) {
                 let source = #""source":"\#(origin.url("/a"))","delivery":"inline","height":60"#
                 // Each of them alone would be carried.
                 for width in [60, 61] {
-                    try await stage.submit(#"{"id":"w\#(width)",\#(source),"width":\#(width)}"#)
-                    #expect(try await stage.events.terminal(of: "w\(width)").variant["data"] != nil)
+                    try await cluster.submit(#"{"id":"w\#(width)",\#(source),"width":\#(width)}"#)
+                    #expect(try await cluster.events.terminal(of: "w\(width)").variant["data"] != nil)
                 }
                 for (id, widths, origin) in [
                     ("found", [60, 61], "memory"), ("mixed", [60, 62], "source-cache"),
                     ("made", [63, 64], "source-cache"),
                 ] {
                     let variants = widths.map { #"{"width":\#($0),"height":60}"# }.joined(separator: ",")
-                    try await stage.submit(#"{"id":"\#(id)",\#(source),"variants":[\#(variants)]}"#)
-                    let ready = try await stage.events.terminal(of: id)
+                    try await cluster.submit(#"{"id":"\#(id)",\#(source),"variants":[\#(variants)]}"#)
+                    let ready = try await cluster.events.terminal(of: id)
                     #expect(ready.origin == origin)
                     #expect(ready.variants.map { $0["data"] != nil } == [isCarried, isCarried], "\(id)")
                     for key in keys(ready) {
-                        #expect(try await stage.client.send("EXISTS", .string(key)).integer == 1)
+                        #expect(try await cluster.client.send("EXISTS", .string(key)).integer == 1)
                     }
                 }
             }
@@ -177,29 +179,29 @@ import Testing
 
     @Test(arguments: [(700 << 10, 0), (100, 2)])
     func whatMustNotBeStoredIsCarriedOrHandedOver(limit: Int, stored: Int) async throws {
-        let origin = try Photograph.origin(["Cache-Control: no-store"])
-        try await Stage.with { stage in
-            try await stage.withWorker({ $0.results.inlineLimit = limit }) {
-                try await stage.submit(
+        let origin = try SampleImages.origin(["Cache-Control: no-store"])
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({ $0.results.inlineLimit = limit }) {
+                try await cluster.submit(
                     #"{"id":"a","source":"\#(origin.url("/a"))","variants":[{"width":64},{"width":32}]}"#)
-                let ready = try await stage.events.terminal(of: "a")
+                let ready = try await cluster.events.terminal(of: "a")
                 #expect(sizes(ready) == ["64x43 jpeg", "32x21 jpeg"])
                 #expect(ready.variants.allSatisfy { ($0["data"] != nil) == (stored == 0) })
                 #expect(keys(ready).allSatisfy { $0.contains(":handoff:") == (stored > 0) })
-                #expect(try await stage.storedKeys().count == stored)
+                #expect(try await cluster.storedKeys().count == stored)
             }
         }
         try await origin.stop()
     }
 
     @Test func withoutRedisAllComeInTheEvent() async throws {
-        let origin = try Photograph.origin()
-        try await Stage.with { stage in
-            try await stage.withWorker({ $0.results.patience = .milliseconds(200) }) {
-                await stage.redis.stop()
-                try await stage.submit(
+        let origin = try SampleImages.origin()
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker({ $0.results.storeTimeout = .milliseconds(200) }) {
+                await cluster.redis.stop()
+                try await cluster.submit(
                     #"{"id":"a","source":"\#(origin.url("/a"))","variants":[{"width":64},{"width":32}]}"#)
-                let ready = try await stage.events.terminal(of: "a")
+                let ready = try await cluster.events.terminal(of: "a")
                 #expect(ready.variants.map { $0["data"] != nil } == [true, true])
                 #expect(ready.data["expiresAt"] == nil)
             }

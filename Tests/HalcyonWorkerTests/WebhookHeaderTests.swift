@@ -4,12 +4,12 @@ import TestSupport
 import Testing
 
 /// Events say for which webhook they are: beside the JSON, in a header.
-@Suite(.takesTurns) struct WebhookHeaderTests {
+@Suite(.limitedParallelism) struct WebhookHeaderTests {
     /// The headers `halcyon-webhook` of events, by kind and job, as soon as there are so many events.
-    private func webhooks(_ stage: Stage, _ count: Int) async throws -> [String: String] {
+    private func webhooks(_ cluster: WorkerTestCluster, _ count: Int) async throws -> [String: String] {
         let reader = try await TopicReader.open(
-            stage.topics.events, from: .beginning,
-            properties: ["bootstrap.servers": stage.broker.bootstrapServers, "fetch.wait.max.ms": "10"])
+            cluster.topics.events, from: .beginning,
+            properties: ["bootstrap.servers": cluster.broker.bootstrapServers, "fetch.wait.max.ms": "10"])
         var found: [String: String] = [:]
         var left = count
         for try await record in reader {
@@ -29,10 +29,10 @@ import Testing
     }
 
     @Test func aJobsWebhookGoesWithAllItsEventsAndNoOther() async throws {
-        try await Stage.with { stage in
-            try await stage.withWorker {
-                $0.reader.checkWebhook = { webhook throws(Failure) in
-                    if webhook == .name("nobody") { throw Failure(.invalidJob, "who is that?") }
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker {
+                $0.reader.checkWebhook = { webhook throws(JobError) in
+                    if webhook == .name("nobody") { throw JobError(.invalidJob, "who is that?") }
                 }
             } _: {
                 for (id, members) in [
@@ -40,15 +40,15 @@ import Testing
                     ("plain", ""),
                     ("wrong", #","webhook":"shop","quality":-1"#), ("refused", #","webhook":"nobody""#),
                 ] {
-                    try await stage.submit(#"{"id":"\#(id)","source":"initials:JD","width":8\#(members)}"#)
+                    try await cluster.submit(#"{"id":"\#(id)","source":"initials:JD","width":8\#(members)}"#)
                 }
-                try await until("all end") { stage.events.terminal.count == 5 }
-                let webhooks = try await webhooks(stage, stage.events.all.count)
+                try await until("all end") { cluster.events.terminal.count == 5 }
+                let webhooks = try await webhooks(cluster, cluster.events.all.count)
                 #expect(webhooks["ready named"] == "shop" && webhooks["ready url"] == "https://hooks.example.org/a")
                 #expect(webhooks["ready plain"] == "none" && webhooks["failed wrong"] == "shop")
                 #expect(webhooks["failed refused"] == "none")
                 #expect(webhooks["started named"] ?? "shop" == "shop")
-                let refused = try await stage.events.terminal(of: "refused")
+                let refused = try await cluster.events.terminal(of: "refused")
                 #expect(refused.code == "invalid_job" && refused.message == "webhook: who is that?")
             }
         }

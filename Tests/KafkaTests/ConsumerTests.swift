@@ -32,17 +32,17 @@ extension KafkaTests {
                 let consumer = try await Consumer.start(
                     topics: [topic], properties: cluster.properties(group: topic), handler: handler)
                 try await until("partitions are assigned") { handler.owned.count == 2 }
-                consumer.grant(.records(5), to: TopicPartition(topic, 0))
-                consumer.grant(.records(2), to: TopicPartition(topic, 0))
-                consumer.grant(.records(1_000), to: TopicPartition("another", 0))
+                consumer.addCredit(.records(5), to: TopicPartition(topic, 0))
+                consumer.addCredit(.records(2), to: TopicPartition(topic, 0))
+                consumer.addCredit(.records(1_000), to: TopicPartition("another", 0))
                 try await until("the granted records are there") { handler.records.count == 7 }
                 // What comes later on the other partition shows that the first was passed over meanwhile.
-                consumer.grant(.records(100), to: TopicPartition(topic, 1))
+                consumer.addCredit(.records(100), to: TopicPartition(topic, 1))
                 try await cluster.fill(topic, partition: 1, 100..<150)
                 try await until("the other partition is there") { handler.records.count { $0.partition == 1 } == 50 }
                 #expect(handler.records.filter { $0.partition == 0 }.map(\.offset) == Array(0..<7))
                 // The prefetch is not lost.
-                consumer.grant(.records(100), to: TopicPartition(topic, 0))
+                consumer.addCredit(.records(100), to: TopicPartition(topic, 0))
                 try await until("the rest is there") { handler.records.count == 100 }
                 #expect(handler.records.filter { $0.partition == 0 }.map(\.offset) == Array(0..<50))
                 await consumer.close()
@@ -61,12 +61,12 @@ extension KafkaTests {
                     topics: [topic], properties: cluster.properties(group: topic), handler: handler)
                 try await until("the partition is assigned") { !handler.owned.isEmpty }
                 // The third comes for the one byte that is left: now three are owed.
-                consumer.grant(Credit(records: 100, bytes: 9), to: partition)
+                consumer.addCredit(Credit(records: 100, bytes: 9), to: partition)
                 try await until("three are there") { handler.records.count == 3 }
-                consumer.grant(Credit(records: 0, bytes: 3), to: partition)
-                consumer.grant(Credit(records: 0, bytes: 5), to: partition)
+                consumer.addCredit(Credit(records: 0, bytes: 3), to: partition)
+                consumer.addCredit(Credit(records: 0, bytes: 5), to: partition)
                 try await until("five are there") { handler.records.count == 5 }
-                consumer.grant(Credit(records: 0, bytes: 1000), to: partition)
+                consumer.addCredit(Credit(records: 0, bytes: 1000), to: partition)
                 try await until("all are there") { handler.records.count == 50 }
                 #expect(handler.records.map(\.offset) == Array(0..<50))
                 #expect(handler.records.allSatisfy { $0.bytes == 4 })

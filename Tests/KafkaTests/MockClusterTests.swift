@@ -1,5 +1,5 @@
 import Kafka
-import Processes
+import Subprocess
 import Testing
 
 extension KafkaTests {

@@ -1,7 +1,7 @@
-import Processes
+import Concurrency
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 @testable import Kafka
 
@@ -202,7 +202,7 @@ extension KafkaTests {
             let logged = Lock<[LogLevel]>([])
             let producer = try Producer(
                 properties: ["bootstrap.servers": mock.bootstrapServers],
-                events: ClientEvents(
+                events: ClientCallbacks(
                     log: { level, _, _ in logged.withLock { $0.append(level) } },
                     connection: { change in news.withLock { $0.append(change) } }))
             try await producer.send(ProducerRecord(topic: "topic", value: [0]))
@@ -225,7 +225,7 @@ extension KafkaTests {
             let news = Lock<[Connection]>([])
             let producer = try Producer(
                 properties: ["bootstrap.servers": apache.bootstrapServers, "enable.idempotence": "true"],
-                events: ClientEvents(connection: { change in news.withLock { $0.append(change) } }))
+                events: ClientCallbacks(connection: { change in news.withLock { $0.append(change) } }))
             async let delivery = producer.send(ProducerRecord(topic: "early", value: [1]))
             try await until("the absence is told") { news.withLock { $0 } == [.lost] }
             try await apache.start()

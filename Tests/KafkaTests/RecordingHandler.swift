@@ -1,5 +1,5 @@
+import Concurrency
 import Kafka
-import Threads
 
 /// A handler that keeps what it is told and grants credit by a rule.
 final class RecordingHandler: ConsumerHandler {
@@ -59,7 +59,9 @@ final class RecordingHandler: ConsumerHandler {
             state.owned.formUnion(partitions)
             for partition in partitions { state.next[partition] = nil }
         }
-        if creditAtStart > 0 { for partition in partitions { consumer.grant(.records(creditAtStart), to: partition) } }
+        if creditAtStart > 0 {
+            for partition in partitions { consumer.addCredit(.records(creditAtStart), to: partition) }
+        }
     }
 
     func received(_ records: [ConsumedRecord], from consumer: Consumer) {
@@ -67,7 +69,9 @@ final class RecordingHandler: ConsumerHandler {
             state.records += records
             if let last = records.last { state.next[last.topicPartition] = GroupOffset(last.offset + 1) }
         }
-        if renewsCredit, let first = records.first { consumer.grant(.records(records.count), to: first.topicPartition) }
+        if renewsCredit, let first = records.first {
+            consumer.addCredit(.records(records.count), to: first.topicPartition)
+        }
     }
 
     func reachedEnd(of partition: TopicPartition, at offset: Int64, in consumer: Consumer) {

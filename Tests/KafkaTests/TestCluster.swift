@@ -1,10 +1,10 @@
+import Concurrency
 import Kafka
 import TestSupport
 import Testing
-import Threads
 
 /// All tests of the door stand in this suite, so that they share one Apache Kafka where there is one.
-@Suite(.takesTurns, .sharedApacheKafka) struct KafkaTests {}
+@Suite(.limitedParallelism, .sharedApacheKafka) struct KafkaTests {}
 
 /// What a test runs against.
 enum ClusterKind: CaseIterable, CustomTestStringConvertible {

@@ -44,13 +44,13 @@ class Cluster:
             self.processes.until(f"port {port} answers", lambda: listens(port))
         settings = {
             "HALCYON_KAFKA_BROKERS": f"127.0.0.1:{self.kafka}", "HALCYON_REDIS_URL": f"redis://127.0.0.1:{self.redis}",
-            "HALCYON_RETRY_DELAYS": "1s", "HALCYON_RETRY_ATTEMPTS": 2, "HALCYON_RETRY_IN_PROCESS": "100ms",
+            "HALCYON_RETRY_DELAYS": "1s", "HALCYON_RETRY_ATTEMPTS": 2, "HALCYON_RETRY_MAXIMUM_IN_PROCESS_DELAY": "100ms",
         }
         subprocess.run(
             [HALCYON, "topics", "create", "--partitions", "2"], check=True, capture_output=True, env={**os.environ, **{k: str(v) for k, v in settings.items()}})
         self.processes.start(
             "worker", HALCYON, "worker", **settings, HALCYON_DELIVERY="exactly-once", HALCYON_SOURCES_ALLOW="127.0.0.1",
-            HALCYON_SOURCES_FOLDER=self.folder, HALCYON_HTTP_LISTEN=f"127.0.0.1:{self.ports['halcyon-worker']}",
+            HALCYON_SOURCES_DISK_CACHE=self.folder, HALCYON_HTTP_LISTEN=f"127.0.0.1:{self.ports['halcyon-worker']}",
             HALCYON_WORKER_INSTANCE="monitored", HALCYON_WEBHOOKS_ALLOW="127.0.0.1",
             HALCYON_WEBHOOKS_SECRET="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
             HALCYON_WEBHOOKS_URL_good=f"http://127.0.0.1:{self.origin}/hook",

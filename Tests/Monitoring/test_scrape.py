@@ -123,11 +123,11 @@ class Outages(unittest.TestCase):
         self.fail(f"{queries}: {values}, not {wanted}")
 
     def test_servers_that_go(self):
-        self.until(1, "halcyon_redis_up", "halcyon_kafka_up", "halcyon_gateway_following", "halcyon_coalescing")
+        self.until(1, "halcyon_redis_up", "halcyon_kafka_up", "halcyon_gateway_consuming", "halcyon_coalescing")
         cluster.processes.end("redis")
         self.until(0, "halcyon_redis_up", "halcyon_coalescing")
         cluster.processes.end("kafka")
-        self.until(0, "halcyon_kafka_up", "halcyon_gateway_following")
+        self.until(0, "halcyon_kafka_up", "halcyon_gateway_consuming")
 
 
 if __name__ == "__main__":

@@ -22,17 +22,17 @@ import Testing
     }
 
     @Test(arguments: [
-        ("a: 1\na: 2", "f:2: a stands already in line 1"),
-        ("b:\n  list: [1]\nb.list: [2]", "f:3: b.list stands already in line 2"),
-        ("m:\n  x: 1\n  y: 2\n  x: 3", "f:4: m.x stands already in line 2"),
-        ("a: &x 1\nb:\n  list: *x", "f:3: an alias, which settings may not have"),
-        ("a: !!binary aGVsbG8=", "f:1: a tag, which settings may not have"),
-        ("a: 1\n---\na: 2", "f:2: a second document"),
-        ("a: 1\n...\n---\n", "f:3: a second document"),
+        ("a: 1\na: 2", "f:2: a is already set in line 1"),
+        ("b:\n  list: [1]\nb.list: [2]", "f:3: b.list is already set in line 2"),
+        ("m:\n  x: 1\n  y: 2\n  x: 3", "f:4: m.x is already set in line 2"),
+        ("a: &x 1\nb:\n  list: *x", "f:3: YAML aliases are not allowed"),
+        ("a: !!binary aGVsbG8=", "f:1: YAML tags are not allowed"),
+        ("a: 1\n---\na: 2", "f:2: expected a single YAML document"),
+        ("a: 1\n...\n---\n", "f:3: expected a single YAML document"),
         ("- a\n- b", "f:1: expected settings as name: value"),
         ("just text", "f:1: expected settings as name: value"),
-        ("b:\n  list:\n    - [1]", "f:3: b.list: a list may hold plain values only"),
-        ("b:\n  list:\n    - x: 1", "f:3: b.list: a list may hold plain values only"),
+        ("b:\n  list:\n    - [1]", "f:3: b.list: a list may contain only plain values"),
+        ("b:\n  list:\n    - x: 1", "f:3: b.list: a list may contain only plain values"),
         ("? [a]\n: 1", "f:1: expected a name"),
         ("'': 1", "f:1: expected a name"),
     ]) func refuses(yaml: String, message: String) {
@@ -69,10 +69,10 @@ import Testing
 
     @Test func refusesDeepNestingAndLargeFilesAtOnce() {
         #expect(complaint(Array(String(repeating: "[", count: 500_000).utf8)).hasPrefix("f:1: "))
-        #expect(complaint(Array(String(repeating: "{a: ", count: 200_000).utf8)).contains("nested too deep"))
+        #expect(complaint(Array(String(repeating: "{a: ", count: 200_000).utf8)).contains("nested too deeply"))
         #expect(
             complaint(Array(("a: " + String(repeating: "[", count: 500_000)).utf8))
-                == "f:1: a: a list may hold plain values only")
+                == "f:1: a: a list may contain only plain values")
         #expect(complaint([UInt8](repeating: UInt8(ascii: "#"), count: (1 << 20) + 1)) == "f: more than 1048576 bytes")
         #expect(complaint([UInt8](repeating: UInt8(ascii: "#"), count: 1 << 20)) == "")
     }

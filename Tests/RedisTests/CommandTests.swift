@@ -1,11 +1,11 @@
 import CLinux
-import Processes
 import Redis
+import Subprocess
 import TestSupport
 import Testing
 
 /// Commands and replies on a healthy server.
-@Suite(.takesTurns) struct CommandTests {
+@Suite(.limitedParallelism) struct CommandTests {
     @Test func mapsEveryKindOfReply() async throws {
         try await withRedis { _, client in
             #expect(try await client.send("PING") == .status("PONG"))

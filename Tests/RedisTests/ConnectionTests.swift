@@ -1,11 +1,11 @@
 import Glibc
-import Processes
 import Redis
+import Subprocess
 import TestSupport
 import Testing
 
 /// Logging in, losing the server, and finding it again.
-@Suite(.takesTurns) struct ConnectionTests {
+@Suite(.limitedParallelism) struct ConnectionTests {
     @Test func logsInWithAPasswordAndSelectsADatabase() async throws {
         let server = try await RedisServer.start(["--requirepass", "hunter2"])
         let client = RedisClient(try RedisEndpoint("redis://:hunter2@localhost:\(server.port)/3"))
@@ -65,12 +65,12 @@ import Testing
         try await withRedis(settings: impatient, onStateChange: log.note) { server, client in
             _ = try await client.send("PING")
             server.process.send(SIGSTOP)
-            let underWay = (0..<100).map { _ in
+            let inFlight = (0..<100).map { _ in
                 Task { await expectFailure(.connectionLost) { try await client.send("INCR", "a") } }
             }
             try await Task.sleep(for: .milliseconds(200))
             server.process.send(SIGKILL)
-            for task in underWay { await task.value }
+            for task in inFlight { await task.value }
             await server.process.exit()
 
             let next = try await RedisServer.start(port: server.port)
@@ -150,10 +150,10 @@ import Testing
         try await withRedis { server, client in
             _ = try await client.send("PING")
             server.process.send(SIGSTOP)
-            let underWay = Task { await expectFailure(.closed) { try await client.send("PING") } }
+            let inFlight = Task { await expectFailure(.closed) { try await client.send("PING") } }
             try await Task.sleep(for: .milliseconds(200))
             await client.close()
-            await underWay.value
+            await inFlight.value
             await expectFailure(.closed) { try await client.send("PING") }
             server.process.send(SIGCONT)
         }

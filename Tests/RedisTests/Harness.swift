@@ -1,7 +1,7 @@
+import Concurrency
 import Redis
 import TestSupport
 import Testing
-import Threads
 
 /// Runs `body` with a private server and a client of it, and stops both.
 func withRedis(

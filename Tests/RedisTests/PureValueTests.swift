@@ -23,13 +23,13 @@ import Testing
         for longest in [50, 100, 200, 400, 800, 1000, 1000] {
             #expect((Duration.milliseconds(longest) / 2 ... .milliseconds(longest)).contains(backoff.next()))
         }
-        var short = settings.reconnectBackoff(atMost: .milliseconds(10))
+        var short = settings.reconnectBackoff(withTimeout: .milliseconds(10))
         for _ in 0..<5 { #expect(short.next() <= .milliseconds(50)) }
     }
 
     @Test func graceBeginsAnewOnlyWithALostConnection() {
         let start = ContinuousClock.now
-        var outage = Outage(grace: .seconds(1), now: start)
+        var outage = OutageState(grace: .seconds(1), now: start)
         outage.note(RedisError(.unavailable, "refused"), hadConnection: false, now: start + .seconds(5))
         #expect(outage.graceEnd == start + .seconds(1))
         outage.note(RedisError(.unavailable, "reset"), hadConnection: true, now: start + .seconds(9))
@@ -39,7 +39,7 @@ import Testing
 
     @Test func aChannelLeftAndJoinedAgainWaitsForTheLastConfirmation() {
         let member = Subscription("news", limit: 1) { _ in }
-        var channel = Channel()
+        var channel = SubscriptionConnection()
         let mustAsk = channel.join(member)
         channel.askedToSubscribe()
         let mustLeave = channel.leave(member)

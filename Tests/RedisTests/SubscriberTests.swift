@@ -1,11 +1,11 @@
+import Concurrency
 import Glibc
 import Redis
 import TestSupport
 import Testing
-import Threads
 
 /// Messages, with a subscriber of its own for each test.
-@Suite(.takesTurns) struct SubscriberTests {
+@Suite(.limitedParallelism) struct SubscriberTests {
     @Test func deliversToEveryReaderOfAChannel() async throws {
         try await withSubscriber { _, client, subscriber in
             var readers: [AsyncStream<RedisMessage>.Iterator] = []

@@ -1,12 +1,12 @@
 import Glibc
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
 @testable import Redis
 
 /// `rediss://`, where hiredis has it.
-@Suite(.takesTurns) struct TLSTests {
+@Suite(.limitedParallelism) struct TLSTests {
     @Test(
         .disabled(if: Connection.hasTLS, "this hiredis has TLS"),
         arguments: ["rediss://host", "rediss+cluster://host", "rediss+sentinel://host/s"])

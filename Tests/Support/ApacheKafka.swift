@@ -1,7 +1,7 @@
+import Concurrency
 import Glibc
 import Kafka
-import Processes
-import Threads
+import Subprocess
 
 /// One broker of Apache Kafka on free ports of 127.0.0.1, its own controller unless that is to be another process.
 ///

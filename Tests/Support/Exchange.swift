@@ -1,5 +1,5 @@
 import Glibc
-import Processes
+import Subprocess
 
 /// One request and its answer, over a connection of their own to a server of this machine: for proxies that tests make up.
 public enum Exchange {

@@ -1,5 +1,5 @@
 import Glibc
-import Processes
+import Subprocess
 
 /// Asks a Kafka broker one question without a client library: an open port is not yet a broker that has joined its
 /// cluster.

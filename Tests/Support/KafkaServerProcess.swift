@@ -1,6 +1,6 @@
+import Concurrency
 import Glibc
-import Processes
-import Threads
+import Subprocess
 
 /// One process of Apache Kafka: a broker, a controller, or both.
 actor KafkaServerProcess {

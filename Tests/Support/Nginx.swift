@@ -1,5 +1,5 @@
 import Glibc
-import Processes
+import Subprocess
 
 /// An origin: nginx on a free port of 127.0.0.1, serving a folder.
 public struct Nginx: Sendable {

@@ -1,5 +1,5 @@
 import Glibc
-import Processes
+import Subprocess
 
 /// Programs that print something and end.
 public enum ProgramOutput {

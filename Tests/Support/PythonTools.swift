@@ -1,5 +1,5 @@
 import Foundation
-import Processes
+import Subprocess
 
 /// What the tests need of PyPI.
 public enum PythonTools {

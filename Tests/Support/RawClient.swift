@@ -1,10 +1,10 @@
+import Concurrency
 import Glibc
-import Threads
 
 /// A client that sends any bytes over a connection of its own. It never blocks: handlers run on the same few threads as tests.
 public final class RawClient: Sendable {
     /// An answer as it came.
-    public struct Answer: Sendable {
+    public struct RawResponse: Sendable {
         /// The status; 0 where it is none.
         public let status: Int
         /// Names in lower case.
@@ -96,8 +96,8 @@ public final class RawClient: Sendable {
 
     /// More bytes, appended to what is unread. False at the end of the connection.
     private func more() async throws -> Bool {
-        let patience = ContinuousClock.now + .seconds(120)
-        while ContinuousClock.now < patience {
+        let timeout = ContinuousClock.now + .seconds(120)
+        while ContinuousClock.now < timeout {
             guard let bytes = receive() else { return false }
             if !bytes.isEmpty {
                 unread.withLock { $0 += bytes }
@@ -128,19 +128,19 @@ public final class RawClient: Sendable {
     }
 
     /// The head of the next answer.
-    public func head() async throws -> Answer {
+    public func head() async throws -> RawResponse {
         let status = try await line().split(separator: " ")
         var headers: [String: String] = [:]
         while case let line = try await line(), !line.isEmpty {
             let parts = line.split(separator: ":", maxSplits: 1)
             headers[parts[0].lowercased()] = parts.count == 2 ? String(parts[1].drop { $0 == " " }) : ""
         }
-        return Answer(status: Int(status.dropFirst().first ?? "") ?? 0, headers: headers, body: [])
+        return RawResponse(status: Int(status.dropFirst().first ?? "") ?? 0, headers: headers, body: [])
     }
 
     /// The next answer as a whole, `100 Continue` passed over.
     /// - Throws: ``Closed`` when the connection ends before the answer does.
-    public func answer(toHead: Bool = false) async throws -> Answer {
+    public func answer(toHead: Bool = false) async throws -> RawResponse {
         var head = try await head()
         while head.status == 100 { head = try await self.head() }
         if toHead || head.status == 204 || head.status == 304 { return head }
@@ -152,7 +152,7 @@ public final class RawClient: Sendable {
         } else {
             body = try await rest()
         }
-        return Answer(status: head.status, headers: head.headers, body: body)
+        return RawResponse(status: head.status, headers: head.headers, body: body)
     }
 
     /// The next chunk; nil for the last one.
@@ -173,13 +173,13 @@ public final class RawClient: Sendable {
     }
 
     /// Sends a request without a body and reads its answer.
-    public func get(_ target: String, _ headers: String = "") async throws -> Answer {
+    public func get(_ target: String, _ headers: String = "") async throws -> RawResponse {
         try await ask("GET", target, headers)
     }
 
     /// Sends a request without a body and reads its answer.
     /// - Parameter headers: lines that end with CR and LF.
-    public func ask(_ method: String, _ target: String, _ headers: String = "") async throws -> Answer {
+    public func ask(_ method: String, _ target: String, _ headers: String = "") async throws -> RawResponse {
         try await send("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n\(headers)\r\n")
         return try await answer(toHead: method == "HEAD")
     }

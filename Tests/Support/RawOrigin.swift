@@ -1,6 +1,6 @@
+import Concurrency
 import Glibc
-import Processes
-import Threads
+import Subprocess
 
 /// An HTTP origin that plays scripts: any bytes, pauses, lies and early ends. For what a real server would not do.
 public final class RawOrigin: Sendable {
@@ -67,7 +67,7 @@ public final class RawOrigin: Sendable {
             }
             return UInt16(bigEndian: pointer.pointee.sin_port)
         }
-        _ = WorkThread(name: "origin", stackSize: 1 << 17) { self.acceptAll() }
+        _ = NamedThread(name: "origin", stackSize: 1 << 17) { self.acceptAll() }
     }
 
     /// A whole answer with a Content-Length.
@@ -118,7 +118,7 @@ public final class RawOrigin: Sendable {
                 close(descriptor)
                 return
             }
-            _ = WorkThread(name: "origin", stackSize: 1 << 17) { self.serve(descriptor) }
+            _ = NamedThread(name: "origin", stackSize: 1 << 17) { self.serve(descriptor) }
         }
     }
 

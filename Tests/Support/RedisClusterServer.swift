@@ -1,6 +1,6 @@
+import Concurrency
 import Glibc
-import Processes
-import Threads
+import Subprocess
 
 /// A private Redis Cluster on 127.0.0.1: masters that share the slots evenly, and replicas of theirs.
 public final class RedisClusterServer: Sendable {

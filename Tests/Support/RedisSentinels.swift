@@ -1,4 +1,4 @@
-import Processes
+import Subprocess
 
 /// A private master with replicas, and sentinels that look after them, on 127.0.0.1.
 public final class RedisSentinels: Sendable {

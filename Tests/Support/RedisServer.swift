@@ -1,4 +1,4 @@
-import Processes
+import Subprocess
 
 /// A private redis-server on a free port of 127.0.0.1; nothing of it is written to disk.
 public struct RedisServer: Sendable {

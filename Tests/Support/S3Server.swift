@@ -1,5 +1,5 @@
 import Foundation
-import Processes
+import Subprocess
 
 /// A private S3-compatible store on a free port of 127.0.0.1, which checks signatures: `s3_server.py` beside this file.
 public struct S3Server: Sendable {

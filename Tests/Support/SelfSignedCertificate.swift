@@ -1,4 +1,4 @@
-import Processes
+import Subprocess
 
 /// A certificate that signed itself, good for 127.0.0.1 alone, in files of its own.
 public struct SelfSignedCertificate: Sendable {

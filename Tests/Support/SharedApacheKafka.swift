@@ -1,5 +1,5 @@
+import Concurrency
 import Testing
-import Threads
 
 /// Starts Apache Kafka before the first test of the suite and removes it after the last. Without KAFKA_HOME there is none.
 ///

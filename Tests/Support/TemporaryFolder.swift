@@ -1,5 +1,5 @@
 import Glibc
-import Processes
+import Subprocess
 
 /// A folder under /tmp of this test's own.
 public struct TemporaryFolder: Sendable {

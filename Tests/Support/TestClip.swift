@@ -1,4 +1,4 @@
-import Processes
+import Subprocess
 
 /// A small clip that ffmpeg makes: a second of red, one of green, one of blue, ten frames each, 64×32 pixels, with a white square
 /// of 16 pixels in the top left corner.

@@ -1,5 +1,5 @@
 import Foundation
-import Processes
+import Subprocess
 
 /// A collector of traces on a free port of 127.0.0.1, which takes OTLP over HTTP and answers as a test wants. What it was sent is read with
 /// OpenTelemetry's own definitions: `otlp_spans.py` beside this file.

@@ -1,5 +1,5 @@
 import Glibc
-import Processes
+import Subprocess
 
 /// `halcyon worker` as a process of its own, with its settings in its environment.
 public enum WorkerProcess {

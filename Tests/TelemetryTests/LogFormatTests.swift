@@ -7,7 +7,7 @@ import Testing
     /// 2026-11-21T10:35:00.250Z
     static let time = Timestamp(milliseconds: 1_795_257_300_250)
 
-    func line(_ format: LogFormat, _ level: LogLevel, _ message: String, _ fields: LogFields = [:]) -> String {
+    func line(_ format: LogFormat, _ level: LogLevel, _ message: String, _ fields: LogMetadata = [:]) -> String {
         String(
             decoding: format.line(LogRecord(time: Self.time, level: level, message: message, fields: fields)),
             as: UTF8.self)

@@ -1,12 +1,12 @@
+import Concurrency
 import Telemetry
 import Testing
-import Threads
 
 /// Keeps what it takes.
 private final class RecordList: LogSink {
     private let list = Lock<[LogRecord]>([])
     var records: [LogRecord] { list.withLock { $0 } }
-    func take(_ record: LogRecord) { list.withLock { $0.append(record) } }
+    func log(_ record: LogRecord) { list.withLock { $0.append(record) } }
 }
 
 @Suite struct LogTests {
@@ -32,7 +32,7 @@ private final class RecordList: LogSink {
             Issue.record("the message was made")
             return ""
         }
-        func fields() -> LogFields {
+        func fields() -> LogMetadata {
             Issue.record("the fields were made")
             return [:]
         }

@@ -1,7 +1,7 @@
+import Concurrency
 import Glibc
 import Telemetry
 import Testing
-import Threads
 
 @Suite struct LogWriterTests {
     private struct Pipe {
@@ -29,7 +29,7 @@ import Threads
     @Test func writesEveryRecordInOrderBeforeShutdownEnds() {
         let pipe = Pipe()
         let text = Lock("")
-        let reading = WorkThread(name: "reader") {
+        let reading = NamedThread(name: "reader") {
             let all = pipe.readToEnd()
             text.withLock { $0 = all }
         }
@@ -56,7 +56,7 @@ import Threads
         #expect(dropped > 4000)
 
         let text = Lock("")
-        let reading = WorkThread(name: "reader") {
+        let reading = NamedThread(name: "reader") {
             let all = pipe.readToEnd()
             text.withLock { $0 = all }
         }

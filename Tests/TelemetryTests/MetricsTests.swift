@@ -1,6 +1,6 @@
+import Concurrency
 import Telemetry
 import Testing
-import Threads
 
 @Suite struct MetricsTests {
     func text(_ metrics: Metrics) -> String { String(decoding: metrics.prometheusText, as: UTF8.self) }
@@ -79,7 +79,7 @@ import Threads
         let gauge = metrics.gauge("g", help: "")
         let histogram = metrics.histogram("h", help: "", bounds: [1, 2])
         let threads = (0..<4).map { index in
-            WorkThread(name: "metrics-\(index)") {
+            NamedThread(name: "metrics-\(index)") {
                 for number in 0..<10_000 {
                     counter.add()
                     gauge.add(1)

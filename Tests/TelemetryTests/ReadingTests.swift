@@ -1,6 +1,6 @@
+import Concurrency
 import Telemetry
 import Testing
-import Threads
 
 /// Numbers that are looked up when somebody asks.
 @Suite struct ReadingTests {
@@ -9,8 +9,8 @@ import Threads
 
     @Test func aReadingIsTakenWhenSomebodyAsks() {
         let number = Lock(1.0)
-        metrics.reading(.gauge, "depth", help: "How deep.") { number.withLock { $0 } }
-        metrics.reading(.counter, "work_seconds_total", help: "Work.", labels: ["of": "all"]) { 2.5 }
+        metrics.observable(.gauge, "depth", help: "How deep.") { number.withLock { $0 } }
+        metrics.observable(.counter, "work_seconds_total", help: "Work.", labels: ["of": "all"]) { 2.5 }
         number.withLock { $0 = 7 }
         #expect(
             text == """
@@ -25,12 +25,12 @@ import Threads
     }
 
     @Test func theNewerWayToReadCounts() {
-        for value in [1.0, 2] { metrics.reading(.gauge, "depth", help: "How deep.") { value } }
+        for value in [1.0, 2] { metrics.observable(.gauge, "depth", help: "How deep.") { value } }
         #expect(text.hasSuffix("\ndepth 2\n"))
     }
 
     @Test func aReadingMayAskForAllNumbersItself() {
-        metrics.reading(.gauge, "depth", help: "How deep.") { [metrics] in
+        metrics.observable(.gauge, "depth", help: "How deep.") { [metrics] in
             metrics.gauge("other", help: "Another.").set(3)
             return 1
         }

@@ -1,12 +1,12 @@
+import Concurrency
 import Telemetry
 import TestSupport
 import Testing
-import Threads
 
 @Suite struct ToleratedErrorsTests {
     private final class Lines: LogSink {
         private let kept = Lock<[LogRecord]>([])
-        func take(_ record: LogRecord) { kept.withLock { $0.append(record) } }
+        func log(_ record: LogRecord) { kept.withLock { $0.append(record) } }
         var records: [LogRecord] { kept.withLock { $0 } }
     }
 

@@ -1,10 +1,10 @@
+import Concurrency
 import TestSupport
 import Testing
-import Threads
 
 @testable import Vips
 
-@Suite(.takesTurns) struct CancellationTests {
+@Suite(.limitedParallelism) struct CancellationTests {
     /// A picture whose pixels would take hours: a rank filter with a window of 500×500.
     static func endless() throws -> Image {
         let noise = try Operation.call("gaussnoise", ["width": 4000, "height": 4000]).image()
@@ -33,7 +33,7 @@ import Threads
             let error = await #expect(throws: VipsError.self) { try await running.value }
             #expect(error?.code == .cancelled)
         }
-        WorkThread(name: "closer") { pool.shutdown() }.join()
+        NamedThread(name: "closer") { pool.shutdown() }.join()
     }
 
     @Test func whatIsCancelledDoesNotBegin() throws {

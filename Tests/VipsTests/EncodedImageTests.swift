@@ -3,7 +3,7 @@ import Testing
 
 @testable import Vips
 
-@Suite(.takesTurns) struct EncodedImageTests {
+@Suite(.limitedParallelism) struct EncodedImageTests {
     static func card(width: Int = 60, height: Int = 40) throws -> Image {
         let pixels = (0..<width * height).flatMap { place -> [UInt8] in
             [UInt8(truncatingIfNeeded: place % width), UInt8(truncatingIfNeeded: place / width), 77]
@@ -49,11 +49,11 @@ import Testing
 
     @Test func aLazyPipelineKeepsItsBytesAndNothingKeepsThemLonger() throws {
         let file = try Self.card().encoded(as: .png)
-        weak var bytes: KeptBytes?
+        weak var bytes: RetainedBlob?
         do {
             let image: Image
             do {
-                let kept = KeptBytes(file)
+                let kept = RetainedBlob(file)
                 bytes = kept
                 image = try Operation.load(Format.png.loader, kept, ["access": "sequential"])
             }

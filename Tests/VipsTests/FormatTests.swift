@@ -60,7 +60,7 @@ enum Samples {
         ]
 }
 
-@Suite(.takesTurns) struct FormatTests {
+@Suite(.limitedParallelism) struct FormatTests {
     @Test(arguments: Format.allCases)
     func everyFormatIsRecognisedByItsBytes(_ format: Format) throws {
         #expect(format.canLoad)

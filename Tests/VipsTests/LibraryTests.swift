@@ -1,10 +1,10 @@
+import Concurrency
 import TestSupport
 import Testing
-import Threads
 
 @testable import Vips
 
-@Suite(.takesTurns) struct LibraryTests {
+@Suite(.limitedParallelism) struct LibraryTests {
     @Test func theLibraryTellsItsVersionAndWhatItHolds() throws {
         VipsLibrary.start()
         VipsLibrary.start()
@@ -21,7 +21,7 @@ import Threads
         await #expect(processExitsWith: .success) {
             let pool = ThreadPool(name: "vips", threads: 2, onThreadEnd: VipsLibrary.endThread)
             try await pool.run { try Self.run(1000) }
-            WorkThread(name: "closer") { pool.shutdown() }.join()
+            NamedThread(name: "closer") { pool.shutdown() }.join()
             try await until("nothing is left") {
                 VipsLibrary.liveBuffers == 0 && VipsLibrary.liveBytes == 0 && VipsLibrary.liveObjects == 0
             }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Vips
 
-@Suite(.takesTurns) struct MatrixTests {
+@Suite(.limitedParallelism) struct MatrixTests {
     @Test func aMatrixMixesBands() throws {
         let pixel = try Image(pixels: [1, 2, 4], width: 1, height: 1, bands: 3)
         let matrix = try Image(matrix: [[1, 10, 100], [0, 0, 1]])

@@ -4,15 +4,15 @@ import Testing
 @testable import Vips
 
 /// What is kept is in the bytes of the file, and nothing else is.
-@Suite(.takesTurns) struct MetadataTests {
+@Suite(.limitedParallelism) struct MetadataTests {
     static let saved: [Format] = [.jpeg, .png, .webp, .heif, .tiff, .gif, .jxl]
 
-    static let choices: [MetadataKept] = [
+    static let choices: [MetadataPolicy] = [
         [], .exif, .xmp, .iptc, .icc, [.exif, .icc], [.xmp, .iptc], [.xmp, .icc], .all,
     ]
 
     /// What each format has a place for. (libvips writes EXIF and XMP into JPEG XL since 8.15.)
-    static func place(in format: Format) -> MetadataKept {
+    static func place(in format: Format) -> MetadataPolicy {
         switch format {
         case .jpeg: .all
         case .png, .webp, .heif: [.exif, .xmp, .icc]
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(arguments: saved, choices)
-    func whatIsKeptIsThereAndNothingElse(_ format: Format, _ kept: MetadataKept) throws {
+    func whatIsKeptIsThereAndNothingElse(_ format: Format, _ kept: MetadataPolicy) throws {
         let file = try Self.card().encoded(as: format, Self.options(format), keeping: kept)
         let present = kept.intersection(Self.place(in: format))
         let image = try EncodedImage(file).open()
@@ -72,7 +72,7 @@ import Testing
         if present.contains(.icc) { #expect(try image.bytes(of: "icc-profile-data") == Self.profile()) }
 
         // And in the bytes. PNG compresses XMP and the profile; their chunks have names.
-        let marks: [(String, MetadataKept)] =
+        let marks: [(String, MetadataPolicy)] =
             [
                 ("a secret place", .exif), ("a secret thought", .xmp), ("a secret person", .iptc),
                 ("Exif", .exif), ("eXIf", .exif), ("ns.adobe.com/xap", .xmp), ("XML:com.adobe.xmp", .xmp),
@@ -102,7 +102,7 @@ import Testing
 
     @Test(arguments: saved)
     func nothingIsMadeWhereNothingWas(_ format: Format) throws {
-        for kept: MetadataKept in [[], .icc, .xmp] {
+        for kept: MetadataPolicy in [[], .icc, .xmp] {
             let file = try EncodedImageTests.card().encoded(as: format, Self.options(format), keeping: kept)
             #expect(try file == EncodedImageTests.card().encoded(as: format, Self.options(format), keeping: []))
             #expect(Self.found(["Exif", "EXIF", "eXIf"], in: file) == [])
@@ -123,7 +123,7 @@ import Testing
 
     @Test(arguments: [Format.gif, .webp])
     func animationsStayWhole(_ format: Format) throws {
-        for kept: MetadataKept in [[], .icc] {
+        for kept: MetadataPolicy in [[], .icc] {
             let strip = try PagesTests.animation().with(header: ["icc-profile-data": .bytes(Self.profile())])
             let file = try EncodedImage(strip.encoded(as: format, keeping: kept)).open(["n": -1])
             #expect((file.frames, file.loopCount) == (3, 3))
@@ -137,7 +137,7 @@ import Testing
             "icc-profile-data": .bytes(Self.profile())
         ])
         for format in [Format.webp, .heif] {
-            for kept: MetadataKept in [[], .icc, .all] {
+            for kept: MetadataPolicy in [[], .icc, .all] {
                 let file = try clear.encoded(as: format, Self.options(format), keeping: kept)
                 let image = try EncodedImage(file).open()
                 #expect(image.hasAlpha)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Vips
 
-@Suite(.takesTurns) struct OperationTests {
+@Suite(.limitedParallelism) struct OperationTests {
     @Test func everyOperationIsCalledByItsName() throws {
         let black = try Operation.call("black", ["width": 40, "height": 30, "bands": 3]).image()
         #expect((black.width, black.height, black.bands) == (40, 30, 3))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Vips
 
-@Suite(.takesTurns) struct PagesTests {
+@Suite(.limitedParallelism) struct PagesTests {
     static let colours: [[Double]] = [[255, 0, 0], [0, 255, 0], [0, 0, 255]]
 
     static func animation(loop: Int = 3) throws -> Image {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Vips
 
-@Suite(.takesTurns) struct SamplesTests {
+@Suite(.limitedParallelism) struct SamplesTests {
     @Test(arguments: [[7], [7, 128], [10, 20, 30], [10, 20, 30, 40]])
     func aColourFillsItsPicture(_ color: [Double]) throws {
         let image = try Image(color: color, width: 50, height: 3)

@@ -3,7 +3,7 @@ import JSON
 import TestSupport
 import Testing
 
-@testable import HalcyonCommand
+@testable import HalcyonCLI
 
 /// `halcyon bench` against a cluster of `halcyon dev`.
 @Suite(.devCluster, .serialized) struct BenchTests {
@@ -48,12 +48,12 @@ import Testing
         #expect(await bench.exit() == .code(130))
         let report = try JSON.parse(folder.read("output"), maximumSize: 1 << 16)
         #expect(report.at("ready").flatMap(Int.init) ?? 0 > 0)
-        #expect(Executable.text(folder.read("errors")).contains("interrupted; jobs that were submitted go on"))
+        #expect(Executable.text(folder.read("errors")).contains("interrupted; submitted jobs continue"))
         await folder.remove()
     }
 
     @Test(arguments: [
-        (["--size", "400"], "--size: expected WIDTHxHEIGHT in points"), (["--id", "a"], "an id names one job"),
+        (["--size", "400"], "--size: expected WIDTHxHEIGHT in points"), (["--id", "a"], "an id can name only one job"),
         (["ftp://h/a"], "no provider for ftp: URLs"),
     ])
     func mistakesAreToldBeforeAnythingIsSent(options: [String], reason: String) async throws {

@@ -1,7 +1,7 @@
-import Processes
+import Concurrency
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 /// What needs no server: help, mistakes, keys, completions.
 @Suite struct CommandLineTests {
@@ -42,7 +42,10 @@ import Threads
             ("submit https://example.org/ --crop-rect 0,0,-1,1", "--crop-rect: width: expected 0.0 to 1000.0"),
             ("submit https://example.org/ --crop-rect 1,0,1,1", "--crop-rect: lies outside the image"),
             ("submit https://example.org/ --sizer big", "--sizer: expected natural, aspectScaleDownByWidth=PIXELS"),
-            ("submit https://example.org/ --sizer natural --width 3", "--sizer: stands instead of width and height"),
+            (
+                "submit https://example.org/ --sizer natural --width 3",
+                "--sizer: cannot be combined with width or height"
+            ),
             ("submit https://example.org/ --content-mode contian", "did you mean contain?"),
             ("submit https://example.org/ --format bmp", "--format: expected one of auto, jpeg, png, webp, avif"),
             (
@@ -51,12 +54,12 @@ import Threads
             ),
             ("submit https://example.org/ --gravity 0.5", "--gravity: expected center, attention, entropy, or a point"),
             ("submit https://example.org/ --gravity 0.5,2", "--gravity: y: expected 0.0 to 1.0, found 2.0"),
-            ("submit https://example.org/ --background whit", "--background: expected a CSS colour such as white"),
+            ("submit https://example.org/ --background whit", "--background: expected a CSS color such as white"),
             ("submit https://example.org/ --upscale --no-upscale", "--upscale and --no-upscale contradict each other"),
             ("submit https://example.org/ --processor {", "--processor: expected a name such as blackWhite, or JSON"),
             (
                 "submit https://example.org/ --processor blurr",
-                "--processor (number 1): blurr: is no processor; did you mean"
+                "--processor (number 1): blurr: unknown processor; did you mean"
             ),
             (
                 #"submit https://example.org/ --processor blackWhite --processor {"blur":{"radius":-1}}"#,
@@ -70,16 +73,19 @@ import Threads
             ),
             (
                 "key https://example.org/ --set images.formats=",
-                "images.formats: without any format no image can be loaded"
+                "images.formats: expected at least one format"
             ),
             ("submit https://example.org/ --metadata {", "--metadata: expected JSON such as"),
             ("submit https://example.org/ --deadline soon", "--deadline: expected seconds, or a date and time"),
             ("submit https://example.org/ --lane slow", "--lane: expected one of high, normal, low, found 'slow'"),
             ("submit https://example.org/ --timeout 5", "--timeout: expected a duration such as 500ms"),
-            ("submit https://example.org/ https://example.org/2 --id x", "an id names one job, and there are 2"),
+            (
+                "submit https://example.org/ https://example.org/2 --id x",
+                "an id can name only one job, and there are 2"
+            ),
             ("submit https://example.org/ --job /no/such/file", "cannot read /no/such/file: No such file"),
             ("submit --job - --from-file -", "cannot both be standard input"),
-            ("submit --from-file -", "there is no job in it"),
+            ("submit --from-file -", "no jobs found"),
             (
                 "submit https://example.org/ --set kafka.broker=x",
                 "unknown setting kafka.broker; did you mean kafka.brokers?"
@@ -89,24 +95,33 @@ import Threads
             ("key", "SOURCE is missing"),
             ("key https://example.org/ --height 0", "--height: expected a number above 0"),
             ("get https://example.org/ --redis http://x", "redis.url: not a Redis address"),
-            ("get https://example.org/ --head -o x.jpg", "--head reads no image, and so there is none to write (-o)"),
+            (
+                "get https://example.org/ --head -o x.jpg",
+                "--head cannot be combined with -o, because it reads no image"
+            ),
             ("key https://example.org/ --tenant a/b", "--tenant: expected 1 to 64 letters, digits, dots"),
             ("key https://example.org/ --header Accept", "--header: expected a header such as Accept:image/webp"),
-            ("get https://example.org/ --header Host:h", "--header: Host: is set by the source's URL, and by no job"),
-            ("submit https://example.org/ --header a:1 --header A:2", "--header: A: stands twice"),
+            (
+                "get https://example.org/ --header Host:h",
+                "--header: Host: is set by the source's URL and cannot be set by a job"
+            ),
+            ("submit https://example.org/ --header a:1 --header A:2", "--header: A: duplicate field"),
             ("submit https://example.org/ --header a:1 --header a:2", "--header"),
-            ("submit initials:JD --header a:1", "--header: go with requests of http and https alone"),
-            ("render initials:JD -o /dev/null --header a:1", "--header: go with requests of http and https alone"),
-            ("submit https://example.org/ --reload --only-if-cached", "reload and onlyIfCached contradict each other"),
+            ("submit initials:JD --header a:1", "--header: supported only for http and https sources"),
+            ("render initials:JD -o /dev/null --header a:1", "--header: supported only for http and https sources"),
+            ("submit https://example.org/ --reload --only-if-cached", "reload and onlyIfCached cannot be combined"),
             ("cancel", "JOB"),
-            ("purge", "say what to purge: --source, --tag or --key"),
-            ("purge --tag a --source https://example.org/", "are purges of their own: give one"),
+            ("purge", "nothing to purge; give one of --source, --tag and --key"),
+            (
+                "purge --tag a --source https://example.org/",
+                "--source, --tag and --key cannot be combined; give only one"
+            ),
             ("purge --source ftp://example.org/a", "--source: no provider for ftp: URLs"),
             ("purge --key halcyon:{0}:1", "--key: expected a key such as"),
             ("purge --tag a --tenant a:b", "--tenant: expected 1 to 64 letters"),
-            ("submit https://example.org/ --generation 3", "--generation: goes with a slot, and there is none"),
+            ("submit https://example.org/ --generation 3", "--generation: requires a slot"),
             ("submit https://example.org/ --slot a --generation -1", "--generation: expected 0 to 9007199254740992"),
-            ("trim", "say how much may stay (--bytes, --pixels or --count): the settings set no limit"),
+            ("trim", "no limit given; use --bytes, --pixels or --count"),
             ("trim --bytes -1", "--bytes: expected a byte size such as 512MiB"),
             ("trim --tenant a:b --count 0", "--tenant: expected 1 to 64 letters, digits, dots"),
             ("key https://example.org/ --set cache.jitter=0.6", "cache.jitter"),
@@ -131,13 +146,13 @@ import Threads
         arguments: [
             (#"{"source": "https://example.org/", "width": -3}"#, "standard input:2: width: expected 0.0 to 65535.0"),
             (#"{"source": "https://example.org/""#, "standard input:2: is not well-formed JSON"),
-            (#"{"width": 3, "width": 4}"#, "standard input:2: width: stands twice"),
+            (#"{"width": 3, "width": 4}"#, "standard input:2: width: duplicate name"),
             (#"{"width": 3}"#, "standard input:2: source: is missing"),
             ("cat.jpg", "standard input:2: source: expected an absolute URL"),
             (
                 #"{"source": "https://example.org/", "id": "same"}"# + "\n"
                     + #"{"source": "https://example.org/", "id": "same"}"#,
-                "standard input:3: the id same stands twice"
+                "standard input:3: duplicate id same"
             ),
         ]) func mistakesInFilesAreNamedByTheirLine(lines: String, message: String) async throws
     {
@@ -287,7 +302,7 @@ import Threads
             ["submit", "https://example.org/", "--brokers", away, "--timeout", "3s"]
         ).expect(1)
         #expect(submit.errors.contains("Kafka does not answer at \(away); waiting for it"))
-        #expect(submit.errors.contains("is it running, and the address right (--brokers)?"))
+        #expect(submit.errors.contains("is it running, and is the address right (--brokers)?"))
         #expect(submit.bytes.isEmpty)
         let get = try await Executable.run(["get", "https://example.org/", "--redis", "redis://\(away)"]).expect(1)
         #expect(get.errors.contains("Redis at redis://\(away)") && get.errors.contains("halcyon doctor"))

@@ -24,7 +24,7 @@ import Testing
 
     @Test(arguments: [
         (["SCOPES_shop": ""], "gateway.scopes.shop: expected submit, read or admin, found none"),
-        (["SCOPES_shop": "read,write"], "gateway.scopes.shop: expected of "),
+        (["SCOPES_shop": "read,write"], "gateway.scopes.shop: expected some of "),
         (["KEYS_twin": "0123456789abcdef"], "has the secret of gateway.keys."),
         (["SCOPES_other": "read"], "gateway.scopes.other: there is no gateway.keys.other"),
     ])
@@ -83,8 +83,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("sources.s3.accessKey=a", "accessKey and secretKey belong together"),
-        ("sources.s3.sessionToken=a", "sessionToken only goes with both"),
+        ("sources.s3.accessKey=a", "accessKey and secretKey require each other"),
+        ("sources.s3.sessionToken=a", "sessionToken requires both"),
         ("sources.s3.endpoint=store:9000", "sources.s3.endpoint: expected an http or https URL"),
         ("sources.s3.endpoint=http://a@store/", "without user, query and fragment"),
         ("sources.s3.region=a/b", "sources.s3.region: expected a region"),
@@ -97,44 +97,44 @@ import Testing
         ("webhooks.allow=http://hooks.example.org", "webhooks.allow: expected a list, each a host"),
         ("sources.fileRoots=images", "sources.fileRoots: expected a list, each an absolute path without .."),
         ("sources.fileRoots=/srv/../etc", "sources.fileRoots: expected a list, each an absolute path without .."),
-        ("sources.video.time=0", "sources.video.time: expected a duration"),
+        ("sources.video.timeout=0", "sources.video.timeout: expected a duration"),
         ("sources.origin.concurrency=0", "sources.origin.concurrency: expected a whole number from 1 to 10000"),
         ("sources.origin.rate=-1", "sources.origin.rate: expected a number from 0"),
         ("sources.heuristicFraction=2", "sources.heuristicFraction: expected a number from 0"),
-        ("sources.folder=kept", "sources.folder: expected an absolute path"),
-        ("sources.failures.missing=2d", "sources.failures.missing: expected a duration"),
+        ("sources.diskCache=kept", "sources.diskCache: expected an absolute path"),
+        ("sources.negativeTTL.notFound=2d", "sources.negativeTTL.notFound: expected a duration"),
         ("kafka.offsetMetadata=64KiB", "kafka.offsetMetadata: expected a byte size"),
         ("delivery=twice", "delivery: expected one of at-least-once, exactly-once"),
         ("delivery.linger=2s", "delivery.linger: expected a duration"),
         ("delivery.batch=0", "delivery.batch: expected a whole number from 1 to 50000"),
-        ("delivery.puts=0", "delivery.puts: expected a whole number from 1 to 10000"),
+        ("delivery.putConcurrency=0", "delivery.putConcurrency: expected a whole number from 1 to 10000"),
         ("worker.memoryLimit=half", "worker.memoryLimit: expected a byte size"),
-        ("worker.staticMember=true", "worker.staticMember: a static member needs a name, worker.instance"),
+        ("worker.staticMember=true", "worker.staticMember: requires a name; set worker.instance"),
         ("events.progressInterval=50ms", "events.progressInterval: expected at least 100ms, or 0"),
         ("events.progressInterval=2h", "events.progressInterval: expected a duration"),
-        ("worker.rebalancePatience=-1s", "worker.rebalancePatience: expected a duration"),
+        ("worker.rebalanceTimeout=-1s", "worker.rebalanceTimeout: expected a duration"),
         ("leases.duration=0s", "leases.duration: expected a duration"),
-        ("leases.patience=-1s", "leases.patience: expected a duration"),
+        ("leases.fallbackTimeout=-1s", "leases.fallbackTimeout: expected a duration"),
         ("worker.fetchesWithoutLeases=0", "worker.fetchesWithoutLeases: expected a whole number"),
         ("lanes.low=0", "lanes.low: expected a whole number"),
         ("sources.handOverBytes=-1", "sources.handOverBytes: expected a byte size"),
         ("sources.redisBudget=-1", "sources.redisBudget: expected a byte size"),
-        ("sources.resumptions=x", "sources.resumptions: expected a whole number"),
-        ("worker.rollInterval=0", "worker.rollInterval: expected a duration"),
-        ("gateway.sendTime=1m", "gateway.sendTime: expected a duration"),
-        ("gateway.renderWait=1m", "gateway.renderWait: expected a duration"),
+        ("sources.maximumResumes=x", "sources.maximumResumes: expected a whole number"),
+        ("worker.heartbeatInterval=0", "worker.heartbeatInterval: expected a duration"),
+        ("gateway.sendTimeout=1m", "gateway.sendTimeout: expected a duration"),
+        ("gateway.maximumWait=1m", "gateway.maximumWait: expected a duration"),
         ("gateway.rate=0", "gateway.rate: expected a whole number"),
-        ("gateway.mostCallers=0", "gateway.mostCallers: expected a whole number"),
+        ("gateway.maximumClients=0", "gateway.maximumClients: expected a whole number"),
         ("gateway.streams=0", "gateway.streams: expected a whole number"),
-        ("gateway.callerStreams=0", "gateway.callerStreams: expected a whole number"),
+        ("gateway.clientStreams=0", "gateway.clientStreams: expected a whole number"),
         ("gateway.partitionInterval=0", "gateway.partitionInterval: expected a duration"),
-        ("gateway.patience=0", "gateway.patience: expected a duration"),
+        ("gateway.slowClientTimeout=0", "gateway.slowClientTimeout: expected a duration"),
         ("gateway.bodyBytes=1", "gateway.bodyBytes: expected a byte size"),
-        ("gateway.deadLetters=0", "gateway.deadLetters: expected a whole number"),
-        ("gateway.deadBytes=1", "gateway.deadBytes: expected a byte size"),
-        ("gateway.deadTime=1m", "gateway.deadTime: expected a duration"),
+        ("gateway.deadLetterPageSize=0", "gateway.deadLetterPageSize: expected a whole number"),
+        ("gateway.deadLetterPageBytes=1", "gateway.deadLetterPageBytes: expected a byte size"),
+        ("gateway.deadLetterTimeout=1m", "gateway.deadLetterTimeout: expected a duration"),
         ("gateway.overviewInterval=0", "gateway.overviewInterval: expected a duration"),
-        ("gateway.overviewPatience=1m", "gateway.overviewPatience: expected a duration"),
+        ("gateway.overviewTimeout=1m", "gateway.overviewTimeout: expected a duration"),
         ("gateway.formats=bmp", "gateway.formats: expected a list, each one of"),
     ])
     func whatMakesNoSenseStopsTheStart(setting: String, message: String) async throws {
@@ -148,13 +148,14 @@ import Testing
             lines.first { $0.hasPrefix("retry.\(name) ") }?.dropFirst("retry.\(name)".count).split(separator: " ").first
                 .map(String.init)
         }
-        #expect(value("attempts") == "5" && value("base") == "500ms" && value("inProcess") == "2s")
+        #expect(value("attempts") == "5" && value("baseDelay") == "500ms" && value("maximumInProcessDelay") == "2s")
         #expect(value("budget") == "30m" && value("delays") == "10s,1m,10m")
         for (variable, text, words) in [
-            ("ATTEMPTS", "0", "retry.attempts"), ("BASE", "0", "retry.base"), ("INPROCESS", "2m", "retry.inProcess"),
+            ("ATTEMPTS", "0", "retry.attempts"), ("BASE_DELAY", "0", "retry.baseDelay"),
+            ("MAXIMUM_IN_PROCESS_DELAY", "2m", "retry.maximumInProcessDelay"),
             ("BUDGET", "2d", "retry.budget"), ("DELAYS", "1s,2h", "retry.delays"),
-            ("DELAYS", "1m,10s", "retry.delays: expected waits that rise"),
-            ("DELAYS", "10s,10s", "retry.delays: expected waits that rise"),
+            ("DELAYS", "1m,10s", "retry.delays: expected ascending delays"),
+            ("DELAYS", "10s,10s", "retry.delays: expected ascending delays"),
         ] {
             let wrong = try await Executable.run(["config"], environment: ["HALCYON_RETRY_\(variable)": text]).expect(2)
             #expect(wrong.errors.contains(words), "\(wrong.errors)")
@@ -181,10 +182,10 @@ import Testing
                 String.init)
         }
         for (name, text) in [
-            ("notify.redis", "true"), ("notify.maximumAge", "1h"), ("webhooks.types", "ready,started"),
+            ("notifications.redis", "true"), ("notifications.maximumAge", "1h"), ("webhooks.types", "ready,started"),
             ("webhooks.timeout", "15s"), ("webhooks.maximumResponseBytes", "64KiB"), ("webhooks.concurrency", "8"),
             ("webhooks.queue", "256"), ("webhooks.failures", "5"), ("webhooks.attempts", "40"),
-            ("webhooks.base", "500ms"), ("webhooks.inProcess", "2s"), ("webhooks.budget", "1d"),
+            ("webhooks.baseDelay", "500ms"), ("webhooks.maximumInProcessDelay", "2s"), ("webhooks.budget", "1d"),
             ("webhooks.delays", "10s,1m,10m,1h"), ("webhooks.secret", "****"), ("webhooks.secrets.shop", "****"),
         ] { #expect(value(name) == text, "\(name)") }
         for (variable, text, words) in [
@@ -197,9 +198,10 @@ import Testing
             ("TIMEOUT", "0", "webhooks.timeout"), ("MAXIMUMRESPONSEBYTES", "-1", "webhooks.maximumResponseBytes"),
             ("CONCURRENCY", "0", "webhooks.concurrency"), ("QUEUE", "-1", "webhooks.queue"),
             ("FAILURES", "0", "webhooks.failures"), ("ATTEMPTS", "0", "webhooks.attempts"),
-            ("BASE", "0", "webhooks.base"), ("INPROCESS", "2m", "webhooks.inProcess"),
-            ("BUDGET", "31d", "webhooks.budget"), ("DELAYS", "1m,10s", "webhooks.delays: expected waits that rise"),
-            ("DELAYS", "", "webhooks.delays: expected one wait"),
+            ("BASE_DELAY", "0", "webhooks.baseDelay"),
+            ("MAXIMUM_IN_PROCESS_DELAY", "2m", "webhooks.maximumInProcessDelay"),
+            ("BUDGET", "31d", "webhooks.budget"), ("DELAYS", "1m,10s", "webhooks.delays: expected ascending delays"),
+            ("DELAYS", "", "webhooks.delays: expected at least one delay"),
         ] {
             let wrong = try await Executable.run(
                 ["config"], environment: good.merging(["HALCYON_WEBHOOKS_\(variable)": text]) { $1 }
@@ -207,11 +209,11 @@ import Testing
             #expect(wrong.errors.contains(words) && !wrong.errors.contains("hidden"), "\(wrong.errors)")
         }
         let unsigned = try await Executable.run(["config"], environment: ["HALCYON_WEBHOOKS_ALLOW": "h"]).expect(2)
-        #expect(unsigned.errors.contains("webhooks.allow: URLs of jobs need a secret"))
+        #expect(unsigned.errors.contains("webhooks.allow: webhook URLs of jobs need a secret"))
         let name = try await Executable.run(["config", "--set", "webhooks.urls.a/b=http://h/"]).expect(2)
         #expect(name.errors.contains("webhooks.urls: expected a name of letters"))
-        let age = try await Executable.run(["config", "--set", "notify.maximumAge=0"]).expect(2)
-        #expect(age.errors.contains("notify.maximumAge: expected a duration"))
+        let age = try await Executable.run(["config", "--set", "notifications.maximumAge=0"]).expect(2)
+        #expect(age.errors.contains("notifications.maximumAge: expected a duration"))
     }
 
     @Test func theEmbeddedClusterDoesNotPretendToTransactions() async throws {

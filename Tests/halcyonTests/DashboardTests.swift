@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 

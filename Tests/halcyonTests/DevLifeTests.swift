@@ -1,7 +1,7 @@
 import Glibc
 import JSON
-import Processes
 import Redis
+import Subprocess
 import TestSupport
 import Testing
 
@@ -10,7 +10,8 @@ import Testing
     @Test func submitSaysWhyAJobIsTriedAgain() async throws {
         let (folder, waiting) = (TemporaryFolder("retrying"), TemporaryFolder("waiting"))
         // The first retry goes through a topic.
-        let process = try await Executable.start(["dev", "--json", "--set", "retry.inProcess=0"], in: folder)
+        let process = try await Executable.start(
+            ["dev", "--json", "--set", "retry.maximumInProcessDelay=0"], in: folder)
         try await until("halcyon dev is ready") { folder.read("output").contains(UInt8(ascii: "\n")) }
         let kafka = try #require(JSON.parse(folder.read("output"), maximumSize: 1 << 16).at("kafka"))
         let source = "http://127.0.0.1:\(LoopbackPort.free())/a.jpg"
@@ -18,8 +19,8 @@ import Testing
             ["submit", source, "--wait"], environment: ["HALCYON_KAFKA_BROKERS": kafka], in: waiting)
         try await until("it says what happened") {
             let said = Executable.text(waiting.read("errors"))
-            return said.contains("\(source): 1 attempt failed, the last as connect_error: ")
-                && said.contains("; tried again in ")
+            return said.contains("\(source): 1 attempt failed, the last with connect_error: ")
+                && said.contains("; retrying in ")
         }
         submit.send(SIGINT)
         #expect(await submit.exit() == .code(130))
@@ -40,7 +41,7 @@ import Testing
         let line = "exec 3<>/dev/tcp/127.0.0.1/\(port); printf '\(request)' >&3; read -t 10 <&3; true"
         _ = try await ChildProcess.start("/bin/bash", ["-c", line]).exit()
         try await until("it is named") {
-            Executable.text(folder.read("errors")).contains(#""message":"embedded broker","reason":"#)
+            Executable.text(folder.read("errors")).contains(#""message":"embedded broker reported an error","reason":"#)
         }
         #expect(Executable.text(folder.read("errors")).contains("unsupported MetadataRequest"))
         process.send(SIGINT)
@@ -67,7 +68,7 @@ import Testing
         let cluster = try await DevCluster.start()
         kill(try await processID(ofRedisAt: cluster.redisPort), SIGKILL)
         #expect(await cluster.process.exit() == .code(1))
-        #expect(Executable.text(cluster.folder.read("errors")).contains("redis-server ended by itself: signal 9"))
+        #expect(Executable.text(cluster.folder.read("errors")).contains("redis-server exited unexpectedly: signal 9"))
         await cluster.origin.stop()
         await cluster.folder.remove()
     }

@@ -1,5 +1,5 @@
 import JSON
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
@@ -11,7 +11,7 @@ import Testing
         let listening = ["HALCYON_HTTP_LISTEN": "0.0.0.0:\(port)", "HALCYON_GATEWAY_LISTEN": "127.0.0.1:\(nobody)"]
         let away = try await Executable.run(["health"], environment: listening).expect(1)
         #expect(
-            away.errors.contains("nobody listens at http://127.0.0.1:\(port)/healthz or http://127.0.0.1:\(nobody)/"))
+            away.errors.contains("nothing listens at http://127.0.0.1:\(port)/healthz or http://127.0.0.1:\(nobody)/"))
         let worker = try await WorkerProcess.start(
             brokers: "127.0.0.1:\(nobody)", redisPort: nobody, listening, errors: .discarded)
         try await until("it listens") { LoopbackPort.answers(port) }

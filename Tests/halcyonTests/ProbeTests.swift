@@ -1,9 +1,9 @@
+import Concurrency
 import Curl
 import Glibc
-import Processes
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 /// `http.listen`, as whoever runs workers asks there.
 @Suite struct ProbeTests {
@@ -11,7 +11,7 @@ import Threads
         let client = CurlClient()
         let result: Result<HTTPResponse, any Error>
         do {
-            result = .success(try await client.perform(HTTPRequest(.get, "http://127.0.0.1:\(port)\(path)")))
+            result = .success(try await client.execute(HTTPRequest(.get, "http://127.0.0.1:\(port)\(path)")))
         } catch {
             result = .failure(error)
         }
@@ -29,7 +29,7 @@ import Threads
         #expect(health.status == 200 && health.body == Array("ok\n".utf8))
         #expect(try await ask(port, "/readyz").status == 503)
         let metrics = String(decoding: try await ask(port, "/metrics").body, as: UTF8.self)
-        #expect(metrics.contains("\nhalcyon_jobs_under_way 0\n"))
+        #expect(metrics.contains("\nhalcyon_jobs_in_flight 0\n"))
         #expect(await worker.stop(grace: .seconds(60)) == .code(0))
         #expect(!LoopbackPort.answers(port))
     }

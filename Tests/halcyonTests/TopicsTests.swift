@@ -28,12 +28,12 @@ import Testing
         #expect(doctor.output.contains("halcyon.jobs 1, halcyon.jobs.low 0,"), "\(doctor)")
         #expect(doctor.output.contains("; it has never committed"), "\(doctor)")
         #expect(
-            doctor.output.contains("events that group halcyon-workers-notifications has not told: halcyon.events 0"),
+            doctor.output.contains("events not yet delivered by group halcyon-workers-notifications: halcyon.events 0"),
             "\(doctor)")
         let tooMany = try await Executable.run(
             ["topics", "create", "--prefix", "other.", "--replication", "3"] + brokers
         ).expect(1)
-        #expect(tooMany.output.contains("other.jobs: not made"))
+        #expect(tooMany.output.contains("other.jobs: not created"))
         await kafka.remove()
     }
 }

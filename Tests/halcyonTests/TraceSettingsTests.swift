@@ -3,7 +3,7 @@ import ProgramSettings
 import Telemetry
 import Testing
 
-@testable import HalcyonCommand
+@testable import HalcyonCLI
 
 /// What settings, and OpenTelemetry's own variables, make of traces.
 @Suite struct TraceSettingsTests {
@@ -63,19 +63,19 @@ import Testing
                 "HALCYON_TRACES_ENDPOINT": "http://c", "HALCYON_TRACES_HEADERS": "a=b", "HALCYON_TRACES_SERVICE": "s",
                 "HALCYON_TRACES_RESOURCE": "k=v", "HALCYON_TRACES_RATIO": "0.5", "HALCYON_TRACES_QUEUE": "100",
                 "HALCYON_TRACES_BATCH": "10", "HALCYON_TRACES_INTERVAL": "2s", "HALCYON_TRACES_TIMEOUT": "3s",
-                "HALCYON_TRACES_PATIENCE": "4s",
+                "HALCYON_TRACES_RETRY_TIMEOUT": "4s",
             ]))
         #expect(options.headers["a"] == "b" && options.ratio == 0.5 && options.timeout == .seconds(3))
         #expect(options.resource["service.name"] == .string("s") && options.resource["k"] == .string("v"))
         #expect(options.limits.queue == 100 && options.limits.batch == 10)
-        #expect(options.limits.interval == .seconds(2) && options.limits.patience == .seconds(4))
+        #expect(options.limits.interval == .seconds(2) && options.limits.retryTimeout == .seconds(4))
     }
 
     /// It stops who was told to use it, and nobody who names a place of Halcyon's own.
     @Test func whatIsNotSpokenIsSaid() throws {
         let asked = ["OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"]
         let complaint = Self.complaint(asked)
-        #expect(complaint.contains("OTEL_EXPORTER_OTLP_PROTOCOL asks for grpc") && complaint.contains("http/json"))
+        #expect(complaint.contains("OTEL_EXPORTER_OTLP_PROTOCOL selects grpc") && complaint.contains("http/json"))
         #expect(
             Self.complaint(["HALCYON_TRACES_ENDPOINT": "http://c", "HALCYON_TRACES_PROTOCOL": "grpc"]).contains(
                 "http/json"))

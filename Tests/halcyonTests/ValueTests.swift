@@ -1,10 +1,10 @@
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import JSON
 import ProgramSettings
 import Testing
 
-@testable import HalcyonCommand
+@testable import HalcyonCLI
 
 /// The pure values behind the commands.
 @Suite struct ValueTests {
@@ -58,9 +58,9 @@ import Testing
     }
 
     @Test func aDraftIsOverlaidFieldByField() throws {
-        var draft = try JobDraft(
+        var draft = try JobBuilder(
             json: Array(#"{"width": 1, "source": "a", "x": {"y": [1, 2]}}"#.utf8), maximumSize: 1000)
-        var other = JobDraft()
+        var other = JobBuilder()
         other.set("width", 2)
         other.set("format", "png")
         draft = draft.overlaid(by: other)
@@ -73,11 +73,11 @@ import Testing
     @Test(
         arguments: [
             ("maxmemory:0\r\nmaxmemory_policy:noeviction", .warning, "no limit"),
-            ("maxmemory:1000\r\nmaxmemory_policy:noeviction", .warning, "no result can be stored"),
-            ("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru", .warning, "keys of others"),
+            ("maxmemory:1000\r\nmaxmemory_policy:noeviction", .warning, "no results can be stored"),
+            ("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru", .warning, "keys of other applications"),
             ("maxmemory:1000\r\nmaxmemory_policy:volatile-ttl", .ok, "policy volatile-ttl"),
-        ] as [(String, Diagnosis.Level, String)])
-    func theDoctorKnowsWhatRedisDoesWhenItIsFull(info: String, level: Diagnosis.Level, message: String) {
+        ] as [(String, DoctorReport.Level, String)])
+    func theDoctorKnowsWhatRedisDoesWhenItIsFull(info: String, level: DoctorReport.Level, message: String) {
         let findings = RedisInfo("# Memory\r\nused_memory:10\r\n\(info)\r\n").findings(at: "here")
         let memory = findings.first { $0.subject == "memory" }
         #expect(memory?.level == level && memory?.message.contains(message) == true)
@@ -94,8 +94,8 @@ import Testing
             """
         let broken = ClusterNodes(text).findings
         #expect(broken.map(\.level) == [.broken, .warning, .warning])
-        #expect(broken[0].message == "3 masters, 1 replica, 10922 of 16384 slots served")
-        #expect(broken[1].message.contains("master at 10.0.0.2:7000"))
+        #expect(broken[0].message == "3 primary nodes, 1 replica, 10922 of 16384 slots served")
+        #expect(broken[1].message.contains("primary at 10.0.0.2:7000"))
         #expect(broken[2].message.contains("replica at 10.0.0.4:7000"))
         let well = ClusterNodes(text.replacing(",fail?", with: "").replacing(",fail", with: "")).findings
         #expect(well.map(\.level) == [.ok])

@@ -1,61 +1,61 @@
-/// Something that goes wrong for a while.
+/// A fault that lasts for a while.
 protocol Fault: Sendable {
-    /// Its kind.
+    /// The kind of the fault.
     var kind: FaultKind { get }
-    /// Whom it befalls, and how, for the log.
+    /// The target of the fault and how it is affected, for the log.
     var what: String { get }
-    /// What no other fault may befall meanwhile.
+    /// The targets that no other fault may affect at the same time.
     var victims: Set<Victim> { get }
-    /// How long it lasts.
+    /// The duration of the fault.
     var length: Duration { get }
-    /// See ``FaultRecord/disturbances``.
+    /// The value for ``FaultRecord/disturbances``.
     var disturbances: Int { get }
-    /// Makes it.
-    func begin(_ ground: Ground) async throws
-    /// Mends it.
-    func end(_ ground: Ground) async throws
+    /// Injects the fault.
+    func begin(_ environment: ChaosEnvironment) async throws
+    /// Ends the fault.
+    func end(_ environment: ChaosEnvironment) async throws
 }
 
-/// What a fault befalls.
+/// The target of a fault.
 enum Victim: Hashable, Sendable {
     case broker, redis, disk, group
     case worker(Int)
 }
 
-/// All kinds of faults.
+/// The kinds of faults.
 public enum FaultKind: String, CaseIterable, Sendable {
-    /// kill -9 of a worker, and another one in its place.
+    /// SIGKILL of a worker, which is then replaced.
     case kill
-    /// A worker stands still for longer than its group waits for it.
+    /// A worker is frozen for longer than its session timeout.
     case freeze
-    /// All workers are stopped in order and replaced, one after the other.
+    /// All workers are stopped gracefully and replaced, one after another.
     case rolling
     /// A worker joins or leaves the group every two seconds.
     case storm
-    /// kill -9 of Kafka's broker.
+    /// SIGKILL of the Kafka broker.
     case brokerKill = "broker-kill"
-    /// The broker stands still.
+    /// The broker is frozen.
     case brokerPause = "broker-pause"
-    /// The broker stands still as a transaction comes to one of its steps.
+    /// The broker is frozen just before a step of a transaction.
     case transactionPause = "transaction-pause"
-    /// kill -9 of Redis, which forgets everything.
+    /// SIGKILL of Redis, which loses all data.
     case redisKill = "redis-kill"
-    /// Redis stands still.
+    /// Redis is frozen.
     case redisPause = "redis-pause"
-    /// Redis forgets everything.
+    /// All data in Redis is deleted.
     case redisFlush = "redis-flush"
-    /// The way between one worker and Kafka is cut.
+    /// The network between one worker and Kafka is interrupted.
     case kafkaCut = "kafka-cut"
-    /// The way between one worker and Redis is cut.
+    /// The network between one worker and Redis is interrupted.
     case redisCut = "redis-cut"
-    /// Many files at once that must be refused, all in one partition.
+    /// A burst of malformed files in one partition.
     case poison
-    /// A producer sends again what it has sent before.
+    /// A producer sends earlier jobs again.
     case duplicates
-    /// The disk for kept sources is full.
+    /// The disk of the source cache is full.
     case diskFull = "disk-full"
 
-    /// How often it is drawn, beside the others.
+    /// The relative probability of this kind.
     var weight: Int {
         switch self {
         case .kill: 5
@@ -65,7 +65,7 @@ public enum FaultKind: String, CaseIterable, Sendable {
         }
     }
 
-    /// Whether it takes from workers what Redis knows.
+    /// True if workers lose data in Redis or the connection to it.
     var hitsRedis: Bool {
         switch self {
         case .redisKill, .redisPause, .redisFlush, .redisCut: true

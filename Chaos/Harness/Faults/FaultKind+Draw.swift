@@ -1,5 +1,5 @@
 extension FaultKind {
-    /// A fault of this kind: whom it befalls, how long and how.
+    /// Creates a fault of this kind with a random target, duration and mode.
     func draw(workers: Int, _ numbers: inout some RandomNumberGenerator) -> any Fault {
         let worker = Int.random(in: 0..<workers, using: &numbers)
         func time(_ range: ClosedRange<Int>) -> Duration { .milliseconds(Int.random(in: range, using: &numbers)) }

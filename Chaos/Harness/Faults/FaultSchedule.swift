@@ -1,42 +1,43 @@
+import Concurrency
 import TestSupport
-import Threads
 
-/// Makes faults, one after the other on each of a few lines, so that some meet; the same ones in the same order on each line for the same
-/// seed. When they come also depends on how long the machine takes.
+/// Injects faults in a few parallel sequences, so that some overlap. The faults and their order in each sequence depend
+/// only on the seed. Their timing also depends on the speed of the machine.
 final class FaultSchedule: Sendable {
-    private let ground: Ground
+    private let environment: ChaosEnvironment
     private let kinds: [FaultKind]
     private let most: Int
     private let taken = Lock<Set<Victim>>([])
     private let progress = Lock((made: 0, isEnding: false))
 
+    /// Creates a schedule.
     /// - Parameters:
-    ///   - kinds: those that are drawn, by their weights.
-    ///   - most: how many are made.
-    init(_ ground: Ground, kinds: [FaultKind], most: Int) {
-        self.ground = ground
+    ///   - kinds: The kinds to draw from, by weight.
+    ///   - most: The maximum number of faults.
+    init(_ environment: ChaosEnvironment, kinds: [FaultKind], most: Int) {
+        self.environment = environment
         self.kinds = kinds.filter { kind in
             switch kind {
-            // Without a disk of its own none can be full.
-            case .diskFull: ground.disk != nil
-            case .transactionPause: ground.plan.mode == .exactlyOnce
+            // Only a scratch disk may be filled.
+            case .diskFull: environment.disk != nil
+            case .transactionPause: environment.plan.mode == .exactlyOnce
             default: true
             }
         }
         self.most = most
     }
 
-    /// Has ``run(lines:)`` return when those under way are mended.
+    /// Stops ``run(lines:)`` after the current faults have ended.
     func end() { progress.withLock { $0.isEnding = true } }
 
-    /// Makes faults until there have been as many as wanted, or ``end()``.
-    /// - Throws: what a server said that does not come back.
+    /// Injects faults until the maximum is reached or ``end()`` is called.
+    /// - Throws: The error of a server that cannot be restarted.
     func run(lines: Int) async throws {
         guard !kinds.isEmpty else { return }
         try await withThrowingDiscardingTaskGroup { group in
             for line in 0..<lines {
                 group.addTask {
-                    var numbers = SeededNumbers(seed: self.ground.plan.seed &* 1_000 &+ UInt64(line))
+                    var numbers = SeededNumbers(seed: self.environment.plan.seed &* 1_000 &+ UInt64(line))
                     while self.goesOn { try await self.next(&numbers) }
                 }
             }
@@ -52,7 +53,7 @@ final class FaultSchedule: Sendable {
             draw -= kind.weight
             return draw < 0
         }
-        let fault = kind!.draw(workers: ground.plan.workers, &numbers)
+        let fault = kind!.draw(workers: environment.plan.workers, &numbers)
         let isFree = taken.withLock { taken in
             guard taken.isDisjoint(with: fault.victims) else { return false }
             taken.formUnion(fault.victims)
@@ -60,7 +61,7 @@ final class FaultSchedule: Sendable {
         }
         guard isFree else { return }
         defer { taken.withLock { $0.subtract(fault.victims) } }
-        // Another line may have made the last one meanwhile.
+        // Another sequence may have reached the maximum meanwhile.
         guard
             progress.withLock({ progress in
                 let goesOn = !progress.isEnding && progress.made < most
@@ -68,14 +69,14 @@ final class FaultSchedule: Sendable {
                 return goesOn
             })
         else { return }
-        let begin = ground.ledger.now
-        try await fault.begin(ground)
+        let begin = environment.ledger.now
+        try await fault.begin(environment)
         try await Task.sleep(for: fault.length)
-        try await fault.end(ground)
+        try await fault.end(environment)
         let record = FaultRecord(
-            kind: kind!, what: fault.what, begin: begin, end: ground.ledger.now, disturbances: fault.disturbances,
+            kind: kind!, what: fault.what, begin: begin, end: environment.ledger.now, disturbances: fault.disturbances,
             hitsRedis: kind!.hitsRedis)
-        ground.ledger.add(record)
+        environment.ledger.add(record)
         say("  \(record.description)")
     }
 }

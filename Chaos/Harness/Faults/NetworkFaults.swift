@@ -1,6 +1,6 @@
-/// The way between one worker and one of its servers is cut.
+/// Interrupts the network between one worker and one of its servers.
 struct Cut: Fault {
-    /// ``FaultKind/kafkaCut`` or ``FaultKind/redisCut``.
+    /// Either ``FaultKind/kafkaCut`` or ``FaultKind/redisCut``.
     let kind: FaultKind
     let worker: Int
     let how: Relay.Condition
@@ -9,11 +9,11 @@ struct Cut: Fault {
     var victims: Set<Victim> { [.worker(worker)] }
     let disturbances = 3
 
-    func begin(_ ground: Ground) async { await relay(ground).set(how) }
-    func end(_ ground: Ground) async { await relay(ground).set(.open) }
+    func begin(_ environment: ChaosEnvironment) async { await relay(environment).set(how) }
+    func end(_ environment: ChaosEnvironment) async { await relay(environment).set(.open) }
 
-    private func relay(_ ground: Ground) -> Relay {
-        let seat = ground.seats[worker]
-        return kind == .kafkaCut ? seat.kafka : seat.redis
+    private func relay(_ environment: ChaosEnvironment) -> Relay {
+        let supervised = environment.seats[worker]
+        return kind == .kafkaCut ? supervised.kafka : supervised.redis
     }
 }

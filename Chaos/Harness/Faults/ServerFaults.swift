@@ -1,6 +1,6 @@
 import Glibc
 
-/// kill -9 of the broker, which is started again.
+/// Kills the broker with SIGKILL and restarts it.
 struct BrokerKill: Fault {
     let kind = FaultKind.brokerKill
     let length: Duration
@@ -8,11 +8,11 @@ struct BrokerKill: Fault {
     let victims: Set<Victim> = [.broker]
     let disturbances = 3
 
-    func begin(_ ground: Ground) async { await ground.kafka.kill() }
-    func end(_ ground: Ground) async throws { try await ground.kafka.start() }
+    func begin(_ environment: ChaosEnvironment) async { await environment.kafka.kill() }
+    func end(_ environment: ChaosEnvironment) async throws { try await environment.kafka.start() }
 }
 
-/// The broker stands still, wherever its clients are with what they asked for.
+/// Freezes the broker at an arbitrary point of its clients' requests.
 struct BrokerPause: Fault {
     let kind = FaultKind.brokerPause
     let length: Duration
@@ -20,11 +20,11 @@ struct BrokerPause: Fault {
     let victims: Set<Victim> = [.broker]
     let disturbances = 3
 
-    func begin(_ ground: Ground) async { await ground.kafka.send(SIGSTOP) }
-    func end(_ ground: Ground) async { await ground.kafka.send(SIGCONT) }
+    func begin(_ environment: ChaosEnvironment) async { await environment.kafka.send(SIGSTOP) }
+    func end(_ environment: ChaosEnvironment) async { await environment.kafka.send(SIGCONT) }
 }
 
-/// kill -9 of Redis, which comes back with nothing in it.
+/// Kills Redis with SIGKILL and restarts it without data.
 struct RedisKill: Fault {
     let kind = FaultKind.redisKill
     let length: Duration
@@ -32,11 +32,11 @@ struct RedisKill: Fault {
     let victims: Set<Victim> = [.redis]
     let disturbances = 1
 
-    func begin(_ ground: Ground) async { await ground.redis.kill() }
-    func end(_ ground: Ground) async throws { try await ground.redis.restart() }
+    func begin(_ environment: ChaosEnvironment) async { await environment.redis.kill() }
+    func end(_ environment: ChaosEnvironment) async throws { try await environment.redis.restart() }
 }
 
-/// Redis stands still.
+/// Freezes Redis.
 struct RedisPause: Fault {
     let kind = FaultKind.redisPause
     let length: Duration
@@ -44,11 +44,11 @@ struct RedisPause: Fault {
     let victims: Set<Victim> = [.redis]
     let disturbances = 1
 
-    func begin(_ ground: Ground) async { await ground.redis.send(SIGSTOP) }
-    func end(_ ground: Ground) async { await ground.redis.send(SIGCONT) }
+    func begin(_ environment: ChaosEnvironment) async { await environment.redis.send(SIGSTOP) }
+    func end(_ environment: ChaosEnvironment) async { await environment.redis.send(SIGCONT) }
 }
 
-/// Redis forgets everything.
+/// Deletes all data in Redis.
 struct RedisFlush: Fault {
     let kind = FaultKind.redisFlush
     let length = Duration.zero
@@ -56,11 +56,11 @@ struct RedisFlush: Fault {
     let victims: Set<Victim> = [.redis]
     let disturbances = 1
 
-    func begin(_ ground: Ground) async throws { try await ground.redis.flush() }
-    func end(_ ground: Ground) async {}
+    func begin(_ environment: ChaosEnvironment) async throws { try await environment.redis.flush() }
+    func end(_ environment: ChaosEnvironment) async {}
 }
 
-/// The disk on which workers keep sources is full.
+/// Fills the disk of the source cache.
 struct DiskFull: Fault {
     let kind = FaultKind.diskFull
     let length: Duration
@@ -68,6 +68,6 @@ struct DiskFull: Fault {
     let victims: Set<Victim> = [.disk]
     let disturbances = 0
 
-    func begin(_ ground: Ground) async { ground.disk?.fill() }
-    func end(_ ground: Ground) async { ground.disk?.clear() }
+    func begin(_ environment: ChaosEnvironment) async { environment.disk?.fill() }
+    func end(_ environment: ChaosEnvironment) async { environment.disk?.clear() }
 }

@@ -1,4 +1,4 @@
-/// Files that must be refused, many at once and all in one partition.
+/// Sends many malformed files at once, all to one partition.
 struct Poison: Fault {
     let kind = FaultKind.poison
     let length = Duration.zero
@@ -6,11 +6,14 @@ struct Poison: Fault {
     let victims: Set<Victim> = []
     let disturbances = 0
 
-    func begin(_ ground: Ground) async throws { try await ground.traffic.burst(.hostile, count: 20) }
-    func end(_ ground: Ground) async {}
+    func begin(_ environment: ChaosEnvironment) async throws {
+        try await environment.traffic.burst(.hostile, count: 20)
+    }
+    func end(_ environment: ChaosEnvironment) async {}
 }
 
-/// A producer that has not heard the acknowledgement sends its jobs again: each is a job of its own, with the id of another.
+/// Sends jobs again, like a producer that missed the acknowledgement. Each duplicate is a separate job with the id of
+/// an earlier one.
 struct Duplicates: Fault {
     let kind = FaultKind.duplicates
     let length = Duration.zero
@@ -18,6 +21,6 @@ struct Duplicates: Fault {
     let victims: Set<Victim> = []
     let disturbances = 0
 
-    func begin(_ ground: Ground) async throws { try await ground.traffic.sendAgain(count: 20) }
-    func end(_ ground: Ground) async {}
+    func begin(_ environment: ChaosEnvironment) async throws { try await environment.traffic.sendAgain(count: 20) }
+    func end(_ environment: ChaosEnvironment) async {}
 }

@@ -1,20 +1,20 @@
 import Glibc
 
-/// What a worker asks the broker for in the course of a transaction, in this order (KIP-98).
+/// The requests of a worker during a transaction, in order (KIP-98).
 enum TransactionStep: Int16, CaseIterable, Sendable {
-    /// Partitions are to be part of it.
+    /// AddPartitionsToTxn: adds partitions to the transaction.
     case addPartitions = 24
-    /// Events are sent.
+    /// Produce: sends events.
     case produce = 0
-    /// The group's offsets are to be part of it.
+    /// AddOffsetsToTxn: adds the group's offsets to the transaction.
     case addOffsets = 25
-    /// Offsets are sent.
+    /// TxnOffsetCommit: sends the offsets.
     case commitOffsets = 28
-    /// It is committed, or aborted.
+    /// EndTxn: commits or aborts the transaction.
     case end = 26
 }
 
-/// The broker stands still just as a worker's transaction comes to one of its steps: the request is on its way, and nobody has read it.
+/// Freezes the broker just before a step of a worker's transaction. The request has been sent and not been read.
 struct TransactionPause: Fault {
     let kind = FaultKind.transactionPause
     let worker: Int
@@ -24,13 +24,13 @@ struct TransactionPause: Fault {
     var victims: Set<Victim> { [.broker, .worker(worker)] }
     let disturbances = 3
 
-    func begin(_ ground: Ground) async {
-        let way = ground.seats[worker].kafka
-        // A worker that has nothing to tell makes none; then any moment is as good.
+    func begin(_ environment: ChaosEnvironment) async {
+        let way = environment.seats[worker].kafka
+        // A worker without events starts no transaction. The broker is then frozen at an arbitrary point.
         await way.becomeSilent(before: step.rawValue, within: .seconds(4))
-        await ground.kafka.send(SIGSTOP)
+        await environment.kafka.send(SIGSTOP)
         await way.set(.open)
     }
 
-    func end(_ ground: Ground) async { await ground.kafka.send(SIGCONT) }
+    func end(_ environment: ChaosEnvironment) async { await environment.kafka.send(SIGCONT) }
 }

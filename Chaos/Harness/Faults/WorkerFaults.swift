@@ -1,20 +1,20 @@
 import Glibc
 
-/// kill -9, and another one in its place.
+/// Kills a worker with SIGKILL and starts another one.
 struct Kill: Fault {
     let kind = FaultKind.kill
     let worker: Int
     let length: Duration
     var what: String { "worker \(worker)" }
     var victims: Set<Victim> { [.worker(worker)] }
-    // It goes, and the other comes: partitions move both times.
+    // Partitions are reassigned when the worker crashes and when the new one joins.
     let disturbances = 3
 
-    func begin(_ ground: Ground) async { await ground.seats[worker].kill() }
-    func end(_ ground: Ground) async throws { try await ground.seats[worker].fill() }
+    func begin(_ environment: ChaosEnvironment) async { await environment.seats[worker].kill() }
+    func end(_ environment: ChaosEnvironment) async throws { try await environment.seats[worker].fill() }
 }
 
-/// A worker stands still until its group has gone on without it.
+/// Freezes a worker until it is removed from its group.
 struct Freeze: Fault {
     let kind = FaultKind.freeze
     let worker: Int
@@ -23,11 +23,11 @@ struct Freeze: Fault {
     var victims: Set<Victim> { [.worker(worker)] }
     let disturbances = 3
 
-    func begin(_ ground: Ground) async { await ground.seats[worker].send(SIGSTOP) }
-    func end(_ ground: Ground) async { await ground.seats[worker].send(SIGCONT) }
+    func begin(_ environment: ChaosEnvironment) async { await environment.seats[worker].send(SIGSTOP) }
+    func end(_ environment: ChaosEnvironment) async { await environment.seats[worker].send(SIGCONT) }
 }
 
-/// Every worker is asked to stop and replaced when it has, one after the other.
+/// Stops all workers gracefully and replaces them, one after another.
 struct Rolling: Fault {
     let kind = FaultKind.rolling
     let workers: Int
@@ -36,17 +36,17 @@ struct Rolling: Fault {
     var victims: Set<Victim> { Set((0..<workers).map { .worker($0) }).union([.group]) }
     var disturbances: Int { 2 * workers }
 
-    func begin(_ ground: Ground) async throws {
-        for seat in ground.seats.prefix(workers) {
-            await seat.vacate()
-            try await seat.fill()
+    func begin(_ environment: ChaosEnvironment) async throws {
+        for supervised in environment.seats.prefix(workers) {
+            await supervised.vacate()
+            try await supervised.fill()
         }
     }
 
-    func end(_ ground: Ground) async {}
+    func end(_ environment: ChaosEnvironment) async {}
 }
 
-/// One more worker joins, leaves, joins…, every two seconds.
+/// Makes an additional worker join and leave the group every two seconds.
 struct Storm: Fault {
     let kind = FaultKind.storm
     let length: Duration
@@ -58,30 +58,30 @@ struct Storm: Fault {
 
     init(length: Duration) { self.length = length }
 
-    func begin(_ ground: Ground) async {
-        await guest.come(to: ground.seats.last!)
+    func begin(_ environment: ChaosEnvironment) async {
+        await guest.come(to: environment.seats.last!)
     }
 
-    func end(_ ground: Ground) async { await guest.leave(ground.seats.last!) }
+    func end(_ environment: ChaosEnvironment) async { await guest.leave(environment.seats.last!) }
 
     private actor Guest {
         var visits: Task<Void, any Error>?
 
-        func come(to seat: Seat) {
+        func come(to supervised: SupervisedWorker) {
             visits = Task {
                 while !Task.isCancelled {
-                    try await seat.fill()
+                    try await supervised.fill()
                     try await Task.sleep(for: .seconds(2))
-                    await seat.vacate()
+                    await supervised.vacate()
                     try await Task.sleep(for: .seconds(2))
                 }
             }
         }
 
-        func leave(_ seat: Seat) async {
+        func leave(_ supervised: SupervisedWorker) async {
             visits?.cancel()
             _ = await visits?.result
-            await seat.vacate()
+            await supervised.vacate()
         }
     }
 }

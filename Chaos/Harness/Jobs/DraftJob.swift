@@ -1,6 +1,6 @@
 import HalcyonModel
 
-/// A job that is to be sent.
+/// A job to be sent.
 struct DraftJob: Sendable {
     let id: String
     let kind: JobKind
@@ -11,45 +11,45 @@ struct DraftJob: Sendable {
     var source: String?
     var slot: String?
     var generation = 0
-    /// Whether it is cancelled soon after it was sent.
+    /// True if it is cancelled soon after it was sent.
     var isCancelled = false
 }
 
-/// What kinds of jobs there are.
+/// The kinds of jobs.
 enum JobKind: String, CaseIterable, Sendable {
-    /// One of several sizes of a source that others want too.
+    /// One of several sizes of a source that other jobs use too.
     case ordinary
-    /// The same of an origin that drips.
+    /// The same with a slow origin.
     case slow
-    /// Several outputs.
+    /// A job with several outputs.
     case variants
-    /// Its result is not to be stored.
+    /// A job whose result must not be stored.
     case unstored
-    /// Its source is not to be stored.
+    /// A job whose source must not be stored.
     case volatile
-    /// For a slot that later jobs are for too.
+    /// A job for a display slot that later jobs reuse.
     case slot
-    /// It is cancelled soon.
+    /// A job that is cancelled soon.
     case cancelled
-    /// It has little time.
+    /// A job with a short deadline.
     case deadline
-    /// Its time is over.
+    /// A job whose deadline has passed.
     case late
-    /// 404.
+    /// A job whose source responds with 404.
     case missing
-    /// 500.
+    /// A job whose source responds with 500.
     case broken
-    /// A file that must be refused.
+    /// A job with a malformed file that must be rejected.
     case hostile
-    /// No valid job.
+    /// An invalid job.
     case invalid
-    /// It takes long to render, and nobody else's result does for it. It has a minute.
+    /// A job that takes long to render and cannot share a result. Its deadline is one minute.
     case heavy
 
-    /// What a run has that asks for no kinds of its own.
+    /// The kinds of a run that does not select any.
     static let usual = allCases.filter { $0 != .heavy }
 
-    /// Of a thousand jobs of the mix, how many are of this kind.
+    /// The weight of this kind: jobs per thousand of the default mix.
     var share: Int {
         switch self {
         case .ordinary: 650

@@ -1,7 +1,7 @@
 import HalcyonModel
 import TestSupport
 
-/// Jobs of all kinds, whose ends are known: the same for the same seed.
+/// A generator of jobs of all kinds with known outcomes. The sequence is the same for the same seed.
 struct JobMix {
     private let origin: Origin
     private let kinds: [JobKind]
@@ -9,7 +9,8 @@ struct JobMix {
     private var count = 0
     private var generations = 0
 
-    /// How many sources are wanted at a time: a source goes out of use when as many jobs have been drawn for each of these.
+    /// The number of sources in use at a time. A source is replaced when `jobsPerSource` jobs have been drawn for each
+    /// of them.
     private static let sourcesAtOnce = 20
     private static let jobsPerSource = 30
     private static let sizes = [
@@ -17,14 +18,15 @@ struct JobMix {
         #""width":300"#, #""width":90,"height":120,"format":"png""#,
     ]
 
-    /// - Parameter kinds: those that are drawn, by their shares.
+    /// Creates a generator.
+    /// - Parameter kinds: The kinds to draw from, by weight.
     init(_ origin: Origin, seed: UInt64, kinds: [JobKind] = JobKind.usual) {
         self.origin = origin
         self.kinds = kinds
         numbers = SeededNumbers(seed: seed)
     }
 
-    /// The next one.
+    /// Draws the next job.
     mutating func next() -> DraftJob {
         var draw = Int.random(in: 0..<kinds.reduce(0) { $0 + $1.share }, using: &numbers)
         let kind = kinds.first { kind in
@@ -34,7 +36,7 @@ struct JobMix {
         return next(kind!)
     }
 
-    /// The next one of a kind.
+    /// Draws the next job of a kind.
     mutating func next(_ kind: JobKind) -> DraftJob {
         count += 1
         let number = count / Self.jobsPerSource + Int.random(in: 0..<Self.sourcesAtOnce, using: &numbers)
@@ -67,7 +69,7 @@ struct JobMix {
             return draft(kind, fresh, size + #","deadline":"2001-01-01T00:00:00Z""#, ["failed/expired"])
         case .missing: return draft(kind, origin.missing + "\(number / 20)", size, ["failed/not_found"])
         case .broken:
-            // An origin that fails again and again is left alone for a while.
+            // The circuit breaker opens for an origin that fails repeatedly.
             return draft(
                 kind, origin.broken + "\(count)", size,
                 ["failed/http_error", "failed/connect_error", "failed/origin_unavailable"])
@@ -75,7 +77,7 @@ struct JobMix {
             let file = origin.hostile.randomElement(using: &numbers)!
             return draft(kind, file.url + "\(count)", #""width":40,"height":40"#, file.ends)
         case .heavy:
-            // Jobs that wait for the same result would share it.
+            // Jobs with the same result would share it, so each has another size.
             let (width, height) = (200 + count % 400, 150 + count / 400 % 400)
             let fields = #""width":\#(width),"height":\#(height),"maxAge":-1,"format":"png","deadline":60"#
             return draft(kind, origin.heavy + "\(number % 3)", fields, ["ready", "failed/expired"])

@@ -1,21 +1,23 @@
+import Concurrency
 import Kafka
-import Threads
 
-/// A producer of jobs that is not stopped by what befalls the broker: where librdkafka can do nothing more, it begins anew.
+/// A producer of jobs that survives broker faults. After a fatal librdkafka error it creates a new producer.
 ///
-/// An idempotent producer ends when a broker that was killed forgot what it had acknowledged. What was under way then may lie in its topic
-/// or not; it is sent again, as every producer would, and ``Ledger/unsure`` says how often that was.
+/// An idempotent producer fails fatally when a broker that was killed has lost acknowledged records. Records in flight
+/// at that time may or may not be in the topic. They are sent again, as any producer would do, and ``Ledger/unsure``
+/// counts them.
 final class JobProducer: Sendable {
     private let properties: [String: String]
     private let ledger: Ledger
     private let producer: Lock<Producer>
-    /// Producers that fail in a row before the run itself is given up.
+    /// The number of consecutive producer failures after which the run fails.
     private static let attempts = 5
 
     init(brokers: String, _ ledger: Ledger) throws {
         properties = [
             "bootstrap.servers": brokers, "acks": "all", "enable.idempotence": "true", "linger.ms": "5",
-            // A broker may be away for long on a busy machine; who gives up would not know whether the job was accepted.
+            // A broker may be unavailable for long on a busy machine. After a timeout it would be unknown whether the
+            // job was accepted.
             "message.timeout.ms": "600000",
         ]
         self.ledger = ledger
@@ -23,13 +25,13 @@ final class JobProducer: Sendable {
     }
 
     /// Sends a record until it is acknowledged.
-    /// - Throws: ``KafkaError`` when several producers in a row could not.
+    /// - Throws: ``KafkaError`` if several producers in a row failed.
     func send(_ record: ProducerRecord) async throws -> Delivery {
         try await attempt { producer throws(KafkaError) in try await producer.send(record) }
     }
 
-    /// Has the producer that serves now do something, and another one do it again where that one could not.
-    /// - Throws: what the last of several threw.
+    /// Performs an operation with the current producer, and retries it with a new producer after a failure.
+    /// - Throws: The error of the last attempt.
     func attempt<Value: Sendable>(
         _ work: @Sendable (Producer) async throws(KafkaError) -> Value
     ) async throws -> Value {
@@ -45,7 +47,7 @@ final class JobProducer: Sendable {
         return try await work(producer.withLock { $0 })
     }
 
-    /// Makes a new one, unless somebody else has done so.
+    /// Replaces a failed producer, unless another task has done so.
     private func replace(_ failed: Producer, after error: KafkaError) async throws {
         let isFirst = try producer.withLock { producer in
             guard producer === failed else { return false }
@@ -53,7 +55,7 @@ final class JobProducer: Sendable {
             return true
         }
         guard isFirst else { return }
-        say("the producer of jobs begins anew: \(error)")
+        say("job producer failed, creating a new one: \(error)")
         await failed.close(flushingFor: .zero)
     }
 

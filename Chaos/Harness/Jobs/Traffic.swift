@@ -1,18 +1,18 @@
+import Concurrency
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import Kafka
 import TestSupport
-import Threads
 
-/// Who sends jobs, and enters into the ledger what the brokers have acknowledged.
+/// A sender of jobs that adds acknowledged records to the ledger.
 final class Traffic: Sendable {
     private struct State {
         var mix: JobMix
         var numbers: SeededNumbers
-        /// Ordinary jobs that were sent, for sending them again.
+        /// Recent ordinary jobs, for sending duplicates.
         var recent: [DraftJob] = []
-        /// Handed to the producer and not acknowledged.
+        /// The number of jobs that were passed to the producer and are not acknowledged.
         var underway = 0
         var isEnding = false
     }
@@ -22,9 +22,9 @@ final class Traffic: Sendable {
     private let topics = Topics()
     private let state: Lock<State>
 
-    /// Jobs a second.
+    /// The number of jobs per second.
     private let rate: Int
-    /// Jobs that have not ended, at most.
+    /// The maximum number of jobs that have not ended.
     private let most: Int
 
     static let partitions = 4
@@ -37,8 +37,8 @@ final class Traffic: Sendable {
         state = Lock(State(mix: mix, numbers: SeededNumbers(seed: seed)))
     }
 
-    /// Sends until ``end()`` or so many have been sent; returns when all of it is acknowledged.
-    /// - Throws: ``KafkaError`` when the brokers refused a job.
+    /// Sends jobs until ``end()`` is called or the given number has been sent. Returns when all are acknowledged.
+    /// - Throws: ``KafkaError`` if the brokers rejected a job.
     func run(jobs: Int = .max) async throws {
         let start = ContinuousClock.now
         var tick = 0
@@ -47,7 +47,7 @@ final class Traffic: Sendable {
             while sent < jobs && !state.withLock({ $0.isEnding }) {
                 tick += 1
                 try await Task.sleep(until: start + .milliseconds(20 * tick), clock: .continuous)
-                // Whole jobs of this tick, so that they add up to the rate.
+                // The number of whole jobs in this tick, such that all ticks add up to the rate.
                 for _ in 0..<min(jobs - sent, rate * tick / 50 - rate * (tick - 1) / 50) {
                     guard let job = state.withLock({ ledger.open + $0.underway < most ? Self.next(&$0) : nil }) else {
                         break
@@ -59,10 +59,10 @@ final class Traffic: Sendable {
         }
     }
 
-    /// Has ``run(jobs:)`` return.
+    /// Stops ``run(jobs:)``.
     func end() { state.withLock { $0.isEnding = true } }
 
-    /// Sends so many of a kind at once, all to one partition.
+    /// Sends a number of jobs of one kind at once, all to one partition.
     func burst(_ kind: JobKind, count: Int) async throws {
         let (drafts, partition) = state.withLock { state in
             state.underway += count
@@ -72,7 +72,7 @@ final class Traffic: Sendable {
         try await sendAll(drafts) { _ in partition }
     }
 
-    /// Sends so many jobs again that were sent lately, as records of their own: a producer that did not hear an acknowledgement.
+    /// Sends recent jobs again as new records, like a producer that missed an acknowledgement.
     func sendAgain(count: Int) async throws {
         let drafts = state.withLock { state in
             let drafts = Array(state.recent.suffix(count))
@@ -97,13 +97,13 @@ final class Traffic: Sendable {
         return (draft, Int32.random(in: 0..<Int32(partitions), using: &state.numbers))
     }
 
-    /// Sends one by itself.
+    /// Sends a single job.
     func sendOne(_ draft: DraftJob, to partition: Int32) async throws {
         state.withLock { $0.underway += 1 }
         try await send(draft, partition)
     }
 
-    /// Sends one; its place among those under way has been taken.
+    /// Sends a job that is already counted in `underway`.
     private func send(_ draft: DraftJob, _ partition: Int32) async throws {
         let at = ledger.now
         let topic = topics.jobs(draft.lane)
@@ -120,7 +120,7 @@ final class Traffic: Sendable {
         try await cancel(draft.id)
     }
 
-    /// Nobody wants the jobs of this id any more.
+    /// Cancels the jobs with this id.
     func cancel(_ id: String) async throws {
         try await producer.attempt { [topics] producer throws(KafkaError) in
             try await ControlPublisher(producer, topics: topics).publish(.cancel(id))

@@ -1,37 +1,37 @@
+import Concurrency
 import Glibc
-import Processes
-import Threads
+import Subprocess
 
-/// A way from a port of 127.0.0.1 to another one, which can be cut: the network between two processes.
+/// A TCP relay from a port of 127.0.0.1 to another one. It simulates a network that can be interrupted.
 ///
-/// It lives on an event loop, which others may share; ``close()`` it before the loop is stopped.
+/// It runs on an event loop that others may share. Call ``close()`` before the loop is stopped.
 public actor Relay {
-    /// What happens to what is sent.
+    /// The condition of the network.
     public enum Condition: Sendable, CaseIterable {
-        /// It arrives.
+        /// Data is delivered.
         case open
-        /// Nothing arrives and nothing is refused: whoever connects hears nothing. When it is open again, what was sent
-        /// meanwhile arrives late.
+        /// No data is delivered and no connection is refused. Data that is sent meanwhile is delivered when the relay
+        /// is open again.
         case silent
-        /// Connections are reset, those that stand and those that come.
+        /// Current and new connections are reset.
         case refusing
     }
 
     private nonisolated let loop: EventLoop
-    /// The loop.
+    /// The executor of the event loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// The port that is connected to.
+    /// The port that the relay listens on.
     public nonisolated let port: UInt16
     private let target: UInt16
     private let listener: Int32
     private var condition = Condition.open
     private var pairs: [ObjectIdentifier: RelayedPair] = [:]
-    /// What is waited for, and by whom.
+    /// The request key to wait for, and the waiter.
     private var awaited: (key: Int16, waiter: CheckedContinuation<Bool, Never>)?
 
-    /// Opens a way to a port.
-    /// - Throws: ``RelayError`` when no port can be had.
+    /// Starts a relay to a port.
+    /// - Throws: ``RelayError`` if no port is available.
     public static func start(to target: UInt16, on loop: EventLoop) async throws(RelayError) -> Relay {
         let relay = try Relay(to: target, on: loop)
         await relay.listen()
@@ -48,7 +48,7 @@ public actor Relay {
         guard isBound, Glibc.listen(listener, 128) == 0 else { throw RelayError(errno: errno) }
     }
 
-    /// Changes what happens from now on.
+    /// Changes the condition of the network.
     public func set(_ condition: Condition) {
         self.condition = condition
         switch condition {
@@ -64,9 +64,10 @@ public actor Relay {
         }
     }
 
-    /// Goes silent as somebody asks the broker for something of this kind, before any of that has arrived. One caller at a time.
-    /// - Parameter key: Kafka's api key.
-    /// - Returns: false when nobody has asked for it within `limit`.
+    /// Becomes silent when a client sends a request with this key, before any of it is delivered. Only one caller at a
+    /// time is supported.
+    /// - Parameter key: The Kafka API key.
+    /// - Returns: False if no such request was sent within `limit`.
     @discardableResult
     public func becomeSilent(before key: Int16, within limit: Duration) async -> Bool {
         let end = Task {
@@ -81,7 +82,7 @@ public actor Relay {
         awaited.take()?.waiter.resume(returning: hasCome)
     }
 
-    /// Ends all connections, and listens no more.
+    /// Closes all connections and stops listening.
     public func close() {
         stopAwaiting(false)
         for pair in pairs.values { drop(pair) }
@@ -140,10 +141,10 @@ public actor Relay {
     }
 }
 
-/// There is no port to listen on.
+/// The relay cannot listen on a port.
 public struct RelayError: Error, CustomStringConvertible {
-    /// The system's reason.
+    /// The errno(3) value.
     public let errno: Int32
-    /// For messages.
-    public var description: String { "a relay cannot listen: \(String(cString: strerror(errno)))" }
+    /// A message for error output.
+    public var description: String { "relay cannot listen on a port: \(String(cString: strerror(errno)))" }
 }

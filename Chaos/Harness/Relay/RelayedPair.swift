@@ -1,10 +1,11 @@
+import Concurrency
 import Glibc
-import Processes
-import Threads
+import Subprocess
 
-/// A connection that came, and the one that was made for it. Both are non-blocking; used on the relay's loop alone.
+/// An accepted connection and the connection to the server. Both are non-blocking and used only on the relay's event
+/// loop.
 final class RelayedPair {
-    /// One direction: what was read and is not written yet.
+    /// One direction: the bytes that were read and not yet written.
     private struct Way {
         var bytes: [UInt8] = []
         var hasEnded = false
@@ -21,7 +22,8 @@ final class RelayedPair {
     private var isConnected = false
     private var buffer = [UInt8](repeating: 0, count: RelayedPair.most)
 
-    /// Takes over `client` and connects to the port; nil, and `client` is the caller's, when nobody is there.
+    /// Connects to the port and takes ownership of `client`. Returns nil if the connection is refused; the caller then
+    /// still owns `client`.
     init?(client: Int32, to port: UInt16) {
         let server = socket(AF_INET, Self.socketKind, 0)
         let result = LoopbackAddress.with(port: port) { connect(server, $0, $1) }
@@ -40,7 +42,7 @@ final class RelayedPair {
         self.server = server
     }
 
-    /// What is to be waited for.
+    /// Returns the events to wait for on a descriptor.
     func interest(in descriptor: Int32) -> EventLoop.Readiness {
         guard isConnected else { return descriptor == server ? .writable : [] }
         let (reads, writes) = descriptor == client ? (up, down) : (down, up)
@@ -50,18 +52,18 @@ final class RelayedPair {
         return interest
     }
 
-    /// What has become of it by carrying over what can be.
+    /// The state of the pair after forwarding.
     enum Motion {
-        /// It goes on.
+        /// The pair is open.
         case goesOn
-        /// A request stands here that was to be held; nothing of it has gone.
+        /// A request that is to be held was read. None of it has been forwarded.
         case isHeld
-        /// The connection is over.
+        /// The connection is closed.
         case isOver
     }
 
-    /// Carries over what can be.
-    /// - Parameter key: requests of this kind are not carried over; nil for none.
+    /// Forwards all data that can be forwarded.
+    /// - Parameter key: Requests with this key are held; nil for none.
     func move(upTo key: Int16?) -> Motion {
         guard connected() else { return errno == EAGAIN ? .goesOn : .isOver }
         var isHeld = false
@@ -74,20 +76,20 @@ final class RelayedPair {
         return up.hasEnded && down.hasEnded && up.bytes.isEmpty && down.bytes.isEmpty ? .isOver : .goesOn
     }
 
-    /// Closes both; what was under way is lost.
+    /// Closes both connections. Data in flight is lost.
     func end() {
         Self.reset(client)
         Self.reset(server)
     }
 
-    /// Closes a connection with a reset, unless it has ended in order.
+    /// Closes a connection with a reset, unless it was shut down properly.
     static func reset(_ descriptor: Int32) {
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
         close(descriptor)
     }
 
-    /// Whether the connection to the server stands; if not, `errno` says EAGAIN while it may still come.
+    /// True if the connection to the server is established. If it is still pending, `errno` is EAGAIN.
     private func connected() -> Bool {
         if isConnected { return true }
         var poll = pollfd(fd: server, events: Int16(POLLOUT), revents: 0)
@@ -103,7 +105,8 @@ final class RelayedPair {
         return isConnected
     }
 
-    /// - Parameter goOn: shown what was read; false keeps it here.
+    /// Forwards data in one direction.
+    /// - Parameter goOn: Called with the data that was read. If it returns false, the data is not forwarded.
     private func carry(
         _ way: inout Way, from: Int32, to: Int32, _ goOn: (ArraySlice<UInt8>) -> Bool
     ) -> Bool {

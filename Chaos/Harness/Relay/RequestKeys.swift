@@ -1,19 +1,20 @@
-/// Sees what is asked for on a connection to a broker of Kafka as its bytes go by.
+/// A parser that extracts the API keys of requests from the byte stream to a Kafka broker.
 ///
-/// Each request is its length, four bytes, then what it asks for, two (https://kafka.apache.org/protocol, "Request Header"): its api key.
+/// Each request starts with its length in four bytes and its API key in two bytes (https://kafka.apache.org/protocol,
+/// "Request Header").
 public struct RequestKeys {
-    /// The length and the key of the request that goes by, as far as they have.
+    /// The part of the current request's length and key that has been received.
     private var head: [UInt8] = []
-    /// Bytes of it that are still to come, once its head is there.
+    /// The remaining bytes of the current request after its head.
     private var rest = 0
 
     private static let headSize = 6
 
-    /// The beginning of a connection.
+    /// Creates a parser for a new connection.
     public init() {}
 
-    /// Takes the next bytes.
-    /// - Returns: the keys of the requests whose heads were completed by them.
+    /// Parses the next bytes.
+    /// - Returns: The keys of the requests whose heads were completed by them.
     public mutating func see(_ bytes: ArraySlice<UInt8>) -> [Int16] {
         var (keys, bytes) = ([Int16](), bytes)
         while !bytes.isEmpty {
@@ -25,7 +26,7 @@ public struct RequestKeys {
             bytes = bytes.dropFirst(part.count)
             guard head.count == Self.headSize else { continue }
             keys.append(Int16(bitPattern: UInt16(head[4]) << 8 | UInt16(head[5])))
-            // The length counts the key and not itself.
+            // The length includes the key and excludes itself.
             rest = max(0, head.prefix(4).reduce(0) { $0 << 8 | Int($1) } - 2)
             head = []
         }

@@ -1,65 +1,67 @@
-import Threads
+import Concurrency
 
-/// Jobs of all kinds, faults of all kinds, and at the end the books.
+/// A run with jobs and faults of all kinds, followed by an audit.
 public struct ChaosRun: Sendable {
-    /// How long and how hard.
+    /// Options of a run.
     public struct Options: Sendable {
-        /// What is promised of each job's end.
+        /// The delivery guarantee of the workers.
         public var mode = Audit.Mode.atLeastOnce
-        /// Chooses jobs and faults.
+        /// The seed for jobs and faults.
         public var seed: UInt64 = 1
-        /// Jobs are sent for so long at most.
+        /// The maximum time for which jobs are sent.
         public var duration = Duration.seconds(300)
-        /// So many jobs are enough, with as many faults as are wanted.
+        /// The number of jobs after which the run ends, if all faults have been injected.
         public var jobs = Int.max
-        /// So many faults are made at most.
+        /// The maximum number of faults.
         public var faults = Int.max
-        /// Which kinds.
+        /// The kinds of faults.
         public var kinds = FaultKind.allCases
-        /// How many may be under way at once.
+        /// The maximum number of simultaneous faults.
         public var lines = 2
-        /// How many workers there are.
+        /// The number of workers.
         public var workers = 3
-        /// Jobs a second.
+        /// The number of jobs per second.
         public var rate = 150
-        /// How long a job may take once nothing goes wrong any more; what has not ended then is lost.
+        /// The time that a job may take after the last fault. A job that has not ended by then is lost.
         public var patience = Duration.seconds(240)
-        /// How long is waited for what would be told twice.
+        /// The time to wait for duplicate events at the end.
         public var settling = Duration.seconds(12)
-        /// Where the ledger is written to in the end; nil for nowhere.
+        /// The file to which the ledger is written at the end; nil for none.
         public var books: String?
-        /// Where every line of the workers' logs goes, from level info on; nil for nowhere.
+        /// The file for all log lines of the workers, from level info; nil for none.
         public var journal: String?
-        /// More of the workers' environment.
+        /// Additional environment variables of the workers.
         public var settings: [String: String] = [:]
 
-        /// The usual run.
+        /// Creates the options of a default run.
         public init() {}
     }
 
-    /// Makes a run and prints its summary.
-    /// - Returns: whether every promise was kept.
-    /// - Throws: when the servers of the run themselves fail.
+    /// Performs a run and prints its summary.
+    /// - Returns: True if no guarantee was violated.
+    /// - Throws: An error if the servers of the test environment fail.
     public static func run(_ options: Options) async throws -> Bool {
-        var plan = Ground.Plan()
+        var plan = ChaosEnvironment.Plan()
         (plan.mode, plan.seed, plan.workers, plan.rate) = (options.mode, options.seed, options.workers, options.rate)
         plan.most = options.rate * 5
         (plan.settings, plan.books, plan.journal) = (options.settings, options.books, options.journal)
-        return try await Scenario.on(plan) { ground in
-            let schedule = FaultSchedule(ground, kinds: options.kinds, most: options.faults)
-            async let traffic: Void = ground.traffic.run()
+        return try await Scenario.on(plan) { environment in
+            let schedule = FaultSchedule(environment, kinds: options.kinds, most: options.faults)
+            async let traffic: Void = environment.traffic.run()
             async let faults: Void = schedule.run(lines: options.lines)
-            let end = ground.ledger.now + options.duration / .seconds(1)
-            while ground.ledger.now < end {
-                if ground.ledger.count >= options.jobs && ground.ledger.faults.count >= options.faults { break }
+            let end = environment.ledger.now + options.duration / .seconds(1)
+            while environment.ledger.now < end {
+                if environment.ledger.count >= options.jobs && environment.ledger.faults.count >= options.faults {
+                    break
+                }
                 try await Task.sleep(for: .seconds(1))
             }
             schedule.end()
             try await faults
-            ground.traffic.end()
+            environment.traffic.end()
             try await traffic
-            say("\(seconds(ground.ledger.now)): no more jobs and no more faults")
-            try await ground.quiescence(within: options.patience, settling: options.settling)
+            say("\(seconds(environment.ledger.now)): stopped sending jobs and injecting faults")
+            try await environment.quiescence(within: options.patience, settling: options.settling)
             return []
         }
     }

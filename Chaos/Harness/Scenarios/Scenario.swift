@@ -1,40 +1,42 @@
-import Threads
+import Concurrency
 
-/// What all scenarios have in common: a ground, a line about progress now and then, the summary.
+/// The common part of all scenarios: the environment, progress reports and the summary.
 enum Scenario {
-    /// Makes a ground, runs `body` on it and prints the summary.
-    /// - Parameter body: gives back the promises of its own that were broken.
-    /// - Returns: whether every promise was kept.
-    static func on(_ plan: Ground.Plan, _ body: (Ground) async throws -> [String]) async throws -> Bool {
-        let ground = try await Ground(plan)
-        if ground.disk == nil { say("no disk of its own can be mounted here: none will be full") }
-        let progress = Task { try await report(ground) }
+    /// Creates an environment, runs `body` in it and prints the summary.
+    /// - Parameter body: Returns descriptions of additional violated guarantees.
+    /// - Returns: True if no guarantee was violated.
+    static func on(_ plan: ChaosEnvironment.Plan, _ body: (ChaosEnvironment) async throws -> [String]) async throws
+        -> Bool
+    {
+        let environment = try await ChaosEnvironment(plan)
+        if environment.disk == nil { say("cannot mount a scratch disk; disk-full faults are disabled") }
+        let progress = Task { try await report(environment) }
         let result: Result<[String], any Error>
         do {
-            result = .success(try await body(ground))
+            result = .success(try await body(environment))
         } catch {
             result = .failure(error)
         }
         progress.cancel()
-        await ground.closeSeats()
-        // What a worker told in its last moment is there for the reader of events soon.
+        await environment.closeSeats()
+        // The event reader needs a moment for the last events of the workers.
         try? await Task.sleep(for: .seconds(1))
-        let summary = Summary(audit: ground.audit, ledger: ground.ledger, journal: ground.journal)
-        let crashes = ground.journal.ends.filter { $0.contains("signal") }
-        await ground.remove()
-        if let path = plan.books { Books(ledger: ground.ledger).write(to: path) }
+        let summary = Summary(audit: environment.audit, ledger: environment.ledger, journal: environment.journal)
+        let crashes = environment.journal.ends.filter { $0.contains("signal") }
+        await environment.remove()
+        if let path = plan.books { LedgerExport(ledger: environment.ledger).write(to: path) }
         summary.lines.forEach(say)
         var broken = summary.audit.broken + (try result.get())
         if !crashes.isEmpty { broken.append("\(crashes.count) workers crashed") }
-        for promise in broken { say("BROKEN: \(promise)") }
-        if broken.isEmpty { say("every promise was kept") }
+        for promise in broken { say("VIOLATED: \(promise)") }
+        if broken.isEmpty { say("no guarantee was violated") }
         return broken.isEmpty
     }
 
-    private static func report(_ ground: Ground) async throws {
+    private static func report(_ environment: ChaosEnvironment) async throws {
         while true {
             try await Task.sleep(for: .seconds(10))
-            let ledger = ground.ledger
+            let ledger = environment.ledger
             say("\(seconds(ledger.now)): \(ledger.count) jobs, \(ledger.open) open, \(ledger.faults.count) faults")
         }
     }

@@ -5,13 +5,13 @@ import Kafka
 import Redis
 import Telemetry
 
-/// The cluster for everyone who does not speak Kafka: jobs, images and events over HTTP.
+/// An HTTP API for jobs, images, events and the cluster, for clients that do not use Kafka.
 ///
-/// It keeps nothing that another gateway would need: any number of them may stand behind a load balancer, and what one has taken it has given
-/// to Kafka. ``drain(grace:)`` must be called in the end.
+/// A gateway is stateless: any number of gateways can run behind a load balancer, and accepted jobs are stored in
+/// Kafka. ``shutdown(gracePeriod:)`` must be called at the end.
 public final class Gateway: Sendable {
     private let servers: [HTTPServer]
-    /// What can be asked for, probes aside.
+    /// All routes except the probes.
     let routes: [Route]
     private let producer: Producer
     private let redis: RedisClient
@@ -32,18 +32,20 @@ public final class Gateway: Sendable {
         self.overview = overview
     }
 
-    /// Where it listens, in the order of the addresses.
+    /// The ports that the gateway listens on, in the order of the addresses.
     public var ports: [UInt16] { servers.map(\.port) }
 
-    /// Returns when it follows events: then who waits for a job hears of its end.
+    /// Waits until the gateway reads events, so that requests which wait for jobs see their ends.
     public func ready() async { await feed.ready() }
 
-    /// Starts one. Servers that are away are waited for: that is no error, and `/readyz` says so meanwhile.
+    /// Starts a gateway. If Kafka or Redis is down it waits for them, and `/readyz` reports that.
     /// - Parameters:
-    ///   - addresses: IP addresses of this machine, and ports; 0 for a free one.
-    ///   - tracer: takes the spans of requests that put jobs on their way. It stays its maker's, who closes its exporter when the gateway has been drained.
-    /// - Throws: `HTTPServerError` when it cannot listen there; ``KafkaError`` that names a property which librdkafka refuses;
-    ///   ``OpenGatewayError`` when everybody could do everything from another machine, which nobody has said to be meant.
+    ///   - addresses: IP addresses of this machine and ports; 0 selects a free port.
+    ///   - tracer: records the spans of requests that submit jobs. The caller closes its exporter after the gateway
+    ///     has been drained.
+    /// - Throws: `HTTPServerError` if it cannot listen on an address; ``KafkaError`` that names a property which
+    ///   librdkafka rejects; ``OpenGatewayError`` if a gateway without keys would be reachable from other machines and
+    ///   `isOpen` is not set.
     public static func start(
         _ options: GatewayOptions, on addresses: [(host: String, port: UInt16)], log: Log, metrics: Metrics,
         tracer: Tracer? = nil
@@ -55,65 +57,69 @@ public final class Gateway: Sendable {
         let redis = RedisClient(
             options.redis,
             onStateChange: { [gauge = ConnectionMetrics.redis(metrics)] in gauge.set($0.isServing ? 1 : 0) })
-        let memory = JobMemory(redis: redis, lifetime: options.jobs.memory, log: log)
+        let memory = JobStateStore(redis: redis, lifetime: options.jobs.memory, log: log)
         let states = EventRelay(options.states, to: options.redis, log: log, metrics: metrics, memory.commands)
-        let shelf = ImageShelf(options.shelf)
+        let imageCache = ImageMemoryCache(options.imageCache)
         let feed = EventFeed.start(
             options.events, topics: options.topics, properties: options.kafka.reader, log: log, metrics: metrics
-        ) { shelf.forget($0, at: .now) }
-        metrics.reading(
-            .gauge, "halcyon_gateway_following", help: "1 while this gateway follows the topic of events, else 0."
+        ) { imageCache.forget($0, at: .now) }
+        metrics.observable(
+            .gauge, "halcyon_gateway_consuming", help: "1 if this gateway is reading the events topic, otherwise 0."
         ) { [weak feed] in feed?.isFollowing == true ? 1 : 0 }
-        let letters = DeadDesk(
-            DeadTopic(options.topics, properties: options.kafka.reader, reader: options.reader),
+        let deadLetters = DeadLetterService(
+            DeadLetterReader(options.topics, properties: options.kafka.reader, reader: options.reader),
             options: options.dead, log: log)
-        let overview = ClusterOverview(options, redis: redis, desk: letters, log: log)
+        let overview = ClusterOverview(options, redis: redis, deadLetters: deadLetters, log: log)
         let gateway: Gateway
         do {
             try await states.start()
-            let results = ResultTier(
+            let results = ResultCache(
                 redis, budget: options.budget, errors: ToleratedErrors(of: "budget", log: log, metrics: metrics))
-            let desk = JobDesk(
+            let submitter = JobSubmitter(
                 producer: producer, topics: options.topics, reader: options.reader, memory: memory,
                 times: (options.limits.requestTime, options.jobs.sendTime))
             let control = ControlPublisher(producer, topics: options.topics)
             let headers = CommonHeaders(crossOrigin: CrossOrigin(origins: options.access.origins))
-            let images = ImageRoutes(results: results, shelf: shelf, headers: headers, log: log)
-            let jobs = JobRoutes(desk: desk, memory: memory, feed: feed, control: control, options: options.jobs)
+            let images = ImageRoutes(results: results, imageCache: imageCache, headers: headers, log: log)
+            let jobs = JobRoutes(
+                submitter: submitter, memory: memory, feed: feed, control: control, options: options.jobs)
             let render = RenderRoutes(
-                desk: desk, feed: feed, images: images, results: results, control: control, options: options.render)
+                submitter: submitter, feed: feed, images: images, results: results, control: control,
+                options: options.render)
             let purge = PurgeRoutes(
-                purging: Purging(redis, producer, topics: options.topics), reader: options.reader, log: log)
-            let dead = DeadRoutes(desk: letters, producer: producer)
-            let places = StreamPlaces(options.events.streams, feed.metrics)
-            let cluster = ClusterRoutes(overview: overview, events: options.events, places: places)
+                purging: PurgeService(redis, producer, topics: options.topics), reader: options.reader, log: log)
+            let dead = DeadLetterRoutes(deadLetters: deadLetters, producer: producer)
+            let streamLimiter = StreamLimiter(options.events.streams, feed.metrics)
+            let cluster = ClusterRoutes(overview: overview, events: options.events, streamLimiter: streamLimiter)
             let probes = Probes(
                 metrics: metrics, health: { [] },
-                readiness: { feed.isFollowing ? [] : ["events are not followed: Kafka is away, or has no such topic"] })
+                readiness: {
+                    feed.isFollowing ? [] : ["events are not read: Kafka is down, or the events topic does not exist"]
+                })
             let router = Router(
-                routes: images.all + jobs.all + render.all + [.events(feed, places)] + purge.all + dead.all
+                routes: images.all + jobs.all + render.all + [.events(feed, streamLimiter)] + purge.all + dead.all
                     + cluster.all
                     + DocumentRoutes.all + DashboardRoutes.all,
-                gatekeeper: Gatekeeper(options.access), log: log, metrics: metrics, tracer: tracer)
-            let entrance = Entrance(
+                authenticator: Authenticator(options.access), log: log, metrics: metrics, tracer: tracer)
+            let chain = MiddlewareChain(
                 probes: probes, router: router, headers: headers, hosts: HostRule(options.access))
-            let servers = try await listen(on: addresses, options.limits, log) { entrance.reply(to: $0) }
+            let servers = try await listen(on: addresses, options.limits, log) { chain.reply(to: $0) }
             gateway = Gateway(servers, router.routes, producer, redis, feed, states, overview)
         } catch {
-            await Gateway([], [], producer, redis, feed, states, overview).drain(grace: .zero)
+            await Gateway([], [], producer, redis, feed, states, overview).shutdown(gracePeriod: .zero)
             throw error
         }
         return gateway
     }
 
-    /// All of them, or none.
+    /// Listens on all addresses, or on none if one fails.
     private static func listen(
         on addresses: [(host: String, port: UInt16)], _ limits: HTTPServer.Limits, _ log: Log,
-        _ replier: @escaping HTTPServer.Replier
+        _ replier: @escaping HTTPServer.RequestHandler
     ) async throws(HTTPServerError) -> [HTTPServer] {
         var settings = HTTPServer.Settings()
         settings.limits = limits
-        // Known, and of no path: they are refused with what the path has (405), not as what nobody knows (501).
+        // Known methods without a route: they are rejected with 405 and the allowed methods instead of 501.
         settings.methods.formUnion(["QUERY", "TRACE"])
         settings.refusal = { refusal in
             var response = Problem(refused: refusal).response
@@ -124,25 +130,25 @@ public final class Gateway: Sendable {
         var servers: [HTTPServer] = []
         do throws(HTTPServerError) {
             for address in addresses {
-                servers.append(try .start(on: address.host, port: address.port, settings, replying: replier))
+                servers.append(try .start(on: address.host, port: address.port, settings, syncHandler: replier))
             }
         } catch {
-            for server in servers { await server.stop(within: .zero) }
+            for server in servers { await server.shutdown(gracePeriod: .zero) }
             throw error
         }
         return servers
     }
 
-    /// Takes no more requests, lets those under way end within `grace`, and closes everything.
-    public func drain(grace: Duration) async {
+    /// Stops accepting requests, waits up to `grace` for those in flight, and closes all connections.
+    public func shutdown(gracePeriod grace: Duration) async {
         feed.endStreams()
-        overview.ended.open()
+        overview.ended.signal()
         await withTaskGroup(of: Void.self) { group in
-            for server in servers { group.addTask { await server.stop(within: grace) } }
+            for server in servers { group.addTask { await server.shutdown(gracePeriod: grace) } }
         }
         await feed.close()
         await overview.close()
-        await states.drain(grace: grace)
+        await states.shutdown(gracePeriod: grace)
         await producer.close(flushingFor: grace)
         await redis.close()
     }

@@ -1,41 +1,41 @@
 import HTTPServer
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonCoordination
-import HalcyonWire
 import Redis
 
-/// Everything a gateway can be told. The settings of the same names are documented by `halcyon config`.
+/// The options of a gateway. `halcyon config` documents the settings of the same names.
 public struct GatewayOptions: Sendable {
-    /// The cluster's topics.
+    /// The topics of the cluster.
     public var topics: Topics
-    /// How to reach Kafka.
+    /// The Kafka connection properties.
     public var kafka: KafkaProperties
-    /// The consumer group that the workers share; the gateways' own begins with its name.
+    /// The consumer group of the workers. The name of the gateways' group starts with it.
     public var group = "halcyon-workers"
-    /// Where results are kept.
+    /// The Redis server that stores the results.
     public var redis: RedisEndpoint
-    /// Which messages are jobs.
-    public var reader = JobReader()
-    /// Who may do what, how often, and from where.
+    /// The decoder of jobs.
+    public var reader = JobDecoder()
+    /// Authentication, authorization, rate limits and CORS.
     public var access = AccessOptions()
-    /// Images that are kept for a moment.
-    public var shelf = ShelfOptions()
-    /// What the results of one tenant may take together, as workers are told it: then renderings count as uses.
+    /// The in-memory cache of images.
+    public var imageCache = ImageMemoryCacheOptions()
+    /// The quota of each tenant, the same as that of the workers. If it is set, renderings count as uses of results.
     public var budget = Budget()
-    /// How jobs are taken.
+    /// Settings for submitting jobs.
     public var jobs = JobsOptions()
-    /// How images are rendered for those who wait for them.
+    /// Settings for rendering images on request.
     public var render = RenderOptions()
-    /// How dead letters are worked.
-    public var dead = DeadOptions()
-    /// How the whole cluster is looked at.
+    /// Settings for listing and replaying dead letters.
+    public var dead = DeadLetterOptions()
+    /// Settings of the cluster overview.
     public var overview = OverviewOptions()
-    /// How events are followed and handed on.
+    /// Settings of the event streams.
     public var events = EventOptions()
-    /// What a client of the server may take.
+    /// The limits of the HTTP server.
     public var limits = HTTPServer.Limits()
 
-    /// Takes the places of the servers; the rest has defaults.
+    /// Creates options for the given servers.
     public init(topics: Topics = Topics(), kafka: KafkaProperties, redis: RedisEndpoint) {
         self.topics = topics
         self.kafka = kafka
@@ -44,7 +44,7 @@ public struct GatewayOptions: Sendable {
 }
 
 extension GatewayOptions {
-    /// What keeps the states of jobs: one of the gateways' group.
+    /// The options of the relay that updates job states, as a member of the gateways' group.
     var states: EventRelay.Options {
         EventRelay.Options(
             topic: topics.events, properties: kafka.bookkeeper(group: "\(group)-gateways"),

@@ -1,25 +1,26 @@
 import HalcyonModel
 
-/// What one rendering may cost at most. Everything but time is checked against headers and plans, before a pixel is
-/// decoded.
+/// The limits of one rendering. All except the time are checked against headers and plans, before a pixel is decoded.
 public struct ImageLimits: Sendable, Hashable, Codable {
-    /// Pixels of the source; of an animation those of all frames that are decoded.
+    /// The maximum number of pixels in the source. For an animation, the pixels of all decoded frames.
     public var sourcePixels: Int
-    /// Frames of an animation that are decoded.
+    /// The maximum number of decoded frames of an animation.
     public var frames: Int
-    /// Bytes of memory that decoding and the outputs' pixels may need together, as ``LoadPlan`` estimates them.
+    /// The maximum memory for decoding and for the pixels of the outputs together, in bytes, as estimated by
+    /// ``LoadPlan``.
     public var decodedBytes: Int
-    /// Bytes of memory that a rendering may need in all, encoders included, as ``RenderPlan/memory`` estimates them.
+    /// The maximum memory of a rendering including encoders, in bytes, as estimated by ``RenderPlan/memory``.
     public var renderedBytes: Int
-    /// Pixels of an output; of an animation those of all frames.
+    /// The maximum number of pixels in an output. For an animation, the pixels of all frames.
     public var outputPixels: Int
-    /// From the first look at the source to the last byte of the last output. A ``Renderer`` does not look at the clock:
-    /// who runs it stops it then.
+    /// The maximum time from reading the source to the last byte of the last output. A ``Renderer`` does not measure
+    /// it. Its caller stops the rendering.
     public var renderTime: Duration
-    /// What damage to the source does no harm where the job does not say.
+    /// The default tolerance for damaged sources, for jobs that do not specify one.
     public var tolerance: Tolerance
 
-    /// 100 million pixels and 1000 frames in, 64 million pixels out, 1 GiB of memory, 30 s; no damage.
+    /// Creates limits. The defaults are 100 million source pixels, 1000 frames, 64 million output pixels, 1 GiB for
+    /// decoding, 30 s, and no tolerance for damage.
     public init(
         sourcePixels: Int = 100_000_000, frames: Int = 1000, decodedBytes: Int = 1 << 30,
         renderedBytes: Int = 1 << 50, outputPixels: Int = 64_000_000, renderTime: Duration = .seconds(30),
@@ -34,75 +35,76 @@ public struct ImageLimits: Sendable, Hashable, Codable {
         self.tolerance = tolerance
     }
 
-    /// - Throws: `tooManyPixels`.
-    func admit(_ source: SourceImage, _ load: LoadPlan) throws(Failure) {
+    /// - Throws: `tooManyPixels` if a limit is exceeded.
+    func admit(_ source: SourceImage, _ load: LoadPlan) throws(JobError) {
         let size = source.rawSize
         guard load.frames <= min(frames, source.countableFrames) else {
             let count =
                 source.frames > source.countableFrames
                 ? "more than \(source.countableFrames)" : String(source.frames)
-            throw Failure(
+            throw JobError(
                 .tooManyPixels,
                 """
-                the source has \(count) frames; \(min(frames, source.countableFrames)) are allowed: the job can ask for \
-                fewer by "frames"
+                the source has \(count) frames; at most \(min(frames, source.countableFrames)) are allowed. \
+                Limit them with the job's "frames"
                 """)
         }
         guard size.pixels <= sourcePixels / load.frames else {
             let times = load.frames > 1 ? " in each of \(load.frames) frames" : ""
-            throw Failure(
+            throw JobError(
                 .tooManyPixels,
-                "the source has \(size.width)×\(size.height) pixels\(times); \(sourcePixels) pixels are allowed")
+                "the source has \(size.width)×\(size.height) pixels\(times); at most \(sourcePixels) are allowed")
         }
         guard load.estimatedBytes <= decodedBytes else {
-            throw Failure(
+            throw JobError(
                 .tooManyPixels,
-                "decoding would take about \(load.estimatedBytes >> 20) MiB; \(decodedBytes >> 20) MiB are allowed")
+                "decoding needs about \(load.estimatedBytes >> 20) MiB; at most \(decodedBytes >> 20) MiB are allowed")
         }
     }
 
-    /// Bytes of memory for a rendering of which nobody knows what it takes.
+    /// The memory to reserve for a rendering without an estimate, in bytes.
     public var memory: Int { min(decodedBytes, renderedBytes) }
 
-    /// - Throws: `tooManyPixels`.
-    func admit(memory: Int) throws(Failure) {
+    /// - Throws: `tooManyPixels` if a limit is exceeded.
+    func admit(memory: Int) throws(JobError) {
         guard memory <= renderedBytes else {
-            throw Failure(
+            throw JobError(
                 .tooManyPixels,
-                "rendering would take about \(memory >> 20) MiB; \(renderedBytes >> 20) MiB are allowed")
+                "rendering needs about \(memory >> 20) MiB; at most \(renderedBytes >> 20) MiB are allowed")
         }
     }
 
-    /// - Throws: `tooManyPixels`.
-    func admit(_ output: OutputPlan, _ extensions: Extensions) throws(Failure) -> OutputSizes {
+    /// - Throws: `tooManyPixels` if a limit is exceeded.
+    func admit(_ output: OutputPlan, _ extensions: Extensions) throws(JobError) -> OutputSizes {
         let canvas = output.geometry.outputSize
-        // A product of two sides could overflow: each is bounded first.
+        // The product of two sides could overflow, so each side is checked first.
         guard canvas.width <= outputPixels, canvas.height <= outputPixels,
             canvas.pixels <= outputPixels / output.frames
         else {
             let times = output.frames > 1 ? " in each of \(output.frames) frames" : ""
-            throw Failure(
+            throw JobError(
                 .tooManyPixels,
                 "the output would have \(canvas.width)×\(canvas.height) pixels\(times); \(outputPixels) are allowed")
         }
         let sizes = try admit(output.variant.processors, on: canvas, frames: output.frames, extensions)
         let (size, side) = (sizes.last, output.format.greatestSide)
         guard size.width <= side, size.height <= side else {
-            throw Failure(
+            throw JobError(
                 .tooManyPixels,
-                "\(output.format.rawValue) holds at most \(side) pixels a side, not \(size.width)×\(size.height)")
+                "\(output.format.rawValue) supports at most \(side) pixels per side, not \(size.width)×\(size.height)")
         }
         return sizes
     }
 }
 
 extension SourceImage {
-    /// Frames that the decoder counts: libnsgif stops one behind its NSGIF_FRAME_COUNT_MAX of 4096, however many follow.
+    /// The maximum number of frames that the decoder can count. libnsgif stops one past its NSGIF_FRAME_COUNT_MAX of
+    /// 4096, regardless of how many follow.
     fileprivate var countableFrames: Int { format == .gif ? 4096 : 65_535 }
 }
 
 extension ImageFormat {
-    /// The longest side that an encoder of the format takes.
+    /// The maximum side length supported by the encoder of the format.
     fileprivate var greatestSide: Int {
         switch self {
         case .jpeg: 65_500  // libjpeg's JPEG_MAX_DIMENSION

@@ -1,61 +1,61 @@
-import Digests
+import Concurrency
 import HalcyonModel
-import Threads
+import Hashing
 import Vips
 
-/// Makes outputs of a source: bytes and variants in, files out. Outputs share a decoding where their pixels do not depend
-/// on it.
+/// Renders the outputs of a source: bytes and variants in, files out. Outputs share a decoding if their pixels do not
+/// depend on it.
 ///
-/// The steps are the whole of it, each in a file of its own: identify, plan, check limits, shrink on load, decode, focus,
-/// resize, colour, orientation, canvas, processors, flatten, encode.
+/// The steps, each in a separate file: identify, plan, check limits, shrink on load, decode, focus, resize, color,
+/// orientation, canvas, processors, flatten, encode.
 public struct Renderer: Sendable {
-    /// What one rendering may cost.
+    /// The limits of one rendering.
     public var limits: ImageLimits
-    /// Processors and sizers of the host program.
+    /// The custom processors and sizers.
     public var extensions: Extensions
 
-    /// A renderer with these limits and extensions. It starts libvips.
+    /// Creates a renderer with these limits and extensions, and initializes libvips.
     public init(limits: ImageLimits = ImageLimits(), extensions: Extensions = Extensions()) {
         self.limits = limits
         self.extensions = extensions
         VipsLibrary.start()
     }
 
-    /// Threads for rendering, with the stack and the clean-up that libvips wants. ``ThreadPool/shutdown()`` is the
-    /// caller's.
+    /// Creates a thread pool for rendering, with the stack size and the cleanup that libvips requires. The caller calls
+    /// ``ThreadPool/shutdown()``.
     public static func makePool(threads: Int) -> ThreadPool {
         ThreadPool(name: "render", threads: threads, onThreadEnd: VipsLibrary.endThread)
     }
 
-    /// Renders on the calling thread, which it holds until it is done: never call it on a task's thread.
+    /// Renders on the calling thread and blocks it. Do not call it on a thread of the cooperative pool.
     ///
-    /// - Parameter assets: the bytes of ``Variant/assets``.
-    /// - Throws: ``Failure`` of code `unsupportedFormat`, `corruptImage`, `tooManyPixels` or `internal`;
-    ///   `CancellationError` when `cancellation` stopped it.
+    /// - Parameter assets: The bytes of ``Variant/assets``.
+    /// - Throws: ``JobError`` of code `unsupportedFormat`, `corruptImage`, `tooManyPixels` or `internal`;
+    ///   `CancellationError` if `cancellation` stopped it.
     public func render(
         _ bytes: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:], _ cancellation: Cancellation? = nil
-    ) throws -> Rendering {
+    ) throws -> RenderResult {
         try render(try plan(identify(bytes), variants), assets: assets, cancellation)
     }
 
-    /// Says what the bytes are, by their first ones.
+    /// Detects the format of the bytes by their beginning.
     ///
-    /// - Throws: ``Failure`` of code `unsupportedFormat`, or `corruptImage` where that much shows.
-    public func identify(_ bytes: [UInt8]) throws(Failure) -> EncodedImage { try EncodedImage(identifying: bytes) }
+    /// - Throws: ``JobError`` of code `unsupportedFormat`, or `corruptImage` if that is already apparent.
+    public func identify(_ bytes: [UInt8]) throws(JobError) -> EncodedImage { try EncodedImage(identifying: bytes) }
 
-    /// Looks at headers, plans, and checks limits, on the calling thread. No pixel is decoded.
+    /// Reads headers, plans, and checks limits on the calling thread. No pixel is decoded.
     ///
-    /// - Throws: ``Failure``, as rendering does.
-    public func plan(_ file: EncodedImage, _ variants: [Variant]) throws(Failure) -> RenderPlan {
+    /// - Throws: ``JobError``, like rendering.
+    public func plan(_ file: EncodedImage, _ variants: [Variant]) throws(JobError) -> RenderPlan {
         try RenderPlan(file, variants, within: limits, extensions)
     }
 
-    /// Does what was planned on this thread.
+    /// Renders a plan on the calling thread.
     ///
-    /// - Throws: as above.
+    /// - Throws: ``JobError`` or `CancellationError`, like ``render(_:_:assets:_:)``.
     public func render(
         _ plan: RenderPlan, assets: [Source: [UInt8]] = [:], _ cancellation: Cancellation? = nil
-    ) throws -> Rendering {
+    ) throws -> RenderResult {
         let source = plan.source
         var progress = Progress(of: source.file, cancellation)
         let assets = ProcessingAssets(assets, within: limits, cancellation)
@@ -67,12 +67,12 @@ public struct Renderer: Sendable {
             for index in outputs {
                 do {
                     images[index] = try image(plan.outputs[index], of: source, from: decoded, assets, &progress)
-                } catch let failure as Failure {
-                    throw failure.of(variant: index)
+                } catch let failure as JobError {
+                    throw failure.forVariant(index)
                 }
             }
         }
-        return Rendering(
+        return RenderResult(
             sourceFormat: source.format, sourceSize: source.size, sourceIsTruncated: source.isTruncated,
             images: plan.outputs.indices.compactMap { images[$0] }, timings: progress.timings)
     }
@@ -110,7 +110,7 @@ public struct Renderer: Sendable {
         }
         let picture = frames[0]
         let findings = try progress.step(\.process, .internal) { cancellation in
-            try Findings(variant.findings, of: picture)
+            try ImageAnalysis(variant.findings, of: picture)
         }
         let body = try progress.step(\.encode, .internal) { cancellation in
             try output.ownFile(of: source)
@@ -123,20 +123,20 @@ public struct Renderer: Sendable {
     }
 }
 
-/// A rendering under way: who may stop it, and how long what took.
+/// The cancellation and the timings of a rendering in flight.
 private struct Progress {
     private let file: EncodedImage
     private let cancellation: Cancellation?
-    private(set) var timings = Rendering.Timings()
+    private(set) var timings = RenderResult.Timings()
 
     init(of file: EncodedImage, _ cancellation: Cancellation?) {
         self.file = file
         self.cancellation = cancellation
     }
 
-    /// Runs a step, and says whose fault it is when libvips refuses.
+    /// Runs a step, and converts errors of libvips to errors of the file or the server.
     mutating func step<Result>(
-        _ part: WritableKeyPath<Rendering.Timings, Duration>, _ blame: FailureCode,
+        _ part: WritableKeyPath<RenderResult.Timings, Duration>, _ blame: JobErrorCode,
         _ body: (Cancellation?) throws -> Result
     ) throws -> Result {
         let start = ContinuousClock.now
@@ -146,49 +146,49 @@ private struct Progress {
         } catch let error as VipsError {
             if error.code == .cancelled { throw CancellationError() }
             throw blame == .corruptImage
-                ? file.failure(error.description, error) : Failure(blame, error.description, cause: error)
+                ? file.failure(error.description, error) : JobError(blame, error.description, cause: error)
         }
     }
 }
 
-/// What came of one source.
-public struct Rendering: Sendable, Codable {
-    /// The format of the source, by its bytes.
+/// The result of rendering one source.
+public struct RenderResult: Sendable, Codable {
+    /// The format of the source, detected from its bytes.
     public var sourceFormat: ImageFormat
-    /// The size of the source in pixels, upright; of an animation, of one frame.
+    /// The upright size of the source in pixels. For an animation, the size of one frame.
     public var sourceSize: PixelSize
-    /// Whether the file of the source ends too early, and what there is of it was rendered.
+    /// True if the source is truncated and the available part was rendered.
     public var sourceIsTruncated: Bool
     /// One output for each variant, in their order.
     public var images: [RenderedImage]
-    /// How long it took, over all outputs.
+    /// The durations, over all outputs.
     public var timings: Timings
 
-    /// Wall-clock time of the parts of a rendering.
+    /// The wall-clock time of the parts of a rendering.
     public struct Timings: Sendable, Hashable, Codable {
-        /// Reading headers, decoding and resizing: one pass over the pixels, which cannot be told apart.
+        /// Reading headers, decoding and resizing, which are a single pass over the pixels and cannot be separated.
         public var decode = Duration.zero
-        /// Colour, orientation, canvas and processors, on the small picture.
+        /// Color, orientation, canvas and processors, on the resized image.
         public var process = Duration.zero
         /// Encoding.
         public var encode = Duration.zero
     }
 }
 
-/// An output, and what is known of it.
+/// A rendered output with its metadata.
 public struct RenderedImage: Sendable, Codable {
-    /// The file.
+    /// The bytes of the file.
     public var body: [UInt8]
-    /// Its format.
+    /// The format.
     public var format: ImageFormat
-    /// Its size in pixels; of an animation, of one frame.
+    /// The size in pixels. For an animation, the size of one frame.
     public var size: PixelSize
-    /// Frames of an animation; nil for a still image.
+    /// The number of frames of an animation. Nil for a still image.
     public var frames: Int?
-    /// SHA-256 of ``body`` in lower-case hexadecimal.
+    /// The SHA-256 of ``body`` in lowercase hexadecimal.
     public var sha256: String
-    /// Its BlurHash, when the variant asks for it.
+    /// The BlurHash, if the variant requests it.
     public var blurhash: String?
-    /// The colour that most of it has, as `#rrggbb`, when the variant asks for it.
+    /// The dominant color as `#rrggbb`, if the variant requests it.
     public var dominantColor: String?
 }

@@ -50,7 +50,7 @@ public struct HalcyonClient: Sendable {
         /// respond earlier. Default: 25 s.
         public var longPollInterval = Duration.seconds(25)
         /// The time without a byte after which a connection counts as lost. It must be longer than the gateway's
-        /// `gateway.keepAlive`. Default: 60 s.
+        /// `gateway.keepAliveInterval`. Default: 60 s.
         public var readTimeout = Duration.seconds(60)
         /// The number of jobs whose end is awaited at the same time; more take turns. An injected transport has limits
         /// of its own. Default: 64.

@@ -1,18 +1,19 @@
 import HalcyonModel
 
-/// The providers that the host program adds to Halcyon's own, by name.
+/// The custom source providers of the host program, by name.
 public struct CustomProviders: Sendable {
     private let providers: [String: any CustomSourceProvider]
 
-    /// Names that Halcyon gives a meaning, or would take from jobs that are written for it elsewhere.
+    /// Names that Halcyon uses itself, or reserves because jobs written for other systems use them.
     private static let taken: Set = [
         "http", "https", "initials", FileSource.scheme, DataSource.scheme, S3Source.scheme, "base64", "video",
     ]
 
-    /// None.
+    /// Creates an empty set of providers.
     public init() { providers = [:] }
 
-    /// - Throws: ``ProviderError`` for a name that is malformed, stands twice, or is Halcyon's own.
+    /// Creates a set of providers.
+    /// - Throws: ``ProviderError`` for a name that is malformed, registered twice, or built in.
     public init(_ providers: [any CustomSourceProvider]) throws(ProviderError) {
         var named: [String: any CustomSourceProvider] = [:]
         for provider in providers {
@@ -26,38 +27,38 @@ public struct CustomProviders: Sendable {
         self.providers = named
     }
 
-    /// What jobs may name.
+    /// The names that jobs may use.
     public var names: Set<String> { Set(providers.keys) }
 
-    /// What the provider of this name knows the source of this reference by: for who reads jobs.
-    /// - Throws: ``Failure`` `invalid_job` from the provider; `unsupported_source` where nothing is registered.
-    public func cacheKey(_ name: String, for reference: String) throws(Failure) -> String {
+    /// Returns the cache key that the named provider derives from a reference.
+    /// - Throws: ``JobError`` `invalid_job` from the provider; `unsupported_source` if no provider has this name.
+    public func cacheKey(_ name: String, for reference: String) throws(JobError) -> String {
         try provider(name).cacheKey(for: reference)
     }
 
-    func provider(_ name: String) throws(Failure) -> any CustomSourceProvider {
+    func provider(_ name: String) throws(JobError) -> any CustomSourceProvider {
         guard let provider = providers[name] else {
-            throw Failure(.unsupportedSource, "nothing is registered as \(name)")
+            throw JobError(.unsupportedSource, "no source provider is registered as \(name)")
         }
         return provider
     }
 }
 
-/// Why a provider could not be registered: a mistake in the host program.
+/// The reason why a provider could not be registered: a mistake in the host program.
 public enum ProviderError: Error, Hashable, CustomStringConvertible {
-    /// The name is no scheme in lower case.
+    /// The name is not a valid lower-case scheme.
     case malformed(String)
-    /// Halcyon has one of its own by that name.
+    /// The name belongs to a built-in provider.
     case builtIn(String)
-    /// Two were given by that name.
+    /// Two providers have this name.
     case doubled(String)
 
-    /// For people.
+    /// A message for logs and error output.
     public var description: String {
         switch self {
         case .malformed(let name):
-            "the provider \"\(name)\" needs a name of 1 to 64 of a to z, 0 to 9, \"+\", \"-\" and \".\", a letter first"
-        case .builtIn(let name): "\(name) is a kind of source of Halcyon's own"
+            "invalid provider name \"\(name)\"; use 1 to 64 of a to z, 0 to 9, \"+\", \"-\", \".\", a letter first"
+        case .builtIn(let name): "the provider name \(name) is reserved for a built-in source"
         case .doubled(let name): "the provider \(name) is registered twice"
         }
     }

@@ -1,6 +1,6 @@
+import Concurrency
 import Formats
 import HalcyonModel
-import Threads
 
 /// Fetches sources of every kind, each from its provider.
 public struct SourceLoader: Sendable {
@@ -13,10 +13,10 @@ public struct SourceLoader: Sendable {
     private var video: VideoProvider?
     private var maximumBytes: Int
 
-    /// It owns its connections: ``close()`` ends them.
+    /// Creates a loader. It owns its connections, which ``close()`` ends.
     /// - Parameters:
-    ///   - custom: providers of the host program.
-    ///   - pool: threads for libvips, on which initials are drawn. The caller shuts it down.
+    ///   - custom: The providers of the host program.
+    ///   - pool: Threads for libvips, on which initials are drawn. The caller shuts it down.
     public init(
         _ options: SourceOptions = SourceOptions(), custom: CustomProviders = CustomProviders(),
         drawingOn pool: ThreadPool
@@ -28,14 +28,14 @@ public struct SourceLoader: Sendable {
         self.custom = custom
         maximumBytes = options.maximumBytes
         let videos = limited(to: options.video.maximumBytes)
-        video = VideoProvider(options.video, maximumBytes: options.maximumBytes, places: pool.width) {
+        video = VideoProvider(options.video, maximumBytes: options.maximumBytes, permits: pool.width) {
             try await videos.fetch($0, ifNoneMatch: $1)
         }
     }
 
     /// Fetches a source.
-    /// - Parameter known: ``LoadedSource/validators`` of the bytes that the caller has; nil if it has none.
-    /// - Throws: ``Failure``; `CancellationError` when the task is cancelled, which ends the transfer.
+    /// - Parameter known: The ``LoadedSource/validators`` of the bytes that the caller has; nil if it has none.
+    /// - Throws: ``JobError``; `CancellationError` when the task is cancelled, which ends the transfer.
     public func fetch(_ request: SourceRequest, ifNoneMatch known: Validators? = nil) async throws -> FetchResponse {
         switch request.source {
         case .web(let url):
@@ -47,40 +47,41 @@ public struct SourceLoader: Sendable {
         case .custom(let source): return try await fetch(source, ifNoneMatch: known)
         case .video(let frame):
             guard let video else {
-                throw Failure(.invalidJob, "\(request.source.shownText) is a frame of a video, not a video")
+                throw JobError(.invalidJob, "\(request.source.shownText) is a video frame; expected a video")
             }
             return try await video.fetch(VideoProvider.Reference(frame, request), ifNoneMatch: known)
         }
     }
 
-    /// Fetches from a provider of the host program. Any error of its own becomes a failure that names it.
+    /// Fetches from a provider of the host program. An error other than ``JobError`` becomes `provider_error` with the
+    /// provider's name.
     private func fetch(_ source: CustomSource, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         let provider = try custom.provider(source.name)
         do {
             let response = try await provider.fetch(source.reference, ifNoneMatch: known)
             if case .loaded(let loaded) = response, loaded.body.count > maximumBytes {
-                throw Failure(tooLargeFor: maximumBytes)
+                throw JobError(tooLargeFor: maximumBytes)
             }
             return response
-        } catch let failure as Failure {
+        } catch let failure as JobError {
             throw failure.within(source.name)
         } catch let error as CancellationError {
             throw error
         } catch {
-            throw Failure(.providerError, "\(source.name): \(error)", cause: error)
+            throw JobError(.providerError, "\(source.name): \(error)", cause: error)
         }
     }
 
-    /// Puts a result at a URL by HTTP, under the rules for addresses and time that apply to sources.
-    /// - Parameter mediaType: of the bytes, such as `image/jpeg`.
-    /// - Throws: ``Failure``; `CancellationError` when the task is cancelled, which ends the transfer.
+    /// Uploads a result to a URL with HTTP PUT, under the same address policy and timeouts as sources.
+    /// - Parameter mediaType: The media type of the bytes, such as `image/jpeg`.
+    /// - Throws: ``JobError``; `CancellationError` when the task is cancelled, which ends the transfer.
     public func put(_ body: [UInt8], mediaType: String, at url: WebURL) async throws {
         try await web.put(body, mediaType: mediaType, at: url)
     }
 
     /// The request fields that a source's response may depend on (RFC 9110, section 12.5.5).
     ///
-    /// In whichever encoding a body travels, it arrives as the same bytes.
+    /// `Accept-Encoding` has a constant value, because the decoded bytes do not depend on it.
     func fields(of request: SourceRequest) -> HTTPFields {
         var fields: HTTPFields = [
             "User-Agent": web.options.userAgent, "Accept": "*/*", "Accept-Encoding": "any",
@@ -89,7 +90,7 @@ public struct SourceLoader: Sendable {
         return fields
     }
 
-    /// The origin that serves a source; nil if none is asked.
+    /// The origin that serves a source; nil if the source has no origin.
     func origin(of source: Source) -> Origin? {
         switch source {
         case .web(let url): Origin(url)
@@ -99,7 +100,7 @@ public struct SourceLoader: Sendable {
         }
     }
 
-    /// The same loader with another limit for the bytes of a source.
+    /// Returns a copy of the loader with another limit for the bytes of a source.
     private func limited(to bytes: Int) -> SourceLoader {
         var loader = self
         loader.web.maximumBytes = bytes
@@ -113,44 +114,44 @@ public struct SourceLoader: Sendable {
     public func close() async { await web.close() }
 }
 
-extension Failure {
-    /// More bytes than a source may have.
+extension JobError {
+    /// Creates the error for a source that is too large.
     init(tooLargeFor limit: Int) {
-        self.init(.tooLarge, "more than \(limit) bytes, the limit sources.maximumBytes")
+        self.init(.tooLarge, "more than \(limit) bytes, the limit set by sources.maximumBytes")
     }
 }
 
-/// What loading one source may cost, and where it may come from.
+/// Limits for loading one source, and the origins and folders that sources may come from.
 public struct SourceOptions: Sendable {
-    /// Which addresses may be dialled.
+    /// The policy for the addresses that may be connected to.
     public var policy = AddressPolicy()
-    /// Folders under which files may be read, as absolute paths.
+    /// Absolute paths of the folders from which files may be read.
     public var fileRoots: [String] = []
-    /// Bytes of the largest source.
+    /// The size limit of a source, in bytes.
     public var maximumBytes = 32 << 20
-    /// For the name, the connection and TLS of each request.
+    /// The timeout for DNS, connection and TLS handshake of each request.
     public var connectTimeout = Duration.seconds(5)
-    /// For the whole transfer of each request.
+    /// The timeout for the whole transfer of each request.
     public var timeout = Duration.seconds(30)
-    /// For how long fewer than 64 bytes a second may come.
+    /// The time after which a transfer below 64 bytes per second is aborted.
     public var stallTimeout = Duration.seconds(10)
-    /// Redirects that are followed.
+    /// The maximum number of redirects.
     public var maximumRedirects = 5
-    /// How often the rest of a response is asked for that broke off.
+    /// The maximum number of range requests that resume an interrupted response.
     public var resumptions = 3
-    /// Who Halcyon is to origins that ask.
+    /// Credentials for origins that require authentication.
     public var credentials: [Origin: OriginCredentials] = [:]
-    /// How Halcyon names itself to origins.
+    /// The `User-Agent` that is sent to origins.
     public var userAgent = "Halcyon"
 
-    /// Where `s3:` sources are.
+    /// The object store of `s3:` sources.
     public var s3 = S3Options()
-    /// What frames of videos may cost.
+    /// Limits for extracting video frames.
     public var video = VideoOptions()
 
-    /// Bytes that watermarks and other pictures beside the jobs' own may take in memory while they are fresh.
+    /// Memory for shared assets such as watermarks, in bytes. They are cached while they are fresh.
     public var sharedBytes = 32 << 20
 
-    /// The defaults.
+    /// Creates options with default values.
     public init() {}
 }

@@ -1,23 +1,24 @@
 import Formats
 import HalcyonModel
 
-/// Gives the bytes of one kind of source, and says how long they are good for.
+/// A provider of one kind of source. It returns the bytes and their freshness.
 ///
-/// All kinds are the same to caching, sizing, coalescing and events: providers fetch, and know of nothing else.
+/// Caching, sizing, coalescing and events treat all kinds of sources alike. Providers only fetch.
 public protocol SourceProvider<Reference>: Sendable {
-    /// What says which source is meant: a value that was checked when the job was taken.
+    /// The reference that identifies a source. It is validated when the job is accepted.
     associatedtype Reference: Sendable
 
     /// Fetches the bytes.
     ///
-    /// Called on the cooperative pool: blocking work belongs elsewhere. A cancelled task ends the work soon.
-    /// - Parameter known: ``LoadedSource/validators`` of the bytes that the caller has; nil if it has none. A provider
-    ///   that cannot tell cheaply whether they have changed ignores them.
-    /// - Throws: ``Failure``; `CancellationError` when the task is cancelled; any other error becomes `provider_error`.
+    /// Called on the cooperative pool, so it must not block. When the task is cancelled, it must stop promptly.
+    /// - Parameter known: The ``LoadedSource/validators`` of the bytes that the caller has; nil if it has none. A
+    ///   provider that cannot cheaply check for changes ignores them.
+    /// - Throws: ``JobError``; `CancellationError` when the task is cancelled; any other error becomes
+    ///   `provider_error`.
     func fetch(_ reference: Reference, ifNoneMatch known: Validators?) async throws -> FetchResponse
 }
 
-/// A provider of the host program's own. Jobs name it as a scheme, `"gallery:42"`, or with parameters,
+/// A provider that the host program implements. Jobs refer to it by a scheme, `"gallery:42"`, or with parameters,
 /// `{"gallery": {"id": 42}}`.
 ///
 /// ```swift
@@ -30,34 +31,38 @@ public protocol SourceProvider<Reference>: Sendable {
 /// }
 /// ```
 public protocol CustomSourceProvider: SourceProvider where Reference == String {
-    /// What jobs call it: 1 to 64 of `a` to `z`, `0` to `9`, `+`, `-` and `.`, a letter first; no scheme of Halcyon's own.
+    /// The name that jobs use: 1 to 64 characters of `a` to `z`, `0` to `9`, `+`, `-` and `.`, starting with a letter.
+    /// It must not be one of Halcyon's built-in schemes.
     var name: String { get }
 
-    /// What the source is known by in keys: one line, the same for references to the same bytes and for no others. It is
-    /// made of the reference alone, when the job is taken, and on any machine.
+    /// Returns the string that identifies the source in cache keys.
     ///
-    /// - Parameter reference: what follows `name:`, or the parameters as compact JSON, its members in the order of their names.
-    /// - Throws: ``Failure`` `invalid_job`, with what was expected, for a reference that names no source.
-    func cacheKey(for reference: String) throws(Failure) -> String
+    /// It is a single line. References to the same bytes have the same string, and references to different bytes have
+    /// different strings. It is derived from the reference alone when the job is accepted, and is the same on any
+    /// machine.
+    ///
+    /// - Parameter reference: The text after `name:`, or the parameters as compact JSON with members sorted by name.
+    /// - Throws: ``JobError`` `invalid_job` that says what was expected, if the reference names no source.
+    func cacheKey(for reference: String) throws(JobError) -> String
 }
 
 extension CustomSourceProvider {
-    /// The reference itself: takes any that is not empty and has no control characters.
-    public func cacheKey(for reference: String) throws(Failure) -> String { reference }
+    /// Returns the reference. Every reference that is not empty and has no control characters is valid.
+    public func cacheKey(for reference: String) throws(JobError) -> String { reference }
 }
 
-/// A source's bytes and what its origin said of them.
+/// The bytes of a source and the response metadata of its origin.
 public struct LoadedSource: Sendable {
-    /// The bytes, decoded from whatever they were transferred in.
+    /// The bytes, after removal of any content encoding.
     public var body: [UInt8]
-    /// What the origin said of them as HTTP header fields: freshness and validators follow from these.
+    /// The response's header fields, from which freshness and validators are derived.
     public var headers: HTTPFields
-    /// The response's status, where there was one.
+    /// The response's status; nil if there was no HTTP response.
     public var status: Int?
-    /// When the last byte had come, in seconds since 1970.
+    /// The time at which the last byte was received, in seconds since 1970.
     public var completedAt: Double
 
-    /// Takes the values as they are.
+    /// Creates a loaded source.
     public init(body: [UInt8], headers: HTTPFields = [:], status: Int? = nil, completedAt: Double) {
         self.body = body
         self.headers = headers
@@ -65,10 +70,10 @@ public struct LoadedSource: Sendable {
         self.completedAt = completedAt
     }
 
-    /// Bytes that have just come.
+    /// Creates a source from bytes that were received just now.
     /// - Parameters:
-    ///   - lifetime: how long they are fresh; nil for what is configured.
-    ///   - validators: what they can be told from others by, later.
+    ///   - lifetime: The time for which they are fresh; nil for the configured default.
+    ///   - validators: The validators for later conditional requests.
     public init(body: [UInt8], lifetime: Duration? = nil, validators: Validators = Validators()) {
         var headers = HTTPFields()
         headers["Cache-Control"] = lifetime.map { "max-age=\(max(0, $0.components.seconds))" }
@@ -77,7 +82,7 @@ public struct LoadedSource: Sendable {
         self.init(body: body, headers: headers, completedAt: Timestamp.now.seconds)
     }
 
-    /// What these bytes can be told from others by, later.
+    /// The validators for later conditional requests.
     public var validators: Validators { Validators(of: headers) }
 }
 
@@ -85,14 +90,15 @@ public struct LoadedSource: Sendable {
 public enum FetchResponse: Sendable {
     /// The bytes.
     case loaded(LoadedSource)
-    /// The bytes that the caller has are still those of the source.
+    /// The bytes that the caller has are still current.
     case notModified(Confirmation)
 
-    /// The bytes of a fetch without validators.
-    /// - Throws: ``Failure`` `internal` for ``notModified(_:)``, which answers no request without validators.
-    public func loaded() throws(Failure) -> LoadedSource {
+    /// Returns the bytes of a fetch without validators.
+    /// - Throws: ``JobError`` `internal` for ``notModified(_:)``, which is not a valid response to a request without
+    ///   validators.
+    public func loaded() throws(JobError) -> LoadedSource {
         guard case .loaded(let loaded) = self else {
-            throw Failure(.internal, "a provider said that nothing has changed, and it was not asked")
+            throw JobError(.internal, "unexpected \"not modified\" response to an unconditional provider request")
         }
         return loaded
     }
@@ -104,7 +110,7 @@ public enum FetchResponse: Sendable {
         /// The time at which the origin confirmed them, in seconds since 1970.
         public var completedAt: Double
 
-        /// Takes the values as they are.
+        /// Creates a confirmation.
         public init(headers: HTTPFields = [:], completedAt: Double = Timestamp.now.seconds) {
             self.headers = headers
             self.completedAt = completedAt
@@ -112,15 +118,15 @@ public enum FetchResponse: Sendable {
     }
 }
 
-/// Gives the bytes that came with the job.
+/// A provider of bytes that are part of the job.
 struct DataProvider: SourceProvider {
     func fetch(_ source: DataSource, ifNoneMatch known: Validators?) async throws -> FetchResponse {
-        // The same key is the same bytes: nothing there can change.
+        // The key is derived from the bytes, so they cannot change.
         .loaded(LoadedSource(body: source.bytes, lifetime: .unchanging))
     }
 }
 
 extension Duration {
-    /// A year: for what is always the same.
+    /// One year, the lifetime of sources that never change.
     static let unchanging = Duration.seconds(31_536_000)
 }

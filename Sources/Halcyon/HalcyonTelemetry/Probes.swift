@@ -1,28 +1,31 @@
 import HTTPServer
 import Telemetry
 
-/// What whoever runs a process asks it: `/healthz` whether it gets on, `/readyz` whether it serves, `/metrics` what it has done.
+/// The operational endpoints of a process: `/healthz` for liveness, `/readyz` for readiness, and `/metrics` for
+/// Prometheus.
 ///
-/// The first two answer 200 when all is well, else 503 with what is not, a line each. Kubernetes and Docker look at the status alone.
+/// The first two respond with 200 if there are no findings, otherwise with 503 and one finding per line. Kubernetes and
+/// Docker evaluate only the status.
 public struct Probes: Sendable {
-    /// What is not well, in words for people; nothing when all is.
+    /// A function that returns the current problems as human-readable texts; empty if there are none.
     public typealias Findings = @Sendable () -> [String]
 
     private let metrics: Metrics
     private let health: Findings
     private let readiness: Findings
 
+    /// Creates the endpoints.
     /// - Parameters:
-    ///   - metrics: of the whole process.
-    ///   - health: why the process is to be begun anew.
-    ///   - readiness: why it does not serve yet, or no longer.
+    ///   - metrics: The metrics of the process.
+    ///   - health: The reasons for which the process must be restarted.
+    ///   - readiness: The reasons for which the process cannot serve.
     public init(metrics: Metrics, health: @escaping Findings, readiness: @escaping Findings) {
         self.metrics = metrics
         self.health = health
         self.readiness = readiness
     }
 
-    /// The answer to a request for one of the three; nil for any other.
+    /// Returns the response to a request for one of the endpoints; nil for other paths.
     public func answer(_ request: HTTPServer.Request) -> HTTPServer.Response? {
         let make: () -> HTTPServer.Response
         switch request.path {
@@ -32,7 +35,7 @@ public struct Probes: Sendable {
         default: return nil
         }
         guard ["GET", "HEAD"].contains(request.method) else {
-            var refusal = HTTPServer.Response(status: 405, text: "This is only read.\n")
+            var refusal = HTTPServer.Response(status: 405, text: "Method not allowed; use GET or HEAD.\n")
             refusal.headers["Allow"] = "GET, HEAD"
             return refusal
         }
@@ -52,25 +55,27 @@ public struct Probes: Sendable {
     }
 }
 
-/// A server that answers ``Probes`` and nothing else.
+/// A server that serves only ``Probes``.
 public final class ProbeServer: Sendable {
     private let server: HTTPServer
 
     private init(_ server: HTTPServer) { self.server = server }
 
-    /// Where it listens.
+    /// The port on which the server listens.
     public var port: UInt16 { server.port }
 
-    /// Starts one.
+    /// Starts a server.
     /// - Parameters:
-    ///   - address: an IP address of this machine; `0.0.0.0` and `::` for all of them.
-    ///   - port: 0 for a free one.
-    /// - Throws: `HTTPServerError` when it cannot listen there.
+    ///   - probes: The endpoints to serve.
+    ///   - address: An IP address of this machine; `0.0.0.0` or `::` for all addresses.
+    ///   - port: The port; 0 for a free port.
+    ///   - log: The log for server events.
+    /// - Throws: `HTTPServerError` if the server cannot listen on the address and port.
     public static func start(
         _ probes: Probes, on address: String, port: UInt16, log: Log
     ) throws(HTTPServerError) -> ProbeServer {
         var settings = HTTPServer.Settings()
-        // Who asks is a machine or two, now and then.
+        // Few clients poll the endpoints.
         settings.threads = 1
         settings.limits.connections = 256
         settings.limits.connectionsPerAddress = 64
@@ -79,26 +84,28 @@ public final class ProbeServer: Sendable {
         return ProbeServer(
             try .start(
                 on: address, port: port, settings,
-                replying: { request in
-                    .now(
+                syncHandler: { request in
+                    .immediate(
                         probes.answer(request)
-                            ?? HTTPServer.Response(status: 404, text: "There are /healthz, /readyz and /metrics.\n"))
+                            ?? HTTPServer.Response(status: 404, text: "Not found; use /healthz, /readyz or /metrics.\n")
+                    )
                 }))
     }
 
-    /// Answers no more.
-    public func stop() async { await server.stop(within: .seconds(1)) }
+    /// Stops the server.
+    public func stop() async { await server.shutdown(gracePeriod: .seconds(1)) }
 }
 
 extension Log {
-    /// Takes what a server notes: for finding faults, unless somebody has to do something about it.
-    public func take(_ note: HTTPServer.Note) {
+    /// Logs a server event: at warning level if the operator must act, otherwise at debug level.
+    public func take(_ note: HTTPServer.ServerEvent) {
         switch note {
         case .takesNone(let reason):
             warning(
-                "no connection can be taken for now",
-                ["reason": reason, "hint": "raise the limit of open files (ulimit -n), or lower gateway.connections"])
-        case .handlerFailed, .unsendable, .refused, .dropped, .library: debug("http", ["note": "\(note)"])
+                "server cannot accept connections",
+                ["reason": reason, "hint": "raise the open files limit (ulimit -n), or lower gateway.connections"])
+        case .handlerFailed, .unsendable, .refused, .dropped, .library:
+            debug("HTTP server event", ["note": "\(note)"])
         }
     }
 }

@@ -3,15 +3,15 @@ import Formats
 import HalcyonModel
 import Telemetry
 
-/// What a process records as traces, on its way to a collector by OTLP over HTTP.
+/// Records the traces of a process and exports them to a collector by OTLP over HTTP.
 public final class Tracing: Sendable {
-    /// Says what is recorded, and takes it.
+    /// The tracer that samples and records spans.
     public let tracer: Tracer
     private let exporter: SpanExporter
     private let client: CurlClient
     private let timeout: Duration
 
-    /// Starts. ``close(within:)`` must be called in the end.
+    /// Starts exporting. ``close(within:)`` must be called at the end.
     public init(_ options: TraceOptions, log: Log, metrics: Metrics) {
         var settings = CurlSettings()
         settings.userAgent = "Halcyon/\(options.version)"
@@ -25,46 +25,48 @@ public final class Tracing: Sendable {
         tracer = Tracer(ratio: options.ratio, exporter)
     }
 
-    /// Sends what is left until then, and no longer than one request may take: what was worked on is done, and spans are worth no more.
+    /// Exports the remaining spans until the deadline, but for at most the timeout of one request, and closes
+    /// everything.
     public func close(by deadline: ContinuousClock.Instant) async {
         await close(within: min(max(.zero, ContinuousClock.now.duration(to: deadline)), timeout))
     }
 
-    /// Sends what is left, for at most so long, and closes everything. To be called when all that is recorded has ended.
+    /// Exports the remaining spans within the limit and closes everything. It must be called after all recorded work
+    /// has ended.
     public func close(within limit: Duration) async {
         await exporter.close(within: limit)
         await client.close()
     }
 }
 
-/// Where spans go, and what is recorded. The settings of the same names are documented by `halcyon config`.
+/// The options of trace recording and export. `halcyon config` documents the settings with the same names.
 public struct TraceOptions: Sendable {
-    /// The URL that spans are posted to.
+    /// The URL to which spans are posted.
     public var endpoint: String
-    /// Sent along, as for a key.
+    /// The header fields to add to requests, such as an API key.
     public var headers = HTTPFields()
-    /// Which part is recorded of the jobs that nobody has decided about, 0 to 1.
+    /// The fraction of jobs without an upstream sampling decision that are recorded, 0 to 1.
     public var ratio = 1.0
-    /// Time for one request.
+    /// The timeout of a request.
     public var timeout = Duration.seconds(10)
-    /// What the export may cost.
+    /// The resource limits of the export.
     public var limits = ExportLimits()
-    /// What the process says of itself: `service.name` and more.
+    /// The resource attributes of the process, such as `service.name`.
     public var resource: SpanAttributes = ["service.name": "halcyon"]
-    /// Of Halcyon, as the scope of all spans and in the header `User-Agent`.
+    /// The version of Halcyon, used in the scope of all spans and in the header `User-Agent`.
     public var version = "0"
 
-    /// Takes the place of the collector; the rest has defaults.
+    /// Creates options for a collector, with defaults for the rest.
     public init(endpoint: String) { self.endpoint = endpoint }
 }
 
-/// Posts the body of an export, and reads what the collector says to it.
+/// Posts the body of an export and reads the collector's response.
 struct SpanPost: Sendable {
     let client: CurlClient
     let options: TraceOptions
 
-    /// No redirect is followed: OTLP knows none, and the headers may hold a key.
-    @Sendable func send(_ body: [UInt8]) async -> ExportReply {
+    /// Sends the body. Redirects are not followed, because OTLP does not use them and the headers may contain a key.
+    @Sendable func send(_ body: [UInt8]) async -> ExportResponse {
         var headers = options.headers
         headers["Content-Type"] = "application/json"
         var request = HTTPRequest(.post, options.endpoint, headers: headers, body: body)
@@ -74,13 +76,13 @@ struct SpanPost: Sendable {
         request.maxBytes = 1 << 20
         request.maxRedirects = 0
         do throws(CurlError) {
-            let response = try await client.perform(request)
+            let response = try await client.execute(request)
             let retryAfter = response.headers.first("Retry-After").flatMap {
                 RetryAfter.seconds(of: $0, date: response.headers.first("Date"), now: Timestamp.now.seconds)
             }
-            return ExportReply(status: response.status, retryAfter: retryAfter, body: response.body)
+            return ExportResponse(status: response.status, retryAfter: retryAfter, body: response.body)
         } catch {
-            // Whether they came is not known when there is no answer: a span that comes twice has the same name, and counts once.
+            // Without a response the spans may have been delivered. A repeated span has the same id and counts once.
             switch error.code {
             case .badURL, .badRequest, .unsupportedScheme, .tooLarge: return .refused("\(error)")
             default: return .unavailable("\(error)", retryAfter: nil)

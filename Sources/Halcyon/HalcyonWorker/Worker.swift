@@ -1,3 +1,4 @@
+import Concurrency
 import HalcyonCluster
 import HalcyonCoordination
 import HalcyonImaging
@@ -6,41 +7,42 @@ import HalcyonSources
 import Kafka
 import Redis
 import Telemetry
-import Threads
 
-/// A worker: takes jobs until it is drained. It owns its connections and threads.
+/// A worker, which processes jobs until it is drained. It owns its connections and threads.
 public final class Worker: Sendable {
     private let consumer: JobConsumer
     private let producer: Producer
-    /// Of exactly-once delivery.
+    /// The outbox of exactly-once delivery. Nil with at-least-once delivery.
     private let transactional: TransactionalOutbox?
     private let redis: RedisClient
     private let clock: ClusterClock
     private let subscriber: RedisSubscriber
     private let leases: Leases
     private let control: ControlReader
-    /// Hears of newer generations of slots.
+    /// The task that listens for newer generations of display slots.
     private let slotListener: Task<Void, Never>
-    private let results: ResultTier
+    private let results: ResultCache
     private let loader: SourceLoader
     private let sources: SourceCache
     private let pool: ThreadPool
-    private let children: RenderChildren?
+    private let children: RenderProcessPool?
     private let service: RenderService
-    private let health: HealthWatch
+    private let health: Watchdog
     private let refusals: Refusals
-    private let roll: RollCall
+    private let heartbeat: Heartbeat
 
-    /// Starts to take jobs. Servers that are away are waited for: that is no error.
+    /// Starts a worker. It waits for servers that are unavailable instead of failing.
     /// - Parameters:
-    ///   - tracer: takes the spans of jobs. It stays its maker's, who closes its exporter when the worker has been drained.
-    ///   - whenHopeless: called, on a thread of its own, when the worker has been stuck for ``HealthOptions/stuckLimit``.
-    ///   - onEnd: called when the worker can do nothing more, with the reason: another one has its name, the brokers know no
-    ///     transactions, or nothing can be produced any more. It is to be drained then.
-    /// - Throws: ``KafkaError`` that names a property which librdkafka refuses.
+    ///   - tracer: The tracer for the spans of jobs. The caller closes its exporter after the worker has been
+    ///     drained.
+    ///   - onStuck: A callback that runs on its own thread when the worker has been stuck for
+    ///     ``HealthOptions/exitAfter``.
+    ///   - onEnd: A callback for fatal errors: another worker uses the same instance name, the brokers do not support
+    ///     transactions, or the producer has failed. The caller is expected to drain the worker.
+    /// - Throws: ``KafkaError`` that names a property rejected by librdkafka.
     public static func start(
         _ options: WorkerOptions, log: Log, metrics: Metrics, tracer: Tracer? = nil,
-        whenHopeless: @escaping @Sendable () -> Void = {},
+        onStuck: @escaping @Sendable () -> Void = {},
         onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in }
     ) async throws -> Worker {
         let redis = RedisClient(
@@ -54,9 +56,9 @@ public final class Worker: Sendable {
         await clock.set()
         let worker: Worker
         do {
-            // Its folder of sources is looked through, which may take a while.
+            // Scanning the source cache folder may take a while.
             worker = try await blocking {
-                try Worker(options, redis, clock, log: log, metrics: metrics, tracer, whenHopeless, onEnd)
+                try Worker(options, redis, clock, log: log, metrics: metrics, tracer, onStuck, onEnd)
             }
         } catch {
             await clock.close()
@@ -65,19 +67,19 @@ public final class Worker: Sendable {
         }
         do {
             await worker.transactional?.start()
-            // A static member that comes back moves nothing.
-            if options.staticMember == nil { await worker.roll.waitUntilSessionsExpire(log: log) }
+            // The return of a static member causes no rebalance.
+            if options.staticMember == nil { await worker.heartbeat.waitUntilSessionsExpire(log: log) }
             try await worker.consumer.start(
                 topics: options.topics.taken,
                 properties: options.kafka.worker(
                     group: options.group, instance: options.staticMember,
-                    patience: options.consumer.revocationPatience, exactlyOnce: options.transactions != nil),
-                events: .telling(log, ConnectionMetrics.kafka(metrics, "consumer")))
+                    revocationTimeout: options.consumer.revocationTimeout, exactlyOnce: options.transactions != nil),
+                events: .logging(to: log, ConnectionMetrics.kafka(metrics, "consumer")))
         } catch {
             await worker.close(flushingFor: .zero)
             throw error
         }
-        worker.roll.start()
+        worker.heartbeat.start()
         worker.health.start { [weak worker] progress in
             progress.lastPoll = worker?.consumer.lastPolled ?? progress.lastPoll
             progress.renderLimit = worker?.service.firstLimit
@@ -89,7 +91,7 @@ public final class Worker: Sendable {
     private init(
         _ options: WorkerOptions, _ redis: RedisClient, _ clock: ClusterClock, log: Log, metrics: Metrics,
         _ tracer: Tracer?,
-        _ whenHopeless: @escaping @Sendable () -> Void, _ onEnd: @escaping @Sendable (KafkaError) -> Void
+        _ onStuck: @escaping @Sendable () -> Void, _ onEnd: @escaping @Sendable (KafkaError) -> Void
     ) throws {
         func errors(of operation: String) -> ToleratedErrors {
             ToleratedErrors(of: operation, log: log, metrics: metrics)
@@ -99,37 +101,38 @@ public final class Worker: Sendable {
         transactional = options.transactions.map { transactions in
             TransactionalOutbox(
                 properties: options.kafka.transactions(group: options.group, instance: transactions.instance),
-                options: transactions, events: .telling(log, ConnectionMetrics.kafka(metrics, "transactions")),
+                options: transactions, events: .logging(to: log, ConnectionMetrics.kafka(metrics, "transactions")),
                 log: log, metrics: metrics, onEnd: onEnd)
         }
         pool = Renderer.makePool(threads: options.concurrency)
         children = options.renderChildren.map {
-            RenderChildren($0) { log.warning("render child", ["said": $0.description]) }
+            RenderProcessPool($0) { log.warning("render process event", ["said": $0.description]) }
         }
         service = RenderService(
             renderer: Renderer(limits: options.imagesWithinMemory, extensions: options.extensions), pool: pool,
             children: children, memory: options.memory.renderings)
         service.measure(metrics)
-        health = HealthWatch(options.health, log: log, metrics: metrics, whenHopeless: whenHopeless)
+        health = Watchdog(options.health, log: log, metrics: metrics, onStuck: onStuck)
         let refusals = Refusals(log: log)
         self.refusals = refusals
-        roll = RollCall(
-            redis, options.roll, session: options.kafka.session, topics: options.topics, threads: options.concurrency,
-            errors: errors(of: "roll"))
+        heartbeat = Heartbeat(
+            redis, options.heartbeat, session: options.kafka.session, topics: options.topics,
+            threads: options.concurrency,
+            errors: errors(of: "heartbeat"))
         loader = SourceLoader(options.sources, custom: options.providers, drawingOn: pool)
         subscriber = RedisSubscriber(options.redis)
         leases = Leases(redis, subscriber, options.leases, log: log, metrics: metrics)
         let lanes = Lane.allCases.map { options.shares[$0] ?? 1 }
-        let fetches = Slots(options.fetches, shares: lanes)
+        let fetches = PrioritySemaphore(options.fetches, shares: lanes)
         sources = try SourceCache(
             loader, redis, leases, permits: fetches, bytesPerPermit: options.memory.fetch,
             largest: options.sources.maximumBytes, options: options.sourceTier, limits: options.origins, log: log,
             metrics: metrics)
-        results = ResultTier(redis, budget: options.results.budget, errors: errors(of: "budget"))
+        results = ResultCache(redis, budget: options.results.budget, errors: errors(of: "budget"))
         let store = StoreStage(
             results: results, options: options.results, log: log, metrics: StoreMetrics(metrics),
             errors: errors(of: "results"))
-        let assets = SharedSources(
+        let assets = AssetCache(
             maximumBytes: options.sources.sharedBytes, defaultLifetime: options.results.defaultLifetime
         ) { [sources] in try await sources.fetch($0, $1).source }
         let activeJobs = ActiveJobs(
@@ -138,7 +141,7 @@ public final class Worker: Sendable {
         let messages = ControlMessageHandler(activeJobs: activeJobs, sources: sources, assets: assets)
         control = ControlReader(options.control, log: log, metrics: metrics) { await messages.handle($0) }
         slotListener = Task { [subscriber] in
-            await SlotBook.listen(subscriber) { activeJobs.supersede($0, by: $1) }
+            await SupersedeStore.listen(subscriber) { activeJobs.supersede($0, by: $1) }
         }
         let publisher = PublishStage(
             events: EventPublisher(producer, topics: options.topics),
@@ -148,73 +151,76 @@ public final class Worker: Sendable {
             results: results, inlineLimit: options.results.inlineLimit, errors: errors(of: "results"))
         let render = RenderStage(
             sources: sources, assets: assets, service: service,
-            permits: Slots(options.concurrency * 2, shares: lanes),
-            memory: ResultMemory(fetches, bytesPerPlace: options.memory.fetch))
+            permits: PrioritySemaphore(options.concurrency * 2, shares: lanes),
+            memory: ResultMemory(fetches, bytesPerPermit: options.memory.fetch))
         let pipeline = JobPipeline(
             decoder: DecodeStage(
-                reader: options.reader.knowing(options.extensions, options.providers), topics: options.topics),
+                reader: options.reader.withExtensions(options.extensions, options.providers), topics: options.topics),
             lookup: lookup,
             resolver: ResultResolver(
                 lookup: lookup, render: render, store: store,
-                flight: DistributedSingleFlight(
-                    .result, leases, degraded: Slots(options.fetchesWithoutLeases, shares: lanes))),
+                singleFlight: DistributedSingleFlightGroup(
+                    .result, leases, degraded: PrioritySemaphore(options.fetchesWithoutLeases, shares: lanes))),
             store: store,
-            upload: UploadStage(loader, permits: Slots(options.puts, shares: lanes), metrics: metrics),
+            upload: UploadStage(loader, permits: PrioritySemaphore(options.puts, shares: lanes), metrics: metrics),
             publisher: publisher,
             progress: ProgressReports(interval: options.progressInterval, render: render, publisher: publisher),
             cancellations: CancellationChecker(
-                activeJobs: activeJobs, slots: SlotBook(redis, errors: errors(of: "slots")), control: control),
+                activeJobs: activeJobs, supersedeStore: SupersedeStore(redis, errors: errors(of: "superseding")),
+                control: control),
             tags: TagIndexer(
                 tags: TagIndex(redis), purger: Purger(redis), log: log, errors: errors(of: "tags")),
             retries: RetryScheduler(options.retries, options.topics),
             tracing: tracer.map { JobTracing(tracer: $0, group: options.group) },
             report: JobReport(metrics: WorkerMetrics(metrics), topics: options.topics, log: log))
         consumer = JobConsumer(
-            options: options.consumer, commits: transactional ?? DirectCommits(), log: log, metrics: metrics,
+            options: options.consumer, commits: transactional ?? AsyncOffsetCommitter(), log: log, metrics: metrics,
             onEnd: onEnd
-        ) { [health, roll] deliveries in
+        ) { [health, heartbeat] deliveries in
             for delivery in deliveries {
-                health.took()
-                roll.took(from: delivery.record.topic)
+                health.jobStarted()
+                heartbeat.jobStarted(from: delivery.record.topic)
             }
             Task {
                 await pipeline.run(deliveries) { delivery in
-                    health.ended()
-                    roll.ended(from: delivery.record.topic)
+                    health.jobFinished()
+                    heartbeat.jobFinished(from: delivery.record.topic)
                 }
             }
         }
     }
 
-    /// Whether it gets on, and what it is at: as it was seen within the last second.
-    public var liveness: (liveness: Liveness, progress: Progress) { health.seen }
+    /// The health of the worker and its progress, as observed within the last second.
+    public var liveness: (liveness: WatchdogState, progress: HealthSnapshot) { health.seen }
 
-    /// Whether the group has given this worker its share, be it empty, and it is not leaving.
+    /// True if the group has assigned partitions to this worker, possibly none, and the worker is not shutting down.
     public var isServing: Bool { consumer.isServing }
 
-    /// Waits until the group has given this worker its share for the first time.
+    /// Waits for the first partition assignment.
     public func ready() async {
         await transactional?.ready()
-        await consumer.assignedOnce()
+        await consumer.waitForAssignment()
     }
 
-    /// Takes no more jobs, finishes what was begun within `grace`, commits, leaves the group, and closes everything.
-    /// - Returns: how many jobs were cut short. They are not lost: another worker takes them again.
-    public func drain(grace: Duration) async -> Int {
+    /// Drains the worker. It accepts no more jobs, finishes those in flight within `grace`, commits, leaves the group,
+    /// and closes all connections.
+    /// - Returns: The number of jobs that were interrupted. They are not lost, because another worker receives them
+    ///   again.
+    public func shutdown(gracePeriod grace: Duration) async -> Int {
         let end = ContinuousClock.now + grace
-        let cutShort = await consumer.drain(grace: grace)
-        // Of what was cut short an event may be on its way: it has what is left of the grace.
+        let cutShort = await consumer.shutdown(gracePeriod: grace)
+        // Events of interrupted jobs may still be in flight. They may use the rest of the grace period.
         await close(flushingFor: min(.seconds(5), max(.zero, ContinuousClock.now.duration(to: end))))
         return cutShort
     }
 
     private func close(flushingFor limit: Duration) async {
         health.close()
-        await roll.leave()
+        await heartbeat.deregister()
         await control.close()
-        // Whoever has the lease next is not told of a death.
+        // Leases are released, so that the next holder does not count a crash.
         await leases.close()
-        service.stopAll()
+        service.cancelAll()
         await sources.close()
         await loader.close()
         await transactional?.close()
@@ -225,8 +231,8 @@ public final class Worker: Sendable {
         await slotListener.value
         await clock.close()
         await redis.close()
-        // What does not listen to being stopped must not hold up leaving either.
-        await atMost(.seconds(3)) { [pool, children] in
+        // Threads that do not react to being stopped must not delay the shutdown.
+        await withTimeout(.seconds(3)) { [pool, children] in
             await blocking {
                 pool.shutdown()
                 children?.shutdown()
@@ -236,13 +242,14 @@ public final class Worker: Sendable {
 }
 
 extension RedisState {
-    /// Says once when Redis, or a master of its cluster, is away and once when it is back.
+    /// Logs once when Redis, or a primary of its cluster, becomes unavailable, and once when it is available again.
     fileprivate func tell(_ log: Log) {
         switch self {
         case .connected: log.notice("connected to Redis")
         case .impaired(let error):
-            log.warning("a master of the Redis cluster is away; the others serve on", ["error": "\(error)"])
-        case .lost(let error): log.warning("Redis is away; waiting for it", ["error": "\(error)"])
+            log.warning(
+                "a primary of the Redis cluster is unavailable; the others continue to serve", ["error": "\(error)"])
+        case .lost(let error): log.warning("Redis is unavailable; waiting for it to return", ["error": "\(error)"])
         }
     }
 }

@@ -1,34 +1,34 @@
 import HalcyonModel
 import Telemetry
 
-/// What a worker counts.
+/// The counters of a worker's jobs.
 struct WorkerMetrics: Sendable {
     private let lanes: [Lane: LaneMetrics]
-    private let retries: [Way: [FailureCode: Counter]]
-    private let dead: [FailureCode: Counter]
+    private let retries: [RetryMechanism: [JobErrorCode: Counter]]
+    private let dead: [JobErrorCode: Counter]
     private let lookups: (hits: Counter, misses: Counter)
-    /// Top-level fields of jobs that meant nothing.
+    /// The number of unknown top-level fields in jobs.
     let unknownFields: Counter
 
-    /// How a job is tried again.
-    enum Way: String, CaseIterable {
-        /// By the worker that has it.
+    /// The mechanism by which a job is retried.
+    enum RetryMechanism: String, CaseIterable {
+        /// A retry within the same worker process.
         case process
-        /// Through a topic.
+        /// A retry through a retry topic.
         case topic
     }
 
     init(_ metrics: Metrics) {
         lanes = Dictionary(uniqueKeysWithValues: Lane.allCases.map { ($0, LaneMetrics(metrics, $0)) })
         retries = Dictionary(
-            uniqueKeysWithValues: Way.allCases.map { way in
+            uniqueKeysWithValues: RetryMechanism.allCases.map { way in
                 (
                     way,
                     .ofCodes {
                         metrics.counter(
                             "halcyon_retries_total",
                             help:
-                                "Attempts at jobs that failed and are followed by another, by code and by the way there.",
+                                "Failed attempts at jobs that are retried, by error code and retry mechanism.",
                             labels: ["code": $0.rawValue, "way": way.rawValue])
                     }
                 )
@@ -36,67 +36,67 @@ struct WorkerMetrics: Sendable {
         dead = .ofCodes {
             metrics.counter(
                 "halcyon_dead_letters_total",
-                help: "Messages that were put aside in the topic of dead letters, by code.",
+                help: "Messages written to the dead-letter topic, by error code.",
                 labels: ["code": $0.rawValue])
         }
         func lookups(_ result: String) -> Counter {
             metrics.counter(
                 "halcyon_result_lookups_total",
-                help: "Results that jobs looked for in Redis before anything was made, by whether they were there.",
+                help: "Result cache lookups, by result: hit or miss.",
                 labels: ["result": result])
         }
         self.lookups = (lookups("hit"), lookups("miss"))
         unknownFields = metrics.counter(
-            "halcyon_unknown_fields_total", help: "Top-level fields of jobs that meant nothing to this version.")
+            "halcyon_unknown_fields_total", help: "Unknown top-level fields in jobs.")
     }
 
-    /// A job ended with an event.
+    /// Counts a job that ended with an event.
     func ended(_ body: Event.Body, _ lane: Lane) { lanes[lane]?.ended(body) }
 
-    /// A message was no job that can be done.
-    func refused(_ code: FailureCode, _ lane: Lane) {
+    /// Counts a message that did not contain a valid job.
+    func refused(_ code: JobErrorCode, _ lane: Lane) {
         lanes[lane]?.failed(code)
         if code == .invalidJob { putAside(code) }
     }
 
-    /// A job looked for the results of its variants, and these were there.
-    func lookedUp(_ job: JobContext, _ found: [ResultKey: ReadyResult]) {
+    /// Counts the cache hits and misses of a job's variants.
+    func lookedUp(_ job: JobContext, _ found: [ResultKey: ImageResult]) {
         guard job.job.cache.looksAtResults else { return }
         for key in job.keys { (found[key] == nil ? lookups.misses : lookups.hits).add() }
     }
 
-    /// A job failed and is tried again.
-    func retried(_ code: FailureCode, _ way: Way) { retries[way]?[code]?.add() }
+    /// Counts a failed attempt that is retried.
+    func retried(_ code: JobErrorCode, _ way: RetryMechanism) { retries[way]?[code]?.add() }
 
-    /// A message was put aside.
-    func putAside(_ code: FailureCode) { dead[code]?.add() }
+    /// Counts a message that was written to the dead-letter topic.
+    func putAside(_ code: JobErrorCode) { dead[code]?.add() }
 }
 
-extension [FailureCode: Counter] {
-    /// One for each code.
-    static func ofCodes(_ counter: (FailureCode) -> Counter) -> Self {
-        Dictionary(uniqueKeysWithValues: FailureCode.allCases.map { ($0, counter($0)) })
+extension [JobErrorCode: Counter] {
+    /// Creates one counter for each error code.
+    static func ofCodes(_ counter: (JobErrorCode) -> Counter) -> Self {
+        Dictionary(uniqueKeysWithValues: JobErrorCode.allCases.map { ($0, counter($0)) })
     }
 }
 
-/// What a worker counts of the jobs of one lane.
+/// The metrics of the jobs of one lane.
 struct LaneMetrics: Sendable {
-    private let ready: [ResultOrigin: Counter]
-    private let failures: [FailureCode: Counter]
+    private let ready: [CacheStatus: Counter]
+    private let failures: [JobErrorCode: Counter]
     private let cancelled: Counter
     private let superseded: Counter
-    /// By the stages' numbers.
+    /// The histograms, indexed by the raw values of the stages.
     private let stages: [Histogram]
 
     init(_ metrics: Metrics, _ lane: Lane) {
         func ended(_ outcome: String, _ reason: String = "") -> Counter {
             metrics.counter(
                 "halcyon_jobs_total",
-                help: "Jobs that ended, by lane, outcome, and origin of the result or code of the failure.",
+                help: "Completed jobs, by lane, outcome, and result origin or error code.",
                 labels: ["lane": lane.rawValue, "outcome": outcome, "reason": reason])
         }
         ready = Dictionary(
-            uniqueKeysWithValues: ResultOrigin.allCases.map { ($0, ended("ready", $0.rawValue)) })
+            uniqueKeysWithValues: CacheStatus.allCases.map { ($0, ended("ready", $0.rawValue)) })
         failures = .ofCodes { ended("failed", $0.rawValue) }
         cancelled = ended("cancelled")
         superseded = ended("superseded")
@@ -104,12 +104,12 @@ struct LaneMetrics: Sendable {
             metrics.histogram(
                 "halcyon_stage_duration_seconds",
                 help:
-                    "Time that jobs spent in each stage, as their events tell it; total is from the job's message to its end.",
+                    "Time spent in each stage by jobs; total runs from submission to the end.",
                 labels: ["lane": lane.rawValue, "stage": $0.name])
         }
     }
 
-    /// A job ended with an event.
+    /// Counts a job that ended with an event.
     func ended(_ body: Event.Body) {
         switch body {
         case .ready(let ready):
@@ -124,8 +124,8 @@ struct LaneMetrics: Sendable {
         }
     }
 
-    /// A job failed.
-    func failed(_ code: FailureCode) { failures[code]?.add() }
+    /// Counts a failed job.
+    func failed(_ code: JobErrorCode) { failures[code]?.add() }
 
     private func observe(_ timings: Timings) {
         for stage in Timings.Stage.allCases {

@@ -1,101 +1,106 @@
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonCoordination
 import HalcyonImaging
 import HalcyonModel
 import HalcyonSources
-import HalcyonWire
 import Redis
 
-/// Everything a worker can be told. The settings of the same names are documented by `halcyon config`.
+/// The options of a worker. The settings of the same names are documented by `halcyon config`.
 public struct WorkerOptions: Sendable {
     /// The cluster's topics.
     public var topics: Topics
-    /// How to reach Kafka.
+    /// The properties of the Kafka clients.
     public var kafka: KafkaProperties
     /// The consumer group that the workers share.
     public var group = "halcyon-workers"
-    /// Where results are kept.
+    /// The Redis servers that store the results.
     public var redis: RedisEndpoint
 
-    /// Which messages are jobs.
-    public var reader = JobReader()
-    /// When jobs that failed are tried again.
+    /// The decoder of job messages.
+    public var reader = JobDecoder()
+    /// The policy for retries of failed jobs.
     public var retries = RetryPolicy()
-    /// How jobs are taken and committed.
+    /// The options for consuming jobs and committing offsets.
     public var consumer = JobConsumer.Options()
-    /// How events and offsets are committed together, exactly once; nil for at least once.
+    /// The options for committing events and offsets together, exactly once. Nil for at-least-once delivery.
     public var transactions: TransactionOptions?
-    /// The name of a static member of the group, which may be away for a session's time without losing its partitions; nil for none.
+    /// The name of a static member of the group, which keeps its partitions while it is away for up to the session
+    /// timeout. Nil for a dynamic member.
     public var staticMember: String?
-    /// How sources are loaded.
+    /// The options for loading sources.
     public var sources = SourceOptions()
-    /// Which of them are kept, where and for how long.
-    public var sourceTier = SourceTierOptions()
-    /// How their origins are spared.
+    /// The options of the source cache.
+    public var sourceTier = SourceCacheOptions()
+    /// The limits that protect the origins.
     public var origins = OriginLimits()
-    /// Sources on their way, or in memory waiting to be rendered.
+    /// The maximum number of sources in transfer, or in memory waiting to be rendered.
     public var fetches = 256
-    /// Results on their way at once to where jobs have them put by HTTP.
+    /// The maximum number of concurrent uploads of results by HTTP PUT.
     public var puts = 64
-    /// Bytes of memory that this process and its children may hold together, see ``memory``.
+    /// The memory limit of this process and its child processes together, in bytes. See ``memory``.
     public var memoryLimit = Int.max
-    /// Results made at once while Redis is away, and with it the word of what other workers make.
+    /// The maximum number of concurrent renderings while Redis is unavailable and work cannot be coordinated with other
+    /// workers.
     public var fetchesWithoutLeases = 32
-    /// How who makes a source or a result is agreed on with other workers.
+    /// The options of the leases that coordinate work with other workers.
     public var leases = LeaseOptions()
-    /// Of each lane, its share of what becomes free while all lanes wait.
+    /// The share of each lane in the capacity that becomes free while all lanes wait.
     public var shares: [Lane: Int] = [.high: 16, .normal: 4, .low: 1]
-    /// Images rendered at once.
+    /// The maximum number of concurrent renderings.
     public var concurrency = 1
-    /// How it says that it is there.
-    public var roll = RollOptions()
-    /// What one image may cost.
+    /// The options of the heartbeat.
+    public var heartbeat = HeartbeatOptions()
+    /// The limits for a single image.
     public var images = ImageLimits()
-    /// Where pictures are rendered whose codecs cannot be stopped half way; nil for this process, which then waits.
-    public var renderChildren: RenderChildOptions?
-    /// Processors and sizers of the host program that jobs may name.
+    /// The options of the render processes, for images whose codecs cannot be interrupted. If it is nil, they are
+    /// rendered in this process, which then waits for them.
+    public var renderChildren: RenderProcessOptions?
+    /// The custom processors and sizers that jobs may name.
     public var extensions = Extensions()
-    /// Providers of the host program that jobs may name as sources.
+    /// The custom source providers that jobs may name.
     public var providers = CustomProviders()
-    /// Time before the first progress event of a job and between two of them; zero disables progress events.
+    /// The time before the first progress event of a job and between two events. Zero disables progress events.
     public var progressInterval = Duration.seconds(1)
-    /// How results are kept.
+    /// The options for storing results.
     public var results = ResultOptions()
-    /// For how many seconds it is remembered that a job was cancelled which has not been taken yet.
+    /// The seconds for which the cancellation of a job that has not been received yet is remembered.
     public var cancelMemory = 3600.0
-    /// Of how many jobs at most.
+    /// The maximum number of cancellations that are remembered.
     public var cancelledJobs = 100_000
-    /// When it counts as stuck, and what then.
+    /// The options of the watchdog.
     public var health = HealthOptions()
-    /// Time to finish on leaving.
+    /// The grace period for finishing jobs during shutdown.
     public var grace = Duration.seconds(25)
 
-    /// How what all workers are told is heard: as far back as jobs that were cancelled are remembered, or a folder may hold what was purged.
+    /// The options of the control topic reader. It reads back as far as cancellations are remembered, or as the source
+    /// cache folder may contain purged sources.
     var control: ControlReader.Options {
         ControlReader.Options(
-            topics: topics, properties: kafka.control, reader: reader.knowing(extensions, providers),
+            topics: topics, properties: kafka.control, reader: reader.withExtensions(extensions, providers),
             memory: max(cancelMemory, sourceTier.folder == nil ? 0 : sourceTier.folderRetention))
     }
 
-    /// How ``memoryLimit`` is divided: what the process holds without any picture; of the rest three quarters for renderings under way,
-    /// here and in children; and of what is left as much for each of the ``fetches``. A source that is larger takes the places of several.
+    /// The division of ``memoryLimit``. A base amount is reserved for the process without any image. Three quarters of
+    /// the rest are for renderings in flight, in this process and in child processes. The remainder is divided equally
+    /// among the ``fetches``. A larger source takes several permits.
     var memory: (renderings: Int, fetch: Int) {
         let pictures = memoryLimit - min(memoryLimit / 4, 96 << 20)
         let sources = pictures / 4
         return (pictures - sources, max(1, sources / fetches))
     }
 
-    /// What one image may cost: no more than all may together.
+    /// The limits for a single image, capped by the memory for all renderings.
     var imagesWithinMemory: ImageLimits {
         var limits = images
-        // A child takes some itself.
+        // A render process needs some memory itself.
         let most = memory.renderings - min(renderChildren?.baseMemory ?? 0, memory.renderings / 2)
         limits.renderedBytes = min(limits.renderedBytes, most)
         limits.decodedBytes = min(limits.decodedBytes, most)
         return limits
     }
 
-    /// Takes the places of the servers; the rest has defaults.
+    /// Creates options for the given servers. Everything else has its default value.
     public init(topics: Topics = Topics(), kafka: KafkaProperties, redis: RedisEndpoint) {
         self.topics = topics
         self.kafka = kafka
@@ -103,22 +108,24 @@ public struct WorkerOptions: Sendable {
     }
 }
 
-/// How results are kept.
+/// The options for storing results.
 public struct ResultOptions: Sendable {
-    /// Seconds that a result lives about which nothing was said.
+    /// The default TTL of a result, in seconds.
     public var defaultLifetime = 86_400.0
-    /// Part of such a life, and of one that a response gave, which is taken off at random, 0 to 0.5: so results that were made
-    /// together do not all go together. 0 for none. What a job says itself is kept to.
+    /// The fraction of the TTL, from 0 to 0.5, that is subtracted at random, so that results rendered together do not
+    /// expire together. It applies to the default TTL and to TTLs from responses, but not to a TTL set by the job. 0
+    /// disables jitter.
     public var jitter = 0.0
-    /// What the results of one tenant may take together.
+    /// The quota for the results of one tenant.
     public var budget = Budget()
-    /// Bytes of the largest file that an event may carry. In base64 it must stay below Kafka's limit of 1 MiB a message.
+    /// The maximum size of a file in an event, in bytes. Encoded as base64, it must stay below Kafka's message limit of
+    /// 1 MiB.
     public var inlineLimit = 700 << 10
-    /// Seconds that a result lives which may be read once.
+    /// The TTL of a result that can be read only once, in seconds.
     public var handOffLifetime = 300.0
-    /// How long to wait for Redis before a result goes out in its event instead, if it fits.
-    public var patience = Duration.seconds(5)
+    /// The time to wait for Redis before a result is delivered in its event instead, if it fits.
+    public var storeTimeout = Duration.seconds(5)
 
-    /// The defaults.
+    /// Creates the default options.
     public init() {}
 }

@@ -1,21 +1,21 @@
+import Concurrency
 import Formats
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import Kafka
 import Telemetry
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonCluster
 
 /// On librdkafka's mock broker.
-@Suite(.takesTurns) struct ControlReaderTests {
+@Suite(.limitedParallelism) struct ControlReaderTests {
     /// A broker with the topic, and what a reader on it was told.
     private struct Scene {
         let broker: MockCluster
         let topics = Topics()
-        let told = Lock<[ControlReader.Told]>([])
+        let told = Lock<[ControlReader.ReceivedControlMessage]>([])
         let metrics = Metrics()
 
         init(hasTopic: Bool = true) throws {
@@ -29,7 +29,7 @@ import Threads
 
         func reader(memory: Double = 3600) -> ControlReader {
             let options = ControlReader.Options(
-                topics: topics, properties: properties, reader: JobReader(), memory: memory)
+                topics: topics, properties: properties, reader: JobDecoder(), memory: memory)
             return ControlReader(options, log: .silent, metrics: metrics) { [told] message in
                 told.withLock { $0.append(message) }
             }
@@ -102,7 +102,7 @@ import Threads
         try await kafka.start()
         let (topics, told) = (Topics(), Lock<[ControlMessage]>([]))
         let properties = ["bootstrap.servers": kafka.bootstrapServers]
-        let options = ControlReader.Options(topics: topics, properties: properties, reader: JobReader(), memory: 60)
+        let options = ControlReader.Options(topics: topics, properties: properties, reader: JobDecoder(), memory: 60)
         let reader = ControlReader(options, log: .silent, metrics: Metrics()) { message in
             told.withLock { $0.append(message.message) }
         }
@@ -121,7 +121,7 @@ import Threads
         let properties = scene.properties
         await scene.broker.stop()
         let options = ControlReader.Options(
-            topics: scene.topics, properties: properties, reader: JobReader(), memory: 0)
+            topics: scene.topics, properties: properties, reader: JobDecoder(), memory: 0)
         let reader = ControlReader(options, log: .silent, metrics: Metrics()) { _ in }
         try await Task.sleep(for: .milliseconds(50))
         await reader.close()

@@ -1,7 +1,7 @@
+import Concurrency
 import HalcyonCluster
 import Kafka
 import Telemetry
-import Threads
 
 /// Somebody who takes jobs and does with each what a test says. What is written in a record is its job's name.
 final class Hands: Sendable {
@@ -18,9 +18,9 @@ final class Hands: Sendable {
     private struct State {
         var taken: [String] = []
         var ended: [String] = []
-        var begun: [TakenRecord] = []
-        var waiting: [TakenRecord] = []
-        var recalled: [String] = []
+        var begun: [JobDelivery] = []
+        var waiting: [JobDelivery] = []
+        var revoked: [String] = []
         var begunThoughRecalled = 0
     }
 
@@ -32,7 +32,7 @@ final class Hands: Sendable {
     var taken: [String] { state.withLock { $0.taken } }
     var ended: [String] { state.withLock { $0.ended } }
     var begun: [String] { state.withLock { $0.begun.map(\.name) } }
-    var recalled: [String] { state.withLock { $0.recalled } }
+    var revoked: [String] { state.withLock { $0.revoked } }
     /// Jobs that waited and were let begin after they were recalled.
     var begunThoughRecalled: Int { state.withLock { $0.begunThoughRecalled } }
 
@@ -41,22 +41,22 @@ final class Hands: Sendable {
         JobConsumer(options: options, log: log, metrics: metrics) { for record in $0 { self.take(record) } }
     }
 
-    private func take(_ job: TakenRecord) {
+    private func take(_ job: JobDelivery) {
         let name = job.name
         state.withLock { $0.taken.append(name) }
         switch way(name) {
-        case .endsAtOnce: if job.begin() { end(job) } else { job.handBack() }
+        case .endsAtOnce: if job.claim() { end(job) } else { job.returnToQueue() }
         case .isBegun:
-            if job.begin() { state.withLock { $0.begun.append(job) } } else { job.handBack() }
+            if job.claim() { state.withLock { $0.begun.append(job) } } else { job.returnToQueue() }
         case .waits:
             state.withLock { $0.waiting.append(job) }
-            job.onRecall { [self] in
-                let begins = job.begin()
+            job.onRevocation { [self] in
+                let begins = job.claim()
                 state.withLock { state in
-                    state.recalled.append(name)
+                    state.revoked.append(name)
                     if begins { state.begunThoughRecalled += 1 }
                 }
-                job.handBack()
+                job.returnToQueue()
             }
         }
     }
@@ -77,15 +77,15 @@ final class Hands: Sendable {
             defer { state.waiting = [] }
             return state.waiting
         }
-        for job in jobs where job.begin() { end(job) }
+        for job in jobs where job.claim() { end(job) }
     }
 
-    private func end(_ job: TakenRecord) {
+    private func end(_ job: JobDelivery) {
         state.withLock { $0.ended.append(job.name) }
-        job.end()
+        job.acknowledge()
     }
 }
 
-extension TakenRecord {
+extension JobDelivery {
     fileprivate var name: String { String(decoding: record.value ?? [], as: UTF8.self) }
 }

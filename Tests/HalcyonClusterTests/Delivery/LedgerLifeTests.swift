@@ -22,11 +22,11 @@ import Testing
             lives += 1
             #expect(lives < 500, "it does not come to an end")
             if lives == 500 { return }
-            var ledger = OffsetLedger(window: 16, metadataLimit: limit)
+            var ledger = OffsetTracker(window: 16, metadataLimit: limit)
             _ = ledger.reassign(partition, broker)
             var unread = records.drop { $0 < broker?.offset ?? 0 }
-            var held: [OffsetLedger.Entry] = []
-            var begun: [OffsetLedger.Entry] = []
+            var held: [OffsetTracker.Entry] = []
+            var begun: [OffsetTracker.Entry] = []
             // What was told before stays told, where there is room.
             var endedHere = told
 
@@ -36,7 +36,8 @@ import Testing
                 #expect(offset.offset >= broker?.offset ?? 0)
                 ledger.committed([partition: offset])
                 broker = offset
-                let map = OffsetMap(note: offset.metadata, at: offset.offset) ?? OffsetMap(from: offset.offset)
+                let map =
+                    CompletedRanges(note: offset.metadata, at: offset.offset) ?? CompletedRanges(from: offset.offset)
                 told = Set(records.filter { map.contains($0) })
                 // What a commit tells has ended, without exception.
                 #expect(told.allSatisfy { times[$0, default: 0] > 0 })
@@ -67,12 +68,12 @@ import Testing
             _ = ledger.close(nil)
             for entry in held {
                 expect(ledger.begin(entry), false)
-                ledger.handBack(entry)
+                ledger.returnToQueue(entry)
             }
             while !begun.isEmpty { end() }
             #expect(ledger.begun(in: nil) == 0)
             commit()
-            if ledger.untold(in: nil) == 0 { #expect(told.isSuperset(of: endedHere)) }
+            if ledger.untracked(in: nil) == 0 { #expect(told.isSuperset(of: endedHere)) }
         }
         #expect(Set(times.keys) == Set(records))
     }

@@ -17,10 +17,10 @@ import Testing
         var lives = 0
         while (broker?.offset ?? 0) <= records.last!, lives < 2000 {
             lives += 1
-            var ledger = OffsetLedger(window: 16, metadataLimit: limit)
+            var ledger = OffsetTracker(window: 16, metadataLimit: limit)
             var credit = ledger.reassign(partition, broker)
             var unread = records.drop { $0 < broker?.offset ?? 0 }
-            var (held, waiting): ([OffsetLedger.Entry], [OffsetLedger.Entry]) = ([], [])
+            var (held, waiting): ([OffsetTracker.Entry], [OffsetTracker.Entry]) = ([], [])
             // Some owners crash soon, others see it to the end.
             life: for _ in 0..<Int.random(in: 5..<600, using: &dice) {
                 switch Int.random(in: 0..<4, using: &dice) {
@@ -38,7 +38,7 @@ import Testing
                 case 2:
                     let batch = waiting.filter { _ in Int.random(in: 0..<4, using: &dice) > 0 }
                     let snapshot = ledger.snapshot(ending: batch)
-                    let chosen = batch.filter { !snapshot.untold.contains($0) }
+                    let chosen = batch.filter { !snapshot.untracked.contains($0) }
                     for entry in chosen { told[entry.offset, default: 0] += 1 }
                     #expect(chosen.isEmpty || snapshot.offsets[partition] != nil)
                     broker = snapshot.offsets[partition] ?? broker

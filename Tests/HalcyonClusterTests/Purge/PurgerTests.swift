@@ -1,14 +1,14 @@
 import Formats
+import HalcyonCoding
 import HalcyonCoordination
 import HalcyonModel
-import HalcyonWire
 import Redis
 import TestSupport
 import Testing
 
 @testable import HalcyonCluster
 
-@Suite(.takesTurns) struct PurgerTests {
+@Suite(.limitedParallelism) struct PurgerTests {
     static let source = try! Source("https://example.org/cat.jpg")
 
     static func key(_ width: Double, _ tenant: String? = nil, of source: Source = source) -> ResultKey {
@@ -17,7 +17,7 @@ import Testing
             variant: Variant(sizing: Sizing(goal: .sizer(.aspectScaleDownByWidth(width)))))
     }
 
-    static func store(_ keys: [ResultKey], in tier: ResultTier, of tenant: String? = nil) async throws {
+    static func store(_ keys: [ResultKey], in tier: ResultCache, of tenant: String? = nil) async throws {
         for key in keys {
             _ = try await tier.store([1], Tier.facts, as: key.description, for: 600, by: .response, of: tenant)
         }
@@ -80,11 +80,11 @@ import Testing
             let keys = (0..<250).map { Self.key(Double($0 + 1), "shop", of: sources[$0 % 20]) }
             try await Self.store(keys, in: tier, of: "shop")
             for (place, key) in keys.enumerated() {
-                try await tags.enter(
+                try await tags.index(
                     key.description, until: Timestamp.now.seconds + 600,
                     under: place.isMultiple(of: 5) ? ["all", "some"] : ["all"], of: "shop")
             }
-            try await tags.enter(
+            try await tags.index(
                 "halcyon:{0}:no such thing", until: Timestamp.now.seconds + 600, under: ["some"], of: "shop")
             #expect(try await Purger(redis).run(Purge(.tag("some"))) == 0)
             #expect(try await Purger(redis).run(Purge(.tag("some"), of: "shop")) == 50)
@@ -122,17 +122,18 @@ import Testing
         try await Tier.with(budget: Budget(count: 100)) { tier, redis, _ in
             try await Self.store([Self.key(1, "shop"), Self.key(2, "shop")], in: tier, of: "shop")
             _ = try await Purger(redis).run(Purge(.key(Self.key(1, "shop")), of: "shop"))
-            let (_, left) = try await Books(redis).trim(ResultTier.book(of: "shop"), to: Budget(count: 100))
+            let (_, left) = try await QuotaStore(redis).trim(ResultCache.quota(of: "shop"), to: Budget(count: 100))
             #expect(left.count == 1)
             _ = try await Purger(redis).run(Purge(.source(Self.source), of: "shop"))
-            #expect(try await Books(redis).trim(ResultTier.book(of: "shop"), to: Budget(count: 100)).left.count == 0)
+            #expect(
+                try await QuotaStore(redis).trim(ResultCache.quota(of: "shop"), to: Budget(count: 100)).left.count == 0)
         }
     }
 
     @Test func goesOnWhenThereIsNoMemoryLeft() async throws {
         try await Tier.with { tier, redis, deployment in
             try await Self.store([Self.key(1)], in: tier)
-            try await TagIndex(redis).enter(
+            try await TagIndex(redis).index(
                 Self.key(1).description, until: Timestamp.now.seconds + 60, under: ["a"], of: nil)
             try await deployment.tellAll("CONFIG", "SET", "maxmemory", "1")
             #expect(try await Purger(redis).run(Purge(.tag("a"))) == 1)

@@ -6,13 +6,13 @@ import TestSupport
 import Testing
 
 /// Budgets on a real Redis: the books say what is there, and what was used last stays.
-@Suite(.takesTurns) struct ResultBudgetTests {
+@Suite(.limitedParallelism) struct ResultBudgetTests {
     static let keys = (0..<60).map { "halcyon:{\($0 % 7)}:\($0)" }
 
     /// What is there, read from the results themselves.
-    static func sums(_ client: RedisClient, _ keys: [String] = keys) async throws -> [String: BooksByModel.Entry] {
-        var found: [String: BooksByModel.Entry] = [:]
-        let tier = ResultTier(client)
+    static func sums(_ client: RedisClient, _ keys: [String] = keys) async throws -> [String: QuotaStoreByModel.Entry] {
+        var found: [String: QuotaStoreByModel.Entry] = [:]
+        let tier = ResultCache(client)
         for (key, result) in zip(keys, try await tier.read(keys)) {
             guard let result else { continue }
             let facts = result.result.facts
@@ -23,8 +23,8 @@ import Testing
     }
 
     static func store(
-        _ tier: ResultTier, _ key: String, bytes: Int, width: Int = 1, frames: Int? = nil, for lifetime: Double = 600,
-        by rule: ResultRule = .response, of tenant: String? = nil
+        _ tier: ResultCache, _ key: String, bytes: Int, width: Int = 1, frames: Int? = nil, for lifetime: Double = 600,
+        by rule: ResultTTLPolicy = .response, of tenant: String? = nil
     ) async throws {
         _ = try await tier.store(
             Array(repeating: 7, count: bytes), Tier.facts(bytes: bytes, width: width, height: 1, frames: frames),
@@ -39,13 +39,13 @@ import Testing
             Budget(bytes: 30_000, pixels: 12_000, count: 25),
         ][Int(seed) - 1]
         try await Tier.with(kind) { _, client, redis in
-            var tier = ResultTier(client, budget: budget)
-            var model = BooksByModel(budget)
+            var tier = ResultCache(client, budget: budget)
+            var model = QuotaStoreByModel(budget)
             for number in 0..<2500 {
                 let key = Self.keys.randomElement(using: &random)!
                 switch Int.random(in: 0..<20, using: &random) {
                 case 0..<9:
-                    let entry = BooksByModel.Entry(
+                    let entry = QuotaStoreByModel.Entry(
                         bytes: .random(in: 0...2000, using: &random), pixels: .random(in: 1...900, using: &random))
                     try await Self.store(tier, key, bytes: entry.bytes, width: entry.pixels)
                     model.store(key, entry)
@@ -59,14 +59,14 @@ import Testing
                     let keys = (0..<3).map { _ in Self.keys.randomElement(using: &random)! }
                     tier.used(keys, of: nil)
                     await tier.close()
-                    tier = ResultTier(client, budget: budget)
+                    tier = ResultCache(client, budget: budget)
                     for key in keys { model.use(key) }
                 case 16:
                     try await tier.remove(key, by: .response)
                     model.remove(key)
                 case 17:
-                    if let found = try await tier.find(key, for: ResultRule(maxAge: 700)) {
-                        _ = try await tier.extend(found, as: key, by: ResultRule(maxAge: 700))
+                    if let found = try await tier.find(key, for: ResultTTLPolicy(maxAge: 700)) {
+                        _ = try await tier.extend(found, as: key, by: ResultTTLPolicy(maxAge: 700))
                         // Then it is this rule's; it is stored again so that the response's rule may remove it.
                         let entry = try #require(model.entries[key])
                         _ = try await client.send("HSET", .string(key), "rule", "0")
@@ -75,7 +75,7 @@ import Testing
                     }
                 case 18:
                     let least = Budget(bytes: max(0, model.bytes - .random(in: 0...3000, using: &random)))
-                    let (removed, left) = try await ResultTier(client).trim(nil, to: least)
+                    let (removed, left) = try await ResultCache(client).trim(nil, to: least)
                     let before = model
                     model.trim(to: least)
                     #expect(left.bytes == model.bytes && left.pixels == model.pixels)
@@ -87,15 +87,15 @@ import Testing
                 }
                 if number % 50 == 0 {
                     #expect(try await Self.sums(client) == model.entries, "operation \(number)")
-                    let books = try await ResultTier(client).trim(nil, to: Budget()).left
-                    #expect(books == BudgetSum(model), "operation \(number)")
+                    let quotas = try await ResultCache(client).trim(nil, to: Budget()).left
+                    #expect(quotas == QuotaUsage(model), "operation \(number)")
                     let order = try await client.send("ZRANGE", "halcyon:{budget:}:used", 0, -1).array ?? []
                     #expect(order.map(\.string) == model.keys, "operation \(number)")
                 }
             }
             #expect(model.entries.count > 5)
             // The books go with the last result; the index of the source goes when they would have expired.
-            _ = try await ResultTier(client).trim(nil, to: Budget(count: 0))
+            _ = try await ResultCache(client).trim(nil, to: Budget(count: 0))
             let names = ["used", "expiry", "cost", "sum"].map { RedisArgument.string("halcyon:{budget:}:\($0)") }
             #expect(try await client.send(["EXISTS"] + names).integer == 0)
         }
@@ -109,7 +109,7 @@ import Testing
                 for worker in 0..<8 as Range<UInt64> {
                     group.addTask {
                         var random = SplitMix(seed: worker)
-                        let tier = ResultTier(client, budget: budget)
+                        let tier = ResultCache(client, budget: budget)
                         for _ in 0..<150 {
                             let key = Self.keys.randomElement(using: &random)!
                             try await Self.store(tier, key, bytes: .random(in: 1...3000, using: &random))
@@ -121,9 +121,9 @@ import Testing
                 try await group.waitForAll()
             }
             let found = try await Self.sums(client)
-            let books = try await ResultTier(client).trim(nil, to: Budget()).left
-            #expect(books.count == found.count && books.bytes == found.values.reduce(0) { $0 + $1.bytes })
-            #expect((30_000...40_000).contains(books.bytes))
+            let quotas = try await ResultCache(client).trim(nil, to: Budget()).left
+            #expect(quotas.count == found.count && quotas.bytes == found.values.reduce(0) { $0 + $1.bytes })
+            #expect((30_000...40_000).contains(quotas.bytes))
         }
     }
 
@@ -146,7 +146,7 @@ import Testing
             for key in Self.keys[5..<8] { try await Self.store(tier, key, bytes: 10, of: "b.c") }
             try await Self.store(tier, Self.keys[8], bytes: 10)
             #expect(try await Self.sums(client).keys.sorted() == [3, 4, 6, 7, 8].map { Self.keys[$0] }.sorted())
-            let (removed, left) = try await ResultTier(client).trim("a", to: Budget(bytes: 15))
+            let (removed, left) = try await ResultCache(client).trim("a", to: Budget(bytes: 15))
             #expect(removed.count == 1 && removed.bytes == 10 && left.count == 1)
             #expect(try await Self.sums(client)[Self.keys[3]] == nil)
         }
@@ -181,8 +181,8 @@ import Testing
     @Test func whatIsExtendedCountsForAsLongAsItLives() async throws {
         try await Tier.with(budget: Budget(count: 9)) { tier, client, redis in
             try await Self.store(tier, Self.keys[0], bytes: 10, for: 60)
-            let found = try #require(try await tier.find(Self.keys[0], for: ResultRule(maxAge: 600)))
-            _ = try await tier.extend(found, as: Self.keys[0], by: ResultRule(maxAge: 600))
+            let found = try #require(try await tier.find(Self.keys[0], for: ResultTTLPolicy(maxAge: 600)))
+            _ = try await tier.extend(found, as: Self.keys[0], by: ResultTTLPolicy(maxAge: 600))
             let score = try await client.send("ZSCORE", "halcyon:{budget:}:expiry", .string(Self.keys[0])).number
             let expiry = try await client.send("PEXPIRETIME", .string(Self.keys[0])).integer
             #expect(score.map { Int($0) } == expiry)
@@ -198,13 +198,13 @@ import Testing
         try await Tier.with(budget: Budget(count: 2)) { tier, client, redis in
             try await Self.store(tier, Self.keys[0], bytes: 10)
             // By a worker that dies before it enters it.
-            try await Self.store(ResultTier(client), Self.keys[0], bytes: 20)
-            let (removed, left) = try await ResultTier(client).trim(nil, to: Budget(count: 0))
-            #expect(removed == BudgetSum() && left == BudgetSum())
+            try await Self.store(ResultCache(client), Self.keys[0], bytes: 20)
+            let (removed, left) = try await ResultCache(client).trim(nil, to: Budget(count: 0))
+            #expect(removed == QuotaUsage() && left == QuotaUsage())
             #expect(try await Self.sums(client)[Self.keys[0]]?.bytes == 20)
             // It counts again from the next time it is stored.
             try await Self.store(tier, Self.keys[0], bytes: 30)
-            #expect(try await ResultTier(client).trim(nil, to: Budget()).left.bytes == 30)
+            #expect(try await ResultCache(client).trim(nil, to: Budget()).left.bytes == 30)
         }
     }
 
@@ -214,7 +214,7 @@ import Testing
                 for key in Self.keys[0..<4] { try await Self.store(tier, key, bytes: 20) }
                 _ = try await client.send("DEL", "halcyon:{budget:}:\(part)")
                 for key in Self.keys[4..<8] { try await Self.store(tier, key, bytes: 30) }
-                let left = try await ResultTier(client).trim(nil, to: Budget()).left
+                let left = try await ResultCache(client).trim(nil, to: Budget()).left
                 #expect(left.count == 3 && left.bytes == 90)
                 #expect(try await Self.sums(client).count == 4 + 3)
             }
@@ -226,11 +226,11 @@ import Testing
         try await Tier.with(kind, budget: Budget(bytes: 1 << 30)) { tier, client, redis in
             let keys = (0..<1500).map { "halcyon:{\($0)}:x" }
             for key in keys { try await Self.store(tier, key, bytes: 1) }
-            let (removed, left) = try await ResultTier(client).trim(nil, to: Budget(count: 100))
+            let (removed, left) = try await ResultCache(client).trim(nil, to: Budget(count: 100))
             #expect(removed.count == 1400 && left.count == 100)
             #expect(try await Self.sums(client, keys).keys.sorted() == keys[1400...].sorted())
             // One that takes the place of all others.
-            let small = ResultTier(client, budget: Budget(bytes: 50))
+            let small = ResultCache(client, budget: Budget(bytes: 50))
             try await Self.store(small, "halcyon:{0}:large", bytes: 50)
             #expect(try await Self.sums(client, keys).isEmpty)
         }
@@ -243,14 +243,14 @@ import Testing
             try await Self.store(tier, Self.keys[1], bytes: 10)
             #expect(try await Self.sums(client).count == 2)
             await #expect(throws: RedisError.self) {
-                try await ResultTier(client).trim(nil, to: Budget(count: 0))
+                try await ResultCache(client).trim(nil, to: Budget(count: 0))
             }
         }
     }
 }
 
-extension BudgetSum {
-    init(_ model: BooksByModel) {
+extension QuotaUsage {
+    init(_ model: QuotaStoreByModel) {
         self.init(count: model.entries.count, bytes: model.bytes, pixels: model.pixels)
     }
 }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The index of a source's results, by which a purge finds them.
-@Suite(.takesTurns) struct SourceIndexTests {
+@Suite(.limitedParallelism) struct SourceIndexTests {
     let index = RedisArgument.string("halcyon:{0}:results")
 
     private func names(_ redis: RedisClient) async throws -> [String] {
@@ -17,7 +17,7 @@ import Testing
             for (name, lifetime) in [("b", 60), ("a", 600), ("c", 30)] as [(String, Double)] {
                 _ = try await tier.store([1], Tier.facts, as: "halcyon:{0}:\(name)", for: lifetime, by: .response)
             }
-            _ = try await tier.handOff([1], Tier.facts, as: "halcyon:{0}:handoff:1", for: 90)
+            _ = try await tier.storeOnce([1], Tier.facts, as: "halcyon:{0}:handoff:1", for: 90)
             _ = try await tier.store([1], Tier.facts, as: "halcyon:{1}:x", for: 60, by: .response)
             #expect(try await names(redis) == ["c", "b", "a"])
             let last = try await redis.send("PEXPIRETIME", "halcyon:{0}:a").integer

@@ -8,19 +8,19 @@ import TestSupport
 enum Tier {
     static let facts = facts(bytes: 3)
 
-    static func facts(bytes: Int, width: Int = 4, height: Int = 3, frames: Int? = nil) -> ResultFacts {
-        ResultFacts(
+    static func facts(bytes: Int, width: Int = 4, height: Int = 3, frames: Int? = nil) -> ResultMetadata {
+        ResultMetadata(
             width: width, height: height, format: .png, bytes: bytes, sha256: "ab", frames: frames,
-            source: SourceFacts(status: 200, etag: "\"e\"", bytes: 9, format: .jpeg, width: 40, height: 30))
+            source: SourceMetadata(status: 200, etag: "\"e\"", bytes: 9, format: .jpeg, width: 40, height: 30))
     }
 
     static func with(
         _ kind: RedisDeployment.Kind = .server, budget: Budget = Budget(),
-        _ body: (ResultTier, RedisClient, RedisDeployment) async throws -> Void
+        _ body: (ResultCache, RedisClient, RedisDeployment) async throws -> Void
     ) async throws {
         let redis = try await RedisDeployment.start(kind)
         let client = RedisClient(try RedisEndpoint(redis.url), settings: .patient)
-        let tier = ResultTier(client, budget: budget)
+        let tier = ResultCache(client, budget: budget)
         let result: Result<Void, any Error>
         do { result = .success(try await body(tier, client, redis)) } catch { result = .failure(error) }
         await tier.close()

@@ -11,7 +11,7 @@ import Testing
     private func letter(_ history: AttemptHistory?, of record: ConsumedRecord? = nil) throws -> DeadLetter {
         let record = record ?? self.record
         let produced = DeadLetter.record(
-            of: record, from: Provenance(self.record), for: Failure(.httpError, "the origin answered 503"),
+            of: record, from: OriginalRecord(self.record), for: JobError(.httpError, "the origin answered 503"),
             after: history,
             history == nil ? nil : .attempts, topics)
         #expect(produced.topic == "halcyon.dead" && produced.key == record.key && produced.value == record.value)
@@ -22,8 +22,8 @@ import Testing
         let letter = try letter(RetryMessageTests.history)
         #expect(
             letter.code == "http_error" && letter.message == "the origin answered 503" && letter.reason == .attempts)
-        #expect(letter.provenance == Provenance(record) && letter.history == RetryMessageTests.history)
-        #expect(letter.headers == record.headers && letter.replays == 0 && letter.id == LetterID("0-5"))
+        #expect(letter.provenance == OriginalRecord(record) && letter.history == RetryMessageTests.history)
+        #expect(letter.headers == record.headers && letter.replays == 0 && letter.id == DeadLetterID("0-5"))
         let refused = try self.letter(nil)
         #expect(refused.history == nil && refused.reason == nil)
     }
@@ -50,10 +50,10 @@ import Testing
     }
 
     @Test func aMarkIsNoLetter() throws {
-        let mark = Replay.mark(LetterID("3-17")!, topics)
+        let mark = Replay.mark(DeadLetterID("3-17")!, topics)
         #expect(mark.partition == 3 && mark.value == nil)
         let moved = RetryMessageTests.moved(mark)
-        #expect(Replay.mark(in: moved) == LetterID("3-17") && DeadLetter(moved) == nil)
+        #expect(Replay.mark(in: moved) == DeadLetterID("3-17") && DeadLetter(moved) == nil)
         // A message without a value that was put aside is a letter, whatever its producer put there.
         var empty = record
         (empty.value, empty.headers) = (nil, mark.headers)
@@ -64,12 +64,12 @@ import Testing
         let foreign = ConsumedRecord(topic: topics.dead, partition: 0, offset: 1, value: [1])
         let letter = try #require(DeadLetter(foreign))
         #expect(letter.code == "unknown" && letter.provenance == nil)
-        #expect(throws: Failure.self) { try Replay.record(of: letter, topics) }
+        #expect(throws: JobError.self) { try Replay.record(of: letter, topics) }
         // Nor does what came from no lane of this cluster go anywhere.
         let other = try self.letter(nil)
-        #expect(throws: Failure.self) { try Replay.record(of: other, Topics(prefix: "other.")) }
+        #expect(throws: JobError.self) { try Replay.record(of: other, Topics(prefix: "other.")) }
     }
 
     @Test(arguments: ["", "1", "-1-2", "1--2", "a-b", "1-2-3", "99999999999-1"])
-    func onlyPlacesNameLetters(text: String) { #expect(LetterID(text) == nil) }
+    func onlyPlacesNameLetters(text: String) { #expect(DeadLetterID(text) == nil) }
 }

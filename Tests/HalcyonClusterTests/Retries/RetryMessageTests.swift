@@ -13,14 +13,14 @@ import Testing
 
     static var history: AttemptHistory {
         var history = AttemptHistory(began: 1_795_257_067_100)
-        history.add(Failure(.httpError, "the origin answered \"503\"\n"), at: 1_795_257_067_200)
-        history.add(Failure(.timeout, "too slow \u{1F600}"), at: 1_795_257_068_300)
+        history.add(JobError(.httpError, "the origin answered \"503\"\n"), at: 1_795_257_067_200)
+        history.add(JobError(.timeout, "too slow \u{1F600}"), at: 1_795_257_068_300)
         return history
     }
 
     static var message: RetryMessage {
         RetryMessage(
-            provenance: Provenance(record), history: history, due: 1_795_257_078_000, hasStarted: true)
+            provenance: OriginalRecord(record), history: history, due: 1_795_257_078_000, hasStarted: true)
     }
 
     /// As the topic would give it back.
@@ -44,7 +44,7 @@ import Testing
     @Test func whatIsMovedOnIsNotedOnce() throws {
         let once = Self.moved(Self.message.record(of: Self.record, to: Self.topics.retries[0]))
         var message = try RetryMessage(once)
-        message.history.add(Failure(.internal, "again"), at: 1_795_257_079_000)
+        message.history.add(JobError(.internal, "again"), at: 1_795_257_079_000)
         let twice = message.record(of: once, to: Self.topics.retries[1])
         #expect(
             twice.headers.count == once.headers.count && Set(twice.headers.map(\.name)).count == twice.headers.count)
@@ -59,23 +59,23 @@ import Testing
     }
 
     @Test(
-        arguments: MovedHeader.allCases.filter { ![.started, .code, .message, .reason, .cut].contains($0) },
+        arguments: HalcyonHeader.allCases.filter { ![.started, .code, .message, .reason, .cut].contains($0) },
         [nil, "", "-1", "x"]
-    ) func rubbishIsRefused(header: MovedHeader, text: String?) {
+    ) func rubbishIsRefused(header: HalcyonHeader, text: String?) {
         var record = Self.moved(Self.message.record(of: Self.record, to: Self.topics.retries[0]))
         record.headers.removeAll { $0.name == header.name }
         if let text { record.headers.append(header.with(text)) }
         // Any text names a topic; that it is no lane is the worker's to say.
         if header == .topic, text?.isEmpty == false { return }
-        let failure = #expect(throws: Failure.self) { try RetryMessage(record) }
-        #expect(failure?.code == .invalidJob && failure?.message.contains("no retry") == true)
+        let failure = #expect(throws: JobError.self) { try RetryMessage(record) }
+        #expect(failure?.code == .invalidJob && failure?.message.contains("retry message") == true)
     }
 
     @Test(arguments: [#"[{"code":"timeout"}]"#, "{}", "[1]", #"[{"time":"x","code":"timeout","message":""}]"#, "["])
     func aHistoryThatIsNoneIsRefused(json: String) {
         var record = Self.moved(Self.message.record(of: Self.record, to: Self.topics.retries[0]))
-        record.headers.append(MovedHeader.history.with(json))
-        #expect(throws: Failure.self) { try RetryMessage(record) }
+        record.headers.append(HalcyonHeader.history.with(json))
+        #expect(throws: JobError.self) { try RetryMessage(record) }
     }
 
     @Test func topicsAreNamedByWhatIsWaitedThere() {

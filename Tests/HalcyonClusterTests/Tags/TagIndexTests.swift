@@ -5,7 +5,7 @@ import Testing
 
 @testable import HalcyonCluster
 
-@Suite(.takesTurns) struct TagIndexTests {
+@Suite(.limitedParallelism) struct TagIndexTests {
     private func keys(_ tag: String, _ redis: RedisClient) async throws -> [String] {
         try await redis.send("ZRANGE", .string("halcyon:tag:{\(tag)}"), 0, -1).array?.compactMap(\.string) ?? []
     }
@@ -16,15 +16,15 @@ import Testing
             let tags = TagIndex(redis)
             let marks = try await tags.marks(["a", "b}"], of: nil)
             #expect(
-                try await tags.enter(
+                try await tags.index(
                     "k1", until: Timestamp.now.seconds + 60, under: ["a", "b}"], of: nil, since: marks))
-            #expect(try await tags.enter("k2", until: Timestamp.now.seconds + 30, under: ["a"], of: nil))
-            #expect(try await tags.enter("k3", until: Timestamp.now.seconds + 30, under: ["a"], of: "shop"))
+            #expect(try await tags.index("k2", until: Timestamp.now.seconds + 30, under: ["a"], of: nil))
+            #expect(try await tags.index("k3", until: Timestamp.now.seconds + 30, under: ["a"], of: "shop"))
             #expect(try await keys("/a", redis) == ["k2", "k1"])
             #expect(try await keys("/b}", redis) == ["k1"])
             #expect(try await keys("shop/a", redis) == ["k3"])
             // An entry keeps the later of its moments, and the set goes a minute after the last of them.
-            #expect(try await tags.enter("k1", until: Timestamp.now.seconds + 1, under: ["a"], of: nil))
+            #expect(try await tags.index("k1", until: Timestamp.now.seconds + 1, under: ["a"], of: nil))
             #expect(try await keys("/a", redis) == ["k2", "k1"])
             let left = try await redis.send("PTTL", "halcyon:tag:{/a}").integer ?? 0
             #expect((100_000...120_000).contains(left))
@@ -34,7 +34,7 @@ import Testing
     @Test func dropsWhatHasExpired() async throws {
         try await Tier.with { _, redis, _ in
             _ = try await redis.send("ZADD", "halcyon:tag:{/a}", 1000, "old")
-            try await TagIndex(redis).enter("new", until: Timestamp.now.seconds + 1, under: ["a"], of: nil)
+            try await TagIndex(redis).index("new", until: Timestamp.now.seconds + 1, under: ["a"], of: nil)
             #expect(try await keys("/a", redis) == ["new"])
         }
     }
@@ -44,22 +44,22 @@ import Testing
         try await Tier.with(kind) { _, redis, _ in
             let tags = TagIndex(redis)
             let early = try await tags.marks(["a", "b"], of: nil)
-            #expect(try await tags.enter("k1", until: Timestamp.now.seconds + 60, under: ["a"], of: nil, since: early))
+            #expect(try await tags.index("k1", until: Timestamp.now.seconds + 60, under: ["a"], of: nil, since: early))
             #expect(try await tags.purge("a", of: nil) == ["k1"])
             #expect(
-                try await !tags.enter(
+                try await !tags.index(
                     "k2", until: Timestamp.now.seconds + 60, under: ["a", "b"], of: nil, since: early))
-            #expect(try await tags.enter("k2", until: Timestamp.now.seconds + 60, under: ["b"], of: nil, since: early))
+            #expect(try await tags.index("k2", until: Timestamp.now.seconds + 60, under: ["b"], of: nil, since: early))
             // Another's purge is another's, and who begins afterwards is fine, until the next.
             #expect(
-                try await tags.enter(
+                try await tags.index(
                     "k3", until: Timestamp.now.seconds + 60, under: ["a"], of: "shop",
                     since: tags.marks(["a"], of: "shop")))
             let late = try await tags.marks(["a"], of: nil)
             #expect(late != early)
-            #expect(try await tags.enter("k3", until: Timestamp.now.seconds + 60, under: ["a"], of: nil, since: late))
+            #expect(try await tags.index("k3", until: Timestamp.now.seconds + 60, under: ["a"], of: nil, since: late))
             _ = try await tags.purge("a", of: nil)
-            #expect(try await !tags.enter("k3", until: Timestamp.now.seconds + 60, under: ["a"], of: nil, since: late))
+            #expect(try await !tags.index("k3", until: Timestamp.now.seconds + 60, under: ["a"], of: nil, since: late))
             let left = try await redis.send("PTTL", "halcyon:tag:{/a}:purged").integer ?? 0
             #expect((590_000...600_000).contains(left))
         }

@@ -3,15 +3,16 @@ import Testing
 @testable import HalcyonCluster
 
 @Suite struct KafkaPropertiesTests {
-    private func limit(_ own: [String: String] = [:], patience: Duration) -> String? {
-        KafkaProperties(brokers: "b:1", properties: own).worker(group: "g", patience: patience)["max.poll.interval.ms"]
+    private func limit(_ own: [String: String] = [:], revocationTimeout: Duration) -> String? {
+        KafkaProperties(brokers: "b:1", properties: own).worker(group: "g", revocationTimeout: revocationTimeout)[
+            "max.poll.interval.ms"]
     }
 
     @Test func theGroupWaitsAMinuteForWhoDoesNotJoinAnewUnlessMoreIsNeeded() {
-        #expect(limit(patience: .seconds(10)) == "60000")
-        #expect(limit(patience: .seconds(90)) == "120000")
-        #expect(limit(["session.timeout.ms": "100000"], patience: .seconds(10)) == "100000")
-        #expect(limit(["max.poll.interval.ms": "300000"], patience: .seconds(10)) == "300000")
+        #expect(limit(revocationTimeout: .seconds(10)) == "60000")
+        #expect(limit(revocationTimeout: .seconds(90)) == "120000")
+        #expect(limit(["session.timeout.ms": "100000"], revocationTimeout: .seconds(10)) == "100000")
+        #expect(limit(["max.poll.interval.ms": "300000"], revocationTimeout: .seconds(10)) == "300000")
     }
 
     @Test(arguments: [("2000", "2000"), ("6000", "3000"), ("30000", "10000")])

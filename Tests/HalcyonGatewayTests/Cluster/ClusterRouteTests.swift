@@ -9,7 +9,7 @@ import Testing
 @testable import HalcyonGateway
 
 /// `/v1/cluster`, through a whole cluster.
-@Suite(.takesTurns) struct ClusterRouteTests {
+@Suite(.limitedParallelism) struct ClusterRouteTests {
     private static func quick(_ options: inout GatewayOptions) { options.overview.interval = .milliseconds(100) }
 
     private func lag(_ overview: [String: Any]) -> [String: Int] {
@@ -18,18 +18,18 @@ import Testing
     }
 
     @Test func itTellsOfLanesWorkersAndDeadLetters() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.dead.put("one", "two")
-            try await ground.withGateway(Self.quick) { (ask: Asking) async throws in
-                for index in 0..<3 { try await ground.submit("low-\(index)", .low) }
-                try await ground.submit("normal", .normal)
+        try await GatewayFixture.with { fixture in
+            try await fixture.dead.put("one", "two")
+            try await fixture.withGateway(Self.quick) { (ask: Asking) async throws in
+                for index in 0..<3 { try await fixture.submit("low-\(index)", .low) }
+                try await fixture.submit("normal", .normal)
                 // Nobody does them: there is no worker.
                 try await until("they are seen to wait") {
                     let overview = try await ask(.get, "/v1/cluster").json
                     return lag(overview) == ["high": 0, "normal": 1, "low": 3] && overview["dead"] as? Int == 2
                 }
                 #expect((try await ask(.get, "/v1/cluster").json["workers"] as? [Any])?.isEmpty == true)
-                try await ground.withWorker {
+                try await fixture.withWorker {
                     try await until("a worker is there, and nothing waits") {
                         let overview = try await ask(.get, "/v1/cluster").json
                         let workers = overview["workers"] as? [[String: Any]] ?? []
@@ -48,31 +48,31 @@ import Testing
     }
 
     @Test func whatIsNotKnownIsLeftOut() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withGateway {
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway {
                 Self.quick(&$0)
-                $0.overview.patience = .milliseconds(200)
+                $0.overview.timeout = .milliseconds(200)
             } _: { (ask: Asking) async throws in
                 #expect(try await ask(.get, "/v1/cluster").json["lanes"] != nil)
-                ground.broker.setDown(true)
+                fixture.broker.setDown(true)
                 try await until("nothing is known of Kafka") {
                     let overview = try await ask(.get, "/v1/cluster")
                     return overview.status == 200 && overview.json["lanes"] == nil && overview.json["workers"] != nil
                 }
-                ground.broker.setDown(false)
+                fixture.broker.setDown(false)
                 try await until("it is known again") { try await ask(.get, "/v1/cluster").json["lanes"] != nil }
             }
         }
     }
 
     @Test func howeverManyAskItIsLookedAtOnce() async throws {
-        try await GatewayGround.with { ground in
-            let options = GatewayOptions(topics: ground.topics, kafka: ground.kafka, redis: ground.endpoint)
-            let redis = RedisClient(ground.endpoint)
-            let desk = DeadDesk(
-                DeadTopic(ground.topics, properties: options.kafka.reader, reader: options.reader),
+        try await GatewayFixture.with { fixture in
+            let options = GatewayOptions(topics: fixture.topics, kafka: fixture.kafka, redis: fixture.endpoint)
+            let redis = RedisClient(fixture.endpoint)
+            let desk = DeadLetterService(
+                DeadLetterReader(fixture.topics, properties: options.kafka.reader, reader: options.reader),
                 options: options.dead, log: .silent)
-            let overview = ClusterOverview(options, redis: redis, desk: desk, log: .silent)
+            let overview = ClusterOverview(options, redis: redis, deadLetters: desk, log: .silent)
             let answers = await withTaskGroup(of: [UInt8].self) { group in
                 for _ in 0..<200 { group.addTask { await overview.json() } }
                 return await group.reduce(into: Set()) { $0.insert($1) }
@@ -95,18 +95,18 @@ import Testing
     }
 
     @Test func whoFollowsIsToldOfChangesAlone() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withGateway(Self.quick) { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway(Self.quick) { (ask: Asking) async throws in
                 let client = try await EventClient(ask.port, path: "/v1/cluster/events")
                 try await Self.hear(#""dead":0"#, client)
-                try await ground.dead.put("one")
+                try await fixture.dead.put("one")
                 try await Self.hear(#""dead":1"#, client)
             }
         }
     }
 }
 
-extension GatewayGround {
+extension GatewayFixture {
     fileprivate func submit(_ id: String, _ lane: Lane) async throws {
         let producer = try Producer(properties: ["bootstrap.servers": broker.bootstrapServers])
         let job = #"{"id":"\#(id)","source":"initials:A","width":8}"#

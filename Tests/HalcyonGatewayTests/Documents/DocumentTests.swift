@@ -1,22 +1,22 @@
 import Formats
 import Foundation
 import HalcyonModel
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
 @testable import HalcyonGateway
 
 /// The documents that the gateway serves say what it is.
-@Suite(.takesTurns) struct DocumentTests {
+@Suite(.limitedParallelism) struct DocumentTests {
     @Test func theyHoldWhatSchemasSays() async throws {
         let run = try await Self.run(Self.path("scripts/documents"), ["--check"])
         #expect(run.exit == .code(0), "\(run.errors)")
     }
 
     @Test func theyAreServedWithoutAKey() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withGateway({
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway({
                 $0.access.keys = [APIKey(name: "k", secret: "k", scopes: [.read])]
             }) { (ask: Asking) async throws in
                 for name in ["openapi", "asyncapi"] {
@@ -34,8 +34,8 @@ import Testing
 
     @Test func openAPINamesTheRoutesThatThereAreAndNoOthers() async throws {
         let document = try await Self.document("openapi", PackageResources.openapi_yaml)
-        try await GatewayGround.with { ground in
-            try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway { (ask: Asking) async throws in
                 let paths = try #require(document["paths"] as? [String: [String: Any]])
                 var named = Set(
                     paths.flatMap { path, item in
@@ -59,7 +59,7 @@ import Testing
         let problem = try #require(Self.value(document, "components", "schemas", "Problem", "properties", "type"))
         #expect(problem["enum"] as? [String] == Problem.Kind.allCases.map { "/problems/\($0.rawValue)" })
         let codes = try #require(Self.value(document, "components", "schemas", "FailureCode"))
-        #expect(Set(codes["enum"] as? [String] ?? []) == Set(FailureCode.allCases.map(\.rawValue)))
+        #expect(Set(codes["enum"] as? [String] ?? []) == Set(JobErrorCode.allCases.map(\.rawValue)))
         let state = try #require(Self.value(document, "components", "schemas", "JobState", "properties", "state"))
         let kinds = Event.Kind.allCases.filter { $0 != .purged && $0 != .progress }.map(\.rawValue)
         #expect(state["enum"] as? [String] == ["accepted"] + kinds)

@@ -1,4 +1,4 @@
-import HalcyonWire
+import HalcyonCoding
 import TestSupport
 
 /// A client of the event stream, as a browser's `EventSource` is one (HTML Living Standard, 9.2), but for coming back.
@@ -13,11 +13,11 @@ final class EventClient {
 
     /// The stream was not begun.
     struct Refused: Error {
-        let answer: RawClient.Answer
+        let answer: RawClient.RawResponse
     }
 
     /// The head of the answer.
-    let head: RawClient.Answer
+    let head: RawClient.RawResponse
     private let client: RawClient
     private var unread: [UInt8] = []
     private var current = Message()
@@ -52,7 +52,7 @@ final class EventClient {
 
     /// The jobs of so many events, by their ids.
     func jobs(_ count: Int) async throws -> [String] {
-        try await data(count).map { EventView(json: Array($0.utf8))?.jobID ?? $0 }
+        try await data(count).map { DecodedEvent(json: Array($0.utf8))?.jobID ?? $0 }
     }
 
     /// The data of so many messages.

@@ -1,5 +1,5 @@
 import Kafka
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
@@ -10,37 +10,37 @@ import Testing
 struct EventKafkaTests {
     @Test func whatATransactionTookBackIsNeverSeen() async throws {
         let apache = try #require(SharedApacheKafka.current)
-        try await EventGround.with(apache: apache, partitions: 2) { ground in
+        try await EventFixture.with(apache: apache, partitions: 2) { fixture in
             // What a gateway remembers, what it sends as it comes, and what it reads from Kafka for one who comes back.
             let producer = try TransactionalProducer(properties: [
-                "bootstrap.servers": ground.brokers, "transactional.id": ground.topics.prefix,
+                "bootstrap.servers": fixture.brokers, "transactional.id": fixture.topics.prefix,
             ])
-            try await ground.begin(producer)
-            try await ground.tell("before-1", by: producer, commits: true)
-            try await ground.tell("aborted-1", by: producer, commits: false)
-            try await ground.withStream {
+            try await fixture.begin(producer)
+            try await fixture.tell("before-1", by: producer, commits: true)
+            try await fixture.tell("aborted-1", by: producer, commits: false)
+            try await fixture.withStream {
                 $0.ringBytes = 20_000
             } _: { feed, server in
                 let client = try await EventClient(server.port)
                 try await client.begun()
                 let waiter = feed.wait(for: "aborted-2")
-                try await ground.tell("aborted-2", by: producer, commits: false)
-                try await ground.tell("now-1", by: producer, commits: true)
+                try await fixture.tell("aborted-2", by: producer, commits: false)
+                try await fixture.tell("now-1", by: producer, commits: true)
                 #expect(try await client.jobs(2) == ["now-1", "now-1"])
                 waiter.leave()
                 await #expect(throws: CancellationError.self) { try await waiter.end() }
                 let start = TopicCursor([0, 0]).text
                 let memory = try await EventClient(server.port, from: start)
                 #expect(try await memory.jobs(4).sorted() == ["before-1", "before-1", "now-1", "now-1"])
-                #expect(ground.metrics.value(of: "halcyon_gateway_event_replays_total") == 0)
-                for number in 0..<100 { try await ground.tell("\(number)", by: producer, commits: number % 2 == 0) }
+                #expect(fixture.metrics.value(of: "halcyon_gateway_event_replays_total") == 0)
+                for number in 0..<100 { try await fixture.tell("\(number)", by: producer, commits: number % 2 == 0) }
                 let even = stride(from: 0, to: 100, by: 2).flatMap { ["\($0)", "\($0)"] }.sorted()
                 #expect(try await client.jobs(100).sorted() == even)
                 let replayed = try await EventClient(server.port, from: start)
                 let all = (["before-1", "before-1", "now-1", "now-1"] + even).sorted()
                 #expect(try await replayed.jobs(104).sorted() == all)
-                #expect(ground.metrics.value(of: "halcyon_gateway_event_replays_total") == 1)
-                #expect(ground.metrics.value(of: "halcyon_gateway_event_gaps_total") == 0)
+                #expect(fixture.metrics.value(of: "halcyon_gateway_event_replays_total") == 1)
+                #expect(fixture.metrics.value(of: "halcyon_gateway_event_gaps_total") == 0)
             }
             await producer.close()
         }
@@ -49,19 +49,19 @@ struct EventKafkaTests {
     @Test func partitionsThatAreAddedAreSeen() async throws {
         let apache = try #require(SharedApacheKafka.current)
         let script = try #require(ApacheKafka.home) + "/bin/kafka-topics.sh"
-        try await EventGround.with(apache: apache, partitions: 1) { ground in
-            try await ground.withStream {
+        try await EventFixture.with(apache: apache, partitions: 1) { fixture in
+            try await fixture.withStream {
                 $0.partitionInterval = .milliseconds(100)
             } _: { feed, server in
                 let client = try await EventClient(server.port)
                 try await client.begun()
                 let start = client.lastEventID
-                try await ground.tell("a", partition: 0)
+                try await fixture.tell("a", partition: 0)
                 #expect(try await client.jobs(1) == ["a"])
                 let exit = try await ChildProcess.start(
                     script,
                     [
-                        "--bootstrap-server", ground.brokers, "--alter", "--topic", ground.topics.events,
+                        "--bootstrap-server", fixture.brokers, "--alter", "--topic", fixture.topics.events,
                         "--partitions",
                         "3",
                     ]
@@ -69,11 +69,11 @@ struct EventKafkaTests {
                 #expect(exit == .code(0))
                 let waiter = feed.wait(for: "b")
                 // One that was there before would learn of it in minutes.
-                let producer = try Producer(properties: ["bootstrap.servers": ground.brokers])
+                let producer = try Producer(properties: ["bootstrap.servers": fixture.brokers])
                 try await producer.send(
                     ProducerRecord(
-                        topic: ground.topics.events, partition: 2, key: Array("b".utf8),
-                        value: Array(EventGround.event("b").utf8)))
+                        topic: fixture.topics.events, partition: 2, key: Array("b".utf8),
+                        value: Array(EventFixture.event("b").utf8)))
                 await producer.close()
                 #expect(try await waiter.end().event.type == "ready")
                 #expect(try await client.jobs(1) == ["b"])
@@ -98,18 +98,18 @@ struct EventKafkaTests {
     }
 
     private func crash(_ apache: ApacheKafka) async throws {
-        try await EventGround.with(apache: apache, partitions: 2) { ground in
-            try await ground.withStream { feed, server in
+        try await EventFixture.with(apache: apache, partitions: 2) { fixture in
+            try await fixture.withStream { feed, server in
                 let client = try await EventClient(server.port)
                 try await client.begun()
-                for number in 0..<20 { try await ground.tell("\(number)") }
+                for number in 0..<20 { try await fixture.tell("\(number)") }
                 #expect(try await client.jobs(20).count == 20)
                 await apache.kill()
                 try await until("the feed has noticed") { !feed.isFollowing }
                 // Without a broker, streams begin all the same.
                 let other = try await EventClient(server.port, from: client.lastEventID)
                 try await apache.start()
-                for number in 20..<40 { try await ground.tell("\(number)") }
+                for number in 20..<40 { try await fixture.tell("\(number)") }
                 let expected = (20..<40).map(String.init)
                 #expect(try await client.jobs(20).sorted() == expected)
                 #expect(try await other.jobs(20).sorted() == expected)
@@ -119,7 +119,7 @@ struct EventKafkaTests {
     }
 }
 
-extension EventGround {
+extension EventFixture {
     fileprivate func begin(_ producer: TransactionalProducer) async throws {
         try await until("there can be transactions") {
             try await producer.initialize(within: .seconds(10))

@@ -7,8 +7,8 @@ import Testing
 /// How many streams there may be, and what becomes of clients that do not read.
 @Suite struct EventLimitTests {
     @Test func thereAreNoMoreStreamsThanTheLimit() async throws {
-        try await EventGround.with { ground in
-            try await ground.withStream {
+        try await EventFixture.with { fixture in
+            try await fixture.withStream {
                 $0.streams = 2
             } _: { _, server in
                 let one = try await EventClient(server.port)
@@ -31,7 +31,7 @@ import Testing
                     }
                 }
             }
-            #expect(ground.metrics.value(of: "halcyon_gateway_event_streams") == 0)
+            #expect(fixture.metrics.value(of: "halcyon_gateway_event_streams") == 0)
         }
     }
 
@@ -41,10 +41,10 @@ import Testing
     /// been dropped for `reason`.
     private static func withStalled(
         droppedAs reason: String, _ change: @escaping (inout EventOptions) -> Void,
-        _ body: (_ ground: EventGround, _ client: EventClient, _ isDropped: () -> Bool) async throws -> Void
+        _ body: (_ fixture: EventFixture, _ client: EventClient, _ isDropped: () -> Bool) async throws -> Void
     ) async throws {
-        try await EventGround.with(partitions: 1) { ground in
-            try await ground.withStream {
+        try await EventFixture.with(partitions: 1) { fixture in
+            try await fixture.withStream {
                 $0.keepAlive = .milliseconds(200)
                 change(&$0)
             } _: { _, server in
@@ -52,8 +52,8 @@ import Testing
                 try await stalled.send("GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 let client = try await EventClient(server.port)
                 try await client.begun()
-                try await body(ground, client) {
-                    ground.metrics.value(of: #"halcyon_gateway_event_streams_dropped_total{reason="\#(reason)"}"#) > 0
+                try await body(fixture, client) {
+                    fixture.metrics.value(of: #"halcyon_gateway_event_streams_dropped_total{reason="\#(reason)"}"#) > 0
                 }
             }
         }
@@ -61,35 +61,36 @@ import Testing
 
     @Test func aClientThatDoesNotReadIsDroppedAndHarmsNobody() async throws {
         // Longer than a machine stalls that is busy with other tests: who reads is not dropped.
-        try await Self.withStalled(droppedAs: "stalled", { $0.patience = .seconds(15) }) { ground, client, isDropped in
+        try await Self.withStalled(droppedAs: "stalled", { $0.slowClientTimeout = .seconds(15) }) {
+            fixture, client, isDropped in
             var sent = 0
             while !isDropped() {
                 // What lies between here and the client is soon full; then it is late, and not behind what is kept.
                 let count = sent < 300 ? 100 : 1
                 for _ in 0..<count {
-                    try await ground.tell("\(sent)", source: Self.padding)
+                    try await fixture.tell("\(sent)", source: Self.padding)
                     sent += 1
                 }
                 let data = try await client.data(count)
-                #expect(data.last == EventGround.event("\(sent - 1)", source: Self.padding))
+                #expect(data.last == EventFixture.event("\(sent - 1)", source: Self.padding))
                 try await Task.sleep(for: .milliseconds(200))
             }
-            try await until("one stream is left") { ground.metrics.value(of: "halcyon_gateway_event_streams") == 1 }
-            try await ground.tell("last")
-            #expect(try await client.data(1) == [EventGround.event("last")])
+            try await until("one stream is left") { fixture.metrics.value(of: "halcyon_gateway_event_streams") == 1 }
+            try await fixture.tell("last")
+            #expect(try await client.data(1) == [EventFixture.event("last")])
         }
     }
 
     @Test func whoFallsBehindTheRingIsDropped() async throws {
         let change = { (options: inout EventOptions) in
-            options.patience = .seconds(600)
+            options.slowClientTimeout = .seconds(600)
             options.ringBytes = 100_000
         }
-        try await Self.withStalled(droppedAs: "behind", change) { ground, client, isDropped in
+        try await Self.withStalled(droppedAs: "behind", change) { fixture, client, isDropped in
             var sent = 0
             while !isDropped() {
-                try await ground.tell("\(sent)", source: Self.padding)
-                #expect(try await client.data(1) == [EventGround.event("\(sent)", source: Self.padding)])
+                try await fixture.tell("\(sent)", source: Self.padding)
+                #expect(try await client.data(1) == [EventFixture.event("\(sent)", source: Self.padding)])
                 sent += 1
             }
         }

@@ -8,12 +8,12 @@ import Testing
 @testable import HalcyonGateway
 
 /// What an image costs Redis, and what is kept of it meanwhile.
-@Suite(.takesTurns) struct ImageCostTests {
+@Suite(.limitedParallelism) struct ImageCostTests {
     @Test func oneRoundTripIsEnoughAndBytesAreReadWhenTheyAreSent() async throws {
-        try await ImageGround.with { setting in
+        try await ImageFixture.with { setting in
             let large = [UInt8](repeating: 7, count: 1_000_000)
             _ = try await setting.tier.store(
-                large, ImageGround.facts(large), as: ImageGround.key, for: 600, by: .response)
+                large, ImageFixture.facts(large), as: ImageFixture.key, for: 600, by: .response)
             func sent() async throws -> Int {
                 let text = try await setting.redis.send(["INFO", "stats"]).string ?? ""
                 let line = text.split(whereSeparator: \.isNewline).first { $0.hasPrefix("total_net_output_bytes:") }
@@ -21,44 +21,44 @@ import Testing
             }
             let names: Set = ["hmget", "pttl", "hget", "evalsha", "eval"]
             let before = try await setting.calls(names)
-            _ = try await setting.get(ImageGround.key)
+            _ = try await setting.get(ImageFixture.key)
             let after = try await setting.calls(names)
             #expect((after["hmget"] ?? 0) == (before["hmget"] ?? 0) + 1)
             #expect((after["pttl"] ?? 0) == (before["pttl"] ?? 0) + 1)
             #expect(after["evalsha"] == before["evalsha"] && after["hget"] == before["hget"])
 
             let start = try await sent()
-            for _ in 0..<5 { _ = try await setting.ask("HEAD", ImageGround.key) }
-            let tag = "\"\(ImageGround.facts(large).sha256)\""
-            for _ in 0..<5 { _ = try await setting.get(ImageGround.key, "If-None-Match: \(tag)\r\n") }
+            for _ in 0..<5 { _ = try await setting.ask("HEAD", ImageFixture.key) }
+            let tag = "\"\(ImageFixture.facts(large).sha256)\""
+            for _ in 0..<5 { _ = try await setting.get(ImageFixture.key, "If-None-Match: \(tag)\r\n") }
             #expect(try await sent() - start < 500_000)
         }
     }
 
     @Test func whatManyAskForIsReadOnceInAWhile() async throws {
-        var shelf = ShelfOptions()
+        var imageCache = ImageMemoryCacheOptions()
         // So that none is over while the test runs; what then happens is ImageShelf's own tests' matter.
-        shelf.time = .seconds(500)
-        try await ImageGround.with(shelf: shelf) { setting in
-            let facts = ImageGround.facts(ImageGround.body)
-            _ = try await setting.tier.store(ImageGround.body, facts, as: ImageGround.key, for: 600, by: .response)
+        imageCache.time = .seconds(500)
+        try await ImageFixture.with(imageCache: imageCache) { setting in
+            let facts = ImageFixture.facts(ImageFixture.body)
+            _ = try await setting.tier.store(ImageFixture.body, facts, as: ImageFixture.key, for: 600, by: .response)
             // Without its bytes an image is not kept.
-            _ = try await setting.ask("HEAD", ImageGround.key)
-            let first = try await setting.get(ImageGround.key)
-            _ = try await setting.redis.send(["DEL", .string(ImageGround.key)])
+            _ = try await setting.ask("HEAD", ImageFixture.key)
+            let first = try await setting.get(ImageFixture.key)
+            _ = try await setting.redis.send(["DEL", .string(ImageFixture.key)])
             let before = try await setting.calls(["hmget", "pttl"])
-            let second = try await setting.get(ImageGround.key)
-            #expect(second.status == 200 && second.body == ImageGround.body)
+            let second = try await setting.get(ImageFixture.key)
+            #expect(second.status == 200 && second.body == ImageFixture.body)
             for name in ["etag", "content-type", "accept-ranges"] {
                 #expect(second.headers[name] == first.headers[name])
             }
-            #expect(try ImageGround.maxAge(second) <= ImageGround.maxAge(first))
-            let head = try await setting.ask("HEAD", ImageGround.key)
-            #expect(head.status == 200 && head.headers["content-length"] == "\(ImageGround.body.count)")
-            #expect(try await setting.get(ImageGround.key, "If-None-Match: \"\(facts.sha256)\"\r\n").status == 304)
-            #expect(try await setting.get(ImageGround.key, "If-None-Match: \"x\"\r\n").body == ImageGround.body)
-            let part = try await setting.get(ImageGround.key, "Range: bytes=0-3\r\n")
-            #expect(part.status == 206 && part.body.elementsEqual(ImageGround.body[..<4]))
+            #expect(try ImageFixture.maxAge(second) <= ImageFixture.maxAge(first))
+            let head = try await setting.ask("HEAD", ImageFixture.key)
+            #expect(head.status == 200 && head.headers["content-length"] == "\(ImageFixture.body.count)")
+            #expect(try await setting.get(ImageFixture.key, "If-None-Match: \"\(facts.sha256)\"\r\n").status == 304)
+            #expect(try await setting.get(ImageFixture.key, "If-None-Match: \"x\"\r\n").body == ImageFixture.body)
+            let part = try await setting.get(ImageFixture.key, "Range: bytes=0-3\r\n")
+            #expect(part.status == 206 && part.body.elementsEqual(ImageFixture.body[..<4]))
             #expect(try await setting.calls(["hmget", "pttl"]) == before)
         }
     }
@@ -69,21 +69,22 @@ import Testing
             $0.keys = [APIKey(name: "k", secret: "k", scopes: [.read])]
             ($0.urlKeys, $0.requiresExpiry) = (urlKeys, false)
         }
-        try await ImageGround.with(.server, access) { setting in
+        try await ImageFixture.with(.server, access) { setting in
             _ = try await setting.tier.store(
-                ImageGround.body, ImageGround.facts(ImageGround.body), as: ImageGround.key, for: 100_000, by: .response)
+                ImageFixture.body, ImageFixture.facts(ImageFixture.body), as: ImageFixture.key, for: 100_000,
+                by: .response)
             let client = try RawClient(setting.port)
-            #expect(try await setting.get(ImageGround.key).status == 401)
-            let private_ = try await setting.get(ImageGround.key, "X-API-Key: k\r\n")
+            #expect(try await setting.get(ImageFixture.key).status == 401)
+            let private_ = try await setting.get(ImageFixture.key, "X-API-Key: k\r\n")
             #expect(private_.headers["cache-control"]?.hasPrefix("private, max-age=99") == true)
             let signer = URLSigner(keys: urlKeys, requiresExpiry: false)
             let now = Timestamp.now.milliseconds / 1000
-            let short = try #require(signer.sign(setting.target(ImageGround.key), keyId: "1", expires: now + 1000))
+            let short = try #require(signer.sign(setting.target(ImageFixture.key), keyId: "1", expires: now + 1000))
             let signed = try await client.get(short)
-            #expect(signed.status == 200 && signed.body == ImageGround.body)
+            #expect(signed.status == 200 && signed.body == ImageFixture.body)
             #expect(signed.headers["cache-control"]?.hasPrefix("public, max-age=") == true)
-            #expect((1...1000).contains(try ImageGround.maxAge(signed)))
-            let endless = try #require(signer.sign(setting.target(ImageGround.key), keyId: "1", expires: nil))
+            #expect((1...1000).contains(try ImageFixture.maxAge(signed)))
+            let endless = try #require(signer.sign(setting.target(ImageFixture.key), keyId: "1", expires: nil))
             #expect(try await client.get(endless).headers["cache-control"]?.hasPrefix("public, max-age=99") == true)
         }
     }
@@ -96,22 +97,22 @@ import Testing
             ($0.urlKeys, $0.requiresExpiry) = (urlKeys, false)
             ($0.origins, $0.limits.concurrency) = (["https://a.example"], 1)
         }
-        var shelf = ShelfOptions()
-        shelf.time = .seconds(500)
-        let small = ImageGround.body
+        var imageCache = ImageMemoryCacheOptions()
+        imageCache.time = .seconds(500)
+        let small = ImageFixture.body
         let large = [UInt8](repeating: 7, count: HTTPServer.SharedResponse.mostBytes + 1)
         for body in [small, large] {
-            var answers: [[RawClient.Answer]] = []
-            for options in [ShelfOptions.none, shelf] {
-                try await ImageGround.with(.server, access, shelf: options) { setting in
+            var answers: [[RawClient.RawResponse]] = []
+            for options in [ImageMemoryCacheOptions.none, imageCache] {
+                try await ImageFixture.with(.server, access, imageCache: options) { setting in
                     _ = try await setting.tier.store(
-                        body, ImageGround.facts(body), as: ImageGround.key, for: 1000, by: .response)
+                        body, ImageFixture.facts(body), as: ImageFixture.key, for: 1000, by: .response)
                     let signer = URLSigner(keys: urlKeys, requiresExpiry: false)
-                    let signed = try #require(signer.sign(setting.target(ImageGround.key), keyId: "1", expires: nil))
+                    let signed = try #require(signer.sign(setting.target(ImageFixture.key), keyId: "1", expires: nil))
                     let client = try RawClient(setting.port)
                     let key = "X-API-Key: k\r\n"
-                    let tag = try #require(try await client.get(setting.target(ImageGround.key), key).headers["etag"])
-                    var all: [RawClient.Answer] = []
+                    let tag = try #require(try await client.get(setting.target(ImageFixture.key), key).headers["etag"])
+                    var all: [RawClient.RawResponse] = []
                     for _ in 0..<2 {
                         for headers in [
                             "", "Range: bytes=1-3\r\n", "Range: bytes=\(body.count)-\r\n", "If-None-Match: \(tag)\r\n",
@@ -119,11 +120,12 @@ import Testing
                             "Origin: https://a.example\r\n", "Origin: https://b.example\r\n",
                         ] {
                             for method in ["GET", "HEAD"] {
-                                all.append(try await client.ask(method, setting.target(ImageGround.key), key + headers))
+                                all.append(
+                                    try await client.ask(method, setting.target(ImageFixture.key), key + headers))
                                 all.append(try await client.ask(method, signed, headers))
                             }
                         }
-                        all.append(try await client.get(setting.target(ImageGround.key)))
+                        all.append(try await client.get(setting.target(ImageFixture.key)))
                     }
                     answers.append(all)
                 }
@@ -138,7 +140,9 @@ import Testing
                 #expect(
                     other.headers["cache-control"]?.prefix { $0 != "=" }
                         == kept.headers["cache-control"]?.prefix { $0 != "=" })
-                if other.status == 200 { #expect(abs(try ImageGround.maxAge(other) - ImageGround.maxAge(kept)) < 300) }
+                if other.status == 200 {
+                    #expect(abs(try ImageFixture.maxAge(other) - ImageFixture.maxAge(kept)) < 300)
+                }
             }
         }
     }

@@ -6,84 +6,84 @@ import Testing
 @testable import HalcyonGateway
 
 /// Images as Redis has them, over HTTP.
-@Suite(.takesTurns) struct ImageRouteTests {
+@Suite(.limitedParallelism) struct ImageRouteTests {
     @Test(arguments: RedisDeployment.Kind.allCases)
     func anImageIsGivenWithWhatIsKnownOfIt(on kind: RedisDeployment.Kind) async throws {
-        try await ImageGround.with(kind) { setting in
-            let facts = ImageGround.facts(ImageGround.body)
-            _ = try await setting.tier.store(ImageGround.body, facts, as: ImageGround.key, for: 600, by: .response)
-            let answer = try await setting.get(ImageGround.key)
-            #expect(answer.status == 200 && answer.body == ImageGround.body)
+        try await ImageFixture.with(kind) { setting in
+            let facts = ImageFixture.facts(ImageFixture.body)
+            _ = try await setting.tier.store(ImageFixture.body, facts, as: ImageFixture.key, for: 600, by: .response)
+            let answer = try await setting.get(ImageFixture.key)
+            #expect(answer.status == 200 && answer.body == ImageFixture.body)
             #expect(answer.headers["content-type"] == "image/png")
             #expect(answer.headers["etag"] == "\"\(facts.sha256)\"")
             #expect(answer.headers["accept-ranges"] == "bytes")
-            #expect(answer.headers["content-length"] == "\(ImageGround.body.count)")
+            #expect(answer.headers["content-length"] == "\(ImageFixture.body.count)")
             #expect(answer.headers["cross-origin-resource-policy"] == "cross-origin")
             #expect(answer.headers["content-disposition"] == nil)
             #expect(answer.headers["cache-control"]?.hasPrefix("public, max-age=") == true)
             // By the server's own clock.
-            let left = try await setting.redis.send(["PTTL", .string(ImageGround.key)]).integer ?? 0
-            #expect((left / 1000...600).contains(try ImageGround.maxAge(answer)))
+            let left = try await setting.redis.send(["PTTL", .string(ImageFixture.key)]).integer ?? 0
+            #expect((left / 1000...600).contains(try ImageFixture.maxAge(answer)))
 
-            let head = try await setting.ask("HEAD", ImageGround.key)
+            let head = try await setting.ask("HEAD", ImageFixture.key)
             #expect(head.status == 200)
             for name in ["content-type", "etag", "accept-ranges", "content-length", "cross-origin-resource-policy"] {
                 #expect(head.headers[name] == answer.headers[name])
             }
             // An image is the same for as long as its bytes are.
             _ = try await setting.tier.store(
-                [1, 2], ImageGround.facts([1, 2]), as: ImageGround.key, for: 600, by: .response)
-            #expect(try await setting.get(ImageGround.key).headers["etag"] != answer.headers["etag"])
+                [1, 2], ImageFixture.facts([1, 2]), as: ImageFixture.key, for: 600, by: .response)
+            #expect(try await setting.get(ImageFixture.key).headers["etag"] != answer.headers["etag"])
         }
     }
 
     @Test func largeImagesComeWhole() async throws {
-        try await ImageGround.with { setting in
+        try await ImageFixture.with { setting in
             let large = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 8) }
             _ = try await setting.tier.store(
-                large, ImageGround.facts(large), as: ImageGround.key, for: 600, by: .response)
-            let answer = try await setting.get(ImageGround.key)
+                large, ImageFixture.facts(large), as: ImageFixture.key, for: 600, by: .response)
+            let answer = try await setting.get(ImageFixture.key)
             #expect(answer.body == large && answer.headers["content-length"] == "3000000")
-            let part = try await setting.get(ImageGround.key, "Range: bytes=1000000-\r\n")
+            let part = try await setting.get(ImageFixture.key, "Range: bytes=1000000-\r\n")
             #expect(part.status == 206 && part.body.elementsEqual(large[1_000_000...]))
-            #expect(try await setting.ask("HEAD", ImageGround.key).headers["content-length"] == "3000000")
+            #expect(try await setting.ask("HEAD", ImageFixture.key).headers["content-length"] == "3000000")
         }
     }
 
     @Test func whoHasItIsToldSo() async throws {
-        try await ImageGround.with { setting in
-            let tag = "\"\(ImageGround.facts(ImageGround.body).sha256)\""
+        try await ImageFixture.with { setting in
+            let tag = "\"\(ImageFixture.facts(ImageFixture.body).sha256)\""
             _ = try await setting.tier.store(
-                ImageGround.body, ImageGround.facts(ImageGround.body), as: ImageGround.key, for: 600, by: .response)
+                ImageFixture.body, ImageFixture.facts(ImageFixture.body), as: ImageFixture.key, for: 600, by: .response)
             for value in [tag, "W/\(tag)", "\"x\", \(tag)", "*"] {
                 for method in ["GET", "HEAD"] {
-                    let answer = try await setting.ask(method, ImageGround.key, "If-None-Match: \(value)\r\n")
+                    let answer = try await setting.ask(method, ImageFixture.key, "If-None-Match: \(value)\r\n")
                     #expect(answer.status == 304 && answer.headers["etag"] == tag && answer.body.isEmpty)
-                    #expect((500...600).contains(try ImageGround.maxAge(answer)))
+                    #expect((500...600).contains(try ImageFixture.maxAge(answer)))
                     #expect(answer.headers["content-type"] == nil)
                 }
             }
-            let other = try await setting.get(ImageGround.key, "If-None-Match: \"x\"\r\n")
-            #expect(other.status == 200 && other.body == ImageGround.body)
+            let other = try await setting.get(ImageFixture.key, "If-None-Match: \"x\"\r\n")
+            #expect(other.status == 200 && other.body == ImageFixture.body)
             // What is not there is not, whatever the reader has.
             await #expect(throws: Never.self) {
-                _ = try await setting.redis.send(["DEL", .string(ImageGround.key)])
+                _ = try await setting.redis.send(["DEL", .string(ImageFixture.key)])
             }
-            #expect(try await setting.get(ImageGround.key, "If-None-Match: *\r\n").status == 404)
+            #expect(try await setting.get(ImageFixture.key, "If-None-Match: *\r\n").status == 404)
         }
     }
 
     @Test func partsAreGiven() async throws {
-        try await ImageGround.with { setting in
-            let tag = "\"\(ImageGround.facts(ImageGround.body).sha256)\""
-            let count = ImageGround.body.count
+        try await ImageFixture.with { setting in
+            let tag = "\"\(ImageFixture.facts(ImageFixture.body).sha256)\""
+            let count = ImageFixture.body.count
             _ = try await setting.tier.store(
-                ImageGround.body, ImageGround.facts(ImageGround.body), as: ImageGround.key, for: 600, by: .response)
+                ImageFixture.body, ImageFixture.facts(ImageFixture.body), as: ImageFixture.key, for: 600, by: .response)
             for (range, part) in [("0-3", 0..<4), ("4-", 4..<count), ("-5", count - 5..<count), ("0-99999", 0..<count)]
             {
                 for condition in ["", "If-Range: \(tag)\r\n"] {
-                    let answer = try await setting.get(ImageGround.key, "Range: bytes=\(range)\r\n\(condition)")
-                    #expect(answer.status == 206 && answer.body.elementsEqual(ImageGround.body[part]))
+                    let answer = try await setting.get(ImageFixture.key, "Range: bytes=\(range)\r\n\(condition)")
+                    #expect(answer.status == 206 && answer.body.elementsEqual(ImageFixture.body[part]))
                     #expect(
                         answer.headers["content-range"]
                             == "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(count)")
@@ -94,39 +94,42 @@ import Testing
                 "Range: bytes=0-3\r\nIf-Range: \"x\"\r\n", "Range: bytes=0-3\r\nIf-Range: W/\(tag)\r\n",
                 "Range: bytes=0-3,5-6\r\n", "Range: pages=1-2\r\n",
             ] {
-                let answer = try await setting.get(ImageGround.key, headers)
-                #expect(answer.status == 200 && answer.body == ImageGround.body)
+                let answer = try await setting.get(ImageFixture.key, headers)
+                #expect(answer.status == 200 && answer.body == ImageFixture.body)
             }
-            let none = try await setting.get(ImageGround.key, "Range: bytes=\(count)-\r\n")
+            let none = try await setting.get(ImageFixture.key, "Range: bytes=\(count)-\r\n")
             #expect(none.status == 416 && none.headers["content-range"] == "bytes */\(count)")
             #expect(none.headers["content-type"] == "application/problem+json")
             // A range is for GET; what the reader has comes before it.
-            #expect(try await setting.ask("HEAD", ImageGround.key, "Range: bytes=0-3\r\n").status == 200)
+            #expect(try await setting.ask("HEAD", ImageFixture.key, "Range: bytes=0-3\r\n").status == 200)
             #expect(
-                try await setting.get(ImageGround.key, "Range: bytes=0-3\r\nIf-None-Match: \(tag)\r\n").status == 304)
+                try await setting.get(ImageFixture.key, "Range: bytes=0-3\r\nIf-None-Match: \(tag)\r\n").status == 304)
         }
     }
 
     @Test func nothingButImagesIsRead() async throws {
-        try await ImageGround.with { setting in
+        try await ImageFixture.with { setting in
             _ = try await setting.tier.store(
-                ImageGround.body, ImageGround.facts(ImageGround.body), as: ImageGround.key, for: 600, by: .response)
+                ImageFixture.body, ImageFixture.facts(ImageFixture.body), as: ImageFixture.key, for: 600, by: .response)
             let secret = String(repeating: "2c", count: 16)
             // Each of them could be read as an image if it were asked for.
             let others = [
-                "halcyon:{\(ImageGround.source)}:source", "halcyon:{\(ImageGround.source)}:results",
-                "halcyon:{\(ImageGround.source)}:fences",
-                "halcyon:{\(ImageGround.source)}:lease:\(secret)", "halcyon:{\(ImageGround.source)}:other:\(secret)",
+                "halcyon:{\(ImageFixture.source)}:source", "halcyon:{\(ImageFixture.source)}:results",
+                "halcyon:{\(ImageFixture.source)}:fences",
+                "halcyon:{\(ImageFixture.source)}:lease:\(secret)", "halcyon:{\(ImageFixture.source)}:other:\(secret)",
                 "secret",
-                "halcyon:{\(ImageGround.source)}:\(secret):handoff:\(secret)",
-                "halcyon:{\(ImageGround.source)}:handoff:\(secret)0",
-                "halcyon:{\(ImageGround.source)}:handoff:", "halcyon:{\(ImageGround.source)}:handoff:handoff:\(secret)",
-                "halcyon:{\(ImageGround.source)}:\(secret)0", "halcyon:{\(ImageGround.source.uppercased())}:\(secret)",
-                "other:{\(ImageGround.source)}:\(secret)", "halcyon:\(ImageGround.source):\(secret)", "halcyon:{clock}",
+                "halcyon:{\(ImageFixture.source)}:\(secret):handoff:\(secret)",
+                "halcyon:{\(ImageFixture.source)}:handoff:\(secret)0",
+                "halcyon:{\(ImageFixture.source)}:handoff:",
+                "halcyon:{\(ImageFixture.source)}:handoff:handoff:\(secret)",
+                "halcyon:{\(ImageFixture.source)}:\(secret)0",
+                "halcyon:{\(ImageFixture.source.uppercased())}:\(secret)",
+                "other:{\(ImageFixture.source)}:\(secret)", "halcyon:\(ImageFixture.source):\(secret)",
+                "halcyon:{clock}",
                 "budget:",
             ]
             for other in others {
-                _ = try await setting.redis.send(["COPY", .string(ImageGround.key), .string(other)])
+                _ = try await setting.redis.send(["COPY", .string(ImageFixture.key), .string(other)])
             }
             let before = try await setting.calls(["hmget", "evalsha", "hget"])
             for other in others {
@@ -139,54 +142,55 @@ import Testing
     }
 
     @Test func aMissIsAMissAndMakesNothing() async throws {
-        try await ImageGround.with { setting in
-            let answer = try await setting.get(ImageGround.key)
+        try await ImageFixture.with { setting in
+            let answer = try await setting.get(ImageFixture.key)
             #expect(answer.status == 404 && answer.headers["cache-control"] == "no-store")
-            #expect(try await setting.ask("HEAD", ImageGround.key).status == 404)
+            #expect(try await setting.ask("HEAD", ImageFixture.key).status == 404)
             _ = try await setting.tier.store(
-                ImageGround.body, ImageGround.facts(ImageGround.body), as: ImageGround.key, for: 0.05, by: .response)
-            try await until("the image expires") { try await setting.get(ImageGround.key).status == 404 }
+                ImageFixture.body, ImageFixture.facts(ImageFixture.body), as: ImageFixture.key, for: 0.05, by: .response
+            )
+            try await until("the image expires") { try await setting.get(ImageFixture.key).status == 404 }
             // Another version's facts.
-            _ = try await setting.redis.send(["HSET", .string(ImageGround.key), "body", "x", "facts", "{}"])
-            #expect(try await setting.get(ImageGround.key).status == 404)
+            _ = try await setting.redis.send(["HSET", .string(ImageFixture.key), "body", "x", "facts", "{}"])
+            #expect(try await setting.get(ImageFixture.key).status == 404)
             // Facts alone.
             _ = try await setting.tier.store(
-                ImageGround.body, ImageGround.facts(ImageGround.body), as: ImageGround.key, for: 600, by: .response)
-            _ = try await setting.redis.send(["HDEL", .string(ImageGround.key), "body"])
-            #expect(try await setting.get(ImageGround.key).status == 404)
+                ImageFixture.body, ImageFixture.facts(ImageFixture.body), as: ImageFixture.key, for: 600, by: .response)
+            _ = try await setting.redis.send(["HDEL", .string(ImageFixture.key), "body"])
+            #expect(try await setting.get(ImageFixture.key).status == 404)
         }
     }
 
     @Test func lookingIsNoUse() async throws {
-        try await ImageGround.with { setting in
+        try await ImageFixture.with { setting in
             _ = try await setting.tier.store(
-                ImageGround.body, ImageGround.facts(ImageGround.body), as: ImageGround.key, for: 600, by: .response)
+                ImageFixture.body, ImageFixture.facts(ImageFixture.body), as: ImageFixture.key, for: 600, by: .response)
             func keys() async throws -> Set<String> {
                 Set((try await setting.redis.send(["KEYS", "*"]).array ?? []).compactMap(\.string))
             }
             func fields() async throws -> RedisValue {
                 try await setting.redis.send([
-                    "HMGET", .string(ImageGround.key), "body", "facts", "expiresAt", "storedAt", "rule", "fence",
+                    "HMGET", .string(ImageFixture.key), "body", "facts", "expiresAt", "storedAt", "rule", "fence",
                 ])
             }
             let (before, stored) = (try await keys(), try await fields())
-            let end = try await setting.redis.send(["PEXPIRETIME", .string(ImageGround.key)])
-            _ = try await setting.get(ImageGround.key)
-            _ = try await setting.ask("HEAD", ImageGround.key)
+            let end = try await setting.redis.send(["PEXPIRETIME", .string(ImageFixture.key)])
+            _ = try await setting.get(ImageFixture.key)
+            _ = try await setting.ask("HEAD", ImageFixture.key)
             #expect(try await keys() == before)
             #expect(try await fields() == stored)
-            #expect(try await setting.redis.send(["PEXPIRETIME", .string(ImageGround.key)]) == end)
+            #expect(try await setting.redis.send(["PEXPIRETIME", .string(ImageFixture.key)]) == end)
         }
     }
 
     @Test(arguments: [(ImageFormat.svg, "image/svg+xml", "svg"), (.pdf, "application/pdf", "pdf")])
     func documentsCannotRunScript(_ format: ImageFormat, _ type: String, _ ending: String) async throws {
-        try await ImageGround.with { setting in
+        try await ImageFixture.with { setting in
             _ = try await setting.tier.store(
-                ImageGround.body, ImageGround.facts(ImageGround.body, format), as: ImageGround.key, for: 600,
+                ImageFixture.body, ImageFixture.facts(ImageFixture.body, format), as: ImageFixture.key, for: 600,
                 by: .response)
             for headers in ["", "Range: bytes=0-3\r\n"] {
-                let answer = try await setting.get(ImageGround.key, headers)
+                let answer = try await setting.get(ImageFixture.key, headers)
                 #expect(answer.headers["content-type"] == type)
                 #expect(answer.headers["content-disposition"] == "attachment; filename=\"image.\(ending)\"")
                 #expect(answer.headers["content-security-policy"]?.contains("sandbox") == true)

@@ -1,20 +1,20 @@
 import Formats
 import Foundation
-import HalcyonWire
+import HalcyonCoding
 import TestSupport
 import Testing
 
 @testable import HalcyonGateway
 
 /// Jobs over HTTP, through a whole cluster.
-@Suite(.takesTurns) struct JobRouteTests {
+@Suite(.limitedParallelism) struct JobRouteTests {
     private static let json: HTTPFields = ["Content-Type": "application/json"]
     private static let lines: HTTPFields = ["Content-Type": "application/x-ndjson"]
 
     @Test func aJobIsTakenDoneAndAskedAbout() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withWorker {
-                try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (ask: Asking) async throws in
                     let taken = try await ask(
                         .post, "/v1/jobs", #"{"id":"a b/ü","source":"initials:J","width":8,"height":8,"width2":1}"#,
                         headers: Self.json)
@@ -56,8 +56,8 @@ import Testing
             ["X-API-Key": "a-secret"], ["X-API-Key": "b-secret"], ["X-API-Key": "c-secret"]
         )
         func job(_ id: String) -> String { #"{"id":"\#(id)","source":"initials:J","width":8}"# }
-        try await GatewayGround.with { ground in
-            try await ground.withGateway({ $0.access = access }) { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway({ $0.access = access }) { (ask: Asking) async throws in
                 #expect(try await ask(.post, "/v1/jobs", job("one"), headers: a).status == 202)
                 // The same once more is the same one's.
                 #expect(try await ask(.post, "/v1/jobs", job("one"), headers: a).status == 202)
@@ -82,7 +82,7 @@ import Testing
                 }
             }
             // Who asks for no key knows of none.
-            try await ground.withGateway { (ask: Asking) async throws in
+            try await fixture.withGateway { (ask: Asking) async throws in
                 #expect(try await ask(.post, "/v1/jobs", job("one")).status == 202)
                 #expect(try await ask(.delete, "/v1/jobs/one").status == 202)
             }
@@ -94,9 +94,9 @@ import Testing
         let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         var headers = headers
         headers["traceparent"] = traceparent
-        try await GatewayGround.with { ground in
-            try await ground.withWorker {
-                try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (ask: Asking) async throws in
                     _ = try await ask(
                         .post, "/v1/jobs", #"{"id":"traced","source":"initials:J","width":8}"#, headers: headers)
                     let state = try await ask(.get, "/v1/jobs/traced?wait=30")
@@ -108,8 +108,8 @@ import Testing
     }
 
     @Test func jobsWithoutAnIdGetOneEach() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway { (ask: Asking) async throws in
                 var ids: Set<String> = []
                 for _ in 0..<3 {
                     let taken = try await ask(.post, "/v1/jobs", #"{"source":"initials:J","width":8}"#)
@@ -123,8 +123,8 @@ import Testing
     }
 
     @Test func theLaneIsThatOfThePriority() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway { (ask: Asking) async throws in
                 for lane in ["high", "normal", "low"] {
                     let taken = try await ask(
                         .post, "/v1/jobs", #"{"source":"initials:J","width":8,"priority":"\#(lane)"}"#)
@@ -143,8 +143,8 @@ import Testing
         (#"{"source":"initials:J","width":8,"priority":"urgent"}"#, "invalid_job"),
     ])
     func whatIsNoJobIsRefusedWithItsReason(_ body: String, _ code: String) async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway { (ask: Asking) async throws in
                 let answer = try await ask(.post, "/v1/jobs", body, headers: Self.json)
                 #expect(answer.status == 400)
                 #expect(answer.headers["Content-Type"] == "application/problem+json")
@@ -156,9 +156,9 @@ import Testing
     }
 
     @Test func manyComeOneALineAndEachIsAnswered() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withWorker {
-                try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (ask: Asking) async throws in
                     var body = ""
                     for number in 0..<2000 {
                         body += #"{"id":"\#(number)","source":"initials:\#(number % 7)","width":8,"height":8}"# + "\n"
@@ -181,8 +181,8 @@ import Testing
     }
 
     @Test func tooMuchAtOnceIsSaid() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withGateway({
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway({
                 $0.jobs.linesAtOnce = 3
                 $0.reader.maximumBytes = 200
             }) { (ask: Asking) async throws in
@@ -207,8 +207,8 @@ import Testing
         "multipart/form-data", "text/csv",
     ])
     func bodiesOfOtherTypesAreRefused(_ type: String) async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway { (ask: Asking) async throws in
                 for (path, body) in [("/v1/jobs", #"{"source":"initials:J"}"#), ("/v1/purge", #"{"tag":"t"}"#)] {
                     #expect(try await ask(.post, path, body, headers: ["Content-Type": type]).status == 415)
                     let asJSON: HTTPFields = ["Content-Type": "Application/JSON ; charset=utf-8"]
@@ -220,9 +220,9 @@ import Testing
 
     @Test func aJobIsCancelled() async throws {
         let origin = RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .awaitEnd] }
-        try await GatewayGround.with { ground in
-            try await ground.withWorker {
-                try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (ask: Asking) async throws in
                     let job = #"{"id":"a","source":"\#(origin.url("/a"))","width":8}"#
                     #expect(try await ask(.post, "/v1/jobs", job).status == 202)
                     try await until("it is under way") { origin.requests.count == 1 }
@@ -241,9 +241,9 @@ import Testing
         let origin = RawOrigin { _ in
             [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .pause(.seconds(1)), .text("abc"), .awaitEnd]
         }
-        try await GatewayGround.with { ground in
-            try await ground.withWorker({ $0.progressInterval = .milliseconds(200) }) {
-                try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker({ $0.progressInterval = .milliseconds(200) }) {
+                try await fixture.withGateway { (ask: Asking) async throws in
                     let events = try await EventClient(ask.port, "?type=progress")
                     try await events.begun()
                     let job = #"{"id":"a","source":"\#(origin.url("/a"))","width":8}"#
@@ -263,8 +263,8 @@ import Testing
     }
 
     @Test func waitingEndsWithItsTime() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withGateway({ $0.jobs.longestWait = .milliseconds(300) }) { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway({ $0.jobs.longestWait = .milliseconds(300) }) { (ask: Asking) async throws in
                 #expect(try await ask(.post, "/v1/jobs", #"{"id":"a","source":"initials:J","width":8}"#).status == 202)
                 #expect(try await ask(.get, "/v1/jobs/a?wait=0.1").json["state"] as? String == "accepted")
                 #expect(try await ask(.get, "/v1/jobs/a?wait=1000").json["state"] as? String == "accepted")
@@ -280,7 +280,7 @@ import Testing
     @Test func jobsThatCameByKafkaLeaveNothingBehind() {
         let event =
             #"{"specversion":"1.0","id":"1","type":"halcyon.image.cancelled","source":"x","data":{"job":{"id":"a"}}}"#
-        let memory = JobMemory.state(after: EventView(json: Array(event.utf8))!, Array(event.utf8))
+        let memory = JobStateStore.state(after: DecodedEvent(json: Array(event.utf8))!, Array(event.utf8))
         #expect(String(decoding: memory, as: UTF8.self) == #"{"id":"a","state":"cancelled","event":\#(event)}"#)
     }
 }

@@ -7,12 +7,12 @@ import Testing
 @testable import HalcyonGateway
 
 /// What was answered with 503 is not on its topic, and does not come there later.
-@Suite(.takesTurns) struct NeverSentTests {
+@Suite(.limitedParallelism) struct NeverSentTests {
     /// The jobs of a lane.
-    private func jobs(_ ground: GatewayGround, _ lane: Lane) async throws -> [String] {
+    private func jobs(_ fixture: GatewayFixture, _ lane: Lane) async throws -> [String] {
         let reader = try await TopicReader.open(
-            ground.topics.jobs(lane), from: .beginning,
-            properties: ["bootstrap.servers": ground.broker.bootstrapServers, "fetch.wait.max.ms": "10"])
+            fixture.topics.jobs(lane), from: .beginning,
+            properties: ["bootstrap.servers": fixture.broker.bootstrapServers, "fetch.wait.max.ms": "10"])
         var jobs: [String] = []
         let count = reader.endOffsets.values.reduce(0, +)
         while jobs.count < count, let batch = try await reader.nextBatch() {
@@ -23,8 +23,8 @@ import Testing
     }
 
     @Test func whatNoBrokerTookInTime() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withGateway({ $0.jobs.sendTime = .seconds(1) }) { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway({ $0.jobs.sendTime = .seconds(1) }) { (ask: Asking) async throws in
                 @Sendable func submit(_ id: String) async throws -> Int {
                     try await ask(.post, "/v1/jobs", #"{"id":"\#(id)","source":"initials:J","width":8}"#).status
                 }
@@ -33,15 +33,15 @@ import Testing
                 }
                 #expect(try await submit("before") == 202)
                 #expect(try await render("before") == 504)
-                ground.broker.setDown(true)
+                fixture.broker.setDown(true)
                 #expect(try await submit("meanwhile") == 503)
                 #expect(try await render("meanwhile") == 503)
                 #expect(try await ask(.get, "/v1/jobs/meanwhile").status == 404)
-                ground.broker.setDown(false)
+                fixture.broker.setDown(false)
                 try await until("the brokers take jobs again") { try await submit("after") == 202 }
                 try await until("and renderings") { try await render("after") == 504 }
                 for lane in [Lane.normal, .high] {
-                    let jobs = try await jobs(ground, lane)
+                    let jobs = try await jobs(fixture, lane)
                     #expect(jobs.contains { $0.contains("before") } && jobs.contains { $0.contains("after") })
                     #expect(!jobs.contains { $0.contains("meanwhile") })
                 }
@@ -51,9 +51,9 @@ import Testing
 
     /// The brokers would have it, and might take longer than the request may.
     @Test func whatCameTooLateForTheBrokersToTakeTheirTime() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withGateway({
-                $0.jobs.sendTime = $0.limits.requestTime - JobDesk.margin - .milliseconds(200)
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway({
+                $0.jobs.sendTime = $0.limits.requestTime - JobSubmitter.margin - .milliseconds(200)
             }) { (ask: Asking) async throws in
                 let job = #"{"id":"late","source":"initials:J","width":8}"#
                 let client = try RawClient(ask.port)
@@ -65,7 +65,7 @@ import Testing
                 try await Task.sleep(for: .milliseconds(201))
                 try await client.send(job)
                 #expect(try await client.answer().status == 503)
-                #expect(try await jobs(ground, .normal).isEmpty)
+                #expect(try await jobs(fixture, .normal).isEmpty)
             }
         }
     }

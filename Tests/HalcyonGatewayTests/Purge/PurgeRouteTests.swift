@@ -5,11 +5,11 @@ import Testing
 @testable import HalcyonGateway
 
 /// `POST /v1/purge`, through a whole cluster.
-@Suite(.takesTurns) struct PurgeRouteTests {
+@Suite(.limitedParallelism) struct PurgeRouteTests {
     @Test func whatIsPurgedIsGoneAndTold() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withWorker {
-                try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (ask: Asking) async throws in
                     for (name, fields) in [("tag", #""tag":"t""#), ("source", #""source":"initials:A""#)] {
                         let job = #"{"id":"\#(name)","source":"initials:A","width":8,"tags":["t"]}"#
                         let taken = try await ask(.post, "/v1/jobs", job)
@@ -27,10 +27,10 @@ import Testing
 
     /// Images that would be kept for a minute are gone as soon as any gateway has heard of the purge, whoever did it.
     @Test func whatAGatewayKeepsForAMomentIsPurgedToo() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withWorker {
-                try await ground.withGateway({ $0.shelf.time = .seconds(60) }) { (ask: Asking) async throws in
-                    try await ground.withGateway { (other: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway({ $0.imageCache.time = .seconds(60) }) { (ask: Asking) async throws in
+                    try await fixture.withGateway { (other: Asking) async throws in
                         for name in ["tag", "source", "key"] {
                             let job = #"{"id":"\#(name)","source":"initials:A","width":8,"tags":["t"]}"#
                             let taken = try await ask(.post, "/v1/jobs", job)
@@ -53,8 +53,8 @@ import Testing
         #"{"tag":7}"#,
     ])
     func whatIsNoPurgeIsRefused(_ body: String) async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway { (ask: Asking) async throws in
                 let answer = try await ask(.post, "/v1/purge", body)
                 #expect(answer.status == 400 && answer.headers["Content-Type"] == "application/problem+json")
             }
@@ -63,8 +63,8 @@ import Testing
 
     @Test func itIsForAdministratorsAlone() async throws {
         let secret = "0123456789abcdef"
-        try await GatewayGround.with { ground in
-            try await ground.withGateway({
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway({
                 $0.access.keys = [APIKey(name: "shop", secret: secret, scopes: [.submit, .read])]
             }) { (ask: Asking) async throws in
                 let body = #"{"tag":"t"}"#

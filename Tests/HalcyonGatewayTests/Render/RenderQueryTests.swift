@@ -1,5 +1,5 @@
 import HTTPServer
-import HalcyonWire
+import HalcyonCoding
 import Testing
 
 @testable import HalcyonGateway
@@ -44,15 +44,15 @@ import Testing
     }
 
     @Test(arguments: [
-        ([("width", "1")], "source is missing: say what to load"),
+        ([("width", "1")], "missing parameter source"),
         ([("source", "a"), ("source", "b")], "source is given twice"),
-        ([("source", "a"), ("id", "x")], "id is no parameter of an image; they have the names of a job's fields"),
+        ([("source", "a"), ("id", "x")], "unknown parameter id; parameters have the names of job fields"),
         (
             [("source", "a"), ("webhook", "x")],
-            "webhook is no parameter of an image; they have the names of a job's fields"
+            "unknown parameter webhook; parameters have the names of job fields"
         ),
-        ([("source", "a"), ("wait", "-1")], "wait: a number of seconds, such as 10"),
-        ([("source", "a"), ("wait", "inf")], "wait: a number of seconds, such as 10"),
+        ([("source", "a"), ("wait", "-1")], "wait must be a number of seconds, such as 10"),
+        ([("source", "a"), ("wait", "inf")], "wait must be a number of seconds, such as 10"),
     ])
     func whatMakesNoSenseIsNamed(_ items: [(String, String)], _ detail: String) {
         let problem = #expect(throws: Problem.self) { try Self.json(items) }

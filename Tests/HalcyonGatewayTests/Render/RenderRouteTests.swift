@@ -8,14 +8,14 @@ import Testing
 @testable import HalcyonGateway
 
 /// Images by the query of a URL, through a whole cluster.
-@Suite(.takesTurns) struct RenderRouteTests {
+@Suite(.limitedParallelism) struct RenderRouteTests {
     private static func path(_ origin: RawOrigin, _ more: String = "&width=60&height=40", file: String = "/a") -> String
     {
         "/v1/render?source=\(PercentEncoding.encode(origin.url(file)))\(more)"
     }
 
     private static func origin(_ cacheControl: String = "max-age=600") throws -> RawOrigin {
-        let photograph = try Photograph.bytes()
+        let photograph = try SampleImages.bytes()
         return RawOrigin { request in
             switch request.path {
             case "/missing": [.text("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")]
@@ -28,9 +28,9 @@ import Testing
 
     @Test func anImageIsMadeOnceAndThenThere() async throws {
         let origin = try Self.origin()
-        try await GatewayGround.with { ground in
-            try await ground.withWorker {
-                try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (ask: Asking) async throws in
                     let made = try await ask(.get, Self.path(origin))
                     #expect(made.status == 200 && made.headers["Content-Type"] == "image/jpeg")
                     #expect(made.headers["Cache-Control"]?.contains("max-age=") == true)
@@ -62,9 +62,9 @@ import Testing
             let lines = ["HTTP/1.1 301 Moved", "Location: \(open.url("/a"))", "Cache-Control: \(control)"]
             return [.text(lines.map { $0 + "\r\n" }.joined() + "Content-Length: 0\r\n\r\n")]
         }
-        try await GatewayGround.with { ground in
-            try await ground.withWorker {
-                try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (ask: Asking) async throws in
                     for (origin, word) in [(origin, "private"), (redirecting, "private"), (open, "public")] {
                         for _ in 0..<2 {
                             let answer = try await ask(.get, Self.path(origin))
@@ -92,9 +92,9 @@ import Testing
 
     @Test func whatMayNotBeStoredIsGivenOnce() async throws {
         let origin = try Self.origin("no-store")
-        try await GatewayGround.with { ground in
-            try await ground.withWorker {
-                try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (ask: Asking) async throws in
                     for count in 1...2 {
                         let answer = try await ask(.get, Self.path(origin))
                         #expect(answer.status == 200 && answer.headers["Cache-Control"] == "no-store")
@@ -109,9 +109,9 @@ import Testing
 
     @Test func whatCannotBeMadeIsSaidInWordsOrAsAPicture() async throws {
         let origin = try Self.origin()
-        try await GatewayGround.with { ground in
-            try await ground.withWorker {
-                try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (ask: Asking) async throws in
                     for (file, status, code) in [
                         ("/missing", 404, "not_found"), ("/broken", 422, "unsupported_format"),
                     ] {
@@ -134,9 +134,9 @@ import Testing
     /// The origin asks to be left alone for longer than anybody waits: that is the answer, and the job is not tried again for nobody.
     @Test func whatWouldBeTriedAgainTooLateIsToldAtOnce() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("503 Service Unavailable", ["Retry-After: 3600"]) }
-        try await GatewayGround.with { ground in
-            try await ground.withWorker({ $0.retries = RetryPolicy() }) {
-                try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker({ $0.retries = RetryPolicy() }) {
+                try await fixture.withGateway { (ask: Asking) async throws in
                     let answer = try await ask(.get, Self.path(origin))
                     #expect(answer.status == 502 && answer.json["code"] as? String == "http_error")
                     let picture = try await ask(.get, Self.path(origin, file: "/b"), headers: ["Accept": "image/webp"])
@@ -153,12 +153,12 @@ import Testing
 
     @Test func whoWaitsTooLongIsToldAndTheImageIsMade() async throws {
         let origin = try Self.origin()
-        try await GatewayGround.with { ground in
-            try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway { (ask: Asking) async throws in
                 // Nobody works yet.
                 let late = try await ask(.get, Self.path(origin, "&width=60&wait=0.2"))
                 #expect(late.status == 504 && late.headers["Retry-After"] == "2")
-                try await ground.withWorker {
+                try await fixture.withWorker {
                     try await until("the image is there") {
                         try await ask(.get, Self.path(origin, "&width=60")).status == 200
                     }
@@ -170,9 +170,9 @@ import Testing
 
     @Test func whoLeavesCancelsTheJob() async throws {
         let origin = try Self.origin()
-        try await GatewayGround.with { ground in
-            try await ground.withWorker {
-                try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (ask: Asking) async throws in
                     let leaving = Task { try await ask(.get, Self.path(origin, file: "/hangs")) }
                     try await until("it is under way") { origin.requests.count == 1 }
                     leaving.cancel()
@@ -190,9 +190,9 @@ import Testing
         ("?source=gopher://x/&width=5", 400), ("?source=http://10.0.0.1/&width=5", 403),
     ])
     func whatMakesNoSenseIsRefused(_ query: String, _ status: Int) async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withWorker {
-                try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (ask: Asking) async throws in
                     let answer = try await ask(.get, "/v1/render\(query)")
                     #expect(answer.status == status && answer.headers["Content-Type"] == "application/problem+json")
                 }
@@ -201,14 +201,14 @@ import Testing
     }
 
     @Test func itsJobLeavesNothingBehind() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withWorker {
-                try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (ask: Asking) async throws in
                     #expect(try await ask(.get, "/v1/render?source=initials:J&width=5").status == 200)
                     #expect(try await ask(.get, "/v1/render?source=initials:J&width=6&wait=0").status == 504)
                     #expect(
                         try await ask(.post, "/v1/jobs", #"{"id":"a","source":"initials:J","width":7}"#).status == 202)
-                    let redis = RedisClient(ground.endpoint)
+                    let redis = RedisClient(fixture.endpoint)
                     let keys = try? await redis.send(["KEYS", "halcyon:job:*"])
                     await redis.close()
                     #expect(keys?.array?.compactMap(\.string) == ["halcyon:job:a"])
@@ -218,8 +218,8 @@ import Testing
     }
 
     @Test func nothingButImagesIsHere() async throws {
-        try await GatewayGround.with { ground in
-            try await ground.withGateway { (ask: Asking) async throws in
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway { (ask: Asking) async throws in
                 let path = "/v1/render?source=initials:J&width=5"
                 #expect(try await ask(.get, path, headers: ["Accept": "application/json"]).status == 406)
                 #expect(try await ask(.post, path, "x").status == 405)

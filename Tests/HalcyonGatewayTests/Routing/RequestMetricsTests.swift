@@ -6,12 +6,12 @@ import Testing
 
 /// What a gateway counts of requests.
 @Suite struct RequestMetricsTests {
-    private struct Trouble: Error {}
+    private struct RouteFailure: Error {}
 
     private static let routes: [Route] = [
         .yes("GET", "/yes/{name}", for: nil),
-        Route("GET", "/trouble", for: nil) { _ in throw Trouble() },
-        Route("GET", "/at-once", for: nil, atOnce: { _ in .now(HTTPServer.Response(status: 304)) }) { _ in
+        Route("GET", "/trouble", for: nil) { _ in throw RouteFailure() },
+        Route("GET", "/at-once", for: nil, atOnce: { _ in .immediate(HTTPServer.Response(status: 304)) }) { _ in
             HTTPServer.Response(status: 500)
         },
     ]
@@ -31,7 +31,7 @@ import Testing
                 #expect(text.contains("\nhalcyon_gateway_requests_total{\(labels)} \(count)\n"), "\(labels): \(text)")
             }
             #expect(text.contains("\nhalcyon_gateway_request_duration_seconds_count{route=\"GET /yes/{name}\"} 2\n"))
-            #expect(text.contains("\nhalcyon_gateway_requests_under_way 0\n"))
+            #expect(text.contains("\nhalcyon_gateway_requests_in_flight 0\n"))
             #expect(!text.contains("/nowhere"))
         }
     }

@@ -5,24 +5,24 @@ import TestSupport
 import Testing
 
 /// The spans of requests, as a collector reads them with OpenTelemetry's own definitions.
-@Suite(.takesTurns) struct RequestTraceTests {
+@Suite(.limitedParallelism) struct RequestTraceTests {
     private static let trace = "0af7651916cd43dd8448eb211c80319c"
     private static let client = "b7ad6b7169203331"
 
     /// Runs `body` with a gateway whose spans it gives.
     private static func spans(
-        ratio: Double = 1, _ body: (GatewayGround, Asking) async throws -> Void
+        ratio: Double = 1, _ body: (GatewayFixture, Asking) async throws -> Void
     ) async throws -> [TraceCollector.Span] {
         let collector = TraceCollector()
         var options = TraceOptions(endpoint: collector.endpoint)
         options.ratio = ratio
-        try await GatewayGround.with { ground in
+        try await GatewayFixture.with { fixture in
             let tracing = Tracing(options, log: .silent, metrics: Metrics())
             let result: Result<Void, any Error>
             do {
                 result = .success(
-                    try await ground.withGateway(tracer: tracing.tracer) { (ask: Asking) async throws in
-                        try await body(ground, ask)
+                    try await fixture.withGateway(tracer: tracing.tracer) { (ask: Asking) async throws in
+                        try await body(fixture, ask)
                     })
             } catch {
                 result = .failure(error)
@@ -47,8 +47,8 @@ import Testing
 
     @Test(arguments: [true, false]) func jobsStandBelowTheirRequest(hasTraceparent: Bool) async throws {
         var place: TraceContext?
-        let spans = try await Self.spans { ground, ask in
-            try await ground.withWorker {
+        let spans = try await Self.spans { fixture, ask in
+            try await fixture.withWorker {
                 place = try await Self.submit(ask, hasTraceparent ? "00-\(Self.trace)-\(Self.client)-01" : nil)
             }
         }
@@ -68,12 +68,12 @@ import Testing
     @Test func whatIsNotRecordedIsNotRecordedFurtherOn() async throws {
         let unrecorded = "00-\(Self.trace)-\(Self.client)-00"
         var place: TraceContext?
-        let others = try await Self.spans { ground, ask in
-            try await ground.withWorker { place = try await Self.submit(ask, unrecorded) }
+        let others = try await Self.spans { fixture, ask in
+            try await fixture.withWorker { place = try await Self.submit(ask, unrecorded) }
         }
         #expect(others.isEmpty && place?.traceparent == unrecorded)
-        let none = try await Self.spans(ratio: 0) { ground, ask in
-            try await ground.withWorker { place = try await Self.submit(ask, nil) }
+        let none = try await Self.spans(ratio: 0) { fixture, ask in
+            try await fixture.withWorker { place = try await Self.submit(ask, nil) }
         }
         #expect(none.isEmpty && place?.isSampled == false)
     }

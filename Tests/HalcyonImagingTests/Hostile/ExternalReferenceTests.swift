@@ -5,10 +5,10 @@ import TestSupport
 import Testing
 import Vips
 
-@testable import HostileFiles
+@testable import MalformedImages
 
 /// Documents that name other files: none of those is opened, no connection is made, and what they hold is not seen.
-@Suite(.takesTurns) struct ExternalReferenceTests {
+@Suite(.limitedParallelism) struct ExternalReferenceTests {
     private static let green = [0, 255, 0]
 
     /// Files of every kind that a document can take something from; each would make a picture green.
@@ -26,12 +26,12 @@ import Vips
     }
 
     /// Every document that takes something from `address`.
-    private static func documents(_ address: String) -> [HostileFile] {
+    private static func documents(_ address: String) -> [MalformedImage] {
         SVGFile.external(address) + PDFFile.external(address)
     }
 
     /// A failure for want of what is named is as good as a picture without it.
-    private func rendersWithoutIt(_ file: HostileFile) async throws {
+    private func rendersWithoutIt(_ file: MalformedImage) async throws {
         let variant = Variant(sizing: Sizing(goal: .original), output: OutputOptions(format: .png))
         do {
             let picture = try await renderedPixels(file.bytes(), variant)
@@ -41,7 +41,7 @@ import Vips
                     return
                 }
             }
-        } catch let failure as Failure {
+        } catch let failure as JobError {
             #expect(failure.code == .corruptImage, "\(file): \(failure)")
         }
     }

@@ -4,7 +4,7 @@ import Testing
 import Vips
 
 @testable import HalcyonImaging
-@testable import HostileFiles
+@testable import MalformedImages
 
 /// A file of a format that says an EXIF orientation, in the way of that format.
 private enum Carrier: String, CaseIterable {
@@ -28,7 +28,7 @@ private enum Carrier: String, CaseIterable {
     }
 }
 
-@Suite(.takesTurns) struct UprightFileTests {
+@Suite(.limitedParallelism) struct UprightFileTests {
     static let whole = PixelSize(width: 240, height: 160)
     static let part = PixelRect(x: 60, y: 40, width: 120, height: 80)
 

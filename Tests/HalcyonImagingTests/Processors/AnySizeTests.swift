@@ -5,7 +5,7 @@ import Testing
 @testable import HalcyonImaging
 
 /// Every processor on pictures of any size and kind: it ends, and the size is the one that was announced.
-@Suite(.takesTurns) struct AnySizeTests {
+@Suite(.limitedParallelism) struct AnySizeTests {
     @Test(arguments: [(1, 1), (1, 7), (7, 1), (2, 2), (3, 200), (200, 3), (41, 33)])
     func sizesAreWhatWasAnnounced(_ width: Int, _ height: Int) async throws {
         let mark = try await offThePool { try GoldenTests.mark() }

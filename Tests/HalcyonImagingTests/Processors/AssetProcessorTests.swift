@@ -6,7 +6,7 @@ import Vips
 @testable import HalcyonImaging
 
 /// Processors that take a picture beside the job's own.
-@Suite(.takesTurns) struct AssetProcessorTests {
+@Suite(.limitedParallelism) struct AssetProcessorTests {
     let source: Source
     let green: [UInt8] = [0, 200, 0]
 
@@ -124,13 +124,13 @@ import Vips
     @Test func whatIsWrongWithAPictureIsSaidWithItsName() async throws {
         func failure(
             _ processor: Processor, _ assets: [Source: [UInt8]], _ limits: ImageLimits = ImageLimits()
-        ) async -> Failure? {
+        ) async -> JobError? {
             do {
                 _ = try await applied(
                     processor, to: Sampled([9, 9, 9], width: 20, height: 20), assets: assets, limits: limits)
                 return nil
             } catch {
-                return error as? Failure
+                return error as? JobError
             }
         }
         let png = try await Self.file(Sampled(green, width: 400, height: 400))

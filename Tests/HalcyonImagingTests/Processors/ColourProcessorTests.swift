@@ -5,7 +5,7 @@ import Testing
 @testable import HalcyonImaging
 
 /// Processors that look at one pixel at a time: arithmetic that can be done by hand.
-@Suite(.takesTurns) struct ColourProcessorTests {
+@Suite(.limitedParallelism) struct ColourProcessorTests {
     static let red = CSSColor(red: 255, green: 0, blue: 0)
     static let halfRed = CSSColor(red: 255, green: 0, blue: 0, alpha: 51)
 

@@ -5,12 +5,12 @@ import Vips
 
 @testable import HalcyonImaging
 
-@Suite(.takesTurns) struct ExtensionTests {
+@Suite(.limitedParallelism) struct ExtensionTests {
     struct Invert: ImageProcessor {
         var name = "invert"
 
-        func validate(_ parameters: String) throws(Failure) {
-            guard parameters == "{}" else { throw Failure(.invalidJob, "expected no parameters, found \(parameters)") }
+        func validate(_ parameters: String) throws(JobError) {
+            guard parameters == "{}" else { throw JobError(.invalidJob, "expected no parameters, found \(parameters)") }
         }
 
         func process(_ image: Image, parameters: String) throws -> Image {
@@ -50,11 +50,11 @@ import Vips
     struct Half: ImageSizer {
         let name = "half"
 
-        func validate(_ parameters: String) throws(Failure) {
-            guard parameters != "{\"no\":1}" else { throw Failure(.invalidJob, "no") }
+        func validate(_ parameters: String) throws(JobError) {
+            guard parameters != "{\"no\":1}" else { throw JobError(.invalidJob, "no") }
         }
 
-        func plan(for size: PixelSize, parameters: String) throws(Failure) -> SizingPlan {
+        func plan(for size: PixelSize, parameters: String) throws(JobError) -> SizingPlan {
             SizingPlan(scaling: size, to: PixelSize(width: size.width / 2, height: size.height / 2))
         }
     }
@@ -63,13 +63,13 @@ import Vips
         let name = "fixed"
         let plan: SizingPlan
 
-        func plan(for size: PixelSize, parameters: String) throws(Failure) -> SizingPlan { plan }
+        func plan(for size: PixelSize, parameters: String) throws(JobError) -> SizingPlan { plan }
     }
 
     let picture = Sampled([1, 2, 3], width: 4, height: 2)
 
     func custom(_ name: String, _ parameters: String = "{}") -> Processor {
-        .custom(CustomRule(name: name, parameters: parameters))
+        .custom(CustomExtension(name: name, parameters: parameters))
     }
 
     @Test func registeredProcessorsTakeTheirTurn() async throws {
@@ -110,7 +110,7 @@ import Vips
 
     @Test func parametersAreCheckedBeforeAnythingIsLoaded() throws {
         let extensions = try Extensions(processors: [Invert()], sizers: [Half()])
-        func failure(_ variant: Variant) -> Failure? {
+        func failure(_ variant: Variant) -> JobError? {
             do {
                 try extensions.validate(variant)
                 return nil
@@ -118,25 +118,26 @@ import Vips
                 return error
             }
         }
-        var variant = Variant(sizing: Sizing(goal: .custom(CustomRule(name: "half"))), processors: [custom("invert")])
+        var variant = Variant(
+            sizing: Sizing(goal: .custom(CustomExtension(name: "half"))), processors: [custom("invert")])
         #expect(failure(variant) == nil)
         variant.processors.append(custom("invert", "{\"a\":1}"))
         #expect(failure(variant)?.code == .invalidJob)
         #expect(failure(variant)?.message == "invert: expected no parameters, found {\"a\":1}")
         variant.processors = [custom("outvert")]
         #expect(failure(variant)?.message == "processors: nothing is registered as outvert")
-        variant = Variant(sizing: Sizing(goal: .custom(CustomRule(name: "half", parameters: "{\"no\":1}"))))
+        variant = Variant(sizing: Sizing(goal: .custom(CustomExtension(name: "half", parameters: "{\"no\":1}"))))
         #expect(failure(variant)?.message == "half: no")
     }
 
     @Test func whatAProcessorGivesBackIsLookedAt() async throws {
         let extensions = try Extensions(processors: [Broken(), Widen(announced: 3)])
-        func failure(_ processor: Processor) async -> Failure? {
+        func failure(_ processor: Processor) async -> JobError? {
             do {
                 _ = try await applied(processor, to: picture, extensions: extensions)
                 return nil
             } catch {
-                return error as? Failure
+                return error as? JobError
             }
         }
         for how in ["float", "bands", "vips", "error"] {
@@ -144,7 +145,7 @@ import Vips
             #expect(failure?.code == .internal && failure?.message.contains("broken") == true, "\(how)")
         }
         let wide = await failure(custom("widen"))
-        #expect(wide?.message == "the processor widen made 8×2 pixels where it had announced 12×2")
+        #expect(wide?.message == "the processor widen made 8×2 pixels instead of the announced 12×2")
         #expect(await failure(custom("unknown"))?.code == .invalidJob)
     }
 
@@ -153,14 +154,14 @@ import Vips
         let good = SizingPlan(
             sourceRect: PixelRect(x: 10, y: 0, width: 30, height: 30), outputSize: PixelSize(width: 9, height: 9),
             destRect: PixelRect(x: 1, y: 1, width: 8, height: 8))
-        func failure(_ change: (inout SizingPlan) -> Void) throws -> Failure? {
+        func failure(_ change: (inout SizingPlan) -> Void) throws -> JobError? {
             var plan = good
             change(&plan)
             do {
-                _ = try Extensions(sizers: [Fixed(plan: plan)]).plan(CustomRule(name: "fixed"), for: size)
+                _ = try Extensions(sizers: [Fixed(plan: plan)]).plan(CustomExtension(name: "fixed"), for: size)
                 return nil
             } catch {
-                return error as? Failure
+                return error as? JobError
             }
         }
         #expect(try failure { _ in } == nil)
@@ -172,7 +173,7 @@ import Vips
             let failure = try failure(change)
             #expect(failure?.code == .internal && failure?.message.contains("the sizer fixed") == true)
         }
-        let plan = try Extensions(sizers: [Half()]).plan(CustomRule(name: "half"), for: size)
+        let plan = try Extensions(sizers: [Half()]).plan(CustomExtension(name: "half"), for: size)
         #expect(plan.outputSize == PixelSize(width: 20, height: 15))
     }
 
@@ -180,7 +181,7 @@ import Vips
         let extensions = try Extensions(processors: [Widen()])
         let limits = ImageLimits(outputPixels: 10_000)
         let size = PixelSize(width: 50, height: 50)
-        func admit(_ processors: [Processor], frames: Int = 1) -> Failure? {
+        func admit(_ processors: [Processor], frames: Int = 1) -> JobError? {
             do {
                 _ = try limits.admit(processors, on: size, frames: frames, extensions)
                 return nil
@@ -192,7 +193,7 @@ import Vips
         #expect(admit([grow]) == nil)
         #expect(
             try limits.admit([grow, custom("widen"), .flip(.both)].dropLast(2), on: size, extensions).last.width == 100)
-        #expect(admit([grow, custom("widen")])?.message.contains("the processor widen would make 200×100") == true)
+        #expect(admit([grow, custom("widen")])?.message.contains("the processor widen would produce 200×100") == true)
         #expect(admit([grow], frames: 2)?.code == .tooManyPixels)
         #expect(admit([grow, .rotate(degrees: 45, background: .white)])?.code == .tooManyPixels)
         // A picture that is small again at the end would still have been too large.

@@ -5,7 +5,7 @@ import Testing
 @testable import HalcyonImaging
 
 /// Processors that move pixels.
-@Suite(.takesTurns) struct GeometryProcessorTests {
+@Suite(.limitedParallelism) struct GeometryProcessorTests {
     /// Each pixel another number.
     static func numbered(_ width: Int, _ height: Int) -> Sampled {
         Sampled((0..<width * height).map(UInt8.init), width: width, height: height, bands: 1)
@@ -32,9 +32,9 @@ import Testing
 
     @Test func theOrderOfProcessorsMatters() async throws {
         let picture = Self.numbered(3, 2)
-        let turn = Processor.rotate(degrees: 90, background: .transparent)
-        #expect(try await applied(turn, .flip(.horizontal), to: picture).bytes == [0, 3, 1, 4, 2, 5])
-        #expect(try await applied(.flip(.horizontal), turn, to: picture).bytes == [5, 2, 4, 1, 3, 0])
+        let task = Processor.rotate(degrees: 90, background: .transparent)
+        #expect(try await applied(task, .flip(.horizontal), to: picture).bytes == [0, 3, 1, 4, 2, 5])
+        #expect(try await applied(.flip(.horizontal), task, to: picture).bytes == [5, 2, 4, 1, 3, 0])
     }
 
     @Test func otherTurnsAreClockwiseAboutTheMiddle() async throws {

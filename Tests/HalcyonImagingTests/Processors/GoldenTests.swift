@@ -7,7 +7,7 @@ import Vips
 @testable import HalcyonImaging
 
 /// Every processor against pictures that were looked at. `UPDATE_GOLDENS=1 swift test --filter GoldenTests` writes them anew.
-@Suite(.takesTurns) struct GoldenTests {
+@Suite(.limitedParallelism) struct GoldenTests {
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Goldens")
 
     static func file(_ name: String) throws -> [UInt8] {

@@ -6,7 +6,7 @@ import Vips
 @testable import HalcyonImaging
 
 /// That the golden pictures find what is wrong: another value of any parameter, another order.
-@Suite(.takesTurns) struct MutationTests {
+@Suite(.limitedParallelism) struct MutationTests {
     /// Each golden case with its parameters changed, one by one, and how they were.
     static let mutations: [(name: String, input: GoldenCase.Input, was: [Processor], now: [Processor])] =
         GoldenCase.all.flatMap { golden in

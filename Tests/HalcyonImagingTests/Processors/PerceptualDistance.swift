@@ -16,8 +16,8 @@ struct PerceptualDistance: Sendable, CustomStringConvertible {
     init?(_ first: Image, _ second: Image) throws {
         guard first.size == second.size, first.hasAlpha == second.hasAlpha else { return nil }
         var (mean, worst) = (0.0, 0.0)
-        for ground in first.hasAlpha ? [CSSColor.black, .white] : [.black] {
-            let (left, right) = (try first.inLab(on: ground), try second.inLab(on: ground))
+        for fixture in first.hasAlpha ? [CSSColor.black, .white] : [.black] {
+            let (left, right) = (try first.inLab(on: fixture), try second.inLab(on: fixture))
             let map = try Operation.call("dE00", ["left": .image(left), "right": .image(right)]).image()
             let blocks = try map.calling(
                 "shrink", ["hshrink": .int(min(8, map.width)), "vshrink": .int(min(8, map.height)), "ceil": true])
@@ -36,7 +36,7 @@ struct PerceptualDistance: Sendable, CustomStringConvertible {
 }
 
 extension Image {
-    fileprivate func inLab(on ground: CSSColor) throws -> Image {
-        try laid(on: ground).inColour().calling("colourspace", ["space": "lab"])
+    fileprivate func inLab(on fixture: CSSColor) throws -> Image {
+        try laid(on: fixture).inColour().calling("colourspace", ["space": "lab"])
     }
 }

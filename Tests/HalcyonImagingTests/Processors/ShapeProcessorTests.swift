@@ -5,7 +5,7 @@ import Testing
 @testable import HalcyonImaging
 
 /// Processors that change the outline: corners, borders.
-@Suite(.takesTurns) struct ShapeProcessorTests {
+@Suite(.limitedParallelism) struct ShapeProcessorTests {
     static let blue = CSSColor(red: 0, green: 0, blue: 255)
 
     func corner(_ radius: CornerRadius, _ corners: Set<Corner> = Set(Corner.allCases), _ background: CSSColor? = nil)

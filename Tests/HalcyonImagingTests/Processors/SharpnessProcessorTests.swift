@@ -6,7 +6,7 @@ import Testing
 @testable import HalcyonImaging
 
 /// Blur and sharpen, against convolution written out.
-@Suite(.takesTurns) struct SharpnessProcessorTests {
+@Suite(.limitedParallelism) struct SharpnessProcessorTests {
     /// Shapes and gradients with hard edges.
     static func scene(_ width: Int, _ height: Int) -> Sampled {
         var picture = Sampled([0], width: width, height: height)

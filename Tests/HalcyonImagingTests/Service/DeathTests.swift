@@ -1,30 +1,30 @@
 import Glibc
 import HalcyonImaging
 import HalcyonModel
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
 /// What happens when a child dies or goes mad in the middle of a rendering.
-@Suite(.takesTurns) struct DeathTests {
+@Suite(.limitedParallelism) struct DeathTests {
     private let variant = filling(20, 20, as: .jpeg)
 
     @Test func `what is killed from outside is rendered again in a fresh child`() async throws {
         let (source, folder) = (try await Pictures.noise(), TemporaryFolder("killed"))
         // The first one takes the order and never comes to an end.
         let script = #"mkdir "$0/was-here" 2>/dev/null && exec sleep 1000; exec "$1" render-child"#
-        try await Studio.with(
+        try await RenderFixture.with(
             program: "/bin/sh", arguments: ["-c", script, folder.path, HalcyonExecutable.path]
-        ) { studio in
-            let task = Task { try await studio.renderInChild(source, variant) }
-            let first = try await studio.child()
+        ) { fixture in
+            let task = Task { try await fixture.renderInChild(source, variant) }
+            let first = try await fixture.child()
             try await until("it waits") { Machine.text("/proc/\(first)/cmdline").hasPrefix("sleep") }
             kill(first, SIGKILL)
             let image = try await task.value
             #expect(image.size == PixelSize(width: 20, height: 20))
-            let second = try await studio.child()
+            let second = try await fixture.child()
             #expect(second != first)
-            #expect(studio.notes == ["died while rendering: signal 9"])
+            #expect(fixture.notes == ["crashed while rendering: signal 9"])
         }
         await folder.remove()
     }
@@ -32,27 +32,27 @@ import Testing
     @Test func `a picture that crashes two children is corrupt`() async throws {
         let source = try await Pictures.noise()
         let script = "echo the last words >&2; kill -SEGV $$"
-        try await Studio.with(program: "/bin/sh", arguments: ["-c", script]) { studio in
-            let failure = await studio.failure(source, variant)
+        try await RenderFixture.with(program: "/bin/sh", arguments: ["-c", script]) { fixture in
+            let failure = await fixture.failure(source, variant)
             #expect(failure?.code == .corruptImage && failure?.message.contains("signal 11") == true)
             #expect(failure?.isRetryable == false)
-            try await until("all is heard") { studio.notes.count == 4 }
+            try await until("all is heard") { fixture.notes.count == 4 }
             #expect(
-                studio.notes.sorted().prefix(2) == [
-                    "died while rendering: signal 11", "died while rendering: signal 11",
+                fixture.notes.sorted().prefix(2) == [
+                    "crashed while rendering: signal 11", "crashed while rendering: signal 11",
                 ])
-            #expect(studio.notes.sorted().suffix(2) == ["the last words", "the last words"])
-            #expect(studio.children.processes.isEmpty)
+            #expect(fixture.notes.sorted().suffix(2) == ["the last words", "the last words"])
+            #expect(fixture.children.processes.isEmpty)
         }
     }
 
     @Test func `a crash that does not happen again does no harm`() async throws {
         let (source, folder) = (try await Pictures.noise(), TemporaryFolder("crash"))
         let script = #"mkdir "$0/was-here" 2>/dev/null && kill -SEGV $$; exec "$1" render-child"#
-        try await Studio.with(
+        try await RenderFixture.with(
             program: "/bin/sh", arguments: ["-c", script, folder.path, HalcyonExecutable.path]
-        ) { studio in
-            let image = try await studio.renderInChild(source, variant)
+        ) { fixture in
+            let image = try await fixture.renderInChild(source, variant)
             #expect(image.size == PixelSize(width: 20, height: 20))
         }
         await folder.remove()
@@ -61,8 +61,8 @@ import Testing
     @Test func `a picture that two children are ended over is nobody's fault`() async throws {
         let source = try await Pictures.noise()
         for script in ["kill -KILL $$", "exit 3"] {
-            try await Studio.with(program: "/bin/sh", arguments: ["-c", script]) { studio in
-                let failure = await studio.failure(source, variant)
+            try await RenderFixture.with(program: "/bin/sh", arguments: ["-c", script]) { fixture in
+                let failure = await fixture.failure(source, variant)
                 #expect(failure?.code == .internal && failure?.isRetryable == true, "\(failure as Any)")
             }
         }
@@ -73,18 +73,18 @@ import Testing
         // A header of 3 bytes that is no JSON; a header of 4 GiB.
         for answer in [#"\003\0\0\0\0\0\0\0xyz"#, #"\377\377\377\377\0\0\0\0"#] {
             let script = "printf '\(answer)' >&0; sleep 1000"
-            try await Studio.with(program: "/bin/sh", arguments: ["-c", script]) { studio in
-                let failure = await studio.failure(source, variant)
+            try await RenderFixture.with(program: "/bin/sh", arguments: ["-c", script]) { fixture in
+                let failure = await fixture.failure(source, variant)
                 #expect(failure?.code == .internal && failure?.isRetryable == false, "\(failure as Any)")
-                #expect(studio.children.processes.isEmpty)
+                #expect(fixture.children.processes.isEmpty)
             }
         }
     }
 
     @Test func `without the program there is a clear failure`() async throws {
         let source = try await Pictures.noise()
-        try await Studio.with(program: "/no/such/program") { studio in
-            let failure = await studio.failure(source, variant)
+        try await RenderFixture.with(program: "/no/such/program") { fixture in
+            let failure = await fixture.failure(source, variant)
             #expect(failure?.code == .internal && failure?.message.contains("/no/such/program") == true)
         }
     }

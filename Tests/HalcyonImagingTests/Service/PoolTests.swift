@@ -4,14 +4,14 @@ import Testing
 import Vips
 
 /// Many renderings on few threads of this process.
-@Suite(.takesTurns) struct PoolTests {
+@Suite(.limitedParallelism) struct PoolTests {
     @Test func `renderings on several threads give the same bytes, and say how long they took`() async throws {
         let source = try await Pictures.noise(width: 640, height: 480)
-        try await Studio.with(threads: 2) { studio in
+        try await RenderFixture.with(threads: 2) { fixture in
             let bodies = try await withThrowingTaskGroup(of: [UInt8].self) { group in
                 for _ in 0..<40 {
                     group.addTask {
-                        let rendering = try await studio.service.render(source, [filling(100, 75, as: .jpeg)])
+                        let rendering = try await fixture.service.render(source, [filling(100, 75, as: .jpeg)])
                         #expect(rendering.timings.decode > .zero && rendering.timings.encode > .zero)
                         return rendering.images[0].body
                     }
@@ -24,17 +24,17 @@ import Vips
 
     @Test func `a cancelled task ends as cancelled and frees its thread`() async throws {
         let source = try await Pictures.noise(.png)
-        try await Studio.with { studio in
+        try await RenderFixture.with { fixture in
             // Enlarged to 36 million pixels: seconds, were it not stopped.
             let slow = filling(6000, 6000, as: .png)
-            let task = Task { try await studio.service.render(source, [slow]) }
-            let queued = Task { try await studio.service.render(source, [slow]) }
+            let task = Task { try await fixture.service.render(source, [slow]) }
+            let queued = Task { try await fixture.service.render(source, [slow]) }
             try await Task.sleep(for: .milliseconds(50))
             queued.cancel()
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
             await #expect(throws: CancellationError.self) { try await queued.value }
-            #expect(try await studio.service.render(source, [filling(10, 10, as: .png)]).images.count == 1)
+            #expect(try await fixture.service.render(source, [filling(10, 10, as: .png)]).images.count == 1)
         }
     }
 
@@ -44,15 +44,15 @@ import Vips
             var sources: [[UInt8]] = []
             for format in [Format.jpeg, .png, .webp] { sources.append(try await Pictures.noise(format)) }
             let cut = sources.map { Array($0.prefix($0.count / 2)) }
-            try await Studio.with(threads: 2) { [sources] studio in
+            try await RenderFixture.with(threads: 2) { [sources] fixture in
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for index in 0..<600 {
                         group.addTask {
                             let (source, cut) = (sources[index % 3], cut[index % 3])
-                            _ = try await studio.service.render(source, [filling(60, 60, as: .jpeg)])
-                            _ = try? await studio.service.render(cut, [filling(60, 60, as: .webp)])
+                            _ = try await fixture.service.render(source, [filling(60, 60, as: .jpeg)])
+                            _ = try? await fixture.service.render(cut, [filling(60, 60, as: .webp)])
                             let cancelled = Task {
-                                try await studio.service.render(source, [filling(61, 60, as: .jpeg)])
+                                try await fixture.service.render(source, [filling(61, 60, as: .jpeg)])
                             }
                             cancelled.cancel()
                             _ = try? await cancelled.value

@@ -78,9 +78,9 @@ import Testing
             .httpError, .dnsError, .connectError, .originUnavailable, .tlsError, .timeout, .tooManyRedirects,
             .providerError, .tooLarge, .tooManyPixels, .unsupportedFormat, .corruptImage, .internal,
         ]
-        #expect(codes.map(\.rawValue).sorted() == HalcyonModel.FailureCode.allCases.map(\.rawValue).sorted())
+        #expect(codes.map(\.rawValue).sorted() == HalcyonModel.JobErrorCode.allCases.map(\.rawValue).sorted())
         let statuses: [ImageEvent.Ready.CacheStatus] = [.memory, .sourceCache, .network, .coalesced]
-        #expect(statuses.map(\.rawValue).sorted() == ResultOrigin.allCases.map(\.rawValue).sorted())
+        #expect(statuses.map(\.rawValue).sorted() == CacheStatus.allCases.map(\.rawValue).sorted())
         let types: [EventStream.Filter.EventType] = [
             .started, .progress, .ready, .failed, .cancelled, .superseded, .purged,
         ]

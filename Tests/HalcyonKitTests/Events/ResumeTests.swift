@@ -1,10 +1,10 @@
+import Concurrency
 import Foundation
 import Glibc
 import HalcyonKit
-import Processes
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 extension ClusterTests {
     /// A stream of events whose gateway dies, again and again.

@@ -1,9 +1,9 @@
+import Concurrency
 import Foundation
 import FoundationNetworking
 import HalcyonKit
 import TestSupport
 import Testing
-import Threads
 
 /// A transport that plays a gateway, and records its requests.
 private final class FakeTransport: HalcyonClient.Transport {
@@ -133,15 +133,15 @@ private final class FakeTransport: HalcyonClient.Transport {
 
     @Test(.timeLimit(.minutes(1))) func imagesAreLoadedConcurrently() async throws {
         // No image arrives before all four have been requested.
-        let gate = Gate()
+        let gate = AsyncEvent()
         let requested = Lock<Set<String>>([])
         let transport = FakeTransport.ready(images: 4) { key in
             if requested.withLock({
                 $0.insert(key); return $0.count == 4
             }) {
-                gate.open()
+                gate.signal()
             }
-            while !gate.isOpen { try await Task.sleep(for: .milliseconds(1)) }
+            while !gate.isSignaled { try await Task.sleep(for: .milliseconds(1)) }
             return Data(key.utf8)
         }
         let images = try await client(transport).images(for: ImageJob("initials:A", width: 1))
@@ -149,14 +149,14 @@ private final class FakeTransport: HalcyonClient.Transport {
     }
 
     @Test(.timeLimit(.minutes(1))) func aLoaderLoadsSeveralImagesAtTheSameTime() async throws {
-        let (gate, requested, completed) = (Gate(), Lock(0), Lock(0))
+        let (gate, requested, completed) = (AsyncEvent(), Lock(0), Lock(0))
         let transport = FakeTransport.ready(images: 1) { _ in
             if requested.withLock({
                 $0 += 1; return $0 == 12
             }) {
-                gate.open()
+                gate.signal()
             }
-            while !gate.isOpen { try await Task.sleep(for: .milliseconds(1)) }
+            while !gate.isSignaled { try await Task.sleep(for: .milliseconds(1)) }
             return Data("x".utf8)
         }
         let loader = ImageLoader(client(transport), completionQueue: DispatchQueue(label: "completions"))

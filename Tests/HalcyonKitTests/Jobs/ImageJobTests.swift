@@ -2,7 +2,7 @@ import Foundation
 import HalcyonModel
 import Testing
 
-import struct HalcyonWire.JobReader
+import struct HalcyonCoding.JobDecoder
 
 @testable import HalcyonKit
 
@@ -10,7 +10,7 @@ import struct HalcyonWire.JobReader
 @Suite struct ImageJobTests {
     private func read(_ job: ImageJob) throws -> String {
         let json = try JSONEncoder().encode(job)
-        var reader = JobReader()
+        var reader = JobDecoder()
         reader.isStrict = true
         let reading = try reader.read([UInt8](json), defaultID: "none")
         #expect(reading.unknownFields.isEmpty)

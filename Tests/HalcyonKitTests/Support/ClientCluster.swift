@@ -2,7 +2,7 @@ import Foundation
 import FoundationNetworking
 import Glibc
 import HalcyonKit
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
@@ -29,7 +29,7 @@ struct ClientCluster: Sendable {
     private static let rareFetches = ["--set", "kafka.properties.fetch.wait.max.ms=50"]
 
     static func start() async throws -> ClientCluster {
-        let origin = try await Nginx.start(serving: Photograph.folder)
+        let origin = try await Nginx.start(serving: SampleImages.folder)
         let folder = TemporaryFolder("clients")
         let process = try await start(
             ["dev", "--json", "--set", "retry.attempts=1", "--set", "sources.stallTimeout=10m"] + noticesDeaths
@@ -107,7 +107,7 @@ struct ClusterTrait: SuiteTrait, TestScoping {
 }
 
 /// The tests of clients that need a cluster, all on one.
-@Suite(.cluster, .takesTurns) enum ClusterTests {}
+@Suite(.cluster, .limitedParallelism) enum ClusterTests {}
 
 extension Trait where Self == ClusterTrait {
     static var cluster: Self { ClusterTrait() }

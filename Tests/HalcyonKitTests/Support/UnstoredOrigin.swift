@@ -1,4 +1,4 @@
-import Processes
+import Subprocess
 import TestSupport
 
 /// An origin of pictures that may not be stored. The examples' 400 by 300 leave each as it is: `/small` is a photograph
@@ -21,7 +21,7 @@ struct UnstoredOrigin: Sendable {
         let exit = try await ChildProcess.start("/bin/sh", ["-c", line, folder.path]).exit()
         precondition(exit == .code(0), "vips has made no noise")
         let files = [
-            "small": try Photograph.bytes("coffee.jpg"), "middle": folder.read("middle.png"),
+            "small": try SampleImages.bytes("coffee.jpg"), "middle": folder.read("middle.png"),
             "large": folder.read("large.gif"),
         ]
         await folder.remove()

@@ -5,7 +5,7 @@ import Testing
     @Test func itCountsAllAndTellsTheLast() {
         var history = AttemptHistory(began: 1000)
         #expect(history.count == 0 && history.attempts.isEmpty)
-        for number in 1...25 { history.add(Failure(.timeout, "number \(number)"), at: Int64(1000 + number)) }
+        for number in 1...25 { history.add(JobError(.timeout, "number \(number)"), at: Int64(1000 + number)) }
         #expect(history.count == 25 && history.began == 1000)
         #expect(history.attempts.map(\.message) == (16...25).map { "number \($0)" })
         #expect(history.attempts.last == .init(moment: 1025, code: .timeout, message: "number 25"))

@@ -3,17 +3,18 @@ import Testing
 
 @Suite struct RetryPolicyTests {
     static let delays = [10.0, 60, 600]
-    static let broken = Failure(.httpError, "the origin answered 503")
+    static let broken = JobError(.httpError, "the origin answered 503")
 
     private func decide(
-        _ failure: Failure = broken, attempts: Int, elapsed: Double = 0, left: Double? = nil, topic: Int? = nil,
+        _ failure: JobError = broken, attempts: Int, elapsed: Double = 0, left: Double? = nil, topic: Int? = nil,
         delays: [Double] = delays, dice: Double = 0.5, _ change: (inout RetryPolicy) -> Void = { _ in }
     ) -> RetryPolicy.Decision {
         var policy = RetryPolicy()
         policy.attempts = 6
         change(&policy)
         return policy.decide(
-            failure, RetryPolicy.Trial(attempts: attempts, elapsed: elapsed, left: left, topic: topic), delays: delays,
+            failure, RetryPolicy.RetryContext(attempts: attempts, elapsed: elapsed, left: left, topic: topic),
+            delays: delays,
             dice: dice)
     }
 
@@ -41,7 +42,7 @@ import Testing
         for _ in 0..<1000 {
             guard
                 case .later(_, let wait) = RetryPolicy().decide(
-                    Self.broken, RetryPolicy.Trial(attempts: 4), delays: Self.delays)
+                    Self.broken, RetryPolicy.RetryContext(attempts: 4), delays: Self.delays)
             else { return #expect(Bool(false)) }
             #expect((2...10).contains(wait))
             waits.insert(Int(wait))
@@ -50,23 +51,23 @@ import Testing
     }
 
     @Test func nothingIsTriedBeforeItIsWorthIt() {
-        #expect(decide(Self.broken.notBefore(1), attempts: 1, dice: 0) == .now(after: 1))
-        #expect(decide(Self.broken.notBefore(1), attempts: 1, dice: 1) == .now(after: 1.5))
+        #expect(decide(Self.broken.retryAfter(atLeast: 1), attempts: 1, dice: 0) == .now(after: 1))
+        #expect(decide(Self.broken.retryAfter(atLeast: 1), attempts: 1, dice: 1) == .now(after: 1.5))
         // With what may come on top it would be longer than the worker waits.
-        #expect(decide(Self.broken.notBefore(1.8), attempts: 1, dice: 0) == .later(topic: 0, after: 2))
-        #expect(decide(Self.broken.notBefore(7), attempts: 1, dice: 0) == .later(topic: 0, after: 7))
+        #expect(decide(Self.broken.retryAfter(atLeast: 1.8), attempts: 1, dice: 0) == .later(topic: 0, after: 2))
+        #expect(decide(Self.broken.retryAfter(atLeast: 7), attempts: 1, dice: 0) == .later(topic: 0, after: 7))
         // A topic that is no longer than that would bring all of them back at once.
-        #expect(decide(Self.broken.notBefore(10), attempts: 1, dice: 0) == .later(topic: 1, after: 10))
-        #expect(decide(Self.broken.notBefore(120), attempts: 1, dice: 0) == .later(topic: 2, after: 120))
+        #expect(decide(Self.broken.retryAfter(atLeast: 10), attempts: 1, dice: 0) == .later(topic: 1, after: 10))
+        #expect(decide(Self.broken.retryAfter(atLeast: 120), attempts: 1, dice: 0) == .later(topic: 2, after: 120))
         // Longer than anything there is: as long as there is.
-        #expect(decide(Self.broken.notBefore(86_400), attempts: 1, dice: 0.5) == .later(topic: 2, after: 600))
+        #expect(decide(Self.broken.retryAfter(atLeast: 86_400), attempts: 1, dice: 0.5) == .later(topic: 2, after: 600))
     }
 
     @Test func whatWouldFailAgainIsNotTriedAgain() {
-        #expect(decide(Failure(.notFound, "the origin answered 404"), attempts: 1) == .giveUp(.final))
-        #expect(decide(Failure(.httpError, "405", isRetryable: false), attempts: 1) == .giveUp(.final))
-        for code in FailureCode.allCases {
-            let isGivenUp = decide(Failure(code, ""), attempts: 1) == .giveUp(.final)
+        #expect(decide(JobError(.notFound, "the origin answered 404"), attempts: 1) == .giveUp(.final))
+        #expect(decide(JobError(.httpError, "405", isRetryable: false), attempts: 1) == .giveUp(.final))
+        for code in JobErrorCode.allCases {
+            let isGivenUp = decide(JobError(code, ""), attempts: 1) == .giveUp(.final)
             #expect(isGivenUp == !code.isRetryable)
         }
     }
@@ -86,7 +87,7 @@ import Testing
         #expect(decide(attempts: 1, left: 0.25, dice: 0.5) == .giveUp(.deadline))
         #expect(decide(attempts: 1, left: 0.26, dice: 0.5) == .now(after: 0.25))
         #expect(decide(attempts: 4, left: 5, dice: 0.5) == .giveUp(.deadline))
-        #expect(GivingUp.allCases.filter(\.isForLater) == [.attempts, .budget])
+        #expect(RetryExhaustedReason.allCases.filter(\.isForLater) == [.attempts, .budget])
     }
 
     @Test func aWorkerThatWaitsForNothingSendsAllThroughTopics() {

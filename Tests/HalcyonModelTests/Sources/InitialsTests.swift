@@ -16,7 +16,7 @@ import Testing
         "A\u{85}", "a\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}",
     ])
     func refusesTheRest(text: String) {
-        #expect { try Initials(text) } throws: { ($0 as? Failure)?.code == .invalidJob }
+        #expect { try Initials(text) } throws: { ($0 as? JobError)?.code == .invalidJob }
     }
 
     @Test func aPersonKeepsItsColour() throws {

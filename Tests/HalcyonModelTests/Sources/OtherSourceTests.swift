@@ -18,8 +18,8 @@ import Testing
         #expect(try Self.data(Self.abc).cacheKey == "data:sha256=3 bytes")
         // A name cannot pass for a hash.
         #expect(try Self.data(Self.abc, name: "sha256=3 bytes").cacheKey == "data:key=sha256=3 bytes")
-        #expect(throws: Failure.self) { try Self.data([]) }
-        #expect(throws: Failure.self) { try Self.data([], name: "a") }
+        #expect(throws: JobError.self) { try Self.data([]) }
+        #expect(throws: JobError.self) { try Self.data([], name: "a") }
     }
 
     @Test func codedBytesCanBeFoundAndAreNotThere() throws {
@@ -38,7 +38,7 @@ import Testing
     @Test func everyKindSurvivesItsCoding() throws {
         let video = Source.video(try VideoSource(try Source("s3://bucket/a"), seconds: 1.5))
         let custom = Source.custom(
-            try CustomSource(name: "gallery", reference: "7") { name, reference throws(Failure) in
+            try CustomSource(name: "gallery", reference: "7") { name, reference throws(JobError) in
                 "\(name) \(reference)"
             })
         for source in [try Source("file:///a%20b"), try Source("s3://bucket/a%20b"), video, custom] {
@@ -52,16 +52,16 @@ import Testing
         #expect(frame.seconds == 0.123457)
         #expect(Source.video(frame).text == "https://h/a.mp4#t=0.123457")
         for seconds in [-0.5, 86_400.1, .nan, .infinity] {
-            #expect(throws: Failure.self) { try VideoSource(try Source("https://h/a.mp4"), seconds: seconds) }
+            #expect(throws: JobError.self) { try VideoSource(try Source("https://h/a.mp4"), seconds: seconds) }
         }
-        #expect(throws: Failure.self) { try VideoSource(try Source("initials:JD"), seconds: 0) }
-        #expect(throws: Failure.self) { try VideoSource(.video(frame), seconds: 0) }
+        #expect(throws: JobError.self) { try VideoSource(try Source("initials:JD"), seconds: 0) }
+        #expect(throws: JobError.self) { try VideoSource(.video(frame), seconds: 0) }
     }
 
     @Test(arguments: ["", "a\nb", "\u{7f}", String(repeating: "a", count: CustomSource.longest + 1)])
     func aKeyIsOneLineOfReasonableLength(key: String) {
-        #expect(throws: Failure.self) {
-            try CustomSource(name: "a", reference: "b") { _, _ throws(Failure) in key }
+        #expect(throws: JobError.self) {
+            try CustomSource(name: "a", reference: "b") { _, _ throws(JobError) in key }
         }
     }
 }

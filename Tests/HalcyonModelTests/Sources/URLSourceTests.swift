@@ -22,7 +22,7 @@ import Testing
         "file:///a b", "file:///a\u{0}",
     ])
     func whatClimbsOrIsNoFileIsRefused(text: String) {
-        #expect(throws: Failure.self) { try FileSource(text) }
+        #expect(throws: JobError.self) { try FileSource(text) }
     }
 
     @Test(arguments: ["/a/b", "/my cat%\u{e9}?#.jpg", "/a\\b:c"])
@@ -56,7 +56,7 @@ import Testing
         "s3://bucket/" + String(repeating: "a", count: 1025), "s3://" + String(repeating: "a", count: 64) + "/b",
     ])
     func whatIsNoObjectIsRefused(text: String) {
-        #expect(throws: Failure.self) { try S3Source(text) }
+        #expect(throws: JobError.self) { try S3Source(text) }
     }
 
     @Test func spellingsOfAnObjectAreOneKey() throws {

@@ -31,12 +31,12 @@ import Testing
         "http://ｅxample.org/", "http://exa$mple.org/",
     ])
     func refusesWhatIsNoURL(text: String) {
-        #expect { try WebURL(text) } throws: { ($0 as? Failure)?.code == .invalidJob }
+        #expect { try WebURL(text) } throws: { ($0 as? JobError)?.code == .invalidJob }
     }
 
     @Test(arguments: ["ftp://h/x", "file:///etc/passwd", "javascript:alert(1)", "gopher://h/", "s3://bucket/key"])
     func saysWhichSchemesAreServed(text: String) {
-        #expect { try WebURL(text) } throws: { ($0 as? Failure)?.code == .unsupportedSource }
+        #expect { try WebURL(text) } throws: { ($0 as? JobError)?.code == .unsupportedSource }
     }
 
     @Test(arguments: ["/\u{301}@other.org/", "/\u{20d2}@other.org", "#\u{301}@other.org/", "?\u{301}@other.org/"])
@@ -53,6 +53,6 @@ import Testing
     }
 
     @Test func refusesEndlessURLs() {
-        #expect(throws: Failure.self) { try WebURL("http://h/" + String(repeating: "a", count: WebURL.longest)) }
+        #expect(throws: JobError.self) { try WebURL("http://h/" + String(repeating: "a", count: WebURL.longest)) }
     }
 }

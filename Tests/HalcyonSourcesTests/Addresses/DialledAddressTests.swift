@@ -1,8 +1,8 @@
+import Concurrency
 import Glibc
-import Processes
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 private let canMakeNetworks = geteuid() == 0 && findExecutable("ip") != nil && findExecutable("unshare") != nil
 

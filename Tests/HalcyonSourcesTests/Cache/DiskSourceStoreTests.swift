@@ -1,9 +1,9 @@
+import Concurrency
 import Glibc
 import HalcyonModel
-import Processes
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonSources
 

@@ -1,8 +1,8 @@
+import Concurrency
 import HalcyonModel
 import Telemetry
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonSources
 
@@ -16,7 +16,7 @@ import Threads
         let origin = RawOrigin(respond)
         let folder = TemporaryFolder("freshness")
         try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
-            var options = SourceTierOptions()
+            var options = SourceCacheOptions()
             options.folder = folder.path
             options.failures = FailureLifetimes()
             (options.failures.failing, options.failures.refused) = (0, 0)
@@ -33,8 +33,8 @@ import Threads
         return head.contains("if-none-match:") || head.contains("if-modified-since:")
     }
 
-    private static func lifetime(of found: CachedSource) -> ResultLifetime {
-        ResultLifetime(maxAge: 0, headers: found.source.headers, completedAt: found.source.completedAt)
+    private static func lifetime(of found: CachedSource) -> ResultTTL {
+        ResultTTL(maxAge: 0, headers: found.source.headers, completedAt: found.source.completedAt)
     }
 
     @Test func whatARedirectLedToIsNotConfirmedByAnother() async throws {
@@ -85,9 +85,9 @@ import Threads
             ("301 Moved", "Cache-Control: no-cache", .notStored, 4),
             ("302 Found", "Cache-Control: max-age=50", .seconds(50), 2),
             ("301 Moved", "X-A: 1", .seconds(31_536_000), 2),
-        ] as [(String, String, ResultLifetime, Int)])
+        ] as [(String, String, ResultTTL, Int)])
     func aRedirectIsAskedAgainWhenItIsOld(
-        _ status: String, _ field: String, _ lifetime: ResultLifetime, _ requests: Int
+        _ status: String, _ field: String, _ lifetime: ResultTTL, _ requests: Int
     ) async throws {
         try await with { request in
             request.path == "/r"

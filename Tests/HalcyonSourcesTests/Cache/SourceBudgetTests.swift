@@ -1,13 +1,13 @@
+import Concurrency
 import HalcyonModel
 import Redis
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonSources
 
 /// The bytes of all sources in Redis, within a budget: on a server and on a cluster.
-@Suite(.takesTurns) struct SourceBudgetTests {
+@Suite(.limitedParallelism) struct SourceBudgetTests {
     private static let keys = (0..<40).map { "halcyon:{\($0)}:source" }
 
     private static func with(
@@ -132,7 +132,7 @@ import Threads
         try await Self.with { client, _ in
             let store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: 2000)
             var entry = Self.entry(0)
-            entry.failure = Failure(.notFound, "the origin answered 404")
+            entry.failure = JobError(.notFound, "the origin answered 404")
             for key in Self.keys { try await store.keep(entry, as: key, for: 60) }
             let found = try await Self.there(client)
             #expect(found.count == 2000 / Self.cost(entry) && found[Self.keys[39]] != nil)

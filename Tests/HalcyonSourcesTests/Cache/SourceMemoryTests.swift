@@ -1,8 +1,8 @@
+import Concurrency
 import HalcyonModel
 import Telemetry
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonSources
 
@@ -13,9 +13,9 @@ import Threads
             RawOrigin.answer("200 OK", [], String(repeating: "a", count: request.path.hasSuffix("large") ? 2_500 : 10))
         }
         try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
-            let places = Slots(3)
+            let permits = PrioritySemaphore(3)
             let cache = try SourceCache(
-                loader, nil, permits: places, bytesPerPermit: 1000, log: .silent, metrics: Metrics())
+                loader, nil, permits: permits, bytesPerPermit: 1000, log: .silent, metrics: Metrics())
             @Sendable func load(_ path: String) async throws -> CachedSource {
                 try await cache.fetch(SourceRequest(try Source(origin.url(path))))
             }
@@ -23,10 +23,10 @@ import Threads
             var large: CachedSource? = try await load("/large")
             // One place was left for it, and it takes three.
             let next = Task { try await load("/next") }
-            try await until("there is no place") { places.waiting == 1 }
+            try await until("there is no place") { permits.waiting == 1 }
             #expect(origin.requests.count == 2)
             small.permit?.release()
-            #expect(places.waiting == 1)
+            #expect(permits.waiting == 1)
             #expect(large?.source.body.count == 2_500)
             large = nil
             #expect(try await next.value.source.body.count == 10)
@@ -45,9 +45,9 @@ import Threads
             return [.text("HTTP/1.1 200 OK\r\n\(length)\r\n\r\n"), .zeros(large), .close]
         }
         try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
-            let places = Slots(count)
+            let permits = PrioritySemaphore(count)
             let cache = try SourceCache(
-                loader, nil, permits: places, bytesPerPermit: 10_000, log: .silent, metrics: Metrics())
+                loader, nil, permits: permits, bytesPerPermit: 10_000, log: .silent, metrics: Metrics())
             for number in 0..<50 { _ = try await cache.fetch(SourceRequest(try Source(origin.url("/small\(number)")))) }
             let held = Lock((bytes: 0, most: 0))
             try await withThrowingTaskGroup(of: Void.self) { group in

@@ -1,9 +1,9 @@
+import Concurrency
 import Formats
 import HalcyonModel
 import Redis
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonSources
 
@@ -70,10 +70,10 @@ import Threads
     @Test(arguments: Kind.allCases) func remembersFailures(_ kind: Kind) async throws {
         try await Self.with(kind) { store async throws in
             var entry = Self.entry([])
-            entry.failure = Failure(.notFound, "the origin answered 404 \"\u{1F600}\"")
+            entry.failure = JobError(.notFound, "the origin answered 404 \"\u{1F600}\"")
             try await store.keep(entry, as: "halcyon:{k}:source", for: 60)
             #expect(try await store.find("halcyon:{k}:source")?.entry == entry)
-            entry.failure = Failure(.httpError, "the origin answered 503", retryAfter: 2.5)
+            entry.failure = JobError(.httpError, "the origin answered 503", retryAfter: 2.5)
             try await store.keep(entry, as: "halcyon:{k}:source", for: 60)
             #expect(try await store.find("halcyon:{k}:source")?.entry == entry)
         }

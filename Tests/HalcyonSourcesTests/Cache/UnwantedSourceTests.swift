@@ -13,7 +13,7 @@ import Testing
         let origin = RawOrigin { _ in RawOrigin.answer("200 OK", ["Cache-Control: max-age=600"], "a source") }
         let folder = TemporaryFolder("unwanted")
         try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
-            var options = SourceTierOptions()
+            var options = SourceCacheOptions()
             options.folder = folder.path
             let cache = try SourceCache(loader, nil, options: options, log: .silent, metrics: Metrics())
             try await body(cache, origin)

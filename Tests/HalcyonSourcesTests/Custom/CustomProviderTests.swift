@@ -11,7 +11,7 @@ import Testing
 
         func fetch(_ reference: String, ifNoneMatch known: Validators?) async throws -> FetchResponse {
             switch reference {
-            case "failure": throw Failure(.gone, "it was there once")
+            case "failure": throw JobError(.gone, "it was there once")
             case "error": throw Oops()
             case "cancelled": throw CancellationError()
             default: .loaded(LoadedSource(body: Array(reference.utf8), lifetime: .seconds(60)))
@@ -29,7 +29,7 @@ import Testing
         try await withLoader(custom: [Echo()]) { loader in
             let loaded = try await loader.load(try Self.source("hello"))
             #expect(loaded.body == Array("hello".utf8))
-            #expect(ResultLifetime(maxAge: 0, headers: loaded.headers, completedAt: loaded.completedAt) == .seconds(60))
+            #expect(ResultTTL(maxAge: 0, headers: loaded.headers, completedAt: loaded.completedAt) == .seconds(60))
             #expect(try await loader.failure(of: try Self.source("a", name: "other"))?.code == .unsupportedSource)
         }
     }
@@ -37,7 +37,7 @@ import Testing
     @Test func itsErrorsNameIt() async throws {
         try await withLoader(custom: [Echo()], { $0.maximumBytes = 10 }) { loader in
             for (reference, code, message) in [
-                ("failure", FailureCode.gone, "echo: it was there once"), ("error", .providerError, "echo: Oops()"),
+                ("failure", JobErrorCode.gone, "echo: it was there once"), ("error", .providerError, "echo: Oops()"),
                 ("more than ten bytes", .tooLarge, "echo: more than 10 bytes"),
             ] {
                 let failure = try #require(try await loader.failure(of: try Self.source(reference)))

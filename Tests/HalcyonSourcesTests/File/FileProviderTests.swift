@@ -1,8 +1,8 @@
+import Concurrency
 import Glibc
 import HalcyonModel
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonSources
 
@@ -38,13 +38,13 @@ import Threads
     }
 
     @Test(arguments: [
-        ("/../secret", FailureCode.invalidJob), ("/sub/../../secret", .invalidJob), ("/%2e%2e/secret", .invalidJob),
+        ("/../secret", JobErrorCode.invalidJob), ("/sub/../../secret", .invalidJob), ("/%2e%2e/secret", .invalidJob),
         ("/..%2fsecret", .invalidJob), ("/%252e%252e/secret", .notFound), ("-2/secret", .forbidden),
         ("/a.jpg/b", .notFound),
         ("/none.jpg", .notFound), ("/sub", .forbidden), ("/./../root-2/secret", .invalidJob),
         ("/secret%00.jpg", .invalidJob),
     ])
-    func noSpellingLeadsOut(path: String, code: FailureCode) async throws {
+    func noSpellingLeadsOut(path: String, code: JobErrorCode) async throws {
         try await Self.with { root, _ in
             try await withLoader({ $0.fileRoots = [root] }) { loader in
                 let failure = try await loader.failure(of: "file://\(root)\(path)")
@@ -113,7 +113,7 @@ import Threads
             folder.write(Array("secret".utf8), to: "out/f")
             symlink("\(folder.path)/out", "\(root)/link")
             let isOver = Lock(false)
-            let swapping = WorkThread(name: "swap") {
+            let swapping = NamedThread(name: "swap") {
                 while !isOver.withLock({ $0 }) {
                     rename("\(root)/sub", "\(root)/kept")
                     rename("\(root)/link", "\(root)/sub")
@@ -160,7 +160,7 @@ import Threads
                 // A pipe without a writer would be waited for for ever.
                 for path in ["\(root)/pipe", "\(root)/socket", "\(root)/sub", "/dev/null", "/dev/zero"] {
                     let failure = try #require(try await loader.failure(of: "file://\(path)"), "\(path)")
-                    #expect(failure.code == .forbidden && failure.message.contains("no regular file"), "\(failure)")
+                    #expect(failure.code == .forbidden && failure.message.contains("not a regular file"), "\(failure)")
                 }
             }
         }

@@ -1,12 +1,12 @@
+import Concurrency
 import HalcyonModel
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonSources
 
 /// Objects of a store that checks every signature.
-@Suite(.takesTurns) struct S3ProviderTests {
+@Suite(.limitedParallelism) struct S3ProviderTests {
     private static let objects: [String: [UInt8]] = [
         "pictures/a.jpg": Array("first".utf8), "pictures/a b/ü+%'(~).jpg": Array("tricky".utf8),
         "pictures/v.1": Array("old".utf8), "pictures/v.2": Array("new".utf8),
@@ -44,7 +44,7 @@ import Threads
             #expect(Self.text(loaded) == "first")
             #expect(loaded.status == 200 && loaded.validators.etag != nil && loaded.validators.lastModified != nil)
             #expect(
-                ResultLifetime(maxAge: 0, headers: loaded.headers, completedAt: loaded.completedAt) == .seconds(600))
+                ResultTTL(maxAge: 0, headers: loaded.headers, completedAt: loaded.completedAt) == .seconds(600))
             let tricky = try await loader.load(try Source("s3://pictures/a%20b/%C3%BC+%25'%28~).jpg"))
             #expect(Self.text(tricky) == "tricky")
             #expect(
@@ -107,7 +107,7 @@ import Threads
     @Test func errorsOfTheStoreAreThoseOfAJob() async throws {
         try await Self.with({ options, _ in options.maximumBytes = 1000 }) { loader, _ in
             for (path, code, isRetryable, word) in [
-                ("pictures/none", FailureCode.notFound, false, "NoSuchKey"),
+                ("pictures/none", JobErrorCode.notFound, false, "NoSuchKey"),
                 ("nothere/a", .notFound, false, "NoSuchBucket"),
                 ("pictures/access-denied", .forbidden, false, "AccessDenied"),
                 ("pictures/slow-down", .httpError, true, "SlowDown"),

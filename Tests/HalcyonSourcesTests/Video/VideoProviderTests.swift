@@ -1,14 +1,14 @@
+import Concurrency
 import Glibc
 import HalcyonModel
 import TestSupport
 import Testing
-import Threads
 import Vips
 
 @testable import HalcyonSources
 
 /// Frames, as ffmpeg finds them and libvips reads them.
-@Suite(.takesTurns) struct VideoProviderTests {
+@Suite(.limitedParallelism) struct VideoProviderTests {
     private struct Picture: Sendable {
         let width: Int
         let height: Int
@@ -74,7 +74,7 @@ import Vips
         try await withLoader { loader in
             let failure = try #require(try await loader.failure(of: try Self.source(clip, seconds: seconds)))
             #expect(
-                failure.code == .providerError && !failure.isRetryable && failure.message.contains("it is shorter"),
+                failure.code == .providerError && !failure.isRetryable && failure.message.contains("video is shorter"),
                 "\(failure)")
         }
     }
@@ -100,7 +100,7 @@ import Vips
         }) { loader in
             let frame = try await loader.load(web)
             #expect(frame.body.starts(with: [0x89, 0x50, 0x4e, 0x47]) && frame.validators.etag != nil)
-            #expect(ResultLifetime(maxAge: 0, headers: frame.headers, completedAt: frame.completedAt) == .seconds(77))
+            #expect(ResultTTL(maxAge: 0, headers: frame.headers, completedAt: frame.completedAt) == .seconds(77))
             let same = try await loader.load(file)
             #expect(same.body == frame.body)
             guard case .notModified = try await loader.load(file, ifNoneMatch: same.validators) else {
@@ -152,7 +152,7 @@ import Vips
             let bytes = Array(text.replacing("CLIP", with: clip).utf8)
             let failure = try #require(try await loader.failure(of: try Self.source(bytes, seconds: 0)))
             #expect(
-                failure.code == .providerError && !failure.isRetryable && failure.message.contains("ffmpeg ended"),
+                failure.code == .providerError && !failure.isRetryable && failure.message.contains("ffmpeg failed"),
                 "\(failure)")
         }
         await folder.remove()
@@ -163,13 +163,13 @@ import Vips
         var options = VideoOptions()
         options.memory = 8 << 20
         let small = FrameExtractor(options: options, maximumBytes: 1 << 20)
-        let poor = await #expect(throws: Failure.self) { try await small.frame(at: "1.5", of: file) }
+        let poor = await #expect(throws: JobError.self) { try await small.frame(at: "1.5", of: file) }
         #expect(poor?.code == .providerError)
         options = VideoOptions()
         options.time = .milliseconds(1)
         let hasty = FrameExtractor(options: options, maximumBytes: 1 << 20)
-        let late = await #expect(throws: Failure.self) { try await hasty.frame(at: "1.5", of: file) }
-        #expect(late?.code == .timeout && late?.message.contains("sources.video.time") == true)
+        let late = await #expect(throws: JobError.self) { try await hasty.frame(at: "1.5", of: file) }
+        #expect(late?.code == .timeout && late?.message.contains("sources.video.timeout") == true)
     }
 
     @Test func nothingIsLeftBehind() async throws {

@@ -1,14 +1,14 @@
+import Concurrency
 import Glibc
 import HalcyonModel
-import Processes
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonSources
 
 /// Origins that do not do what they should.
-@Suite(.takesTurns) struct FaultTests {
+@Suite(.limitedParallelism) struct FaultTests {
     private static func with(
         _ change: (inout SourceOptions) -> Void = { _ in }, _ body: (SourceLoader) async throws -> Void
     ) async throws {
@@ -25,8 +25,8 @@ import Threads
         try result.get()
     }
 
-    private static func failure(_ loader: SourceLoader, _ url: String) async throws -> Failure {
-        try #require(await #expect(throws: Failure.self, "\(url)") { try await loader.load(Source(url)) })
+    private static func failure(_ loader: SourceLoader, _ url: String) async throws -> JobError {
+        try #require(await #expect(throws: JobError.self, "\(url)") { try await loader.load(Source(url)) })
     }
 
     /// nginx with a picture of 600,000 bytes, a bomb and some manners of its own.
@@ -67,7 +67,7 @@ import Threads
                 $0.stallTimeout = .seconds(1)
                 $0.timeout = .seconds(20)
             } _: { loader async throws in
-                let expected: [(String, FailureCode, Bool)] = [
+                let expected: [(String, JobErrorCode, Bool)] = [
                     ("drip", .timeout, true), ("stall", .timeout, true), ("nothing", .httpError, true),
                     ("private", .blockedAddress, false), ("metadata", .blockedAddress, false),
                     ("local", .blockedAddress, false), ("loop", .tooManyRedirects, false), ("bomb", .tooLarge, false),
@@ -112,7 +112,7 @@ import Threads
                 let load = Task { try await loader.load(Source("\(nginx.url)/slow.jpg")) }
                 try await Task.sleep(for: .milliseconds(800))
                 #expect(truncate("\(folder.path)/picture.jpg", 200_000) == 0)
-                let failure = try #require(await #expect(throws: Failure.self) { try await load.value })
+                let failure = try #require(await #expect(throws: JobError.self) { try await load.value })
                 #expect(failure.code == .httpError && failure.isRetryable)
             }
         }

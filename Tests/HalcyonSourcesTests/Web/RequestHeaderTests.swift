@@ -1,12 +1,12 @@
+import Concurrency
 import HalcyonModel
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonSources
 
 /// What a job adds to requests, as origins see it.
-@Suite(.takesTurns) struct RequestHeaderTests {
+@Suite(.limitedParallelism) struct RequestHeaderTests {
     private static func request(_ url: String, _ headers: [(String, String)]) throws -> SourceRequest {
         SourceRequest(
             try Source(url), headers: try RequestHeaders(headers.map { RequestHeaders.Field($0.0, $0.1) }))

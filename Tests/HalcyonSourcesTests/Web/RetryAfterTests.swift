@@ -1,20 +1,20 @@
+import Concurrency
 import Glibc
 import HalcyonModel
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonSources
 
 /// What origins say of when it is worth trying again.
-@Suite(.takesTurns) struct RetryAfterTests {
-    private func failure(_ status: String, _ headers: [String]) async throws -> Failure {
+@Suite(.limitedParallelism) struct RetryAfterTests {
+    private func failure(_ status: String, _ headers: [String]) async throws -> JobError {
         let origin = RawOrigin { _ in RawOrigin.answer(status, headers) }
         var options = SourceOptions()
         options.policy = AddressPolicy(allow: ["127.0.0.1"])
         let pool = ThreadPool(name: "unused", threads: 1)
         let loader = SourceLoader(options, drawingOn: pool)
-        let failure = await #expect(throws: Failure.self) {
+        let failure = await #expect(throws: JobError.self) {
             _ = try await loader.load(Source(origin.url("/a.jpg")))
         }
         await loader.close()

@@ -1,8 +1,8 @@
+import Concurrency
 import Formats
 import HalcyonCluster
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonWorker
 
@@ -10,18 +10,18 @@ import Threads
     let jobs = ActiveJobs(cancelled: CancelledJobs(capacity: 10, lifetime: 3_600_000))
     let now = Timestamp.now.milliseconds
 
-    private func identity(_ id: String, ago: Int64 = 1000, slot: SlotClaim? = nil) -> JobIdentity {
+    private func identity(_ id: String, ago: Int64 = 1000, slot: SupersedeToken? = nil) -> JobIdentity {
         JobIdentity(id: id, submitted: now - ago, slot: slot)
     }
 
-    private func closedGate() async throws -> Slots {
-        let gate = Slots(1)
+    private func closedGate() async throws -> PrioritySemaphore {
+        let gate = PrioritySemaphore(1)
         try await gate.acquire()
         return gate
     }
 
     /// Begins a job that waits until it is detached, or let go.
-    private func begin(_ identity: JobIdentity, _ gate: Slots) -> Task<JobCancellationReason?, any Error> {
+    private func begin(_ identity: JobIdentity, _ gate: PrioritySemaphore) -> Task<JobCancellationReason?, any Error> {
         Task {
             do {
                 try await jobs.run(identity, until: nil) { _ in try await gate.acquire() }
@@ -32,7 +32,7 @@ import Threads
         }
     }
 
-    private func begin(_ identities: [JobIdentity], _ gate: Slots) async throws -> [Task<
+    private func begin(_ identities: [JobIdentity], _ gate: PrioritySemaphore) async throws -> [Task<
         JobCancellationReason?, any Error
     >] {
         let tasks = identities.map { begin($0, gate) }
@@ -41,7 +41,7 @@ import Threads
     }
 
     /// What became of them when the rest was let go.
-    private func ends(_ tasks: [Task<JobCancellationReason?, any Error>], _ gate: Slots) async throws
+    private func ends(_ tasks: [Task<JobCancellationReason?, any Error>], _ gate: PrioritySemaphore) async throws
         -> [JobCancellationReason?]
     {
         for _ in tasks { gate.release() }
@@ -79,8 +79,8 @@ import Threads
     }
 
     @Test func lowerGenerationsOfTheSlotAreDetached() async throws {
-        func claim(_ name: String, _ generation: Int64, _ tenant: String? = nil) -> SlotClaim {
-            SlotClaim(name, generation: generation, of: tenant)
+        func claim(_ name: String, _ generation: Int64, _ tenant: String? = nil) -> SupersedeToken {
+            SupersedeToken(name, generation: generation, of: tenant)
         }
         let gate = try await closedGate()
         let claims = [

@@ -1,13 +1,13 @@
+import Concurrency
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonWorker
 
 @Suite struct ResultMemoryTests {
     @Test func resultsTogetherTakeFromWhatSourcesHave() async throws {
-        let places = Slots(2)
-        let memory = ResultMemory(places, bytesPerPlace: 1000)
+        let places = PrioritySemaphore(2)
+        let memory = ResultMemory(places, bytesPerPermit: 1000)
         var results = (0..<3).map { _ in memory.hold(400) }
         // 1200 bytes are one place; the other is free.
         try await places.acquire()

@@ -1,3 +1,4 @@
+import Concurrency
 import Formats
 import Glibc
 import HalcyonCluster
@@ -5,25 +6,24 @@ import Kafka
 import Redis
 import TestSupport
 import Testing
-import Threads
 
 /// Three workers, of which one is an hour ahead and one an hour behind.
-@Suite(.takesTurns) struct ClockTests {
+@Suite(.limitedParallelism) struct ClockTests {
     private static let partitions = 3
 
     /// Runs `body` beside the workers when each has a partition.
-    private func withWorkers(_ body: (Stage, LeaseWatch) async throws -> Void) async throws {
+    private func withWorkers(_ body: (WorkerTestCluster, LeaseWatch) async throws -> Void) async throws {
         let clock = try await ShiftedClock()
-        try await Stage.with(partitions: Self.partitions) { stage in
-            let watch = LeaseWatch(stage.client)
+        try await WorkerTestCluster.with(partitions: Self.partitions) { cluster in
+            let watch = LeaseWatch(cluster.client)
             let team = WorkerTeam(
-                brokers: stage.broker.bootstrapServers, stage.redis, stage.client,
+                brokers: cluster.broker.bootstrapServers, cluster.redis, cluster.client,
                 environment: ["HALCYON_KAFKA_PROPERTY_fetch.wait.max.ms": "10"])
             let result: Result<Void, any Error>
             do {
                 for shift in [0, 3600, -3600] { try await team.add(clock.environment(ahead: shift)) }
-                try await everybodyWorks(team, stage, watch)
-                result = .success(try await body(stage, watch))
+                try await everybodyWorks(team, cluster, watch)
+                result = .success(try await body(cluster, watch))
             } catch {
                 result = .failure(error)
             }
@@ -34,7 +34,7 @@ import Threads
         await clock.remove()
     }
 
-    private func everybodyWorks(_ team: WorkerTeam, _ stage: Stage, _ watch: LeaseWatch) async throws {
+    private func everybodyWorks(_ team: WorkerTeam, _ cluster: WorkerTestCluster, _ watch: LeaseWatch) async throws {
         let origin = try CoalescingTests.origin(after: .milliseconds(500))
         let names = Set(team.members.map(\.name))
         var round = 0
@@ -45,10 +45,10 @@ import Threads
             working = []
             for partition in 0..<Self.partitions {
                 let id = "warm-\(round)-\(partition)"
-                try await submit(CoalescingTests.job(id, origin, "/\(id)"), to: partition, stage)
+                try await submit(CoalescingTests.job(id, origin, "/\(id)"), to: partition, cluster)
             }
             let ends = (0..<Self.partitions).map { "warm-\(round)-\($0)" }
-            while !Set(stage.events.terminal.map(\.jobID)).isSuperset(of: ends) {
+            while !Set(cluster.events.terminal.map(\.jobID)).isSuperset(of: ends) {
                 working.formUnion(watch.view.held.values.map(\.process))
                 try await Task.sleep(for: .milliseconds(20))
             }
@@ -56,23 +56,23 @@ import Threads
         try await origin.stop()
     }
 
-    private func submit(_ job: String, to partition: Int, _ stage: Stage) async throws {
-        try await stage.producer.send(
+    private func submit(_ job: String, to partition: Int, _ cluster: WorkerTestCluster) async throws {
+        try await cluster.producer.send(
             ProducerRecord(
-                topic: stage.topics.jobs(.normal), partition: Int32(partition), value: Array(job.utf8)))
+                topic: cluster.topics.jobs(.normal), partition: Int32(partition), value: Array(job.utf8)))
     }
 
     /// One job of each partition, each with a size of its own.
     private func submitAll(
-        _ name: String, _ origin: RawOrigin, _ path: String, width: Int, _ more: String, _ stage: Stage
+        _ name: String, _ origin: RawOrigin, _ path: String, width: Int, _ more: String, _ cluster: WorkerTestCluster
     ) async throws -> [EventLog.Entry] {
         for partition in 0..<Self.partitions {
             let job = CoalescingTests.job("\(name)-\(partition)", origin, path, width: width + partition, more)
-            try await submit(job, to: partition, stage)
+            try await submit(job, to: partition, cluster)
         }
         var ends: [EventLog.Entry] = []
         for partition in 0..<Self.partitions {
-            ends.append(try await stage.events.terminal(of: "\(name)-\(partition)"))
+            ends.append(try await cluster.events.terminal(of: "\(name)-\(partition)"))
         }
         return ends
     }
@@ -100,12 +100,12 @@ import Threads
 
     @Test(arguments: Dates.allCases) func sourcesAndResultsLiveAsLongAsTheirOriginSays(dates: Dates) async throws {
         let origin = try CoalescingTests.origin(dates.headers)
-        try await withWorkers { stage, _ in
+        try await withWorkers { cluster, _ in
             for round in 0..<4 {
-                let ends = try await submitAll("\(round)", origin, "/\(round % 2)", width: 40 + 10 * round, "", stage)
+                let ends = try await submitAll("\(round)", origin, "/\(round % 2)", width: 40 + 10 * round, "", cluster)
                 for end in ends {
                     #expect(end.kind == "ready", "\(end.message)")
-                    let left = try await stage.client.send("PTTL", .string(end.key)).integer ?? -1
+                    let left = try await cluster.client.send("PTTL", .string(end.key)).integer ?? -1
                     #expect((400_000...600_000).contains(left), "\(left) ms of \(end.jobID)")
                 }
             }
@@ -115,24 +115,24 @@ import Threads
     }
 
     @Test func whatIsStaleIsFetchedAnewByEachOfThem() async throws {
-        let photograph = try Photograph.bytes()
+        let photograph = try SampleImages.bytes()
         let origin = RawOrigin { _ in
             RawOrigin.Step.response(photograph, ["Cache-Control: max-age=2"])
         }
-        try await withWorkers { stage, _ in
+        try await withWorkers { cluster, _ in
             for partition in 0..<Self.partitions {
                 let ids = [0, 1].map { "\(partition)-\($0)" }
                 let job = { CoalescingTests.job(ids[$0], origin, "/\(partition)", width: 40 + $0) }
-                try await submit(job(0), to: (partition + 1) % Self.partitions, stage)
-                _ = try await stage.events.terminal(of: ids[0])
+                try await submit(job(0), to: (partition + 1) % Self.partitions, cluster)
+                _ = try await cluster.events.terminal(of: ids[0])
                 try await Task.sleep(for: .milliseconds(2500))
-                try await submit(job(1), to: partition, stage)
-                _ = try await stage.events.terminal(of: ids[1])
+                try await submit(job(1), to: partition, cluster)
+                _ = try await cluster.events.terminal(of: ids[1])
                 // On a busy machine the mock broker may have a job done twice, as it may be at least once: it is as stale then, and is told of again.
                 let fetches = origin.requests.count { $0.path == "/\(partition)" }
                 #expect(fetches >= 2)
                 try await until("each fetch is followed by its event") {
-                    stage.events.terminal.count { ids.contains($0.jobID) } >= fetches
+                    cluster.events.terminal.count { ids.contains($0.jobID) } >= fetches
                 }
             }
         }
@@ -142,10 +142,10 @@ import Threads
     @Test func deadlinesAreTheSameForAll() async throws {
         let origin = RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"), .awaitEnd] }
         let good = try CoalescingTests.origin()
-        try await withWorkers { stage, _ in
-            let ends = try await submitAll("in-time", good, "/a", width: 40, #","deadline":300"#, stage)
+        try await withWorkers { cluster, _ in
+            let ends = try await submitAll("in-time", good, "/a", width: 40, #","deadline":300"#, cluster)
             #expect(ends.allSatisfy { $0.kind == "ready" }, "\(ends.map(\.message))")
-            let late = try await submitAll("late", origin, "/b", width: 40, #","deadline":2"#, stage)
+            let late = try await submitAll("late", origin, "/b", width: 40, #","deadline":2"#, cluster)
             #expect(late.allSatisfy { $0.code == "expired" })
             // One fetch, and not a second one once the first jobs had gone.
             #expect(good.requests.count == 1)

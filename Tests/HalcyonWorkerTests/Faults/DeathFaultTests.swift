@@ -1,14 +1,14 @@
+import Concurrency
 import Glibc
 import HalcyonCluster
 import Kafka
-import Processes
 import Redis
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 /// What the others notice of the death of a worker, with the settings as they are shipped.
-@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable)) struct DeathFaultTests {
+@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct DeathFaultTests {
     /// The group waits for the dead one's session to end as soon as somebody joins: so nobody joins before.
     @Test func theOthersGoOnWhenOneDiesAndIsStartedAgainAtOnce() async throws {
         let kafka = try await ApacheKafka()
@@ -32,7 +32,7 @@ import Threads
         let admin = try Admin(properties: properties)
         _ = try await admin.create(topics.all.map { NewTopic($0, partitions: 6, replication: 1) })
         await admin.close()
-        let roll = WorkerRoll(client)
+        let heartbeat = WorkerRegistry(client)
         var workers: [ChildProcess] = []
         func start() async throws {
             workers.append(
@@ -54,7 +54,7 @@ import Threads
             events.terminal.map(\.jobID).filter { $0.hasPrefix(round) }
         }
 
-        try await until("all three are on the roll") { try await roll.entries().count == 3 }
+        try await until("all three are on the roll") { try await heartbeat.entries().count == 3 }
         try await submit("a")
         try await until("all jobs end") { ended("a").count == 6 }
 
@@ -64,7 +64,7 @@ import Threads
         try await submit("b")
         // Two of three go on, and have ended all of their jobs by the time at which the group gives the dead one's to others.
         try await until("the others' jobs end") { ended("b").count == 4 }
-        #expect(try await roll.entries().count == 3, "the dead one is on the roll, the new one has not joined")
+        #expect(try await heartbeat.entries().count == 3, "the dead one is on the roll, the new one has not joined")
         try await submit("c")
         try await until("all jobs end") { ended("b").count == 6 && ended("c").count == 6 }
         let order = events.terminal.map(\.jobID)

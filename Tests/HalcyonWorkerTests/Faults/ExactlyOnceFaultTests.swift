@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Workers in exactly-once mode that are killed and that stand still, and a broker that is killed, in the middle of a stream of jobs.
-@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable)) struct ExactlyOnceFaultTests {
+@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct ExactlyOnceFaultTests {
     @Test func readersOfCommittedEventsSeeEachJobEndOnce() async throws {
         let kafka = try await ApacheKafka(hasOwnController: true)
         do {

@@ -1,8 +1,8 @@
+import Concurrency
 import Foundation
 import HalcyonCluster
 import Kafka
 import TestSupport
-import Threads
 
 /// A steady stream of jobs: of each source several sizes, each of them wanted by jobs of three partitions that stand apart.
 final class JobStream: Sendable {
@@ -38,7 +38,9 @@ final class JobStream: Sendable {
 
     /// An origin that takes 300 ms, and gives another picture each time that it is asked for a source.
     static func origin() throws -> RawOrigin {
-        let pictures = try ["rocket.jpg", "chelsea.jpg", "coffee.jpg", "astronaut.jpg"].map { try Photograph.bytes($0) }
+        let pictures = try ["rocket.jpg", "chelsea.jpg", "coffee.jpg", "astronaut.jpg"].map {
+            try SampleImages.bytes($0)
+        }
         let counts = Lock<[String: Int]>([:])
         return RawOrigin { request in
             let count = counts.withLock { counts in

@@ -8,7 +8,7 @@ import Testing
 /// Workers that are killed, and that stand still for a while, in the middle of work that others wait for.
 ///
 /// `HALCYON_FAULTS=50` makes as many faults and prints figures; `HALCYON_FAULTS_SEED` chooses others.
-@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable), .ownApacheKafka) struct LeaseOwnerFaultTests {
+@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable), .ownApacheKafka) struct LeaseOwnerFaultTests {
     private static func number(_ name: String, else standard: Int) -> Int {
         getenv(name).flatMap { Int(String(cString: $0)) } ?? standard
     }

@@ -1,5 +1,5 @@
+import Concurrency
 import Redis
-import Threads
 
 /// Looks at all leases and products of a redis-server every 50 ms, and remembers what it saw.
 final class LeaseWatch: Sendable {

@@ -1,13 +1,13 @@
+import Concurrency
 import Glibc
 import HalcyonCluster
 import Kafka
-import Processes
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 /// Workers whose notifiers are killed in the middle of telling a webhook.
-@Suite(.takesTurns, .enabled(if: ApacheKafka.isAvailable)) struct NotifierFaultTests {
+@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct NotifierFaultTests {
     @Test func whoIsKilledBetweenTheRequestAndTheCommitIsFollowedByOneWhoSendsItAgain() async throws {
         let kafka = try await ApacheKafka()
         let redis = try await RedisServer.start()

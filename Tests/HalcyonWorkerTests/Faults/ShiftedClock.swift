@@ -1,4 +1,4 @@
-import Processes
+import Subprocess
 import TestSupport
 
 /// A library for LD_PRELOAD that moves the civil clock of a process, and no other clock.

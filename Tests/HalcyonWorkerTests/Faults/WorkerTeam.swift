@@ -1,9 +1,9 @@
+import Concurrency
 import Glibc
 import Kafka
-import Processes
 import Redis
+import Subprocess
 import TestSupport
-import Threads
 
 /// Workers as processes of their own, each known by the name under which it holds leases.
 final class WorkerTeam: Sendable {

@@ -1,8 +1,8 @@
+import Concurrency
 import Foundation
 import HalcyonCluster
-import Processes
+import Subprocess
 import TestSupport
-import Threads
 
 /// A worker with deadly extensions, as a process of its own, which is started again whenever it ends: as Kubernetes does with one of a
 /// StatefulSet, whose name it keeps.
@@ -19,12 +19,12 @@ final class Supervisor: Sendable {
     private let task = Lock<Task<Void, any Error>?>(nil)
 
     /// - Parameter settings: of the worker, by their variables without `HALCYON_`.
-    init(_ stage: Stage, _ settings: [String: String]) {
+    init(_ cluster: WorkerTestCluster, _ settings: [String: String]) {
         var options = ChildProcess.Options()
         options.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("HALCYON_") }.merging([
-            "HALCYON_KAFKA_BROKERS": stage.broker.bootstrapServers,
-            "HALCYON_KAFKA_PREFIX": stage.topics.prefix, "HALCYON_KAFKA_GROUP": stage.topics.prefix,
-            "HALCYON_REDIS_URL": "redis://127.0.0.1:\(stage.redis.port)", "HALCYON_SOURCES_ALLOW": "127.0.0.0/8",
+            "HALCYON_KAFKA_BROKERS": cluster.broker.bootstrapServers,
+            "HALCYON_KAFKA_PREFIX": cluster.topics.prefix, "HALCYON_KAFKA_GROUP": cluster.topics.prefix,
+            "HALCYON_REDIS_URL": "redis://127.0.0.1:\(cluster.redis.port)", "HALCYON_SOURCES_ALLOW": "127.0.0.0/8",
             "HALCYON_KAFKA_PROPERTY_session.timeout.ms": "6000",
             "HALCYON_KAFKA_PROPERTY_fetch.wait.max.ms": "10", "HALCYON_LEASES_DURATION": "2s",
             "HALCYON_WORKER_CONCURRENCY": "2", "SWIFT_BACKTRACE": "enable=no",
@@ -37,14 +37,14 @@ final class Supervisor: Sendable {
 
     /// Runs `body` beside a worker that is started again and again, on a stage of its own.
     static func with(
-        _ settings: [String: String] = [:], _ body: @Sendable (Stage, Supervisor) async throws -> Void
+        _ settings: [String: String] = [:], _ body: @Sendable (WorkerTestCluster, Supervisor) async throws -> Void
     ) async throws {
         let topics = Topics(prefix: "deadly\(UInt32.random(in: 0 ... .max)).")
-        try await Stage.with(broker: .apache, topics: topics) { stage in
-            let supervisor = Supervisor(stage, settings)
+        try await WorkerTestCluster.with(broker: .apache, topics: topics) { cluster in
+            let supervisor = Supervisor(cluster, settings)
             supervisor.start()
             let result: Result<Void, any Error>
-            do { result = .success(try await body(stage, supervisor)) } catch { result = .failure(error) }
+            do { result = .success(try await body(cluster, supervisor)) } catch { result = .failure(error) }
             await supervisor.stop()
             try result.get()
         }
@@ -56,7 +56,8 @@ final class Supervisor: Sendable {
             while !state.withLock({ $0.isOver }) {
                 // The shell, for a log that is added to; it becomes the program.
                 let child = try await ChildProcess.start(
-                    "/bin/sh", ["-c", #"exec "$1" worker 2>>"$2""#, "sh", BuiltExecutable.path("DeadlyHost"), log],
+                    "/bin/sh",
+                    ["-c", #"exec "$1" worker 2>>"$2""#, "sh", BuiltExecutable.path("CrashingExtensionHost"), log],
                     options: options)
                 if state.withLock({ state in
                     state.child = child
@@ -108,7 +109,7 @@ final class Supervisor: Sendable {
 
     /// A picture that only libvips' own loaders touch, and that may be rendered in the worker.
     func job(_ id: String, _ processor: String, _ more: String = "") throws -> String {
-        let bytes = try Photograph.bytes().base64
+        let bytes = try SampleImages.bytes().base64
         return
             #"{"id":"\#(id)","source":{"base64":"\#(bytes)","cacheKey":"rocket"},"width":40,"height":30,"processors":[\#(processor)]\#(more)}"#
     }

@@ -1,5 +1,5 @@
+import Concurrency
 import TestSupport
-import Threads
 
 /// An origin that answers 503 so often before it serves a photograph, each path for itself.
 struct FlakyOrigin: Sendable {
@@ -21,7 +21,7 @@ struct FlakyOrigin: Sendable {
     ///   - failures: answers of each path that are 503.
     ///   - headers: of these.
     init(failing failures: Int, headers: [String] = []) throws {
-        let photograph = try Photograph.bytes()
+        let photograph = try SampleImages.bytes()
         let counts = Counts()
         self.counts = counts
         origin = RawOrigin { request in

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Jobs that fail and are tried again later, by whichever worker.
-@Suite(.takesTurns) struct RetryTopicTests {
+@Suite(.limitedParallelism) struct RetryTopicTests {
     static let quick = Topics(retryDelays: [.milliseconds(200), .milliseconds(500)])
     static let slow = Topics(retryDelays: [.seconds(3600)])
 
@@ -20,23 +20,23 @@ import Testing
 
     @Test func aJobGoesFromTopicToTopicAndStaysTheSame() async throws {
         let origin = try FlakyOrigin(failing: 2)
-        try await Stage.with(partitions: 3, topics: Self.quick) { stage in
-            try await stage.withWorkers(3, Self.throughTopics) { _ in
+        try await WorkerTestCluster.with(partitions: 3, topics: Self.quick) { cluster in
+            try await cluster.withWorkers(3, Self.throughTopics) { _ in
                 // Without an id: it is named after its place in the lane.
                 let job = origin.job("x").replacing(#""id":"x","#, with: #""metadata":{"n":1},"#)
-                try await stage.submit(job, .high)
-                try await until("it ends") { !stage.events.terminal.isEmpty }
-                let ready = stage.events.terminal[0]
+                try await cluster.submit(job, .high)
+                try await until("it ends") { !cluster.events.terminal.isEmpty }
+                let ready = cluster.events.terminal[0]
                 #expect(ready.kind == "ready" && ready.data["attempts"] as? Int == 3)
                 #expect(ready.jobID.hasPrefix("halcyon.jobs.high-"))
                 #expect(ready.json["id"] as? String == "\(ready.jobID)-ended")
-                let started = stage.events.all.filter { $0.kind == "started" }
+                let started = cluster.events.all.filter { $0.kind == "started" }
                 #expect(started.count == 1 && started[0].jobID == ready.jobID)
                 // Since it was first submitted, and more than the shorter of the topics.
                 let timings = ready.data["timings"] as? [String: Double] ?? [:]
                 #expect(timings["queued", default: 0] >= 200)
                 #expect(origin.requests(of: "x") == 3)
-                #expect(try await stage.deadCount() == 0)
+                #expect(try await cluster.deadCount() == 0)
             }
         }
         try await origin.stop()
@@ -45,27 +45,31 @@ import Testing
     @Test func manyThatFailTogetherAllEndOnce() async throws {
         let (origin, metrics) = (try FlakyOrigin(failing: 2), Metrics())
         let bad = try FlakyOrigin(failing: .max)
-        try await Stage.with(topics: Self.quick) { stage in
-            try await stage.withWorker(metrics: metrics) {
+        try await WorkerTestCluster.with(topics: Self.quick) { cluster in
+            try await cluster.withWorker(metrics: metrics) {
                 Self.throughTopics(&$0)
                 $0.retries.attempts = 4
                 // Otherwise the origin is left alone.
                 $0.origins.failures = 0
                 $0.consumer.window = 16
             } _: {
-                for number in 0..<100 { try await stage.submit(origin.job("good\(number)")) }
-                for number in 0..<50 { try await stage.submit(bad.job("bad\(number)")) }
-                try await until("all end") { Set(stage.events.terminal.map(\.jobID)).count == 150 }
-                #expect(stage.events.terminal.count == 150)
-                #expect(stage.events.terminal.allSatisfy { ($0.kind == "ready") == $0.jobID.hasPrefix("good") })
+                for number in 0..<100 { try await cluster.submit(origin.job("good\(number)")) }
+                for number in 0..<50 { try await cluster.submit(bad.job("bad\(number)")) }
+                try await until("all end") { Set(cluster.events.terminal.map(\.jobID)).count == 150 }
+                #expect(cluster.events.terminal.count == 150)
+                #expect(cluster.events.terminal.allSatisfy { ($0.kind == "ready") == $0.jobID.hasPrefix("good") })
                 #expect(
-                    stage.events.terminal.filter { $0.kind == "failed" }.allSatisfy { $0.data["attempts"] as? Int == 4 }
+                    cluster.events.terminal.filter { $0.kind == "failed" }.allSatisfy {
+                        $0.data["attempts"] as? Int == 4
+                    }
                 )
                 #expect(
-                    stage.events.terminal.filter { $0.kind == "ready" }.allSatisfy { $0.data["attempts"] as? Int == 3 })
-                let letters = try await stage.deadLetters(atLeast: 50).compactMap(DeadLetter.init)
+                    cluster.events.terminal.filter { $0.kind == "ready" }.allSatisfy {
+                        $0.data["attempts"] as? Int == 3
+                    })
+                let letters = try await cluster.deadLetters(atLeast: 50).compactMap(DeadLetter.init)
                 #expect(letters.allSatisfy { $0.provenance?.topic == "halcyon.jobs" && $0.history?.count == 4 })
-                #expect(try await stage.deadCount() == 50)
+                #expect(try await cluster.deadCount() == 50)
                 #expect(RetryTests.retries(metrics, "topic") == 100 * 2 + 50 * 3)
             }
         }
@@ -75,27 +79,27 @@ import Testing
 
     @Test func whoWaitsInATopicCanBeCancelledAndExpires() async throws {
         let (origin, metrics) = (try FlakyOrigin(failing: 1), Metrics())
-        try await Stage.with(topics: Self.slow) { stage in
-            try await stage.withWorker(metrics: metrics) {
+        try await WorkerTestCluster.with(topics: Self.slow) { cluster in
+            try await cluster.withWorker(metrics: metrics) {
                 Self.throughTopics(&$0)
                 $0.retries.budget = 7200
             } _: {
-                try await stage.submit(origin.job("a"))
+                try await cluster.submit(origin.job("a"))
                 try await until("it waits") { RetryTests.retries(metrics, "topic") == 1 }
-                try await stage.tell(.cancel("a"))
-                #expect(try await stage.events.terminal(of: "a").kind == "cancelled")
+                try await cluster.tell(.cancel("a"))
+                #expect(try await cluster.events.terminal(of: "a").kind == "cancelled")
                 // One that would have been in time, had it not waited longer than it was to.
                 let record = ConsumedRecord(
-                    topic: stage.topics.jobs(.normal), partition: 0, offset: 9_000_000,
+                    topic: cluster.topics.jobs(.normal), partition: 0, offset: 9_000_000,
                     timestamp: Timestamp.now.milliseconds - 1000,
                     value: Array(origin.job("late", #","deadline":1.5"#).utf8))
                 var history = AttemptHistory(began: record.timestamp)
-                history.add(Failure(.timeout, "too slow"), at: record.timestamp + 500)
+                history.add(JobError(.timeout, "too slow"), at: record.timestamp + 500)
                 let message = RetryMessage(
-                    provenance: Provenance(record), history: history, due: Timestamp.now.milliseconds + 3_000_000,
+                    provenance: OriginalRecord(record), history: history, due: Timestamp.now.milliseconds + 3_000_000,
                     hasStarted: true)
-                try await stage.producer.send(message.record(of: record, to: stage.topics.retries[0]))
-                let late = try await stage.events.terminal(of: "late")
+                try await cluster.producer.send(message.record(of: record, to: cluster.topics.retries[0]))
+                let late = try await cluster.events.terminal(of: "late")
                 #expect(late.code == "expired" && late.data["attempts"] as? Int == 1)
                 #expect(late.message.contains("timeout: too slow") && origin.requests(of: "late") == 0)
             }
@@ -106,58 +110,58 @@ import Testing
     @Test func whoWaitsInATopicIsHandedBackWhenTheWorkerLeaves() async throws {
         let (origin, metrics) = (try FlakyOrigin(failing: 1), Metrics())
         let topics = Topics(retryDelays: [.seconds(4)])
-        try await Stage.with(topics: topics) { stage in
-            var options = stage.options
+        try await WorkerTestCluster.with(topics: topics) { cluster in
+            var options = cluster.options
             Self.throughTopics(&options)
             let worker = try await Worker.start(options, log: .silent, metrics: metrics)
             await worker.ready()
-            try await stage.submit(origin.job("a"))
+            try await cluster.submit(origin.job("a"))
             try await until("it is postponed") { RetryTests.retries(metrics, "topic") == 1 }
-            #expect(await worker.drain(grace: .seconds(3600)) == 0)
-            try await stage.withWorker(Self.throughTopics) {
-                let ready = try await stage.events.terminal(of: "a")
+            #expect(await worker.shutdown(gracePeriod: .seconds(3600)) == 0)
+            try await cluster.withWorker(Self.throughTopics) {
+                let ready = try await cluster.events.terminal(of: "a")
                 #expect(ready.kind == "ready" && ready.data["attempts"] as? Int == 2)
             }
-            #expect(stage.events.terminal.count == 1 && origin.requests(of: "a") == 2)
+            #expect(cluster.events.terminal.count == 1 && origin.requests(of: "a") == 2)
         }
         try await origin.stop()
     }
 
     @Test func whatOthersPutIntoATopicOfRetriesIsRefused() async throws {
-        try await Stage.with(topics: Self.quick) { stage in
-            try await stage.withWorker(Self.throughTopics) {
+        try await WorkerTestCluster.with(topics: Self.quick) { cluster in
+            try await cluster.withWorker(Self.throughTopics) {
                 let job = #"{"id":"stray","source":"initials:S","width":8,"height":8}"#
                 let headers: [[RecordHeader]] = [
                     [], [RecordHeader("halcyon-due", "soon")],
                     // All that there must be, and from no lane.
                     RetryMessage(
-                        provenance: Provenance(
+                        provenance: OriginalRecord(
                             ConsumedRecord(topic: "else", partition: 0, offset: 0, timestamp: 0, value: nil)),
                         history: AttemptHistory(began: 0, count: 1), due: 0, hasStarted: false
                     ).record(of: ConsumedRecord(topic: "else", partition: 0, offset: 0, value: nil), to: "").headers,
                 ]
                 for headers in headers {
-                    try await stage.producer.send(
-                        ProducerRecord(topic: stage.topics.retries[0], value: Array(job.utf8), headers: headers))
+                    try await cluster.producer.send(
+                        ProducerRecord(topic: cluster.topics.retries[0], value: Array(job.utf8), headers: headers))
                 }
-                let letters = try await stage.deadLetters(atLeast: 3).compactMap(DeadLetter.init)
+                let letters = try await cluster.deadLetters(atLeast: 3).compactMap(DeadLetter.init)
                 #expect(letters.allSatisfy { $0.code == "invalid_job" && $0.record.value == Array(job.utf8) })
-                try await until("it is told") { stage.events.terminal.count == 3 }
-                #expect(stage.events.terminal.allSatisfy { $0.code == "invalid_job" && $0.jobID == "stray" })
+                try await until("it is told") { cluster.events.terminal.count == 3 }
+                #expect(cluster.events.terminal.allSatisfy { $0.code == "invalid_job" && $0.jobID == "stray" })
             }
         }
     }
 
     @Test func aMessageThatIsTooLargeToBeMovedEndsAllTheSame() async throws {
         let origin = try FlakyOrigin(failing: .max)
-        try await Stage.with(topics: Self.quick) { stage in
-            try await stage.withWorker(Self.throughTopics) {
+        try await WorkerTestCluster.with(topics: Self.quick) { cluster in
+            try await cluster.withWorker(Self.throughTopics) {
                 // What Kafka takes, and not with a few headers more.
                 let job = origin.job("large")
-                try await stage.submit(job + String(repeating: " ", count: 999_900 - job.utf8.count))
-                let failed = try await stage.events.terminal(of: "large")
+                try await cluster.submit(job + String(repeating: " ", count: 999_900 - job.utf8.count))
+                let failed = try await cluster.events.terminal(of: "large")
                 #expect(failed.code == "http_error" && failed.data["attempts"] as? Int == 1)
-                let letter = try #require(try await stage.deadLetters(atLeast: 1).first)
+                let letter = try #require(try await cluster.deadLetters(atLeast: 1).first)
                 #expect(letter.value?.count == 64 << 10)
                 let cut = letter.headers.last { $0.name == "halcyon-cut" }
                 #expect(cut?.value.map { String(decoding: $0, as: UTF8.self) } == "999900")

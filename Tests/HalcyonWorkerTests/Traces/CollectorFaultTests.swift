@@ -1,13 +1,13 @@
+import Concurrency
 import HalcyonTelemetry
 import HalcyonWorker
-import Processes
+import Subprocess
 import Telemetry
 import TestSupport
 import Testing
-import Threads
 
 /// Collectors that are away, busy or slow: no job waits for one.
-@Suite(.takesTurns) struct CollectorFaultTests {
+@Suite(.limitedParallelism) struct CollectorFaultTests {
     private static func spans(_ outcome: String, _ metrics: Metrics) -> Double {
         metrics.value(of: #"halcyon_trace_spans_total{outcome="\#(outcome)"}"#)
     }
@@ -21,12 +21,12 @@ import Threads
         options.limits.interval = .milliseconds(20)
         options.limits.queue = 64
         let tracing = Tracing(options, log: .silent, metrics: metrics)
-        try await Stage.with { stage in
-            try await stage.withWorker(metrics: metrics, tracer: tracing.tracer) {
+        try await WorkerTestCluster.with { cluster in
+            try await cluster.withWorker(metrics: metrics, tracer: tracing.tracer) {
                 for number in 0..<60 {
-                    try await stage.submit(CoalescingTests.job("\(number)", origin, "/a"))
+                    try await cluster.submit(CoalescingTests.job("\(number)", origin, "/a"))
                 }
-                #expect(try await CoalescingTests.ends(60, of: stage).allSatisfy { $0.kind == "ready" })
+                #expect(try await CoalescingTests.ends(60, of: cluster).allSatisfy { $0.kind == "ready" })
             }
         }
         let took = await ContinuousClock().measure { await tracing.close(within: limit) }
@@ -54,16 +54,16 @@ import Threads
     }
 
     @Test func aBusyCollectorIsAskedAgainWhenItSays() async throws {
-        let requests = Turn()
+        let requests = RenderTask()
         let collector = TraceCollector { _ in
             requests.next() < 2
                 ? RawOrigin.answer("503 Service Unavailable", ["Retry-After: 1"]) : TraceCollector.taken
         }
         let start = ContinuousClock.now
-        let spans = try await TracedStage.spans(of: collector) { ground in
-            try await ground.stage.submit(#"{"id":"a","source":"initials:AB","width":10}"#)
-            _ = try await ground.stage.events.terminal(of: "a")
-            try await until("it is taken") { Self.spans("exported", ground.metrics) > 0 }
+        let spans = try await TracedStage.spans(of: collector) { fixture in
+            try await fixture.cluster.submit(#"{"id":"a","source":"initials:AB","width":10}"#)
+            _ = try await fixture.cluster.events.terminal(of: "a")
+            try await until("it is taken") { Self.spans("exported", fixture.metrics) > 0 }
         }
         #expect(start.duration(to: .now) >= .seconds(2))
         #expect(spans.jobs.count == 3)
@@ -73,9 +73,9 @@ import Threads
 
     @Test func requestsAreWhatOTLPSays() async throws {
         let collector = TraceCollector()
-        _ = try await TracedStage.spans(of: collector) { ground in
-            try await ground.stage.submit(#"{"id":"a","source":"initials:AB","width":10}"#)
-            _ = try await ground.stage.events.terminal(of: "a")
+        _ = try await TracedStage.spans(of: collector) { fixture in
+            try await fixture.cluster.submit(#"{"id":"a","source":"initials:AB","width":10}"#)
+            _ = try await fixture.cluster.events.terminal(of: "a")
         }
         let head = try #require(collector.origin.requests.first).head.lowercased()
         #expect(head.hasPrefix("post /v1/traces http/1.1"))
@@ -85,15 +85,15 @@ import Threads
     /// As operators see it: SIGTERM, and a collector that never answers.
     @Test func aWorkerLeavesWithinItsGrace() async throws {
         let collector = TraceCollector { _ in [.awaitEnd] }
-        try await Stage.with { stage in
+        try await WorkerTestCluster.with { cluster in
             let worker = try await WorkerProcess.start(
-                brokers: stage.broker.bootstrapServers, redisPort: stage.redis.port,
+                brokers: cluster.broker.bootstrapServers, redisPort: cluster.redis.port,
                 [
                     "OTEL_EXPORTER_OTLP_ENDPOINT": collector.origin.url(""), "HALCYON_TRACES_INTERVAL": "10ms",
                     "HALCYON_TRACES_TIMEOUT": "600s", "HALCYON_WORKER_GRACE": "3s", "HALCYON_LOG_LEVEL": "critical",
                 ])
-            try await stage.submit(#"{"id":"a","source":"initials:AB","width":10}"#)
-            _ = try await stage.events.terminal(of: "a")
+            try await cluster.submit(#"{"id":"a","source":"initials:AB","width":10}"#)
+            _ = try await cluster.events.terminal(of: "a")
             try await until("the collector is asked") { collector.origin.requests.count == 1 }
             #expect(collector.origin.requests[0].path == "/v1/traces")
             let start = ContinuousClock.now
@@ -106,7 +106,7 @@ import Threads
 }
 
 /// Counts.
-private final class Turn: Sendable {
+private final class RenderTask: Sendable {
     private let count = Lock(0)
 
     func next() -> Int {

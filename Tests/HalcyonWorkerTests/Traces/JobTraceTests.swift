@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The spans of jobs, as a collector reads them with OpenTelemetry's own definitions.
-@Suite(.takesTurns) struct JobTraceTests {
+@Suite(.limitedParallelism) struct JobTraceTests {
     private static let trace = "0af7651916cd43dd8448eb211c80319c"
     private static let producer = "\(trace)-b7ad6b7169203331"
     private static let path = "/a?sig=hidden1&x"
@@ -17,15 +17,15 @@ import Testing
     @Test func aJobIsTracedFromItsMessageToItsEvent() async throws {
         let origin = try CoalescingTests.origin(after: .milliseconds(50))
         var events: [String: String] = [:]
-        let spans = try await TracedStage.spans { ground in
-            try await ground.stage.submit(Self.job("with", origin), traceparent: "00-\(Self.producer)-01")
-            events["with"] = try await ground.stage.events.terminal(of: "with").json["traceparent"] as? String
-            try await ground.stage.submit(Self.job("hit", origin))
-            events["hit"] = try await ground.stage.events.terminal(of: "hit").json["traceparent"] as? String
+        let spans = try await TracedStage.spans { fixture in
+            try await fixture.cluster.submit(Self.job("with", origin), traceparent: "00-\(Self.producer)-01")
+            events["with"] = try await fixture.cluster.events.terminal(of: "with").json["traceparent"] as? String
+            try await fixture.cluster.submit(Self.job("hit", origin))
+            events["hit"] = try await fixture.cluster.events.terminal(of: "hit").json["traceparent"] as? String
             // One that its producer does not record is not recorded, and carries on what it brought.
-            try await ground.stage.submit(Self.job("not", origin), traceparent: "00-\(Self.producer)-00")
-            events["not"] = try await ground.stage.events.terminal(of: "not").json["traceparent"] as? String
-            let started = ground.stage.events.all.filter { $0.kind == "started" && $0.jobID == "with" }
+            try await fixture.cluster.submit(Self.job("not", origin), traceparent: "00-\(Self.producer)-00")
+            events["not"] = try await fixture.cluster.events.terminal(of: "not").json["traceparent"] as? String
+            let started = fixture.cluster.events.all.filter { $0.kind == "started" && $0.jobID == "with" }
             #expect(started.map { $0.json["traceparent"] as? String } == [events["with"]])
         }
         spans.check(knowing: [Self.producer])
@@ -47,7 +47,7 @@ import Testing
         #expect(job.attributes["messaging.kafka.offset"] != nil && job.attributes["halcyon.key"] != nil)
         let fetch = try #require(spans.named("fetch").first)
         #expect(spans.named("fetch").count == 1 && fetch.kind == 3)
-        let body = try Photograph.bytes().count
+        let body = try SampleImages.bytes().count
         #expect(
             fetch.attributes == [
                 "halcyon.source": "http", "http.request.method": "GET", "server.address": "127.0.0.1",
@@ -69,9 +69,9 @@ import Testing
     @Test func whatASpanTakesIsWhatTheEventSays() async throws {
         let origin = try CoalescingTests.origin(after: .milliseconds(50))
         var timings: [String: Double] = [:]
-        let spans = try await TracedStage.spans { ground in
-            try await ground.stage.submit(Self.job("a", origin))
-            timings = try await ground.stage.events.terminal(of: "a").data["timings"] as? [String: Double] ?? [:]
+        let spans = try await TracedStage.spans { fixture in
+            try await fixture.cluster.submit(Self.job("a", origin))
+            timings = try await fixture.cluster.events.terminal(of: "a").data["timings"] as? [String: Double] ?? [:]
         }
         for (span, timing) in [
             ("lease", "waited"), ("fetch", "fetch"), ("decode", "decode"), ("process", "process"), ("encode", "encode"),
@@ -89,10 +89,10 @@ import Testing
     func jobsThatWereServedByAnotherLinkToIt(isSame: Bool, workers: Int) async throws {
         let origin = try CoalescingTests.origin(after: .seconds(1))
         let count = workers == 1 ? 3 : 24
-        let spans = try await TracedStage.spans(workers: workers) { ground in
+        let spans = try await TracedStage.spans(workers: workers) { fixture in
             let jobs = (0..<count).map { CoalescingTests.job("\($0)", origin, "/a", width: isSame ? 40 : 40 + $0) }
-            try await CoalescingTests.submit(jobs, ground.stage)
-            _ = try await CoalescingTests.ends(count, of: ground.stage)
+            try await CoalescingTests.submit(jobs, fixture.cluster)
+            _ = try await CoalescingTests.ends(count, of: fixture.cluster)
         }
         spans.check()
         #expect(origin.requests.count == 1 && spans.jobs.count == count)
@@ -111,11 +111,11 @@ import Testing
     @Test func aFailureIsSaidWithItsCode() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("404 Not Found") }
         let broken = RawOrigin { _ in RawOrigin.Step.response(Array("GIF89a and no more".utf8)) }
-        let spans = try await TracedStage.spans { ground in
-            try await ground.stage.submit(Self.job("gone", origin, "/a"))
-            try await ground.stage.submit(Self.job("broken", broken, "/b"))
-            try await ground.stage.submit(#"{"id":"none","width":-1,"source":"http://example.org/"}"#)
-            _ = try await CoalescingTests.ends(3, of: ground.stage)
+        let spans = try await TracedStage.spans { fixture in
+            try await fixture.cluster.submit(Self.job("gone", origin, "/a"))
+            try await fixture.cluster.submit(Self.job("broken", broken, "/b"))
+            try await fixture.cluster.submit(#"{"id":"none","width":-1,"source":"http://example.org/"}"#)
+            _ = try await CoalescingTests.ends(3, of: fixture.cluster)
         }
         spans.check()
         let gone = try spans.job("gone")
@@ -138,10 +138,10 @@ import Testing
     @Test(arguments: [true, false]) func attemptsAreOneTrace(hasTraceparent: Bool) async throws {
         let origin = try FlakyOrigin(failing: 2)
         let spans = try await TracedStage.spans(topics: RetryTopicTests.quick, RetryTopicTests.throughTopics) {
-            ground in
-            try await ground.stage.submit(
+            fixture in
+            try await fixture.cluster.submit(
                 origin.job("x"), traceparent: hasTraceparent ? "00-\(Self.producer)-01" : nil)
-            #expect(try await ground.stage.events.terminal(of: "x").kind == "ready")
+            #expect(try await fixture.cluster.events.terminal(of: "x").kind == "ready")
         }
         spans.check(knowing: [Self.producer])
         let attempts = spans.jobs.sorted { $0.start < $1.start }
@@ -158,9 +158,9 @@ import Testing
 
     @Test func attemptsOfOneWorkerAreOneSpan() async throws {
         let origin = try FlakyOrigin(failing: 2)
-        let spans = try await TracedStage.spans(RetryTests.inHaste) { ground in
-            try await ground.stage.submit(origin.job("x"))
-            #expect(try await ground.stage.events.terminal(of: "x").kind == "ready")
+        let spans = try await TracedStage.spans(RetryTests.inHaste) { fixture in
+            try await fixture.cluster.submit(origin.job("x"))
+            #expect(try await fixture.cluster.events.terminal(of: "x").kind == "ready")
         }
         spans.check()
         #expect(spans.jobs.count == 1 && spans.jobs[0].attributes["halcyon.attempts"] == 3)
@@ -170,11 +170,11 @@ import Testing
 
     @Test func noneIsRecordedAtARatioOfNone() async throws {
         let origin = try CoalescingTests.origin(after: .zero)
-        let spans = try await TracedStage.spans(ratio: 0) { ground in
-            try await ground.stage.submit(Self.job("a", origin))
-            #expect(try await ground.stage.events.terminal(of: "a").json["traceparent"] == nil)
-            try await ground.stage.submit(Self.job("b", origin), traceparent: "00-\(Self.producer)-01")
-            _ = try await ground.stage.events.terminal(of: "b")
+        let spans = try await TracedStage.spans(ratio: 0) { fixture in
+            try await fixture.cluster.submit(Self.job("a", origin))
+            #expect(try await fixture.cluster.events.terminal(of: "a").json["traceparent"] == nil)
+            try await fixture.cluster.submit(Self.job("b", origin), traceparent: "00-\(Self.producer)-01")
+            _ = try await fixture.cluster.events.terminal(of: "b")
         }
         #expect(spans.jobs.map(\.trace) == [Self.trace])
         try await origin.stop()

@@ -6,7 +6,7 @@ import TestSupport
 
 /// A worker whose traces a collector takes.
 struct TracedStage {
-    let stage: Stage
+    let cluster: WorkerTestCluster
     let collector: TraceCollector
     let metrics: Metrics
 
@@ -15,7 +15,7 @@ struct TracedStage {
         of collector: TraceCollector = TraceCollector(), ratio: Double = 1, topics: Topics = Topics(), workers: Int = 1,
         _ change: (inout WorkerOptions) -> Void = { _ in }, _ body: (TracedStage) async throws -> Void
     ) async throws -> Spans {
-        try await Stage.with(partitions: 2 * workers, topics: topics) { stage in
+        try await WorkerTestCluster.with(partitions: 2 * workers, topics: topics) { cluster in
             let metrics = Metrics()
             var options = TraceOptions(endpoint: collector.endpoint)
             options.ratio = ratio
@@ -23,13 +23,15 @@ struct TracedStage {
             options.limits.interval = .milliseconds(50)
             let tracing = Tracing(options, log: .silent, metrics: metrics)
             do {
-                let ground = TracedStage(stage: stage, collector: collector, metrics: metrics)
+                let fixture = TracedStage(cluster: cluster, collector: collector, metrics: metrics)
                 if workers == 1 {
-                    try await stage.withWorker(metrics: metrics, tracer: tracing.tracer, change) {
-                        try await body(ground)
+                    try await cluster.withWorker(metrics: metrics, tracer: tracing.tracer, change) {
+                        try await body(fixture)
                     }
                 } else {
-                    try await stage.withWorkers(workers, tracer: tracing.tracer, change) { _ in try await body(ground) }
+                    try await cluster.withWorkers(workers, tracer: tracing.tracer, change) { _ in
+                        try await body(fixture)
+                    }
                 }
             } catch {
                 await tracing.close(within: .zero)

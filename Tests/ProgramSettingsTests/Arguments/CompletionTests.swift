@@ -1,6 +1,6 @@
 import Glibc
-import Processes
 import ProgramSettings
+import Subprocess
 import Testing
 
 @Suite struct CompletionTests {

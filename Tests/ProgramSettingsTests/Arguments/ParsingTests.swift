@@ -110,7 +110,7 @@ import Testing
             (["submit", "a", "--json=yes"], "--json takes no value", "prog submit"),
             (["dead", "show"], "ID is missing", "prog dead show"),
             (["dead", "show", "x"], "ID: expected a whole number of at least 1, found 'x'", "prog dead show"),
-            (["dead", "show", "1", "note", "more"], "'more' is one argument too many", "prog dead show"),
+            (["dead", "show", "1", "note", "more"], "unexpected argument 'more'", "prog dead show"),
             (["--", "submit"], "a command is missing", "prog"),
         ] as [([String], String, String)]) func saysWhatIsWrong(words: [String], message: String, place: String)
     {

@@ -1,13 +1,13 @@
+import Concurrency
 import Glibc
-import Processes
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 @testable import Redis
 
 /// Masters that go, come back, or are replaced.
-@Suite(.takesTurns) struct ClusterOutageTests {
+@Suite(.limitedParallelism) struct ClusterOutageTests {
     /// A key of each node's slots, by the number of the node.
     private func keys(_ cluster: RedisClusterServer) async throws -> [String] {
         var keys = Array(repeating: "", count: cluster.nodes.count)
@@ -54,7 +54,7 @@ import Threads
             await expectFailure(.unavailable) {
                 try await client.pipeline([["GET", .string(keys[1])], ["GET", .string(keys[1])]])
             }
-            let words = try await client.sendToEveryMaster(["PING"])
+            let words = try await client.sendToAllPrimaries(["PING"])
             #expect(words.count == 3 && words.filter { (try? $0.outcome.get()) != nil }.count == 2)
             guard log.states.count == 2, case .impaired(let told) = log.states[1] else {
                 throw RedisError(.protocolError, "told \(log.states)")

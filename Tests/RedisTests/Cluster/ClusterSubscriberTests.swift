@@ -1,10 +1,10 @@
+import Concurrency
 import Redis
 import TestSupport
 import Testing
-import Threads
 
 /// Channels of a cluster.
-@Suite(.takesTurns) struct ClusterSubscriberTests {
+@Suite(.limitedParallelism) struct ClusterSubscriberTests {
     @Test func hearsWhatIsPublishedAnywhereAndGoesToAnotherNode() async throws {
         try await withCluster(settings: impatient) { cluster, client in
             let subscriber = RedisSubscriber(try RedisEndpoint(cluster.url), settings: impatient)

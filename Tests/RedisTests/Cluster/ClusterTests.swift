@@ -1,22 +1,22 @@
 import Glibc
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
 @testable import Redis
 
 /// A healthy cluster of three masters.
-@Suite(.takesTurns) struct ClusterTests {
+@Suite(.limitedParallelism) struct ClusterTests {
     @Test func sendsEachCommandToTheMasterOfItsKey() async throws {
         try await withCluster { cluster, client in
             for number in 0..<300 { _ = try await client.send("SET", "key:\(number)", .integer(number)) }
             for number in 0..<300 { #expect(try await client.send("GET", "key:\(number)").integer == number) }
-            let sizes = try await client.sendToEveryMaster(["DBSIZE"])
+            let sizes = try await client.sendToAllPrimaries(["DBSIZE"])
             #expect(sizes.map(\.master).count == 3)
             let counts = try sizes.map { try $0.outcome.get().integer ?? 0 }
             #expect(counts.reduce(0, +) == 300 && counts.allSatisfy { $0 > 50 })
             // One connection each, and they belong to nobody else.
-            for word in try await client.sendToEveryMaster(["CLIENT", "LIST", "TYPE", "normal"]) {
+            for word in try await client.sendToAllPrimaries(["CLIENT", "LIST", "TYPE", "normal"]) {
                 let lines = try word.outcome.get().string?.split(separator: "\n") ?? []
                 #expect(lines.count == 1, "\(lines)")
             }
@@ -37,7 +37,7 @@ import Testing
             let table = try await client.send("COMMAND").array ?? []
             #expect(table.count > 200)
             for entry in table.compactMap(\.array) {
-                guard let name = entry[0].string, let places = KeyPlaces(of: name) else { continue }
+                guard let name = entry[0].string, let places = KeySpecification(of: name) else { continue }
                 let (first, last, step) = (entry[3].integer, entry[4].integer, entry[5].integer)
                 switch places {
                 case .words(let ownFirst, let ownLast, let ownStep):
@@ -105,7 +105,7 @@ import Testing
                     #expect(try await client.run(script, keys: ["k\(number)"], arguments: [5]).integer == 5 * turn)
                 }
             }
-            for word in try await client.sendToEveryMaster(["INFO", "commandstats"]) {
+            for word in try await client.sendToAllPrimaries(["INFO", "commandstats"]) {
                 #expect(try word.outcome.get().string?.contains("cmdstat_eval:calls=1,") == true)
             }
         }

@@ -1,11 +1,11 @@
+import Concurrency
 import TestSupport
 import Testing
-import Threads
 
 @testable import Redis
 
 /// Slots that go from one master to another.
-@Suite(.takesTurns) struct MigrationTests {
+@Suite(.limitedParallelism) struct MigrationTests {
     /// How often a node has answered with an error, or was told a command.
     private func count(_ name: String, of node: RedisServer) async throws -> Int {
         let info = try await node.tell("INFO", "everything")

@@ -41,11 +41,11 @@ import Testing
     }
 
     @Test func endsSometime() {
-        var detour = Detour()
+        var detour = RedirectionBudget()
         let hops = (0..<20).filter { _ in detour.mayHop() }.count
         #expect(hops == 16)
         let start = ContinuousClock.now
-        let rests = [0, 100, 499, 500].map { detour.mayRest(start + .milliseconds($0), patience: .milliseconds(500)) }
+        let rests = [0, 100, 499, 500].map { detour.mayRest(start + .milliseconds($0), timeout: .milliseconds(500)) }
         #expect(rests == [true, true, true, false])
     }
 }

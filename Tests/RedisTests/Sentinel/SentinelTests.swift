@@ -1,12 +1,12 @@
+import Concurrency
 import Glibc
-import Processes
 import Redis
+import Subprocess
 import TestSupport
 import Testing
-import Threads
 
 /// The master that sentinels name.
-@Suite(.takesTurns) struct SentinelTests {
+@Suite(.limitedParallelism) struct SentinelTests {
     private func withSentinels(
         password: String? = nil, sentinelPassword: String? = nil,
         _ body: (RedisSentinels) async throws -> Void
@@ -119,7 +119,7 @@ import Threads
                 onStateChange: log.note)
             await expectFailure(.unavailable) { try await client.send("PING") }
             guard case .lost(let error)? = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
-            #expect(error.message.contains("knows no master of other"), "\(error)")
+            #expect(error.message.contains("knows no primary of other"), "\(error)")
             await client.close()
 
             let other = RedisClient(

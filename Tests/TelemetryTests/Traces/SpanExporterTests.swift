@@ -1,6 +1,6 @@
+import Concurrency
 import TestSupport
 import Testing
-import Threads
 
 @testable import Telemetry
 
@@ -14,14 +14,14 @@ extension SpanExporter {
 }
 
 /// A collector that keeps what it is sent, and answers as it is told.
-private final class Desk: Sendable {
+private final class CollectorStub: Sendable {
     private let bodies = Lock<[[UInt8]]>([])
-    let answers: Lock<[ExportReply]>
+    let answers: Lock<[ExportResponse]>
 
     /// - Parameter answers: the first ones; after them everything is taken.
-    init(_ answers: [ExportReply] = []) { self.answers = Lock(answers) }
+    init(_ answers: [ExportResponse] = []) { self.answers = Lock(answers) }
 
-    @Sendable func send(_ body: [UInt8]) async -> ExportReply {
+    @Sendable func send(_ body: [UInt8]) async -> ExportResponse {
         bodies.withLock { $0.append(body) }
         return answers.withLock { $0.isEmpty ? .taken(rejected: 0, reason: "") : $0.removeFirst() }
     }
@@ -53,32 +53,32 @@ private final class Desk: Sendable {
     }
 
     @Test func aBatchGoesWhenItIsFullAndTheRestAtTheEnd() async throws {
-        let (desk, metrics) = (Desk(), Metrics())
-        let exporter = SpanExporter.forTests(Self.limits { $0.batch = 10 }, metrics, desk.send)
+        let (collector, metrics) = (CollectorStub(), Metrics())
+        let exporter = SpanExporter.forTests(Self.limits { $0.batch = 10 }, metrics, collector.send)
         for _ in 0..<3 { exporter.add(Self.spans(3)) }
         try await Task.sleep(for: .milliseconds(100))
-        #expect(desk.count == 0)
+        #expect(collector.count == 0)
         // What belongs together stays together: nine, and then three.
         exporter.add(Self.spans(3))
-        try await until("they are sent") { desk.count == 2 }
+        try await until("they are sent") { collector.count == 2 }
         exporter.add(Self.spans(4))
         await exporter.close(within: .seconds(60))
-        #expect(try await desk.sizes() == [9, 3, 4])
+        #expect(try await collector.sizes() == [9, 3, 4])
         #expect(Self.spans("exported", metrics) == 16 && Self.spans("dropped", metrics) == 0)
         exporter.add(Self.spans(2))
         #expect(Self.spans("dropped", metrics) == 2)
     }
 
     @Test func nothingWaitsLongerThanTheInterval() async throws {
-        let desk = Desk()
-        let exporter = SpanExporter.forTests(Self.limits { $0.interval = .milliseconds(50) }, Metrics(), desk.send)
+        let collector = CollectorStub()
+        let exporter = SpanExporter.forTests(Self.limits { $0.interval = .milliseconds(50) }, Metrics(), collector.send)
         exporter.add(Self.spans(1))
-        try await until("it is sent") { desk.count == 1 }
+        try await until("it is sent") { collector.count == 1 }
         await exporter.close(within: .zero)
     }
 
     @Test func whatDoesNotFitIsDroppedAndNobodyWaits() async throws {
-        let (gate, metrics) = (Gate(), Metrics())
+        let (gate, metrics) = (AsyncEvent(), Metrics())
         let exporter = SpanExporter.forTests(
             Self.limits {
                 $0.queue = 20
@@ -92,41 +92,43 @@ private final class Desk: Sendable {
         try await until("the first batch is being sent") { Self.spans("dropped", metrics) == 0 && exporter.queued == 0 }
         for _ in 0..<100 { exporter.add(Self.spans(5)) }
         #expect(exporter.queued == 20 && Self.spans("dropped", metrics) == 480)
-        gate.open()
+        gate.signal()
         await exporter.close(within: .seconds(60))
         #expect(Self.spans("exported", metrics) == 25)
     }
 
     @Test func whatMayPassIsTriedAgainAndWhatDoesNotIsGone() async throws {
         let metrics = Metrics()
-        let desk = Desk([
+        let collector = CollectorStub([
             .unavailable("busy", retryAfter: nil), .unavailable("busy", retryAfter: 0.2),
             .taken(rejected: 1, reason: "old"),
             .refused("no"),
         ])
-        let exporter = SpanExporter.forTests(Self.limits { $0.batch = 4 }, metrics, desk.send)
+        let exporter = SpanExporter.forTests(Self.limits { $0.batch = 4 }, metrics, collector.send)
         let start = ContinuousClock.now
         exporter.add(Self.spans(4))
-        try await until("the third request") { desk.count == 3 }
+        try await until("the third request") { collector.count == 3 }
         #expect(start.duration(to: .now) >= .milliseconds(200))
         exporter.add(Self.spans(4))
-        try await until("the fourth") { desk.count == 4 }
+        try await until("the fourth") { collector.count == 4 }
         await exporter.close(within: .seconds(60))
-        #expect(desk.count == 4)
+        #expect(collector.count == 4)
         #expect(Self.spans("exported", metrics) == 3 && Self.spans("dropped", metrics) == 5)
         #expect(metrics.value(of: "halcyon_trace_export_failures_total") == 3)
     }
 
     @Test func itIsNotTriedForEver() async throws {
-        let (desk, metrics) = (Desk(Array(repeating: .unavailable("away", retryAfter: nil), count: 100_000)), Metrics())
+        let (collector, metrics) = (
+            CollectorStub(Array(repeating: .unavailable("away", retryAfter: nil), count: 100_000)), Metrics()
+        )
         let exporter = SpanExporter.forTests(
             Self.limits {
                 $0.batch = 2
-                $0.patience = .milliseconds(100)
-            }, metrics, desk.send)
+                $0.retryTimeout = .milliseconds(100)
+            }, metrics, collector.send)
         exporter.add(Self.spans(2))
         try await until("they are given up") { Self.spans("dropped", metrics) == 2 }
-        #expect(desk.count > 1)
+        #expect(collector.count > 1)
         await exporter.close(within: .zero)
     }
 
@@ -136,7 +138,7 @@ private final class Desk: Sendable {
         let exporter = SpanExporter.forTests(
             Self.limits {
                 $0.batch = 2
-                $0.patience = .seconds(7200)
+                $0.retryTimeout = .seconds(7200)
             }, metrics
         ) { _ in
             if !isAway { try? await Task.sleep(for: .seconds(3600)) }
@@ -161,13 +163,13 @@ private final class Desk: Sendable {
     }
 
     @Test func manyMayAddAtOnce() async throws {
-        let (desk, metrics) = (Desk(), Metrics())
+        let (collector, metrics) = (CollectorStub(), Metrics())
         let exporter = SpanExporter.forTests(
             Self.limits {
                 $0.interval = .milliseconds(1)
                 $0.batch = 7
                 $0.queue = 100_000
-            }, metrics, desk.send)
+            }, metrics, collector.send)
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<8 { group.addTask { for _ in 0..<500 { exporter.add(Self.spans(2)) } } }
         }

@@ -1,4 +1,4 @@
-import HalcyonCommand
+import HalcyonCLI
 import Testing
 
 @Suite struct CapacityPlanTests {

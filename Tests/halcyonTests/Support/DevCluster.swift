@@ -1,6 +1,6 @@
 import Glibc
 import JSON
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 
@@ -85,6 +85,6 @@ extension Trait where Self == DevClusterTrait {
 
 /// The photographs that come with the project.
 enum Samples {
-    static let path = Photograph.folder
+    static let path = SampleImages.folder
     static let chelsea = "\(path)/chelsea.jpg"
 }

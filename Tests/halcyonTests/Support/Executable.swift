@@ -1,6 +1,6 @@
 import Glibc
 import JSON
-import Processes
+import Subprocess
 import TestSupport
 import Testing
 

@@ -1,38 +1,38 @@
-{{/* What would be wrong in a way that the schema cannot say. */}}
+{{/* Validation that the schema cannot express. */}}
 {{- define "halcyon.checks" -}}
 {{- $settings := .Values.settings -}}
 {{- $worker := get $settings "worker" | default dict -}}
 {{- if hasKey $worker "grace" -}}
-{{- fail "give worker.graceSeconds instead of settings.worker.grace: the pod's own grace follows it" -}}
+{{- fail "settings.worker.grace is not supported; set worker.graceSeconds, which also sets the grace period of the pod" -}}
 {{- end -}}
 {{- if hasKey $worker "instance" -}}
-{{- fail "leave settings.worker.instance out: all workers would have one name. Where they need names they get those of their pods" -}}
+{{- fail "settings.worker.instance is not supported, because all workers would have the same name; workers that need names use those of their pods" -}}
 {{- end -}}
 {{- if and (dig "staticMember" false $worker) (ne .Values.worker.kind "StatefulSet") -}}
-{{- fail "settings.worker.staticMember needs worker.kind StatefulSet: a Deployment's pods never come back under the same name, so their partitions would lie idle" -}}
+{{- fail "settings.worker.staticMember requires worker.kind StatefulSet: pods of a Deployment never return under the same name, so their partitions would stay idle" -}}
 {{- end -}}
 {{- if dig "http" "listen" "" $settings -}}
-{{- fail "leave settings.http.listen out: probes and metrics are always answered, on port 9464 of listenAddress" -}}
+{{- fail "settings.http.listen is not supported; probes and metrics are always served on port 9464 of listenAddress" -}}
 {{- end -}}
 {{- if dig "gateway" "listen" "" $settings -}}
-{{- fail "leave settings.gateway.listen out: gateways listen on port 8080 of listenAddress" -}}
+{{- fail "settings.gateway.listen is not supported; gateways always listen on port 8080 of listenAddress" -}}
 {{- end -}}
 {{- include "halcyon.checkOpenSecrets" . -}}
 {{- include "halcyon.checkVolumes" . -}}
 {{- if and .Values.existingSecret .Values.secrets -}}
-{{- fail "give either secrets or existingSecret" -}}
+{{- fail "secrets and existingSecret cannot be combined; set one of them" -}}
 {{- end -}}
 {{- if and .Values.gateway.existingSecret .Values.gateway.secrets -}}
-{{- fail "give either gateway.secrets or gateway.existingSecret" -}}
+{{- fail "gateway.secrets and gateway.existingSecret cannot be combined; set one of them" -}}
 {{- end -}}
 {{- include "halcyon.checkGateway" . -}}
 {{- include "halcyon.checkAutoscaling" . -}}
 {{- if and (eq .Values.worker.kind "StatefulSet") (gt (len (include "halcyon.fullname" .)) 45) -}}
-{{- fail "names of StatefulSets have at most 52 characters: give a fullnameOverride of at most 45" -}}
+{{- fail "names of StatefulSets have at most 52 characters; set a fullnameOverride of at most 45 characters" -}}
 {{- end -}}
 {{- end -}}
 
-{{/* The ConfigMap is for everybody's eyes. */}}
+{{/* Rejects secrets in settings, because a ConfigMap is not secret. */}}
 {{- define "halcyon.checkOpenSecrets" -}}
 {{- $settings := .Values.settings -}}
 {{- $places := dict
@@ -45,30 +45,30 @@
 {{- range $variable, $place := $places -}}
 {{- if dig (index $place 0) (index $place 1) "" $settings -}}
 {{- $values := hasPrefix "HALCYON_GATEWAY" $variable | ternary "gateway.secrets" "secrets" -}}
-{{- fail (printf "settings.%s would lie open in a ConfigMap: give it as %s.%s" (join "." $place) $values $variable) -}}
+{{- fail (printf "settings.%s is stored in a ConfigMap, which is not secret; set %s.%s instead" (join "." $place) $values $variable) -}}
 {{- end -}}
 {{- end -}}
 {{- $s3 := dig "sources" "s3" dict $settings -}}
 {{- range $name, $variable := dict "secretKey" "HALCYON_SOURCES_S3_SECRET_KEY" "sessionToken" "HALCYON_SOURCES_S3_SESSION_TOKEN" -}}
 {{- if get $s3 $name -}}
-{{- fail (printf "settings.sources.s3.%s would lie open in a ConfigMap: give it as secrets.%s" $name $variable) -}}
+{{- fail (printf "settings.sources.s3.%s is stored in a ConfigMap, which is not secret; set secrets.%s instead" $name $variable) -}}
 {{- end -}}
 {{- end -}}
 {{- range $name, $value := dig "kafka" "properties" dict $settings -}}
 {{- if regexMatch "(?i)password|secret|token|pem" $name -}}
-{{- fail (printf "settings.kafka.properties has %s, which would lie open in a ConfigMap: give it as secrets.HALCYON_KAFKA_PROPERTY_%s" $name $name) -}}
+{{- fail (printf "%s in settings.kafka.properties is stored in a ConfigMap, which is not secret; set secrets.HALCYON_KAFKA_PROPERTY_%s instead" $name $name) -}}
 {{- end -}}
 {{- end -}}
 {{- if regexMatch "://[^/]*:[^/]*@|-password=" (dig "redis" "url" "" $settings) -}}
-{{- fail "settings.redis.url has a password, which would lie open in a ConfigMap: give the URL as secrets.HALCYON_REDIS_URL" -}}
+{{- fail "settings.redis.url has a password and is stored in a ConfigMap, which is not secret; set secrets.HALCYON_REDIS_URL instead" -}}
 {{- end -}}
 {{- end -}}
 
-{{/* The root is read-only, so a folder that workers write to must be a volume. */}}
+{{/* Requires a volume for the disk cache, because the root file system is read-only. */}}
 {{- define "halcyon.checkVolumes" -}}
-{{- $folder := dig "sources" "folder" "" .Values.settings -}}
+{{- $folder := dig "sources" "diskCache" "" .Values.settings -}}
 {{- if and $folder .Values.worker.sourcesFolder.enabled -}}
-{{- fail "give either settings.sources.folder or worker.sourcesFolder" -}}
+{{- fail "settings.sources.diskCache and worker.sourcesFolder cannot be combined; set one of them" -}}
 {{- end -}}
 {{- if $folder -}}
 {{- $covered := false -}}
@@ -78,15 +78,15 @@
 {{- end -}}
 {{- end -}}
 {{- if not $covered -}}
-{{- fail "settings.sources.folder lies on no volume of worker.extraVolumeMounts, and the root is read-only: mount one, or enable worker.sourcesFolder instead" -}}
+{{- fail "settings.sources.diskCache is not on a volume, and the root file system is read-only; mount a volume with worker.extraVolumeMounts, or enable worker.sourcesFolder instead" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* A gateway without keys does not start where other machines reach it. */}}
+{{/* Requires keys for gateways. Without keys, they do not start on addresses that other machines can reach. */}}
 {{- define "halcyon.checkGateway" -}}
 {{- if .Values.gateway.enabled -}}
-{{- $keys := or .Values.existingSecret .Values.gateway.existingSecret (dig "gateway" "open" false .Values.settings) -}}
+{{- $keys := or .Values.existingSecret .Values.gateway.existingSecret (dig "gateway" "allowAnonymous" false .Values.settings) -}}
 {{- $variables := concat (keys .Values.secrets) (keys .Values.gateway.secrets) -}}
 {{- range concat .Values.extraEnv .Values.gateway.extraEnv -}}
 {{- $variables = append $variables .name -}}
@@ -97,38 +97,38 @@
 {{- end -}}
 {{- end -}}
 {{- if not $keys -}}
-{{- fail "gateways need keys: give gateway.secrets.HALCYON_GATEWAY_KEYS_NAME or gateway.existingSecret, or settings.gateway.open: true where everybody may do everything" -}}
+{{- fail "gateways need keys; set gateway.secrets.HALCYON_GATEWAY_KEYS_NAME or gateway.existingSecret, or settings.gateway.allowAnonymous: true to give every client full access" -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.gateway.ingress.enabled (not .Values.gateway.ingress.hosts) -}}
-{{- fail "gateway.ingress.hosts is empty: name the hosts at which gateways are reached" -}}
+{{- fail "gateway.ingress.hosts is empty; set the host names of the gateways" -}}
 {{- end -}}
 {{- if and .Values.gateway.ingress.enabled (not .Values.gateway.enabled) -}}
-{{- fail "gateway.ingress leads nowhere without gateway.enabled" -}}
+{{- fail "gateway.ingress.enabled requires gateway.enabled" -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "halcyon.checkAutoscaling" -}}
 {{- with .Values.gateway.autoscaling -}}
 {{- if gt (int .minReplicas) (int .maxReplicas) -}}
-{{- fail "gateway.autoscaling.minReplicas is more than gateway.autoscaling.maxReplicas" -}}
+{{- fail "gateway.autoscaling.minReplicas is greater than gateway.autoscaling.maxReplicas" -}}
 {{- end -}}
 {{- if and .enabled (not (dig "requests" "cpu" "" $.Values.gateway.resources)) -}}
-{{- fail "gateway.autoscaling counts in percent of gateway.resources.requests.cpu, which is not set" -}}
+{{- fail "gateway.autoscaling requires gateway.resources.requests.cpu, because its target is a percentage of this request" -}}
 {{- end -}}
 {{- end -}}
 {{- with .Values.autoscaling -}}
 {{- if and .hpa.enabled .keda.enabled -}}
-{{- fail "enable either autoscaling.hpa or autoscaling.keda: two that count the same workers work against each other" -}}
+{{- fail "autoscaling.hpa and autoscaling.keda cannot be combined, because two autoscalers of the same workers conflict; enable one of them" -}}
 {{- end -}}
 {{- if gt (int .minReplicas) (int .maxReplicas) -}}
-{{- fail "autoscaling.minReplicas is more than autoscaling.maxReplicas" -}}
+{{- fail "autoscaling.minReplicas is greater than autoscaling.maxReplicas" -}}
 {{- end -}}
 {{- if and .hpa.enabled (not (dig "requests" "cpu" "" $.Values.worker.resources)) -}}
-{{- fail "autoscaling.hpa counts in percent of worker.resources.requests.cpu, which is not set" -}}
+{{- fail "autoscaling.hpa requires worker.resources.requests.cpu, because its target is a percentage of this request" -}}
 {{- end -}}
 {{- if and .keda.enabled (not (or .keda.lagPerWorker.high .keda.lagPerWorker.normal .keda.lagPerWorker.low)) -}}
-{{- fail "autoscaling.keda looks at no lane: one of autoscaling.keda.lagPerWorker must be above 0" -}}
+{{- fail "autoscaling.keda has no lane to scale by; set at least one value of autoscaling.keda.lagPerWorker above 0" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

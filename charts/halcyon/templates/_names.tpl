@@ -34,7 +34,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* The Secret of all pods; nothing when there is none. */}}
+{{/* The name of the Secret of all pods. Empty if there is none. */}}
 {{- define "halcyon.secret" -}}
 {{- if .Values.secrets -}}
 {{- include "halcyon.fullname" . -}}
@@ -43,7 +43,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* The Secret of gateways alone; nothing when there is none. */}}
+{{/* The name of the Secret of gateways only. Empty if there is none. */}}
 {{- define "halcyon.gatewaySecret" -}}
 {{- if .Values.gateway.secrets -}}
 {{- include "halcyon.fullname" . }}-gateway

@@ -20,11 +20,11 @@
 {{- $ports := .Values.networkPolicy.redis.ports -}}
 {{- if not $ports -}}
 {{- if .Values.existingSecret -}}
-{{- fail "existingSecret may hold another redis.url: give networkPolicy.redis.ports" -}}
+{{- fail "existingSecret may contain another redis.url; set networkPolicy.redis.ports" -}}
 {{- end -}}
 {{- range concat .Values.extraEnv .Values.worker.extraEnv .Values.gateway.extraEnv -}}
 {{- if eq .name "HALCYON_REDIS_URL" -}}
-{{- fail "extraEnv has another redis.url: give networkPolicy.redis.ports" -}}
+{{- fail "extraEnv overrides redis.url; set networkPolicy.redis.ports" -}}
 {{- end -}}
 {{- end -}}
 {{- $url := get .Values.secrets "HALCYON_REDIS_URL" | default (dig "redis" "url" "" .Values.settings) -}}
@@ -48,7 +48,7 @@
   {{- end }}
 {{- end -}}
 
-{{/* The ports of servers with commas between them, as JSON. */}}
+{{/* The ports of comma-separated servers, as a JSON array. */}}
 {{- define "halcyon.ports" -}}
 {{- $ports := list -}}
 {{- range splitList "," .servers -}}

@@ -1,12 +1,13 @@
 {{/*
-What pods of workers, gateways and the topics' job have in common. Takes root, component (its name), values (the component's own; empty for the job),
-volumes (further ones, as YAML) and serviceAccount.
+The common part of the pods of workers, gateways and the topics job. Parameters: root, component (its name), kind (of
+its workload), values (of the component; empty or partial for the job), settings (the name of the ConfigMap), volumes
+(additional ones, as YAML) and serviceAccount.
 */}}
 {{- define "halcyon.pod" -}}
 {{- $root := .root -}}
 serviceAccountName: {{ .serviceAccount }}
 automountServiceAccountToken: false
-{{- /* Kubernetes would describe a Service named halcyon-… in HALCYON_… variables, and Halcyon refuses those it does not know. */}}
+{{- /* Kubernetes describes a Service named halcyon-… in HALCYON_… variables, and Halcyon rejects unknown ones. */}}
 enableServiceLinks: false
 {{- with $root.Values.imagePullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
@@ -54,8 +55,8 @@ volumes:
 {{- end -}}
 
 {{/*
-What their containers have in common. Takes root, values (as above), secrets (names of Secrets whose variables they get), env and mounts (further ones,
-as YAML).
+The common part of the containers. Parameters: root, values (as above), resources, secrets (names of Secrets with
+variables), env and mounts (additional ones, as YAML).
 */}}
 {{- define "halcyon.container" -}}
 {{- $root := .root -}}
@@ -97,13 +98,19 @@ resources: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
-{{/* Labels of a pod: without the chart's version, which is no reason to make pods anew. Takes root, component and values. */}}
+{{/*
+The labels of a pod. They exclude the version of the chart, so that a new chart alone does not replace pods.
+Parameters: root, component and values.
+*/}}
 {{- define "halcyon.podLabels" -}}
 {{- $own := dict "app.kubernetes.io/component" .component "app.kubernetes.io/part-of" "halcyon" "app.kubernetes.io/version" .root.Chart.AppVersion -}}
 {{- merge (fromYaml (include "halcyon.selector" .root)) $own (.values.podLabels | default dict) .root.Values.podLabels | toYaml -}}
 {{- end -}}
 
-{{/* Labels and annotations of a pod. Takes root, component and values. Settings are read at start-up: pods are made anew when they change. */}}
+{{/*
+The labels and annotations of a pod. Settings are read at startup, so the checksums replace pods when settings change.
+Parameters: root, component and values.
+*/}}
 {{- define "halcyon.podMetadata" -}}
 {{- $root := .root -}}
 {{- $own := eq .component "gateway" | ternary $root.Values.gateway.secrets dict -}}

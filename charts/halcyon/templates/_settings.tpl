@@ -1,4 +1,7 @@
-{{/* The file that Halcyon reads. worker.staticMember is for workers alone: what else reads the file has no name of its own. */}}
+{{/*
+The settings file of Halcyon. It excludes worker.staticMember, which only workers receive, as a variable. Other readers
+of the file have no instance name.
+*/}}
 {{- define "halcyon.settings" -}}
 {{- $settings := deepCopy .Values.settings -}}
 {{- $worker := omit (get $settings "worker" | default dict) "staticMember" -}}
@@ -13,19 +16,19 @@
 {{- dig "kafka" "prefix" "halcyon." .Values.settings -}}
 {{- end -}}
 
-{{/* Kafka's brokers with commas between them. */}}
+{{/* The Kafka brokers, separated by commas. */}}
 {{- define "halcyon.brokers" -}}
 {{- $brokers := get .Values.secrets "HALCYON_KAFKA_BROKERS" | default (dig "kafka" "brokers" "" .Values.settings) -}}
 {{- kindIs "slice" $brokers | ternary $brokers (list $brokers) | join "," -}}
 {{- end -}}
 
-{{/* A property of librdkafka, of `secrets` or `settings`. */}}
+{{/* A property of librdkafka from `secrets` or `settings`. */}}
 {{- define "halcyon.kafkaProperty" -}}
 {{- $inSettings := dig "kafka" "properties" dict .root.Values.settings -}}
 {{- get .root.Values.secrets (printf "HALCYON_KAFKA_PROPERTY_%s" .name) | default (get $inSettings .name) -}}
 {{- end -}}
 
-{{/* A duration such as 1m30s in whole seconds. */}}
+{{/* The whole seconds of a duration such as 1m30s. */}}
 {{- define "halcyon.seconds" -}}
 {{- $seconds := 0 -}}
 {{- $units := dict "d" 86400 "h" 3600 "m" 60 "s" 1 "ms" 0 -}}
@@ -35,7 +38,7 @@
 {{- $seconds -}}
 {{- end -}}
 
-{{/* Whether a worker has a name of its own, its pod's. */}}
+{{/* True if workers have instance names, which are those of their pods. Empty otherwise. */}}
 {{- define "halcyon.named" -}}
 {{- if or (eq .Values.worker.kind "StatefulSet") (eq (toString .Values.settings.delivery) "exactly-once") -}}
 true

@@ -11,7 +11,7 @@
 {{ end -}}
 {{- with .Values.worker.sourcesFolder -}}
 {{- if .enabled -}}
-- name: HALCYON_SOURCES_FOLDER
+- name: HALCYON_SOURCES_DISK_CACHE
   value: {{ .path }}
 {{- end -}}
 {{- end -}}

@@ -1,12 +1,13 @@
+import Concurrency
 import Formats
 import Redis
 import Telemetry
-import Threads
 
-/// Has this process go by Redis' clock, which all workers have in common, where its machine's own is wrong: deadlines, the dates of origins,
-/// and the times of events are then the same on all workers.
+/// Corrects the time of this process by the Redis clock, which all workers share, if the system clock is wrong.
+///
+/// Deadlines, the evaluation of dates sent by origins, and the times of events then agree on all workers.
 public final class ClusterClock: Sendable {
-    /// So often it is looked whether the clocks still agree.
+    /// The interval between two comparisons of the clocks.
     private static let interval = Duration.seconds(30)
 
     private let redis: RedisClient
@@ -15,15 +16,15 @@ public final class ClusterClock: Sendable {
     private let correction = Lock<Int64>(0)
     private let task = Lock<Task<Void, Never>?>(nil)
 
-    /// The client stays its maker's, who closes it after ``close()``.
-    /// - Parameter errors: those of asking Redis for the time.
+    /// Creates a clock that uses the given client. The caller owns the client and closes it after ``close()``.
+    /// - Parameter errors: the counter of failed requests for the time of Redis.
     public init(_ redis: RedisClient, log: Log, errors: ToleratedErrors) {
         self.redis = redis
         self.log = log
         self.errors = errors
     }
 
-    /// Sets the clock, unless Redis is away, and then again and again until ``close()``.
+    /// Sets the clock unless Redis is unavailable, and then repeats that periodically until ``close()``.
     public func set() async {
         await measure()
         let setting = Task {
@@ -35,7 +36,7 @@ public final class ClusterClock: Sendable {
         task.withLock { $0 = setting }
     }
 
-    /// Sets it no more.
+    /// Stops the periodic correction.
     public func close() async {
         let setting = task.withLock { $0 }
         setting?.cancel()
@@ -57,36 +58,36 @@ public final class ClusterClock: Sendable {
             defer { correction = new }
             return correction
         }
-        // What is off by a little more or less than before was told of already.
+        // A change of the difference was logged before.
         guard (new == 0) != (old == 0) else { return }
         if new == 0 {
-            log.notice("this machine's clock agrees with Redis' again")
+            log.notice("system clock agrees with the Redis clock again")
         } else {
             log.warning(
-                "this machine's clock is wrong, or Redis' is; going by Redis'",
+                "system clock differs from the Redis clock; using the Redis clock",
                 ["behind": Duration.milliseconds(new)])
         }
     }
 
-    /// With a key, so that a cluster has somebody to ask.
+    /// The script that reads the time. It has a key, so that a Redis Cluster can route it.
     private static let time = RedisScript("return redis.call('TIME')")
 }
 
-/// What a server answered that was asked for the time.
+/// A server's reply to a request for its time.
 struct ClockReading: Hashable, Sendable {
     /// The server's clock.
     let server: Timestamp
-    /// The system's clock when the answer came.
+    /// The system clock when the reply arrived.
     let system: Timestamp
-    /// How long asking took: somewhere in this time the server looked at its clock.
+    /// The duration of the request. The server read its clock at some point within it.
     let roundTrip: Duration
 
-    /// Clocks that are no further apart are left alone: nothing in a cluster needs them nearer, and most differences of this size are the
-    /// way's and not the clocks'.
+    /// The difference that is not corrected. The cluster needs no better agreement, and most differences of this size
+    /// are caused by the network.
     static let tolerance = Duration.seconds(1)
 
-    /// Milliseconds by which the system's clock is behind the server's; 0 within the tolerance. Nil when asking took longer than that: such an
-    /// answer says too little.
+    /// Milliseconds by which the system clock is behind the server's; 0 within the tolerance. Nil if the request took
+    /// longer than the tolerance, because such a reply is too inaccurate.
     var correction: Int64? {
         guard roundTrip <= Self.tolerance else { return nil }
         let behind = server.milliseconds - system.milliseconds + Int64(roundTrip / .milliseconds(2))

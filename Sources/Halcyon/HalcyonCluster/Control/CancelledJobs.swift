@@ -1,6 +1,6 @@
-/// Ids that were cancelled lately. A pure value, bounded by count and by age.
+/// The ids of jobs that were cancelled recently. A pure value, bounded by count and age.
 ///
-/// A cancel counts for jobs that were submitted no later than it: an id may be used again afterwards.
+/// A cancellation applies to jobs that were submitted at or before its time. An id may be used again afterwards.
 public struct CancelledJobs: Sendable {
     private struct Entry {
         let id: [UInt8]
@@ -8,28 +8,30 @@ public struct CancelledJobs: Sendable {
         let moment: Int64
     }
 
-    /// When each was cancelled last. By bytes: equal strings of Swift may be different ids.
+    /// The time of the last cancellation of each id. Ids are compared by bytes, because equal Swift strings may be
+    /// different ids.
     private var moments: [[UInt8]: Int64] = [:]
-    /// In the order in which they came, those that count no more included.
+    /// All cancellations in the order of arrival, including replaced ones.
     private var entries: [Entry] = []
-    /// The first that has not been dropped.
+    /// The index of the first entry that has not been dropped.
     private var first = 0
     private let capacity: Int
     private let lifetime: Int64
 
+    /// Creates an empty set.
     /// - Parameters:
-    ///   - capacity: ids at most; of more the oldest are forgotten.
-    ///   - lifetime: milliseconds for which a cancel counts.
+    ///   - capacity: the maximum number of ids; beyond it, the oldest are dropped.
+    ///   - lifetime: the number of milliseconds for which a cancellation applies.
     public init(capacity: Int, lifetime: Int64) {
         self.capacity = capacity
         self.lifetime = lifetime
     }
 
-    /// How many are known.
+    /// The number of cancelled ids.
     public var count: Int { moments.count }
 
-    /// Jobs of this id that were submitted by then are cancelled.
-    /// - Parameter now: milliseconds since 1970, as all moments here.
+    /// Cancels jobs with this id that were submitted at or before `moment`.
+    /// - Parameter now: the current time in milliseconds since 1970, like all times here.
     public mutating func cancel(_ id: String, at moment: Int64, now: Int64) {
         drop(before: now - lifetime)
         guard moment >= now - lifetime else { return }
@@ -40,7 +42,7 @@ public struct CancelledJobs: Sendable {
         while moments.count > capacity { dropFirst() }
     }
 
-    /// Whether a job is cancelled.
+    /// True if a job with this id that was submitted at that time is cancelled.
     public func contains(_ id: String, submitted: Int64) -> Bool {
         guard !moments.isEmpty, let moment = moments[Array(id.utf8)] else { return false }
         return submitted <= moment
@@ -53,7 +55,7 @@ public struct CancelledJobs: Sendable {
     private mutating func dropFirst() {
         let entry = entries[first]
         first += 1
-        // One that was cancelled again stands further behind.
+        // An id that was cancelled again has a later entry.
         if moments[entry.id] == entry.moment { moments[entry.id] = nil }
         if first > 64, first * 2 > entries.count {
             entries.removeFirst(first)

@@ -1,27 +1,29 @@
+import Concurrency
 import Formats
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import Kafka
 import Telemetry
-import Threads
 
-/// Hears what all workers are told: reads the whole topic `control`, outside any group and from a position of its own.
+/// Reads the messages for all workers: the whole topic `control`, outside of any consumer group and from its own
+/// position.
 ///
-/// Brokers that are away are waited for, and so is a topic that is not there. ``close()`` must be called in the end.
+/// It waits for brokers that are unavailable and for a topic that does not exist yet. The owner must call ``close()``
+/// at the end.
 public final class ControlReader: Sendable {
-    /// Where and from when on it reads.
+    /// The topic, the client properties and the starting point of a reader.
     public struct Options: Sendable {
         /// The cluster's topics.
         public var topics: Topics
-        /// librdkafka's, for reading.
+        /// The librdkafka properties for reading.
         public var properties: [String: String]
-        /// What reads the messages.
-        public var reader: JobReader
-        /// How far back it begins, in seconds.
+        /// The decoder of the messages.
+        public var reader: JobDecoder
+        /// The age of the oldest messages to read, in seconds.
         public var memory: Double
 
-        /// Takes the values as they are.
-        public init(topics: Topics, properties: [String: String], reader: JobReader, memory: Double) {
+        /// Creates options from all values.
+        public init(topics: Topics, properties: [String: String], reader: JobDecoder, memory: Double) {
             self.topics = topics
             self.properties = properties
             self.reader = reader
@@ -29,26 +31,29 @@ public final class ControlReader: Sendable {
         }
     }
 
-    /// A message, as it is handed over.
-    public struct Told: Sendable {
-        /// What it says.
+    /// A message that is passed to the handler.
+    public struct ReceivedControlMessage: Sendable {
+        /// The decoded message.
         public let message: ControlMessage
-        /// When it was said, in milliseconds since 1970.
+        /// The time of the message, in milliseconds since 1970.
         public let moment: Int64
-        /// Whether that was before this reader began.
+        /// True if the message was written before this reader started.
         public let isOld: Bool
     }
 
     private let options: Options
     private let log: Log
     private let metrics: ControlMetrics
-    private let handle: @Sendable (Told) async -> Void
+    private let handle: @Sendable (ReceivedControlMessage) async -> Void
     private let task = Lock<Task<Void, Never>?>(nil)
-    private let beginning = Gate()
+    private let beginning = AsyncEvent()
 
-    /// Begins to read, and returns at once.
-    /// - Parameter handle: called with one message after the other.
-    public init(_ options: Options, log: Log, metrics: Metrics, handle: @escaping @Sendable (Told) async -> Void) {
+    /// Starts reading and returns immediately.
+    /// - Parameter handle: the handler of messages, called for one message at a time.
+    public init(
+        _ options: Options, log: Log, metrics: Metrics,
+        handle: @escaping @Sendable (ReceivedControlMessage) async -> Void
+    ) {
         self.options = options
         self.log = log
         self.metrics = ControlMetrics(metrics)
@@ -57,61 +62,62 @@ public final class ControlReader: Sendable {
         task.withLock { $0 = reading }
     }
 
-    /// Returns when all that was there at the beginning has been handed over, or the topic turned out not to be there. Five seconds
-    /// after it was opened that counts as done: what stands at its end may be a transaction's marker, which nobody gets to see.
+    /// Returns when all messages that existed at the start have been handled, or when the topic does not exist. It
+    /// waits at most five seconds after the topic was opened, because the last offset may belong to a transaction
+    /// marker, which is never delivered.
     public func caughtUp() async { await beginning.wait() }
 
-    /// Ends reading, when what was handed over has been dealt with.
+    /// Stops reading after the message in progress has been handled.
     public func close() async {
         let task = task.withLock { $0 }
         task?.cancel()
         await task?.value
-        beginning.open()
+        beginning.signal()
     }
 
     private func read() async {
-        var places: [Int32: Int64]?
+        var positions: [Int32: Int64]?
         var ends: [Int32: Int64] = [:]
         var isTold = false
         let oldest = Timestamp.now.milliseconds - Int64(options.memory * 1000)
         while !Task.isCancelled {
             do throws(KafkaError) {
                 let reader = try await TopicReader.open(
-                    options.topics.control, from: places.map { .offsets($0) } ?? .timestamp(oldest),
-                    properties: options.properties, within: .seconds(3), events: ClientEvents())
-                if places == nil {
-                    (places, ends) = (reader.startOffsets, reader.endOffsets)
+                    options.topics.control, from: positions.map { .offsets($0) } ?? .timestamp(oldest),
+                    properties: options.properties, within: .seconds(3), events: ClientCallbacks())
+                if positions == nil {
+                    (positions, ends) = (reader.startOffsets, reader.endOffsets)
                     Task { [beginning] in
                         await Task.sleepUnlessCancelled(for: .seconds(5))
-                        beginning.open()
+                        beginning.signal()
                     }
                 }
-                if isTold { log.notice("the control topic is read again") }
+                if isTold { log.notice("reading the control topic again") }
                 isTold = false
-                let failure = await follow(reader, &places, ends, oldest)
+                let failure = await follow(reader, &positions, ends, oldest)
                 await reader.close()
                 if let failure { throw failure }
             } catch {
-                if !isTold { log.warning("the control topic is not read; waiting for it", ["error": "\(error)"]) }
+                if !isTold { log.warning("reading the control topic failed; retrying", ["error": "\(error)"]) }
                 isTold = true
-                if error.code == .unknownTopicOrPartition { beginning.open() }
+                if error.code == .unknownTopicOrPartition { beginning.signal() }
                 await Task.sleepUnlessCancelled(for: .seconds(1))
             }
         }
     }
 
-    /// Hands over what comes, until the task is cancelled.
+    /// Handles messages as they arrive, until the task is cancelled.
     private func follow(
-        _ reader: TopicReader, _ places: inout [Int32: Int64]?, _ ends: [Int32: Int64], _ oldest: Int64
+        _ reader: TopicReader, _ positions: inout [Int32: Int64]?, _ ends: [Int32: Int64], _ oldest: Int64
     ) async -> KafkaError? {
-        func isAtTheEnd() -> Bool { ends.allSatisfy { places?[$0.key, default: 0] ?? 0 >= $0.value } }
-        if isAtTheEnd() { beginning.open() }
+        func isAtTheEnd() -> Bool { ends.allSatisfy { positions?[$0.key, default: 0] ?? 0 >= $0.value } }
+        if isAtTheEnd() { beginning.signal() }
         do throws(KafkaError) {
             for try await record in reader {
-                // Not every broker can look up a time: what is too old is passed over here too.
+                // Some brokers cannot look up offsets by time, so older messages are skipped here too.
                 if record.timestamp >= oldest { await take(record, isOld: record.offset < ends[record.partition] ?? 0) }
-                places?[record.partition] = record.offset + 1
-                if isAtTheEnd() { beginning.open() }
+                positions?[record.partition] = record.offset + 1
+                if isAtTheEnd() { beginning.signal() }
             }
             return nil
         } catch {
@@ -120,25 +126,25 @@ public final class ControlReader: Sendable {
     }
 
     private func take(_ record: ConsumedRecord, isOld: Bool) async {
-        do throws(ControlRefusal) {
+        do throws(InvalidControlMessageError) {
             let message = try options.reader.control(record.value ?? [])
             metrics.count(message)
-            await handle(Told(message: message, moment: record.timestamp, isOld: isOld))
+            await handle(ReceivedControlMessage(message: message, moment: record.timestamp, isOld: isOld))
         } catch {
             metrics.count(error)
-            log.warning("control message passed over", ["offset": Int(record.offset), "reason": "\(error)"])
+            log.warning("ignored an invalid control message", ["offset": Int(record.offset), "reason": "\(error)"])
         }
     }
 }
 
-/// Counts control messages by what they say.
+/// The counters of control messages, by kind.
 struct ControlMetrics: Sendable {
     private let cancels, purges, unknown, wrong: Counter
 
     init(_ metrics: Metrics) {
         func counter(_ kind: String) -> Counter {
             metrics.counter(
-                "halcyon_control_messages_total", help: "Messages on the control topic, by what they say.",
+                "halcyon_control_messages_total", help: "Control messages received, by kind.",
                 labels: ["kind": kind])
         }
         (cancels, purges) = (counter("cancel"), counter("purge"))
@@ -152,7 +158,7 @@ struct ControlMetrics: Sendable {
         }
     }
 
-    func count(_ refusal: ControlRefusal) {
+    func count(_ refusal: InvalidControlMessageError) {
         switch refusal {
         case .unknown: unknown.add()
         case .wrong: wrong.add()
@@ -160,18 +166,18 @@ struct ControlMetrics: Sendable {
     }
 }
 
-/// Tells all workers something.
+/// Sends control messages to all workers.
 public struct ControlPublisher: Sendable {
     private let producer: Producer
     private let topic: String
 
-    /// The producer stays its maker's, who closes it.
+    /// Creates a publisher that uses the given producer. The caller owns the producer and closes it.
     public init(_ producer: Producer, topics: Topics) {
         self.producer = producer
         topic = topics.control
     }
 
-    /// Writes a message and waits until the brokers have it.
+    /// Sends a message and waits until the brokers have acknowledged it.
     /// - Throws: ``KafkaError``.
     public func publish(_ message: ControlMessage) async throws(KafkaError) {
         try await producer.send(ProducerRecord(topic: topic, value: message.json))

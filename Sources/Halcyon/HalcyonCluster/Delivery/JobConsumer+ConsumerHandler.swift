@@ -1,51 +1,52 @@
 import Kafka
 import Telemetry
 
-/// What Kafka tells a consumer of jobs.
+/// The callbacks of the Kafka consumer.
 extension JobConsumer: ConsumerHandler {
-    /// Begins to take records of these partitions.
+    /// Starts to receive the records of assigned partitions.
     public func assigned(_ partitions: [TopicPartition], to consumer: Consumer) {
-        // The first jobs may end before `start` has heard of it.
+        // The first jobs may end before `start` returns.
         self.consumer.withLock { $0 = consumer }
         let assignments = state.withLock { state in
             state.isDraining ? [] : partitions.map { state.ledger.assign($0) }
         }
-        assignment.open()
+        assignment.signal()
         guard !assignments.isEmpty else { return }
         tellPartitions()
         log.info("partitions assigned", ["partitions": partitions.sorted().map(\.description)])
         Task { await open(assignments, of: consumer) }
     }
 
-    /// Takes records into the ledger and passes them on together.
+    /// Adds records to the tracker and passes those to be processed on as one batch.
     public func received(_ records: [ConsumedRecord], from consumer: Consumer) {
         let takings = state.withLock { state in
             records.map { state.ledger.take($0.offset, bytes: $0.bytes, of: $0.topicPartition) }
         }
-        var taken: [TakenRecord] = []
+        var taken: [JobDelivery] = []
         for (record, taking) in zip(records, takings) {
             switch taking {
-            case .taken(let entry): taken.append(TakenRecord(record: record, entry: entry, consumer: self))
+            case .taken(let entry): taken.append(JobDelivery(record: record, entry: entry, consumer: self))
             case .hasEnded(let credit):
                 metrics.skipped.add()
-                consumer.grant(credit, to: record.topicPartition)
+                consumer.addCredit(credit, to: record.topicPartition)
             case .notOurs: break
             }
         }
         if !taken.isEmpty { take(taken) }
     }
 
-    /// Passes what is no record at the end of a partition, such as the marker of a transaction.
+    /// Passes offsets at the end of a partition that do not belong to records, such as transaction markers.
     public func reachedEnd(of partition: TopicPartition, at offset: Int64, in consumer: Consumer) {
         state.withLock { $0.ledger.reachEnd(offset, of: partition) }
     }
 
-    /// Lets what has begun of these partitions end for a while, commits and forgets them.
+    /// Waits for jobs of revoked partitions that have begun, up to the timeout, commits, and stops tracking the
+    /// partitions.
     public func revoked(_ partitions: [TopicPartition], lost: Bool, from consumer: Consumer) async {
         if lost {
             recall(partitions)
         } else {
-            await close(partitions, within: options.revocationPatience)
+            await close(partitions, within: options.revocationTimeout)
         }
         update { state in for partition in partitions { state.ledger.revoke(partition) } }
         tellPartitions()
@@ -54,43 +55,43 @@ extension JobConsumer: ConsumerHandler {
         }
     }
 
-    /// Logs it; a consumer that can do nothing more is told of.
+    /// Logs a consumer error, and reports one that the consumer cannot recover from.
     public func failed(_ error: KafkaError, in consumer: Consumer) {
-        log.error("consuming", ["error": "\(error)"])
+        log.error("Kafka consumer error", ["error": "\(error)"])
         if error.isFatal { onEnd(error) }
     }
 }
 
 extension JobConsumer {
-    /// Tells how far its partitions are done, when somebody asks.
+    /// Registers the metrics that are computed when they are read.
     func addReadings(to metrics: Metrics) {
         let prefix = things == "jobs" ? "halcyon" : "halcyon_\(things)"
-        metrics.reading(
-            .gauge, "\(prefix)_watermark_lag_offsets",
-            help: "Offsets from the first that has not ended to the last that was taken, of the partition with most."
+        metrics.observable(
+            .gauge, "\(prefix)_committed_offset_lag_offsets",
+            help: "Offsets from the first record in flight to the last one received, maximum over all partitions."
         ) { [weak self] in
             Double(self?.state.withLock { $0.ledger.spans.values.map(\.count).max() } ?? 0)
         }
-        metrics.reading(
-            .gauge, "\(prefix)_watermark_held_seconds",
-            help: "Seconds for which the first offset that has not ended is the first, of the partition with most."
+        metrics.observable(
+            .gauge, "\(prefix)_committed_offset_held_seconds",
+            help: "Seconds that a record in flight has held back the offset to commit, maximum over all partitions."
         ) { [weak self] in
             self?.state.withLock { $0.ledger.heldSince }.map { $0.duration(to: .now) / .seconds(1) } ?? 0
         }
-        metrics.reading(
+        metrics.observable(
             .gauge, "\(prefix)_window_fill_ratio",
-            help: "Part of its window that is under way, from 0 to 1, of the partition with most."
+            help: "Fraction of the window that is in flight, from 0 to 1, maximum over all partitions."
         ) { [weak self] in
             guard let self else { return 0 }
             return Double(state.withLock { $0.ledger.mostUnderWay }) / Double(options.window)
         }
-        metrics.reading(
+        metrics.observable(
             .gauge, "\(prefix)_lag_offsets",
-            help: "Offsets of this consumer's partitions that have not ended, up to the newest that brokers told of."
+            help: "Incomplete offsets of this consumer's partitions, up to the latest known high watermark."
         ) { [weak self] in Double(self?.lag ?? 0) }
     }
 
-    /// What is under way, and what waits at the brokers; an idle partition of which none has told the end counts for nothing.
+    /// The number of records in flight or waiting at the brokers. An idle partition whose end is unknown counts as 0.
     private var lag: Int64 {
         let spans = state.withLock { $0.ledger.spans }
         let ends = consumer.withLock { $0 }?.ends(of: Array(spans.keys)) ?? [:]

@@ -1,42 +1,44 @@
+import Concurrency
 import Kafka
 import Telemetry
-import Threads
 
-/// Takes records that are jobs, or something else to be done once each, as many of each partition as its window has room for, and has
-/// committed what is done.
+/// Receives jobs or other records that are to be processed once, up to a window per partition, and commits their
+/// offsets.
 ///
-/// An offset is committed when the job at it and all before it have ended. Jobs of a partition end in any order; what has
-/// ended beyond the committed offset is told in its metadata, and not done again by the partition's next owner.
+/// An offset is committed when its job and all earlier ones have ended. Jobs of a partition end in any order. Jobs that
+/// ended beyond the committed offset are recorded in the commit metadata, so that the next owner of the partition does
+/// not repeat them.
 public final class JobConsumer: Sendable {
-    /// How records are taken and offsets committed.
+    /// The limits of a consumer and its commit settings.
     public struct Options: Sendable {
-        /// Jobs of one partition under way at once.
+        /// The maximum number of jobs in flight per partition.
         public var window = 256
-        /// What their messages may weigh together, in bytes; one that weighs more comes alone.
+        /// The maximum total size of their messages in bytes. A larger message is received alone.
         public var windowBytes = 8 << 20
-        /// Characters of a commit's metadata, which tell what has ended beyond the offset; 0 for none. The brokers' own limit is
-        /// `offset.metadata.max.bytes`.
+        /// The maximum number of characters of commit metadata, which lists jobs that ended beyond the offset; 0 for no
+        /// metadata. The limit of the brokers is `offset.metadata.max.bytes`.
         public var metadataLimit = 4096
-        /// How often offsets are committed.
+        /// The interval between commits.
         public var commitInterval = Duration.milliseconds(250)
-        /// How long a partition that is taken away may wait for the jobs that have begun. The whole group waits meanwhile.
-        public var revocationPatience = Duration.seconds(1)
-        /// The defaults.
+        /// The time that a revoked partition waits for jobs that have begun. The whole group waits meanwhile.
+        public var revocationTimeout = Duration.seconds(1)
+        /// Creates options with default values.
         public init() {}
     }
 
     struct State {
-        var ledger: OffsetLedger
+        var ledger: OffsetTracker
         var isDraining = false
         var ended = 0
         var handedBack = 0
-        /// Each is opened when no job of its partitions (nil: of any) that has begun is left.
-        var idleGates: [(partitions: [TopicPartition]?, gate: Gate)] = []
+        /// The waiters for idle partitions. Each event opens when no job of its partitions (nil for all) is in
+        /// progress.
+        var idleEvents: [(partitions: [TopicPartition]?, event: AsyncEvent)] = []
 
-        mutating func takeIdleGates() -> [Gate] {
-            if idleGates.isEmpty { return [] }
-            let idle = idleGates.filter { ledger.begun(in: $0.partitions) == 0 }.map(\.gate)
-            idleGates.removeAll { entry in entry.gate.isOpen || idle.contains { $0 === entry.gate } }
+        mutating func takeIdleEvents() -> [AsyncEvent] {
+            if idleEvents.isEmpty { return [] }
+            let idle = idleEvents.filter { ledger.begun(in: $0.partitions) == 0 }.map(\.event)
+            idleEvents.removeAll { entry in entry.event.isSignaled || idle.contains { $0 === entry.event } }
             return idle
         }
     }
@@ -47,23 +49,25 @@ public final class JobConsumer: Sendable {
     let metrics: DeliveryMetrics
     let state: Lock<State>
     let consumer = Lock<Consumer?>(nil)
-    private let commits: any OffsetCommits
+    private let commits: any OffsetCommitter
     private let committer = Lock<Task<Void, Never>?>(nil)
-    /// Open when the group has assigned this consumer its share for the first time.
-    let assignment = Gate()
+    /// The event that opens when the group has assigned partitions to this consumer for the first time.
+    let assignment = AsyncEvent()
     let onEnd: @Sendable (KafkaError) -> Void
-    let take: @Sendable ([TakenRecord]) -> Void
+    let take: @Sendable ([JobDelivery]) -> Void
 
+    /// Creates a consumer.
     /// - Parameters:
-    ///   - things: what the records are, in the names of metrics.
-    ///   - commits: who commits what has ended.
-    ///   - onEnd: called when the group will have nothing more to do with this consumer, as when a newer one has its `group.instance.id`.
-    ///   - take: called on the consumer's thread with the records that came together; it must not block, and every
-    ///     record it is given must be ended or handed back.
+    ///   - things: the name of the records in metric names.
+    ///   - commits: the component that commits offsets.
+    ///   - onEnd: the callback for an error that ends the membership in the group, for example if another member uses
+    ///     the same `group.instance.id`.
+    ///   - take: the receiver of record batches, called on the consumer's thread. It must not block, and every record
+    ///     must be ended or returned to the queue.
     public init(
-        options: Options = Options(), of things: String = "jobs", commits: any OffsetCommits = DirectCommits(),
+        options: Options = Options(), of things: String = "jobs", commits: any OffsetCommitter = AsyncOffsetCommitter(),
         log: Log, metrics: Metrics,
-        onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in }, take: @escaping @Sendable ([TakenRecord]) -> Void
+        onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in }, take: @escaping @Sendable ([JobDelivery]) -> Void
     ) {
         self.options = options
         self.commits = commits
@@ -74,7 +78,7 @@ public final class JobConsumer: Sendable {
         self.take = take
         state = Lock(
             State(
-                ledger: OffsetLedger(
+                ledger: OffsetTracker(
                     window: Credit(records: options.window, bytes: options.windowBytes),
                     metadataLimit: options.metadataLimit)))
         addReadings(to: metrics)
@@ -82,16 +86,16 @@ public final class JobConsumer: Sendable {
 
     // MARK: Life
 
-    /// Joins the group and begins to take records.
-    /// - Throws: ``KafkaError`` that names a property that was refused.
+    /// Joins the group and starts to receive records.
+    /// - Throws: ``KafkaError`` that names a rejected property.
     public func start(
-        topics: [String], properties: [String: String], events: ClientEvents
+        topics: [String], properties: [String: String], events: ClientCallbacks
     ) async throws(KafkaError) {
         let started = try await Consumer.start(
             topics: topics, properties: properties, handler: self, events: events)
         consumer.withLock { $0 = started }
         let interval = options.commitInterval
-        // Until it is drained the consumer keeps itself.
+        // The task retains the consumer until it is drained.
         let task = Task { [commits] in
             while !Task.isCancelled {
                 await Task.sleepUnlessCancelled(for: interval)
@@ -101,9 +105,9 @@ public final class JobConsumer: Sendable {
         committer.withLock { $0 = task }
     }
 
-    /// Takes and begins no more, waits until what has begun has ended, at most for `grace`, commits, and leaves the group.
-    /// - Returns: how many jobs had begun and not ended when the grace was over; they will be redelivered.
-    public func drain(grace: Duration) async -> Int {
+    /// Stops receiving and beginning jobs, waits up to `grace` for jobs that have begun, commits, and leaves the group.
+    /// - Returns: the number of jobs that had begun and did not end within the grace period. They are redelivered.
+    public func shutdown(gracePeriod grace: Duration) async -> Int {
         let start = ContinuousClock.now
         let before = state.withLock { state in
             state.isDraining = true
@@ -115,13 +119,13 @@ public final class JobConsumer: Sendable {
             let left = state.ledger.begun(in: nil)
             return (
                 left,
-                Drained(
+                DrainSummary(
                     took: start.duration(to: .now), ended: state.ended - before.ended,
                     handedBack: state.handedBack - before.handedBack, cutShort: left)
             )
         }
         drained.tell(things, log, metrics)
-        // What is left must not hold up leaving.
+        // Jobs that are left must not delay leaving the group.
         update { $0.ledger.revokeAll() }
         tellPartitions()
         await consumer.withLock { $0 }?.close()
@@ -129,164 +133,171 @@ public final class JobConsumer: Sendable {
         return left
     }
 
-    /// Whether the group has assigned this consumer its share, be it empty, and it takes records.
-    public var isServing: Bool { assignment.isOpen && !state.withLock { $0.isDraining } }
+    /// True if the group has assigned partitions to this consumer, possibly none, and it is not draining.
+    public var isServing: Bool { assignment.isSignaled && !state.withLock { $0.isDraining } }
 
     func tellPartitions() { metrics.partitions.set(Double(state.withLock { $0.ledger.partitionCount })) }
 
-    /// Waits until the group has assigned this consumer its share, be it empty, for the first time, or the task is
-    /// cancelled.
-    public func assignedOnce() async { await assignment.wait() }
+    /// Waits until the group has assigned partitions to this consumer, possibly none, for the first time, or the task
+    /// is cancelled.
+    public func waitForAssignment() async { await assignment.wait() }
 
-    /// Makes a change by which jobs that have begun may be over.
+    /// Applies a change after which partitions may be idle.
     func update<Result: Sendable>(_ change: (inout State) -> Result) -> Result {
-        let (result, idle) = state.withLock { state in (change(&state), state.takeIdleGates()) }
-        for gate in idle { gate.open() }
+        let (result, idle) = state.withLock { state in (change(&state), state.takeIdleEvents()) }
+        for event in idle { event.signal() }
         return result
     }
 
     // MARK: Records
 
-    func onRecall(_ entry: OffsetLedger.Entry, _ body: @escaping @Sendable () -> Void) {
-        if state.withLock({ $0.ledger.onRecall(entry, body) }) { body() }
+    func onRevocation(_ entry: OffsetTracker.Entry, _ body: @escaping @Sendable () -> Void) {
+        if state.withLock({ $0.ledger.onRevocation(entry, body) }) { body() }
     }
 
-    func begin(_ entry: OffsetLedger.Entry) -> Bool { state.withLock { $0.ledger.begin(entry) } }
+    func begin(_ entry: OffsetTracker.Entry) -> Bool { state.withLock { $0.ledger.begin(entry) } }
 
-    /// Begins several jobs; the result says which of them are this worker's to do.
-    func begin(_ entries: [OffsetLedger.Entry]) -> [Bool] {
+    /// Begins several jobs. The result tells which of them this worker may process.
+    func begin(_ entries: [OffsetTracker.Entry]) -> [Bool] {
         state.withLock { state in entries.map { state.ledger.begin($0) } }
     }
 
     /// Ends several jobs.
-    func end(_ entries: [OffsetLedger.Entry]) {
+    func end(_ entries: [OffsetTracker.Entry]) {
         let credits = update { state in
             state.ended += entries.count
             return entries.map { state.ledger.end($0) }
         }
         guard let consumer = consumer.withLock({ $0 }) else { return }
-        for (entry, credit) in zip(entries, credits) { consumer.grant(credit, to: entry.partition) }
+        for (entry, credit) in zip(entries, credits) { consumer.addCredit(credit, to: entry.partition) }
     }
 
-    func rest(_ entry: OffsetLedger.Entry) -> Bool { update { $0.ledger.rest(entry) } }
+    func rest(_ entry: OffsetTracker.Entry) -> Bool { update { $0.ledger.rest(entry) } }
 
-    func end(_ entry: OffsetLedger.Entry) {
+    func end(_ entry: OffsetTracker.Entry) {
         let credit = update { state in
             state.ended += 1
             return state.ledger.end(entry)
         }
-        consumer.withLock { $0 }?.grant(credit, to: entry.partition)
+        consumer.withLock { $0 }?.addCredit(credit, to: entry.partition)
     }
 
-    func handBack(_ entry: OffsetLedger.Entry) {
+    func returnToQueue(_ entry: OffsetTracker.Entry) {
         update { state in
             state.handedBack += 1
-            state.ledger.handBack(entry)
+            state.ledger.returnToQueue(entry)
         }
     }
 
-    /// When it last looked for records, whether or not a broker was there; nil before it starts and after it has left.
+    /// The time of the last poll, whether or not a broker was reachable; nil before the start and after leaving.
     public var lastPolled: ContinuousClock.Instant? { consumer.withLock { $0 }?.lastPolled }
 
     // MARK: Offsets
 
-    /// Takes records of partitions that were assigned, as soon as it is known what of them has ended.
-    func open(_ assignments: [OffsetLedger.Assignment], of consumer: Consumer) async {
+    /// Starts to receive records of assigned partitions as soon as their committed offsets are known.
+    func open(_ assignments: [OffsetTracker.Assignment], of consumer: Consumer) async {
         guard let committed = await committed(of: assignments, consumer) else { return }
         for assignment in assignments {
             let offset = committed[assignment.partition]
-            let map = offset.flatMap { OffsetMap(note: $0.metadata, at: $0.offset) }
+            let map = offset.flatMap { CompletedRanges(note: $0.metadata, at: $0.offset) }
             if map == nil, let offset, !offset.metadata.isEmpty {
                 log.notice(
-                    "metadata of a committed offset is not of this version: jobs may be done again",
+                    "ignoring commit metadata of another version; some jobs may be redelivered",
                     ["partition": assignment.partition.description])
             }
             let credit = state.withLock { $0.ledger.open(assignment, committed: offset, map: map) }
-            consumer.grant(credit, to: assignment.partition)
+            consumer.addCredit(credit, to: assignment.partition)
         }
     }
 
-    /// What the group has committed; nil when all of these partitions have gone before that was known.
+    /// The offsets that the group has committed; nil if all of these partitions were revoked before they were known.
     private func committed(
-        of assignments: [OffsetLedger.Assignment], _ consumer: Consumer
+        of assignments: [OffsetTracker.Assignment], _ consumer: Consumer
     ) async -> [TopicPartition: GroupOffset]? {
         while state.withLock({ state in assignments.contains { state.ledger.isCurrent($0) } }) {
             do throws(KafkaError) {
                 return try await consumer.committed(assignments.map(\.partition))
             } catch {
                 if error.code == .closed { return nil }
-                log.warning("committed offsets not known", ["error": "\(error)"])
-                // A broker that does not say gives librdkafka no records either.
+                log.warning("reading committed offsets failed; retrying", ["error": "\(error)"])
+                // A broker that does not reply sends librdkafka no records either.
                 await Task.sleepUnlessCancelled(for: .seconds(1))
             }
         }
         return nil
     }
 
-    /// Recalls what of these partitions (nil: of all) has not begun, waits for what has, at most for `patience`, and commits.
-    func close(_ partitions: [TopicPartition]?, within patience: Duration) async {
+    /// Revokes jobs of these partitions (nil for all) that have not begun, waits up to `timeout` for the others, and
+    /// commits.
+    func close(_ partitions: [TopicPartition]?, within timeout: Duration) async {
         recall(partitions)
-        let idle = Gate()
-        update { $0.idleGates.append((partitions, idle)) }
-        await atMost(patience) { await idle.wait() }
-        idle.open()
+        let idle = AsyncEvent()
+        update { $0.idleEvents.append((partitions, idle)) }
+        await withTimeout(timeout) { await idle.wait() }
+        idle.signal()
         await commits.commit(self)
-        let untold = state.withLock { $0.ledger.untold(in: partitions) }
-        guard untold > 0 else { return }
-        metrics.untold.add(untold)
-        log.warning("a commit had no room for all that has ended: jobs may be done again", ["offsets": untold])
+        let untracked = state.withLock { $0.ledger.untracked(in: partitions) }
+        guard untracked > 0 else { return }
+        metrics.untracked.add(untracked)
+        log.warning("commit metadata limit reached; some completed jobs may be redelivered", ["offsets": untracked])
     }
 
     func recall(_ partitions: [TopicPartition]?) {
         let bodies = state.withLock { $0.ledger.close(partitions) }
-        metrics.recalled.add(bodies.count)
+        metrics.revoked.add(bodies.count)
         for body in bodies { body() }
     }
 }
 
-/// A job record that a worker has taken. Whoever has it ends it or hands it back, once, and tells nobody of it before it has begun.
-public struct TakenRecord: Sendable {
-    /// What was in the topic.
+/// A record that a worker has received. Its owner ends it or returns it to the queue, exactly once, and publishes
+/// nothing before it has begun.
+public struct JobDelivery: Sendable {
+    /// The record as it was in the topic.
     public let record: ConsumedRecord
-    let entry: OffsetLedger.Entry
+    let entry: OffsetTracker.Entry
     let consumer: JobConsumer
 
-    /// Says what to do when the job is to be handed back: it has not begun, and its partition is about to go or the worker drains.
+    /// Sets the callback for the case that the job must be returned to the queue: it has not begun, and its partition
+    /// is being revoked or the worker drains.
     ///
-    /// What was said last counts. `body` is called at most once, on any thread, and here and now if it has come to that already; never
-    /// after ``begin()`` has said yes, until the job ``rest()``s.
-    public func onRecall(_ body: @escaping @Sendable () -> Void) { consumer.onRecall(entry, body) }
+    /// The last callback set counts. It is called at most once, on any thread, and immediately if the job is revoked
+    /// already. It is never called after ``claim()`` has returned true, until ``release()``.
+    public func onRevocation(_ body: @escaping @Sendable () -> Void) { consumer.onRevocation(entry, body) }
 
-    /// Asks, at the point of no return, whether the job is this worker's to do.
-    /// - Returns: true when it is, and stays so: the group, or the drain, waits for it, as long as their patience lasts. False when it
-    ///   is to be handed back: it was recalled, or its partition has gone.
-    public func begin() -> Bool { consumer.begin(entry) }
+    /// Begins the job, unless it was revoked. This is the point of no return.
+    /// - Returns: true if this worker may process the job. The rebalance or drain then waits for it, up to its timeout.
+    ///   False if the job must be returned to the queue, because it or its partition was revoked.
+    public func claim() -> Bool { consumer.begin(entry) }
 
-    /// Asks for several records of one consumer at once, as ``begin()`` does for one.
-    public static func begin(_ taken: [TakenRecord]) -> [Bool] { taken.first?.consumer.begin(taken.map(\.entry)) ?? [] }
+    /// Begins several records of one consumer at once, like ``claim()``.
+    public static func claim(_ deliveries: [JobDelivery]) -> [Bool] {
+        deliveries.first?.consumer.begin(deliveries.map(\.entry)) ?? []
+    }
 
-    /// Ends several records of one consumer at once, as ``end()`` does for one.
-    static func end(_ taken: [TakenRecord]) { taken.first?.consumer.end(taken.map(\.entry)) }
+    /// Ends several records of one consumer at once, like ``acknowledge()``.
+    static func acknowledge(_ deliveries: [JobDelivery]) { deliveries.first?.consumer.end(deliveries.map(\.entry)) }
 
-    /// The job waits to be tried again: it is as if it had not begun, and nobody waits for it to end.
-    /// - Returns: false when it is to be handed back now: it was recalled, or its partition has gone.
-    public func rest() -> Bool { consumer.rest(entry) }
+    /// Resets a job that waits for a retry to the state before ``claim()``, so that rebalances and drains do not wait
+    /// for it.
+    /// - Returns: false if the job must be returned to the queue now, because it or its partition was revoked.
+    public func release() -> Bool { consumer.rest(entry) }
 
-    /// The job has ended and its event is published: its offset may be passed.
-    public func end() { consumer.end(entry) }
+    /// Ends the job after its event was published. Its offset may be committed.
+    public func acknowledge() { consumer.end(entry) }
 
-    /// The job was not started, or not finished, and is left to whoever takes the partition next.
-    public func handBack() { consumer.handBack(entry) }
+    /// Returns a job that was not started or not finished to the queue. The next owner of the partition receives it
+    /// again.
+    public func returnToQueue() { consumer.returnToQueue(entry) }
 }
 
-/// What became of the jobs of a worker that leaves.
-struct Drained: Hashable {
-    /// How long it waited for those that had begun, and for the last commit.
+/// The outcome of a drain.
+struct DrainSummary: Hashable {
+    /// The time spent waiting for jobs that had begun, and for the last commit.
     let took: Duration
     let ended: Int
-    /// They had not begun: the next owner of their partition does them.
+    /// The number of jobs that had not begun. The next owner of their partition processes them.
     let handedBack: Int
-    /// They had begun, and did not end within the grace; they are done again.
+    /// The number of jobs that had begun and did not end within the grace period. They are redelivered.
     let cutShort: Int
 
     func tell(_ things: String, _ log: Log, _ metrics: DeliveryMetrics) {
@@ -298,46 +309,45 @@ struct Drained: Hashable {
     }
 }
 
-/// What a consumer of jobs counts, or one of other things: then their name stands in the names of the metrics.
+/// The metrics of a consumer. The name of its records is part of the metric names.
 struct DeliveryMetrics: Sendable {
-    /// Jobs that had not begun when their partition went or the worker drained.
-    let recalled: Counter
-    /// Jobs that came again though they had ended: the map of their partition said so.
+    /// Jobs that were returned before they began, because their partition was revoked or the worker drained.
+    let revoked: Counter
+    /// Jobs that were redelivered although the commit metadata lists them as completed.
     let skipped: Counter
-    /// Offsets that had ended when their partition went, and that its commit had no room to tell of.
-    let untold: Counter
-    /// Partitions that the group has given to this consumer.
+    /// Completed offsets that did not fit into the metadata of the last commit of a revoked partition.
+    let untracked: Counter
+    /// Partitions assigned to this consumer.
     let partitions: Gauge
-    /// How long the last drain took.
+    /// The duration of the last drain.
     let drainSeconds: Gauge
     private let drainedJobs: (ended: Counter, handedBack: Counter, cutShort: Counter)
 
     init(_ metrics: Metrics, of things: String = "jobs") {
         let prefix = things == "jobs" ? "halcyon" : "halcyon_\(things)"
-        recalled = metrics.counter(
-            "halcyon_\(things)_recalled_total",
-            help: "How many were handed back before they began: their partition went, or the worker drained.")
+        revoked = metrics.counter(
+            "halcyon_\(things)_revoked_total",
+            help: "Records returned before they began, because their partition was revoked or the worker drained.")
         skipped = metrics.counter(
             "halcyon_\(things)_skipped_total",
-            help: "How many were not done again, for an earlier owner of their partition had ended them.")
-        untold = metrics.counter(
-            "\(prefix)_offsets_untold_total",
-            help:
-                "Offsets of what may be done twice: it had ended, and a partition's last commit had no room to say so.")
+            help: "Redelivered records that were skipped because an earlier owner of the partition completed them.")
+        untracked = metrics.counter(
+            "\(prefix)_offsets_untracked_total",
+            help: "Completed offsets that did not fit into commit metadata and may be redelivered.")
         partitions = metrics.gauge(
-            "\(prefix)_partitions", help: "Partitions that the group has given to this consumer.")
+            "\(prefix)_partitions", help: "Partitions assigned to this consumer.")
         drainSeconds = metrics.gauge(
-            "\(prefix)_drain_seconds", help: "How long the last drain took; 0 before there was one.")
+            "\(prefix)_drain_seconds", help: "Duration of the last drain in seconds; 0 before the first one.")
         func drained(_ fate: String) -> Counter {
             metrics.counter(
                 "halcyon_drained_\(things)_total",
-                help: "What was under way when a drain began, by what became of it.",
+                help: "Records in flight when a drain began, by outcome.",
                 labels: ["fate": fate])
         }
         drainedJobs = (drained("ended"), drained("handed_back"), drained("cut_short"))
     }
 
-    /// What became of jobs that were under way when a drain began.
+    /// Counts the jobs that were in flight when a drain began, by outcome.
     func drained(ended: Int, handedBack: Int, cutShort: Int) {
         drainedJobs.ended.add(ended)
         drainedJobs.handedBack.add(handedBack)

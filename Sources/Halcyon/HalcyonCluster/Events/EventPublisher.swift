@@ -1,78 +1,79 @@
+import Concurrency
 import Formats
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import Kafka
 import Redis
 import Telemetry
-import Threads
 
-/// Writes events to their topic.
+/// Publishes events to their topic.
 public struct EventPublisher: Sendable {
     private let producer: Producer
     private let topics: Topics
 
-    /// The producer stays its maker's, who closes it.
+    /// Creates a publisher that uses the given producer. The caller owns the producer and closes it.
     public init(_ producer: Producer, topics: Topics) {
         self.producer = producer
         self.topics = topics
     }
 
-    /// Publishes an event and waits until the brokers have it. While they are away it waits on: an event is never given up.
-    /// - Throws: ``KafkaError`` when waiting cannot help: the event is too large, or the producer is closed.
+    /// Publishes an event and waits until the brokers have acknowledged it. It retries without limit while the brokers
+    /// are unavailable.
+    /// - Throws: ``KafkaError`` that a retry cannot fix: the event is too large, or the producer is closed.
     public func publish(_ event: Event) async throws(KafkaError) {
-        try await producer.sendPatiently(Self.record(of: event, topics))
+        try await producer.sendWithRetry(Self.record(of: event, topics))
     }
 
     /// Publishes a best-effort event: it is dropped if Kafka does not accept it.
     public func offer(_ event: Event) async {
-        // Nobody waits for it: the terminal event says what matters.
+        // Errors are ignored, because no reader depends on the event: the terminal event has the outcome.
         _ = try? await producer.send(Self.record(of: event, topics))
     }
 
-    /// The message that an event is.
+    /// The Kafka record of an event.
     public static func record(of event: Event, _ topics: Topics) -> ProducerRecord {
         ProducerRecord(
             topic: topics.events, key: event.key.map { Array($0.utf8) }, value: event.json,
             headers: headers + (event.webhook.map { [RecordHeader(webhookHeader, $0.text)] } ?? []))
     }
 
-    /// The header that names the webhook which an event is for.
+    /// The header with the name of the webhook that an event is for.
     public static let webhookHeader = "halcyon-webhook"
 
     private static let headers = [RecordHeader("content-type", Event.mediaType)]
 }
 
 extension Producer {
-    /// Sends again for as long as the error is one that time mends.
-    /// - Throws: ``KafkaError`` that time does not mend.
-    func sendPatiently(_ record: ProducerRecord) async throws(KafkaError) {
+    /// Sends a record, and retries without limit while the error is retriable.
+    /// - Throws: ``KafkaError`` that is not retriable.
+    func sendWithRetry(_ record: ProducerRecord) async throws(KafkaError) {
         while true {
             do throws(KafkaError) {
                 try await send(record)
                 return
             } catch {
-                // librdkafka has tried for message.timeout.ms already.
+                // librdkafka has retried for message.timeout.ms already.
                 guard error.isRetriable else { throw error }
             }
         }
     }
 }
 
-/// Tells Redis of events that were taken, one after the other, until it has taken them.
+/// Publishes received events to Redis, one batch after the other, and retries until Redis accepts them.
 struct EventBatchSender: Sendable {
     let redis: RedisClient
-    /// Seconds.
+    /// The age in seconds beyond which events are dropped.
     let maximumAge: Double
     let commands: EventRelay.Commands
     let log: Log
     let metrics: RelayMetrics
 
-    /// Commands that leave together, and the bytes they carry.
+    /// The maximum number of events in one pipeline, and their total size in bytes.
     private static let most = (records: 256, bytes: 1 << 20)
-    /// Between attempts while Redis does not take them.
+    /// The delay between attempts while Redis rejects them.
     private static let rest = Duration.milliseconds(500)
 
-    func send(_ taken: [TakenRecord]) async {
+    func send(_ taken: [JobDelivery]) async {
         var next = taken[...]
         while !next.isEmpty {
             var bytes = 0
@@ -85,48 +86,49 @@ struct EventBatchSender: Sendable {
         }
     }
 
-    /// Until all of them are told or handed back. Meanwhile no other event is, so that each partition keeps its order.
-    private func sendAll(_ taken: [TakenRecord]) async {
+    /// Returns when all of the events are published or returned to the queue. No other event is published meanwhile, so
+    /// that each partition keeps its order.
+    private func sendAll(_ taken: [JobDelivery]) async {
         var left = taken
         var isAway = false
         while true {
             left = left.filter(begin)
             if left.isEmpty { break }
             let (count, error) = await tell(left.map(\.record))
-            for taken in left.prefix(count) { taken.end() }
+            for taken in left.prefix(count) { taken.acknowledge() }
             metrics.published.add(count)
             left.removeFirst(count)
             guard let error else { continue }
-            if !isAway { log.warning("Redis takes no events; they wait for it", ["error": "\(error)"]) }
+            if !isAway { log.warning("publishing to Redis failed; retrying", ["error": "\(error)"]) }
             isAway = true
             left = left.filter { taken in
-                if !taken.rest() {
-                    taken.handBack()
+                if !taken.release() {
+                    taken.returnToQueue()
                     return false
                 }
                 return true
             }
             await Task.sleepUnlessCancelled(for: Self.rest)
         }
-        if isAway { log.notice("Redis takes events again, or another worker has them") }
+        if isAway { log.notice("publishing to Redis succeeded again, or the events were returned to the queue") }
     }
 
-    /// Whether an event is to be told here and now.
-    private func begin(_ taken: TakenRecord) -> Bool {
-        guard taken.begin() else {
-            taken.handBack()
+    /// True if an event is to be published now.
+    private func begin(_ taken: JobDelivery) -> Bool {
+        guard taken.claim() else {
+            taken.returnToQueue()
             return false
         }
         let age = Double(Timestamp.now.milliseconds - taken.record.timestamp) / 1000
         if taken.record.value == nil || (taken.record.timestamp >= 0 && age > maximumAge) {
-            taken.end()
+            taken.acknowledge()
             metrics.stale.add()
             return false
         }
         return true
     }
 
-    /// - Returns: how many were taken before one that was not, and why that was not.
+    /// - Returns: the number of events published before the first failure, and its error.
     private func tell(_ records: [ConsumedRecord]) async -> (Int, RedisError?) {
         let commands = records.map(commands)
         do throws(RedisError) {

@@ -1,26 +1,26 @@
+import Concurrency
 import Kafka
 import Redis
 import Telemetry
-import Threads
 
-/// Tells Redis of committed events: in the order of their partitions, and each until Redis has taken it.
+/// Publishes committed events to Redis, in the order of their partitions, and retries each one until Redis accepts it.
 ///
-/// Relays of one group share the partitions, whichever process they run in.
+/// Relays of one group share the partitions, in any number of processes.
 public final class EventRelay: Sendable {
-    /// What a relay tells, as whom and for how long.
+    /// The configuration of a relay.
     public struct Options: Sendable {
         /// The topic of events.
         public var topic: String
-        /// Of a member of the relays' group: ``KafkaProperties/notifier(group:patience:)``.
+        /// The properties of a member of the relay's group: ``KafkaProperties/notifier(group:patience:)``.
         public var properties: [String: String]
-        /// How events are taken and committed.
+        /// The limits of the consumer and its commit settings.
         public var consumer: JobConsumer.Options
-        /// What is told, in the names of metrics and in the log: `notifications`.
+        /// The name of the relayed messages in metric names and in the log, such as `notifications`.
         public var things: String
-        /// Seconds after which nobody is told of an event any more, as when Redis was away for long.
+        /// The age in seconds beyond which events are dropped, for example after a long outage of Redis.
         public var maximumAge: Double
 
-        /// Takes the values as they are.
+        /// Creates options from all values.
         public init(
             topic: String, properties: [String: String], consumer: JobConsumer.Options, of things: String,
             maximumAge: Double
@@ -33,7 +33,7 @@ public final class EventRelay: Sendable {
         }
     }
 
-    /// What tells Redis of an event; nothing for one that is of no interest.
+    /// The function that returns the Redis commands for an event; none for an event to skip.
     public typealias Commands = @Sendable (ConsumedRecord) -> [[RedisArgument]]
 
     private let options: Options
@@ -42,22 +42,22 @@ public final class EventRelay: Sendable {
     private let bell: AsyncStream<Void>.Continuation
     private let sending: Task<Void, Never>
 
-    /// It begins with ``start()``.
+    /// Creates a relay, which starts with ``start()``.
     public init(
         _ options: Options, to endpoint: RedisEndpoint, log: Log, metrics: Metrics, _ commands: @escaping Commands
     ) {
         let log = log.with(["of": options.things])
         let redis = RedisClient(endpoint)
-        let arrivals = Mailbox<TakenRecord>()
+        let arrivals = BatchQueue<JobDelivery>()
         let (rings, bell) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         consumer = JobConsumer(options: options.consumer, of: options.things, log: log, metrics: metrics) { records in
-            for taken in records { if case .first = arrivals.post(taken) { bell.yield() } }
+            for taken in records { if case .first = arrivals.enqueue(taken) { bell.yield() } }
         }
         let sender = EventBatchSender(
             redis: redis, maximumAge: options.maximumAge, commands: commands, log: log,
             metrics: RelayMetrics(metrics, of: options.things))
         sending = Task {
-            for await _ in rings { await sender.send(arrivals.take()) }
+            for await _ in rings { await sender.send(arrivals.drain()) }
         }
         self.options = options
         self.redis = redis
@@ -65,17 +65,18 @@ public final class EventRelay: Sendable {
     }
 
     /// Joins the group.
-    /// - Throws: ``KafkaError`` that names a property which librdkafka refuses.
+    /// - Throws: ``KafkaError`` that names a property which librdkafka rejects.
     public func start() async throws(KafkaError) {
-        try await consumer.start(topics: [options.topic], properties: options.properties, events: ClientEvents())
+        try await consumer.start(topics: [options.topic], properties: options.properties, events: ClientCallbacks())
     }
 
-    /// Waits until the group has given it its share for the first time.
-    public func ready() async { await consumer.assignedOnce() }
+    /// Waits until the group has assigned partitions for the first time.
+    public func ready() async { await consumer.waitForAssignment() }
 
-    /// Takes no more events, finishes what was begun within `grace`, commits, leaves the group, and closes everything.
-    public func drain(grace: Duration) async {
-        _ = await consumer.drain(grace: grace)
+    /// Stops receiving events, finishes those in flight within `grace`, commits, leaves the group, and closes all
+    /// connections.
+    public func shutdown(gracePeriod grace: Duration) async {
+        _ = await consumer.shutdown(gracePeriod: grace)
         bell.finish()
         sending.cancel()
         await sending.value
@@ -83,17 +84,17 @@ public final class EventRelay: Sendable {
     }
 }
 
-/// What a relay counts.
+/// The metrics of a relay.
 struct RelayMetrics: Sendable {
-    /// Events that Redis has taken.
+    /// Events that were published to Redis.
     let published: Counter
-    /// Events that were too old to be told.
+    /// Events that were too old to publish.
     let stale: Counter
 
     init(_ metrics: Metrics, of things: String) {
         func events(_ outcome: String) -> Counter {
             metrics.counter(
-                "halcyon_\(things)_total", help: "Events that Redis is told of, by what became of them.",
+                "halcyon_\(things)_total", help: "Events relayed to Redis, by outcome.",
                 labels: ["outcome": outcome])
         }
         (published, stale) = (events("published"), events("stale"))

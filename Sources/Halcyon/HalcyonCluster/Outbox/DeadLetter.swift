@@ -2,47 +2,49 @@ import Formats
 import HalcyonModel
 import Kafka
 
-/// What is put aside in the topic `dead`, untouched, with what is wrong in headers.
+/// A message in the topic `dead`, unchanged, with the reason in its headers.
 public struct DeadLetter: Hashable, Sendable {
-    /// Why: the code of its last failure.
+    /// The code of the last error.
     public var code: String
-    /// What had happened.
+    /// The message of the last error.
     public var message: String
-    /// Where the message was first written; nil for a letter that Halcyon did not write.
-    public var provenance: Provenance?
-    /// The attempts at it; nil where there was none.
+    /// The original record; nil for a message that Halcyon did not write.
+    public var provenance: OriginalRecord?
+    /// The attempts; nil if there were none.
     public var history: AttemptHistory?
-    /// Why it was not tried again; nil for a message that could not be tried.
-    public var reason: GivingUp?
-    /// The letter itself.
+    /// The reason why the job was not retried; nil for a message that could not be processed at all.
+    public var reason: RetryExhaustedReason?
+    /// The record in the topic `dead`.
     public var record: ConsumedRecord
 
-    /// The message of `record`: key, value and headers as they came, and in further headers why and where from.
+    /// Creates a dead letter from `record`: its key, value and headers, and further headers with the reason and the
+    /// origin.
     /// - Parameters:
-    ///   - provenance: where it was first written.
-    ///   - history: the attempts at it; nil for what is no job.
+    ///   - provenance: the original record.
+    ///   - history: the attempts; nil for a message that is not a job.
     public static func record(
-        of record: ConsumedRecord, from provenance: Provenance, for failure: Failure, after history: AttemptHistory?,
-        _ reason: GivingUp?, _ topics: Topics
+        of record: ConsumedRecord, from provenance: OriginalRecord, for failure: JobError,
+        after history: AttemptHistory?,
+        _ reason: RetryExhaustedReason?, _ topics: Topics
     ) -> ProducerRecord {
         ProducerRecord(
             topic: topics.dead, key: record.key, value: record.value,
             headers: record.headers.unmoved
-                + [MovedHeader.code.with(failure.code.rawValue), MovedHeader.message.with(failure.message)]
+                + [HalcyonHeader.code.with(failure.code.rawValue), HalcyonHeader.message.with(failure.message)]
                 + provenance.headers + (history?.headers ?? [])
-                + (reason.map { [MovedHeader.reason.with($0.rawValue)] } ?? []))
+                + (reason.map { [HalcyonHeader.reason.with($0.rawValue)] } ?? []))
     }
 }
 
 extension DeadLetter {
-    /// A letter that Kafka does not take, cut: the first 64 KiB of its message, without headers of the producer that are long. A header says how
-    /// many bytes the message had.
+    /// Shortens a dead letter that Kafka rejects as too large to the first 64 KiB of its message, without long headers
+    /// of the producer. A header states the original number of bytes.
     public static func shortened(_ letter: ProducerRecord) -> ProducerRecord {
         let most = 64 << 10
         var short = letter
         short.value = letter.value.map { Array($0.prefix(most)) }
         short.headers.removeAll { ($0.value?.count ?? 0) > 1 << 10 }
-        if let count = letter.value?.count, count > most { short.headers.append(MovedHeader.cut.with(count)) }
+        if let count = letter.value?.count, count > most { short.headers.append(HalcyonHeader.cut.with(count)) }
         return short
     }
 }
@@ -50,38 +52,38 @@ extension DeadLetter {
 // MARK: Reading
 
 extension DeadLetter {
-    /// What a message of the topic says; nil for a mark that one was replayed.
+    /// Decodes a message of the topic; nil for a replay marker.
     public init?(_ record: ConsumedRecord) {
         guard Replay.mark(in: record) == nil else { return nil }
         let headers = record.headers
-        code = headers.text(MovedHeader.code.name) ?? "unknown"
-        message = headers.text(MovedHeader.message.name) ?? "a letter that Halcyon did not write"
-        provenance = Provenance(headers)
+        code = headers.text(HalcyonHeader.code.name) ?? "unknown"
+        message = headers.text(HalcyonHeader.message.name) ?? "a message that was not written by Halcyon"
+        provenance = OriginalRecord(headers)
         history = AttemptHistory(headers)
-        reason = headers.text(MovedHeader.reason.name).flatMap(GivingUp.init(rawValue:))
+        reason = headers.text(HalcyonHeader.reason.name).flatMap(RetryExhaustedReason.init(rawValue:))
         self.record = record
     }
 
-    /// Which letter of the topic it is.
-    public var id: LetterID { LetterID(partition: record.partition, offset: record.offset) }
+    /// The position of the dead letter in the topic.
+    public var id: DeadLetterID { DeadLetterID(partition: record.partition, offset: record.offset) }
 
-    /// Who was to be told of the event that the letter is; nil when it is no event of this cluster's.
+    /// The webhook of the event in the dead letter; nil if it is not an event of this cluster.
     public func webhook(_ topics: Topics) -> String? {
         provenance?.topic == topics.events ? record.headers.text(EventPublisher.webhookHeader) : nil
     }
 
-    /// How often the message had been replayed before it was put aside here.
+    /// The number of times that the message had been replayed before.
     public var replays: Int { Replay.count(in: record.headers) }
 
-    /// The headers that its producer gave it.
+    /// The headers that the producer of the message set.
     public var headers: [RecordHeader] { record.headers.unmoved }
 }
 
-/// A place in the topic `dead`, written `PARTITION-OFFSET`.
-public struct LetterID: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// The partition.
+/// A position in the topic `dead`, written `PARTITION-OFFSET`.
+public struct DeadLetterID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// The partition number.
     public let partition: Int32
-    /// The offset there.
+    /// The offset in the partition.
     public let offset: Int64
 
     init(partition: Int32, offset: Int64) {
@@ -89,7 +91,7 @@ public struct LetterID: Hashable, Comparable, Sendable, CustomStringConvertible 
         self.offset = offset
     }
 
-    /// From its text; nil for any other.
+    /// Parses the text form; nil if it is invalid.
     public init?(_ text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, let partition = Int32(parts[0]), let offset = Int64(parts[1]), partition >= 0,
@@ -98,34 +100,35 @@ public struct LetterID: Hashable, Comparable, Sendable, CustomStringConvertible 
         self.init(partition: partition, offset: offset)
     }
 
-    /// By partition, then by offset.
-    public static func < (one: LetterID, other: LetterID) -> Bool {
+    /// Orders ids by partition, then by offset.
+    public static func < (one: DeadLetterID, other: DeadLetterID) -> Bool {
         (one.partition, one.offset) < (other.partition, other.offset)
     }
 
-    /// `PARTITION-OFFSET`
+    /// The text form, `PARTITION-OFFSET`.
     public var description: String { "\(partition)-\(offset)" }
 }
 
-/// Sends what was put aside back to where it came from.
+/// Sends dead letters back to the topics they came from.
 ///
-/// A topic forgets nothing before its time, so a letter that was replayed stays where it is. Behind it comes a mark, a message of the
-/// same topic and partition without a value, whose header `halcyon-replayed` names the letter: who reads the topic to its end knows which are still to be dealt with.
+/// Messages cannot be removed from a topic, so a replayed dead letter stays there. A marker follows it: a message in
+/// the same topic and partition without a value, whose header `halcyon-replayed` contains the id of the dead letter. A
+/// reader of the whole topic thus knows which dead letters were not replayed.
 public enum Replay {
     private static let counter = "halcyon-replays"
     private static let marker = "halcyon-replayed"
 
-    /// The message as its producer wrote it, for its own lane; of a webhook the event, to be sent at once. One header is added,
-    /// `halcyon-replays`: how often that was done.
-    /// - Throws: ``Failure`` for a letter that came neither from a lane of this cluster nor from its events.
-    public static func record(of letter: DeadLetter, _ topics: Topics) throws(Failure) -> ProducerRecord {
+    /// Creates the record that replays a dead letter: the original message for its lane, or the event of a webhook, to
+    /// be sent immediately. The header `halcyon-replays` counts the replays.
+    /// - Throws: ``JobError`` for a dead letter that came neither from a lane of this cluster nor from its events.
+    public static func record(of letter: DeadLetter, _ topics: Topics) throws(JobError) -> ProducerRecord {
         var record = try unmarked(letter, topics)
         record.headers.removeAll { $0.name == counter }
         record.headers.append(RecordHeader(counter, "\(letter.replays + 1)"))
         return record
     }
 
-    private static func unmarked(_ letter: DeadLetter, _ topics: Topics) throws(Failure) -> ProducerRecord {
+    private static func unmarked(_ letter: DeadLetter, _ topics: Topics) throws(JobError) -> ProducerRecord {
         if let provenance = letter.provenance, letter.webhook(topics) != nil, let topic = topics.webhookRetries.first {
             let message = RetryMessage(
                 provenance: provenance, history: AttemptHistory(began: Timestamp.now.milliseconds), after: 0,
@@ -133,22 +136,22 @@ public enum Replay {
             return message.record(of: letter.record, to: topic)
         }
         guard let lane = letter.provenance?.topic, topics.lanes.contains(lane) else {
-            throw Failure(.invalidJob, "it does not say from which lane it came")
+            throw JobError(.invalidJob, "the headers name neither a lane nor a webhook of this cluster")
         }
         return ProducerRecord(
             topic: lane, key: letter.record.key, value: letter.record.value, headers: letter.headers)
     }
 
-    /// What says that a letter was replayed.
-    public static func mark(_ id: LetterID, _ topics: Topics) -> ProducerRecord {
+    /// Creates the marker of a replayed dead letter.
+    public static func mark(_ id: DeadLetterID, _ topics: Topics) -> ProducerRecord {
         ProducerRecord(
             topic: topics.dead, partition: id.partition, value: nil, headers: [RecordHeader(marker, id.description)])
     }
 
-    /// Which letter a message says was replayed; nil for a letter.
-    public static func mark(in record: ConsumedRecord) -> LetterID? {
-        guard record.value == nil, record.headers.text(MovedHeader.code.name) == nil else { return nil }
-        return record.headers.text(marker).flatMap(LetterID.init)
+    /// The id in a replay marker; nil for a dead letter.
+    public static func mark(in record: ConsumedRecord) -> DeadLetterID? {
+        guard record.value == nil, record.headers.text(HalcyonHeader.code.name) == nil else { return nil }
+        return record.headers.text(marker).flatMap(DeadLetterID.init)
     }
 
     static func count(in headers: [RecordHeader]) -> Int {

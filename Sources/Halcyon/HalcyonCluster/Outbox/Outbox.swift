@@ -1,28 +1,28 @@
+import Concurrency
 import Kafka
 import Telemetry
-import Threads
 
-/// Where a job ends: what is told of it goes to Kafka, and then its offset may be passed.
+/// Publishes the events of a job and ends its delivery.
 public protocol Outbox: Sendable {
-    /// Tells all of `records` and ends `taken`, which has begun. Returns when both are sure.
-    /// - Throws: ``KafkaError`` when nothing was told and waiting cannot help: a record is too large
-    ///   (``KafkaError/Code/messageTooLarge``), the job's partition has gone, and with it the job to another worker
-    ///   (``KafkaError/Code/illegalGeneration``), or the worker's connection is closed. The job has not ended then.
-    func settle(_ taken: TakenRecord, telling records: [ProducerRecord]) async throws(KafkaError)
+    /// Publishes all of `records` and ends `delivery`, which has begun. Returns when both are durable.
+    /// - Throws: ``KafkaError`` if nothing was published and a retry cannot help: a record is too large
+    ///   (``KafkaError/Code/messageTooLarge``), the job's partition was revoked
+    ///   (``KafkaError/Code/illegalGeneration``), or the connection is closed. The job has not ended in that case.
+    func complete(_ delivery: JobDelivery, publishing records: [ProducerRecord]) async throws(KafkaError)
 
-    /// Tells one record for each of several jobs of one consumer, which have begun, and ends them.
-    /// - Returns: the errors, in the order of the jobs; nil for a job that has ended.
-    func settle(all jobs: [(taken: TakenRecord, record: ProducerRecord)]) async -> [KafkaError?]
+    /// Publishes one record for each of several jobs of one consumer, which have begun, and ends the jobs.
+    /// - Returns: the errors in the order of the jobs; nil for a job that has ended.
+    func complete(all jobs: [(delivery: JobDelivery, record: ProducerRecord)]) async -> [KafkaError?]
 }
 
 extension Outbox {
-    /// Settles each of the jobs by itself.
-    public func settle(all jobs: [(taken: TakenRecord, record: ProducerRecord)]) async -> [KafkaError?] {
+    /// Completes each of the jobs separately.
+    public func complete(all jobs: [(delivery: JobDelivery, record: ProducerRecord)]) async -> [KafkaError?] {
         await withTaskGroup(of: (Int, KafkaError?).self) { group in
             for (index, job) in jobs.enumerated() {
                 group.addTask {
                     do throws(KafkaError) {
-                        try await settle(job.taken, telling: [job.record])
+                        try await complete(job.delivery, publishing: [job.record])
                         return (index, nil)
                     } catch {
                         return (index, error)
@@ -33,17 +33,17 @@ extension Outbox {
         }
     }
 
-    /// Tells one of `forms`, the first that is not too large, and ends `taken`, which has begun.
+    /// Publishes the first of `forms` that is not too large, and ends `delivery`, which has begun.
     ///
-    /// What Kafka refuses for another reason, such as the right to write to the topic, an operator can mend: it is tried again until
-    /// Kafka takes it, so that no job is left without an end.
+    /// Other rejections, such as missing write permission on the topic, can be fixed by an operator. They are retried
+    /// until Kafka accepts the records, so that no job is left without a terminal event.
     /// - Parameters:
-    ///   - forms: at least one; each shorter than the one before.
-    ///   - refusals: told for as long as Kafka refuses them all.
-    /// - Throws: ``KafkaError`` when the job's partition has gone (``KafkaError/Code/illegalGeneration``), or the worker's connection is
-    ///   closed. The job has not ended then.
-    public func settle(
-        _ taken: TakenRecord, tellingOneOf forms: some Collection<[ProducerRecord]>, _ refusals: Refusals
+    ///   - forms: at least one list of records, each smaller than the one before.
+    ///   - refusals: the log of rejections, which is notified while Kafka rejects all forms.
+    /// - Throws: ``KafkaError`` if the job's partition was revoked (``KafkaError/Code/illegalGeneration``), or the
+    ///   connection is closed. The job has not ended in that case.
+    public func complete(
+        _ delivery: JobDelivery, publishingOneOf forms: some Collection<[ProducerRecord]>, _ refusals: Refusals
     ) async throws(KafkaError) {
         var (backoff, isRefused) = (Backoff.kafka, false)
         defer { if isRefused { refusals.end() } }
@@ -51,7 +51,7 @@ extension Outbox {
             var refusal: KafkaError?
             for records in forms {
                 do throws(KafkaError) {
-                    return try await settle(taken, telling: records)
+                    return try await complete(delivery, publishing: records)
                 } catch {
                     guard error.isRefusal else { throw error }
                     refusal = error
@@ -63,48 +63,49 @@ extension Outbox {
                 refusals.begin(refusal, of: forms.first?.map(\.topic) ?? [])
             }
             await Task.sleepUnlessCancelled(for: backoff.next())
-            guard taken.begin() else {
-                throw KafkaError(code: .illegalGeneration, message: "the job's partition has gone to another worker")
+            guard delivery.claim() else {
+                throw KafkaError(code: .illegalGeneration, message: "the job's partition was revoked")
             }
         }
     }
 }
 
 extension Backoff {
-    /// Between attempts while brokers are away or refuse what is sent.
+    /// The delays between attempts while brokers are unavailable or reject records.
     static let kafka = Backoff(initial: .milliseconds(20), maximum: .seconds(1))
 }
 
 extension KafkaError {
-    /// Whether Kafka was there, and did not take what was sent.
+    /// True if Kafka was reachable and rejected the records.
     fileprivate var isRefusal: Bool {
         !isFatal && ![.closed, .illegalGeneration, .purgedFromQueue, .purgedInFlight].contains(code)
     }
 }
 
-/// At least once: a job ends when the brokers have acknowledged what is told of it. A worker that dies in between leaves its job to
-/// another, and it is told twice, under the same event id.
+/// An at-least-once outbox, which ends a job when the brokers have acknowledged its events. If a worker crashes in
+/// between, another worker repeats the job and publishes its events again, with the same ids.
 public struct AcknowledgedOutbox: Outbox {
     private let producer: Producer
 
-    /// The producer stays its maker's, who closes it.
+    /// Creates an outbox that uses the given producer. The caller owns the producer and closes it.
     public init(_ producer: Producer) { self.producer = producer }
 
-    /// Sends one record after the other, for as long as the brokers are away.
-    public func settle(_ taken: TakenRecord, telling records: [ProducerRecord]) async throws(KafkaError) {
-        for record in records { try await producer.sendPatiently(record) }
-        taken.end()
+    /// Sends the records one after the other, and retries while the brokers are unavailable.
+    public func complete(_ delivery: JobDelivery, publishing records: [ProducerRecord]) async throws(KafkaError) {
+        for record in records { try await producer.sendWithRetry(record) }
+        delivery.acknowledge()
     }
 
     /// Sends all records together.
-    public func settle(all jobs: [(taken: TakenRecord, record: ProducerRecord)]) async -> [KafkaError?] {
+    public func complete(all jobs: [(delivery: JobDelivery, record: ProducerRecord)]) async -> [KafkaError?] {
         let errors = await producer.send(all: jobs.map(\.record))
-        TakenRecord.end(zip(jobs, errors).filter { $0.1 == nil }.map(\.0.taken))
+        JobDelivery.acknowledge(zip(jobs, errors).filter { $0.1 == nil }.map(\.0.delivery))
         return errors
     }
 }
 
-/// The records that Kafka refuses at present: events and dead letters that wait until an operator has mended what is wrong with their topic.
+/// The records that Kafka rejects at present: events and dead letters that wait until an operator has fixed their
+/// topic.
 public final class Refusals: Sendable {
     private struct State {
         var count = 0
@@ -114,10 +115,10 @@ public final class Refusals: Sendable {
     private let log: Log
     private let state = Lock(State())
 
-    /// None so far.
+    /// Creates an instance without rejections.
     public init(log: Log) { self.log = log }
 
-    /// Since when Kafka has refused records without a break; nil while it refuses none.
+    /// The time since which Kafka has rejected records without interruption; nil if it rejects none.
     public var since: ContinuousClock.Instant? { state.withLock { $0.since } }
 
     func begin(_ error: KafkaError, of topics: [String]) {
@@ -128,7 +129,7 @@ public final class Refusals: Sendable {
         }
         guard isFirst else { return }
         log.error(
-            "Kafka refuses events; their jobs wait until it takes them",
+            "Kafka rejects events; retrying until it accepts them",
             ["error": "\(error)", "topics": Set(topics).sorted().joined(separator: ", ")])
     }
 
@@ -138,6 +139,6 @@ public final class Refusals: Sendable {
             if state.count == 0 { state.since = nil }
             return state.count == 0
         }
-        if isLast { log.notice("Kafka refuses no events any more") }
+        if isLast { log.notice("Kafka accepts events again") }
     }
 }

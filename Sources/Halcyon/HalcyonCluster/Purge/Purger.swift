@@ -1,32 +1,32 @@
 import Formats
+import HalcyonCoding
 import HalcyonCoordination
 import HalcyonModel
-import HalcyonWire
 import Kafka
 import Redis
 
-/// Forgets results, and keeps work under way from bringing them back. It needs no worker.
+/// Removes results from Redis, and prevents work in flight from storing them again. It needs no worker.
 ///
-/// What is removed and the floor of fences that keeps older work from storing it again change in one step. Of several results
-/// each goes by itself: after an error some are gone, and the same purge again does the rest.
+/// Removing a result and raising the minimum fencing token are one step. Several results are removed in separate steps.
+/// If one fails, some results are gone, and repeating the purge removes the rest.
 public struct Purger: Sendable {
     private let redis: RedisClient
     private let tags: TagIndex
-    private let books: Books
+    private let quotas: QuotaStore
 
-    /// The client stays its maker's, who closes it.
+    /// Creates a purger that uses the given client. The caller owns the client and closes it.
     public init(_ redis: RedisClient) {
         self.redis = redis
         tags = TagIndex(redis)
-        books = Books(redis)
+        quotas = QuotaStore(redis)
     }
 
-    /// Results removed in one command at most: Redis does nothing else meanwhile.
+    /// The maximum number of results removed in one command, because Redis is blocked meanwhile.
     private static let step = 200
 
-    /// Forgets what the purge says.
-    /// - Returns: how many results were there.
-    /// - Throws: ``RedisError``; what was removed by then is gone.
+    /// Removes the results that the purge selects.
+    /// - Returns: the number of results removed.
+    /// - Throws: ``RedisError``. Results that were removed before the error are gone.
     public func run(_ purge: Purge) async throws(RedisError) -> Int {
         switch purge.target {
         case .source(let source):
@@ -63,7 +63,7 @@ public struct Purger: Sendable {
         return count
     }
 
-    /// Each in a step of its own, side by side.
+    /// Removes each result in its own step, concurrently.
     private func forget(_ keys: [ResultKey], _ tenant: String?) async throws(RedisError) -> Int {
         let results = await withTaskGroup(of: Result<Int, RedisError>.self) { group in
             for key in keys {
@@ -96,7 +96,7 @@ public struct Purger: Sendable {
             PurgeScripts.begin, keys: [.string(keys.fences), .string(keys.results)] + going.map { .string($0) },
             arguments: [.string(item ?? ""), listing ? "list" : ""])
         guard let parts = reply.array, parts.count == 2, let names = parts[0].array else {
-            throw RedisError(.protocolError, "a purge gave what is none of its: \(reply)")
+            throw RedisError(.protocolError, "unexpected reply from the purge script: \(reply)")
         }
         return (names.compactMap(\.string), Self.removed(parts[1]))
     }
@@ -106,31 +106,32 @@ public struct Purger: Sendable {
         return stride(from: 0, to: words.count - 1, by: 2).map { (words[$0], words[$0 + 1]) }
     }
 
-    /// Without a budget there are no books, and while they cannot be reached they count what expires by itself.
+    /// Subtracts removed results from the tenant's quota usage. Errors are ignored.
     private func strike(_ gone: [Gone], _ tenant: String?) async {
         for result in gone {
-            // The purge has succeeded: what the books count too much ends with its expiry.
-            try? await books.strike(result.key, result.storedAt, in: ResultTier.book(of: tenant))
+            // The purge has succeeded. The usage is too high until the removed results would have expired.
+            try? await quotas.remove(result.key, result.storedAt, in: ResultCache.quota(of: tenant))
         }
     }
 }
 
-/// How results are forgotten. Each script has the keys of one slot.
+/// The scripts of a purge. All keys of a script are in one hash slot.
 enum PurgeScripts {
-    /// Removes results and what else is named, and keeps work under way from bringing them back (``Fencing/purge``).
+    /// Removes results and other keys, and prevents work in flight from storing them again (``FencingTokens/purge``).
     ///
-    /// KEYS: fences, index of results, then what is to go. ARGV: the item that is purged, or nothing for all items of the source, and
-    /// whether the index is wanted. Gives the names in the index, and then of each result that was there its key and its `storedAt`.
+    /// KEYS: fences, index of results, keys to remove. ARGV: the item to purge, or an empty string for all items of the
+    /// source; `list` to return the index. Returns the names in the index, followed by the key and `storedAt` of each
+    /// removed result.
     ///
-    /// UNLINK comes before all other writing: once a script has written, Redis lets it go on past maxmemory.
+    /// UNLINK precedes all other writes, because Redis allows a script that has written to exceed maxmemory.
     static let begin = RedisScript(
-        removing + Fencing.purge + """
+        removing + FencingTokens.purge + """
             local gone = remove()
             purge(KEYS[1], ARGV[1] ~= '' and ARGV[1] or nil)
             return {ARGV[2] == 'list' and redis.call('ZRANGE', KEYS[2], 0, -1) or {}, gone}
             """)
 
-    /// Removes results. KEYS: fences, index of results, results. Gives of each that was there its key and its `storedAt`.
+    /// Removes results. KEYS: fences, index of results, results. Returns the key and `storedAt` of each removed result.
     static let remove = RedisScript(removing + "return remove()")
 
     private static let removing = """
@@ -155,29 +156,30 @@ enum PurgeScripts {
         """
 }
 
-/// A purge from beginning to end: results go from Redis, workers are told, and so is everybody who follows events.
-public struct Purging: Sendable {
+/// Runs a complete purge: removes results from Redis, notifies workers, and publishes an event.
+public struct PurgeService: Sendable {
     private let redis: RedisClient
     private let producer: Producer
     private let topics: Topics
 
-    /// Redis and the producer stay their makers', who close them.
+    /// Creates a service that uses the given clients. The caller owns them and closes them.
     public init(_ redis: RedisClient, _ producer: Producer, topics: Topics) {
         self.redis = redis
         self.producer = producer
         self.topics = topics
     }
 
-    /// Forgets what the purge says. It needs no worker.
-    /// - Returns: how much was there.
-    /// - Throws: `RedisError`: part of it may be gone, and nobody was told; ``PurgeNotTold``. The same purge again does the rest.
+    /// Removes the results that the purge selects. It needs no worker.
+    /// - Returns: the purge and the number of results removed.
+    /// - Throws: `RedisError` if some results may remain and no worker was notified; ``PurgeNotBroadcast``. Repeating
+    ///   the purge completes it.
     public func run(_ purge: Purge) async throws -> Purged {
         let purged = Purged(purge, count: try await Purger(redis).run(purge))
         do throws(KafkaError) {
             try await ControlPublisher(producer, topics: topics).publish(.purge(purge))
             _ = try await producer.send(EventPublisher.record(of: Self.event(purged), topics))
         } catch {
-            throw PurgeNotTold(purged: purged, reason: error)
+            throw PurgeNotBroadcast(purged: purged, reason: error)
         }
         return purged
     }
@@ -191,15 +193,15 @@ public struct Purging: Sendable {
     }
 }
 
-/// Results are forgotten, and workers and those who follow events do not know.
-public struct PurgeNotTold: Error, CustomStringConvertible {
-    /// What was forgotten.
+/// The error of a purge that removed results but could not notify workers and consumers of events.
+public struct PurgeNotBroadcast: Error, CustomStringConvertible {
+    /// The purge and the number of results removed.
     public let purged: Purged
-    /// Why nobody was told.
+    /// The error that prevented the notification.
     public let reason: KafkaError
 
-    /// What would mend it.
+    /// The error, with a remedy.
     public var description: String {
-        "it is forgotten in Redis, but workers and consumers were not told; purge again: \(reason)"
+        "results were removed from Redis, but workers and consumers were not notified; purge again: \(reason)"
     }
 }

@@ -1,13 +1,14 @@
 import HalcyonCoordination
 import Redis
 
-/// What is done to one result in one step. Each script has the result's key, and behind it that of its source's index: the names of all
-/// results of the source, the parts of their keys behind the braces, by their expiry. A purge finds them there. Hand-offs are not in it; what had to make room in a
-/// budget stays in it until it would have expired, which does no harm.
+/// The atomic operations on a result. The first key of each script is that of the result, the second that of the index
+/// of its source. The index contains the names of all results of the source (the parts of their keys after the braces)
+/// by their expiry, so that a purge finds them. One-time results are not in the index. Evicted results stay in it until
+/// they would have expired, which is harmless.
 ///
-/// Times are milliseconds since 1970 by the server's own clock; `storedAt` is a ``StoringMoment``.
+/// Times are milliseconds since 1970 by the server's clock; `storedAt` is a ``StoreTimestamp``.
 enum ResultScripts {
-    /// The keys of the scripts for a result.
+    /// The keys that all scripts need for a result.
     static func keys(of result: String) -> [RedisArgument] {
         [.string(result), .string(SourceKeys(of: result).results)]
     }
@@ -31,14 +32,14 @@ enum ResultScripts {
 
         """
 
-    /// KEYS: result, index, fences. ARGV: milliseconds to live, body, facts, rule, fence, item, fence of the oldest that it was made from, its maker's
-    /// `traceparent` or nothing. Gives `expiresAt` and `storedAt`; nil when something newer is there, or the result has been purged since its making began. Below 0 the
-    /// fence is not looked at.
+    /// KEYS: result, index, fences. ARGV: TTL in milliseconds, body, facts, rule, fence, item, fence of the oldest
+    /// input, `traceparent` of the producer or an empty string. Returns `expiresAt` and `storedAt`; nil if a newer
+    /// result is there, or the result has been purged since the work started. A negative fence is not checked.
     ///
-    /// All fields are written, so nothing of an older result stays; only an expiry that another rule gave does, where it is later.
-    /// HSET comes before all other writing: once a script has written, Redis lets it go on past maxmemory.
+    /// All fields are written, so that none of an older result remains, except for a later expiry that another policy
+    /// determined. HSET precedes all other writes, because Redis allows a script that has written to exceed maxmemory.
     static let store = RedisScript(
-        indexing + Fencing.check + StoringMoment.lua + """
+        indexing + FencingTokens.check + StoreTimestamp.lua + """
             local fence = tonumber(ARGV[5])
             if fence >= 0 and isFencedOut(KEYS[3], KEYS[1], ARGV[6], fence, tonumber(ARGV[7])) then return false end
             local expires, rule = math.floor(now) + ARGV[1], ARGV[4]
@@ -56,7 +57,7 @@ enum ResultScripts {
             return {expires, stored}
             """)
 
-    /// ARGV: milliseconds that the rule gives, rule. Gives `expiresAt`; nil when the result is gone.
+    /// ARGV: TTL of the policy in milliseconds, rule. Returns `expiresAt`; nil if the result is gone.
     static let extend = RedisScript(
         indexing + """
             local old = redis.call('HMGET', KEYS[1], 'expiresAt', 'storedAt')
@@ -70,7 +71,7 @@ enum ResultScripts {
             return expires
             """)
 
-    /// ARGV: rule. Gives `storedAt` of what was removed; nil when nothing was.
+    /// ARGV: rule. Returns `storedAt` of the removed result; nil if none was removed.
     static let removeOfRule = RedisScript(
         indexing + """
             local old = redis.call('HMGET', KEYS[1], 'rule', 'storedAt')
@@ -80,7 +81,7 @@ enum ResultScripts {
             return old[2]
             """)
 
-    /// Gives body and facts, for the last time.
+    /// Removes a result and returns its body and facts.
     static let take = RedisScript(
         """
         local fields = redis.call('HMGET', KEYS[1], 'body', 'facts')

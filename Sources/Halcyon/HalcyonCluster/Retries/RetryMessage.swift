@@ -1,77 +1,79 @@
 import Formats
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import Kafka
 import Telemetry
 
-/// A job that waits in a topic to be tried again: the message as it came, and in headers all that another worker must know.
+/// A job that waits in a retry topic: the original message, with headers that contain everything another worker needs.
 public struct RetryMessage: Hashable, Sendable {
-    /// Where the job was first written.
-    public var provenance: Provenance
-    /// How it went so far.
+    /// The position at which the job was first written.
+    public var provenance: OriginalRecord
+    /// The previous attempts.
     public var history: AttemptHistory
-    /// When it is to be tried, in milliseconds since 1970.
+    /// The time of the next attempt, in milliseconds since 1970.
     public var due: Int64
-    /// Whether it was told that work for it began.
+    /// True if the job's started event was published.
     public var hasStarted: Bool
 
-    /// Takes the values as they are.
-    public init(provenance: Provenance, history: AttemptHistory, due: Int64, hasStarted: Bool) {
+    /// Creates a message from all values.
+    public init(provenance: OriginalRecord, history: AttemptHistory, due: Int64, hasStarted: Bool) {
         self.provenance = provenance
         self.history = history
         self.due = due
         self.hasStarted = hasStarted
     }
 
-    /// One that is to be tried in so many seconds.
-    public init(provenance: Provenance, history: AttemptHistory, after seconds: Double, hasStarted: Bool) {
+    /// Creates a message that is due after a number of seconds.
+    public init(provenance: OriginalRecord, history: AttemptHistory, after seconds: Double, hasStarted: Bool) {
         self.init(
             provenance: provenance, history: history,
             due: Timestamp.now.milliseconds + Int64((seconds * 1000).rounded(.up)), hasStarted: hasStarted)
     }
 
-    /// Seconds until it is due. Never longer than its topic says: two clocks may disagree.
-    public func left(atMost longest: Double) -> Double {
+    /// The seconds until the message is due. Limited to the delay of its topic, because the clocks of two machines may
+    /// differ.
+    public func left(withTimeout longest: Double) -> Double {
         min(longest, max(0, Double(due - Timestamp.now.milliseconds) / 1000))
     }
 
-    /// What a message in such a topic says.
-    /// - Throws: ``Failure`` `invalid_job` for one that Halcyon did not write there.
-    public init(_ record: ConsumedRecord) throws(Failure) {
+    /// Decodes a message of a retry topic.
+    /// - Throws: ``JobError`` `invalid_job` for a message that Halcyon did not write.
+    public init(_ record: ConsumedRecord) throws(JobError) {
         let headers = record.headers
-        guard let provenance = Provenance(headers), let history = AttemptHistory(headers),
+        guard let provenance = OriginalRecord(headers), let history = AttemptHistory(headers),
             let due = headers.number(.due)
         else {
-            throw Failure(
+            throw JobError(
                 .invalidJob,
-                "the message is no retry of Halcyon's: its headers do not say where it comes from, how often it was tried and when "
-                    + "it is due; jobs go to a lane")
+                "not a retry message of Halcyon: its headers do not contain the original record, the attempts and "
+                    + "the due time; submit jobs to the topic of a lane")
         }
         self.init(
             provenance: provenance, history: history, due: due,
-            hasStarted: headers.text(MovedHeader.started.name) == "true")
+            hasStarted: headers.text(HalcyonHeader.started.name) == "true")
     }
 
-    /// The message of `record`, for the topic of a retry.
+    /// Creates the record for a retry topic from `record`.
     public func record(of record: ConsumedRecord, to topic: String) -> ProducerRecord {
         ProducerRecord(
             topic: topic, key: record.key, value: record.value,
             headers: record.headers.unmoved + provenance.headers + history.headers
-                + [MovedHeader.due.with(due), MovedHeader.started.with(hasStarted)])
+                + [HalcyonHeader.due.with(due), HalcyonHeader.started.with(hasStarted)])
     }
 }
 
-/// Where a message was first written: what makes ids of jobs and events the same however often it is delivered, and wherever it is moved.
-public struct Provenance: Hashable, Sendable {
-    /// The topic it was written to.
+/// The position at which a message was first written. Ids of jobs and events are derived from it, so that they stay the
+/// same after a redelivery or a move to another topic.
+public struct OriginalRecord: Hashable, Sendable {
+    /// The topic of the original record.
     public let topic: String
-    /// The partition there.
+    /// The partition of the original record.
     public let partition: Int32
-    /// The offset there.
+    /// The offset of the original record.
     public let offset: Int64
-    /// When, in milliseconds since 1970.
+    /// The time at which it was written, in milliseconds since 1970.
     public let submitted: Int64
-    /// Topic, partition and offset, as ids of jobs and events are made of them.
+    /// The topic, partition and offset, as used in ids of jobs and events.
     public let coordinates: String
 
     init(topic: String, partition: Int32, offset: Int64, submitted: Int64) {
@@ -82,16 +84,16 @@ public struct Provenance: Hashable, Sendable {
         coordinates = "\(topic)-\(partition)-\(offset)"
     }
 
-    /// Of a message where its producer put it.
+    /// Creates the position of a message that its producer wrote there.
     public init(_ record: ConsumedRecord) {
         self.init(
             topic: record.topic, partition: record.partition, offset: record.offset,
             submitted: record.timestamp < 0 ? Timestamp.now.milliseconds : record.timestamp)
     }
 
-    /// Of a message that was moved, by its headers; nil where they do not say.
+    /// Reads the position of a moved message from its headers; nil if they are incomplete.
     init?(_ headers: [RecordHeader]) {
-        guard let topic = headers.text(MovedHeader.topic.name), !topic.isEmpty,
+        guard let topic = headers.text(HalcyonHeader.topic.name), !topic.isEmpty,
             let partition = headers.number(.partition, in: 0...Int64(Int32.max)),
             let offset = headers.number(.offset, in: 0 ... .max), let submitted = headers.number(.submitted)
         else { return nil }
@@ -100,73 +102,73 @@ public struct Provenance: Hashable, Sendable {
 
     var headers: [RecordHeader] {
         [
-            MovedHeader.topic.with(topic), MovedHeader.partition.with(partition), MovedHeader.offset.with(offset),
-            MovedHeader.submitted.with(submitted),
+            HalcyonHeader.topic.with(topic), HalcyonHeader.partition.with(partition), HalcyonHeader.offset.with(offset),
+            HalcyonHeader.submitted.with(submitted),
         ]
     }
 }
 
-/// The headers in which it is noted what became of a message that Halcyon moves to another topic. Their names are Halcyon's own: what a
-/// producer puts there is lost on the way.
-enum MovedHeader: String, CaseIterable {
-    // Where the message stood first.
+/// The headers that Halcyon adds to messages that it moves to another topic. The names are reserved. Headers of
+/// producers with these names are removed.
+enum HalcyonHeader: String, CaseIterable {
+    // The original record.
     case topic, partition, offset, submitted
-    // How it went since.
+    // The attempts since.
     case attempts, began, history
-    // Of one that is to be tried again.
+    // Retries.
     case due, started
-    // Of one that was put aside.
+    // Dead letters.
     case code, message, reason, cut
 
-    /// As it stands in the message.
+    /// The name in the message.
     var name: String { "halcyon-\(rawValue)" }
 
-    /// One with a text.
+    /// Creates the header with a value.
     func with(_ text: some CustomStringConvertible) -> RecordHeader { RecordHeader(name, text.description) }
 }
 
 extension [RecordHeader] {
-    /// All that were there before the message was moved.
+    /// The headers without those that Halcyon added.
     var unmoved: [RecordHeader] {
         filter { header in
-            !header.name.hasPrefix("halcyon-") || !MovedHeader.allCases.contains { $0.name == header.name }
+            !header.name.hasPrefix("halcyon-") || !HalcyonHeader.allCases.contains { $0.name == header.name }
         }
     }
 
-    /// The bytes of the last of a name.
+    /// The bytes of the last header with a name.
     func bytes(_ name: String) -> [UInt8]? { last { $0.name == name }?.value }
 
-    /// The text of the last of a name.
+    /// The text of the last header with a name.
     func text(_ name: String) -> String? { bytes(name).map { String(decoding: $0, as: UTF8.self) } }
 
-    /// A whole number within `range`.
-    func number(_ header: MovedHeader, in range: ClosedRange<Int64> = 0...(1 << 53)) -> Int64? {
+    /// The integer value of a header, if it is within `range`.
+    func number(_ header: HalcyonHeader, in range: ClosedRange<Int64> = 0...(1 << 53)) -> Int64? {
         text(header.name).flatMap { Int64($0) }.flatMap { range.contains($0) ? $0 : nil }
     }
 }
 
 extension AttemptHistory {
-    /// Of a message that was moved; nil where its headers do not say.
+    /// Reads the attempts of a moved message from its headers; nil if they are incomplete.
     init?(_ headers: [RecordHeader]) {
-        // Headers that are not Halcyon's own say nothing.
+        // Invalid headers are ignored.
         guard let count = headers.number(.attempts, in: 0...1_000_000), let began = headers.number(.began),
-            let json = headers.bytes(MovedHeader.history.name), let attempts = try? [Attempt](json: json)
+            let json = headers.bytes(HalcyonHeader.history.name), let attempts = try? [Attempt](json: json)
         else { return nil }
         self.init(began: began, count: Int(count), attempts: attempts)
     }
 
     var headers: [RecordHeader] {
         [
-            MovedHeader.attempts.with(count), MovedHeader.began.with(began),
-            RecordHeader(MovedHeader.history.name, attempts.json),
+            HalcyonHeader.attempts.with(count), HalcyonHeader.began.with(began),
+            RecordHeader(HalcyonHeader.history.name, attempts.json),
         ]
     }
 }
 
-extension LogFields {
-    /// The fields `code` and `reason` of a failure, and where an error led to it `cause_type` and `cause`; none without
-    /// a failure.
-    public init(_ failure: Failure?) {
+extension LogMetadata {
+    /// Creates the fields `code` and `reason` of an error, and `cause_type` and `cause` if it has an underlying error.
+    /// No fields without an error.
+    public init(_ failure: JobError?) {
         self.init()
         guard let failure else { return }
         let cause = failure.cause.map { DescribedError($0) }

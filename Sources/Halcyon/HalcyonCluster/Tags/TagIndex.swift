@@ -1,49 +1,54 @@
 import HalcyonCoordination
 import Redis
 
-/// Which results have which tags, in Redis. Only jobs with tags have to do with it.
+/// The index of results by tag, in Redis. Only jobs with tags use it.
 ///
-/// A tag of a tenant is two keys in one slot:
+/// A tag of a tenant has two keys in one hash slot:
 ///
-/// | key | holds |
+/// | key | contents |
 /// |---|---|
-/// | `halcyon:tag:{tenant/tag}` | the keys of its results by their expiry, milliseconds since 1970; it goes with the last of them |
-/// | `halcyon:tag:{tenant/tag}:purged` | when the tag was purged last, in microseconds since 1970, for ten minutes |
+/// | `halcyon:tag:{tenant/tag}` | the keys of its results by their expiry in ms since 1970 |
+/// | `halcyon:tag:{tenant/tag}:purged` | the time of the last purge in µs since 1970 |
 ///
-/// Tags and results lie in different slots, so nothing changes both at once. A result is entered when it has been stored, and its job
-/// knows from its beginning when the tag had been purged last: so a purge either finds it, or the job finds the purge.
+/// The first key expires with the last result, the second after ten minutes.
+///
+/// Tags and results are in different hash slots and cannot change atomically. A result is added to the index after it
+/// was stored, and a job reads the time of the last purge when it starts. Therefore either the purge finds the result,
+/// or the job notices the purge.
 public struct TagIndex: Sendable {
     private let redis: RedisClient
 
-    /// The client stays its maker's, who closes it.
+    /// Creates an index that uses the given client. The caller owns the client and closes it.
     public init(_ redis: RedisClient) { self.redis = redis }
 
-    /// When each tag had been purged last.
-    public struct Marks: Hashable, Sendable {
+    /// The time of the last purge of each tag.
+    public struct TagVersions: Hashable, Sendable {
         fileprivate let purged: [[UInt8]: String]
     }
 
-    /// What is known of purges before the work for a result begins.
+    /// Reads the last purges of tags, before work on a result starts.
     /// - Throws: ``RedisError``.
-    public func marks(_ tags: [String], of tenant: String?) async throws(RedisError) -> Marks {
+    public func marks(_ tags: [String], of tenant: String?) async throws(RedisError) -> TagVersions {
         let replies = try await redis.pipeline(tags.map { ["GET", .string(Names($0, of: tenant).purged)] })
         var purged: [[UInt8]: String] = [:]
         for (tag, reply) in zip(tags, replies) {
             if case .error(let error) = reply { throw error }
             purged[Array(tag.utf8)] = reply.string
         }
-        return Marks(purged: purged)
+        return TagVersions(purged: purged)
     }
 
-    /// Enters a result under its tags.
+    /// Adds a result to its tags.
     /// - Parameters:
-    ///   - expiresAt: when it goes, in seconds since 1970 by Redis' clock; entered again, it keeps the later of the two moments.
-    ///   - marks: what was known when the work for it began; nil for a result that was there.
-    /// - Returns: whether none of the tags has been purged since. Otherwise the result must not be kept.
-    /// - Throws: ``RedisError``; it may be entered under some of them.
+    ///   - expiresAt: the expiry in seconds since 1970 by the Redis clock. If the result is in the index already, the
+    ///     later expiry applies.
+    ///   - marks: the last purges when the work started; nil for a result that was stored before.
+    /// - Returns: true if no tag has been purged since. Otherwise the result must not be retained.
+    /// - Throws: ``RedisError``. The result may have been added to some of the tags.
     @discardableResult
-    public func enter(
-        _ key: String, until expiresAt: Double, under tags: [String], of tenant: String?, since marks: Marks? = nil
+    public func index(
+        _ key: String, until expiresAt: Double, under tags: [String], of tenant: String?,
+        since marks: TagVersions? = nil
     ) async throws(RedisError) -> Bool {
         let moment = Int((expiresAt * 1000).rounded(.up)) + Self.slack
         var isGood = true
@@ -57,24 +62,24 @@ public struct TagIndex: Sendable {
         return isGood
     }
 
-    /// The keys that have a tag, which is purged from now on.
+    /// Marks a tag as purged and returns the keys of its results.
     /// - Throws: ``RedisError``.
     func purge(_ tag: String, of tenant: String?) async throws(RedisError) -> [String] {
         let names = Names(tag, of: tenant)
         let reply = try await redis.run(
             Self.purging, keys: [.string(names.results), .string(names.purged)],
-            arguments: [.integer(Fencing.memory)])
+            arguments: [.integer(FencingTokens.memory)])
         return reply.array?.compactMap(\.string) ?? []
     }
 
-    /// Takes keys out.
+    /// Removes keys from a tag.
     /// - Throws: ``RedisError``.
     func remove(_ keys: [String], from tag: String, of tenant: String?) async throws(RedisError) {
         _ = try await redis.send(
             ["ZREM", .string(Names(tag, of: tenant).results)] + keys.map { .string($0) })
     }
 
-    /// Milliseconds that entries outlive their results, for nodes of a cluster whose clocks differ.
+    /// The milliseconds by which entries outlive their results, because the clocks of cluster nodes may differ.
     private static let slack = 60_000
 
     private struct Names {
@@ -84,7 +89,7 @@ public struct TagIndex: Sendable {
         init(_ tag: String, of tenant: String?) { results = "halcyon:tag:{\(tenant ?? "")/\(tag)}" }
     }
 
-    // ZADD comes first: once a script has written, Redis lets it go on past maxmemory.
+    // ZADD precedes all other writes, because Redis allows a script that has written to exceed maxmemory.
     private static let entering = RedisScript(
         """
         local time = redis.call('TIME')

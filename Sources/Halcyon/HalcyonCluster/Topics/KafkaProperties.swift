@@ -2,27 +2,29 @@ import Kafka
 import Redis
 import Telemetry
 
-/// librdkafka's properties for each of Halcyon's roles: sound defaults, over which the operator's own win.
+/// The librdkafka properties for each role of Halcyon's clients. The operator's properties override the defaults.
 public struct KafkaProperties: Sendable {
     private let own: [String: String]
 
+    /// Creates properties.
     /// - Parameters:
-    ///   - brokers: `host:port`, several with commas between them.
-    ///   - properties: librdkafka's, as the operator set them.
+    ///   - brokers: the bootstrap servers, `host:port`, separated by commas.
+    ///   - properties: the librdkafka properties that the operator set.
     public init(brokers: String, properties: [String: String] = [:]) {
         own = ["bootstrap.servers": brokers].merging(properties) { $1 }
     }
 
-    /// For a client that only asks: metadata, offsets, topics to create.
+    /// The properties of an admin client: metadata, offsets, creation of topics.
     public var admin: [String: String] { merged(["client.id": "halcyon-admin"]) }
 
-    /// For producing: no event is lost by a broker's failure, and none is doubled by a retry.
+    /// The properties of a producer that neither loses records when a broker fails nor duplicates them in retries.
     public var producer: [String: String] {
         merged(Self.durable.merging(["client.id": "halcyon"]) { $1 })
     }
 
-    /// For producing what somebody waits for: what the brokers have not taken within `limit` is never sent, so that it can be told.
-    /// - Parameter limit: `message.timeout.ms`, unless the operator's own is shorter.
+    /// The properties of a producer for a caller that waits: a record that the brokers have not accepted within `limit`
+    /// is never sent, so that the caller can report the failure.
+    /// - Parameter limit: the `message.timeout.ms`, unless the operator's is shorter.
     public func producer(within limit: Duration) -> [String: String] {
         let names = ["message.timeout.ms", "delivery.timeout.ms"]
         let limits = names.compactMap { own[$0].flatMap { Int($0) } }.filter { $0 > 0 }
@@ -33,37 +35,41 @@ public struct KafkaProperties: Sendable {
 
     private static let durable = ["acks": "all", "enable.idempotence": "true", "linger.ms": "2"]
 
-    /// For reading a topic without a group, by somebody who waits for what comes.
+    /// The properties of a reader of a topic without a group, for callers that wait for messages.
     public var reader: [String: String] {
-        // Kafka answers as soon as there is something; librdkafka's mock when this time is over.
+        // Kafka responds as soon as there are messages. The mock broker of librdkafka responds after this time.
         merged(["client.id": "halcyon-reader", "fetch.wait.max.ms": "50"])
     }
 
-    /// For hearing what all workers are told, which is seldom: Kafka holds each request until there is something.
+    /// The properties of a reader of control messages, which are rare. Kafka holds each request until there is a
+    /// message.
     public var control: [String: String] { merged(["client.id": "halcyon-control"]) }
 
-    /// For taking jobs as a member of `group`.
+    /// The properties of a consumer of jobs in `group`.
     /// - Parameters:
     ///   - instance: the name of a static member (KIP-345); nil for a dynamic one.
-    ///   - patience: how long giving partitions back may take.
-    ///   - exactlyOnce: whether offsets are committed by transactions: then those under way must be waited for, whatever the operator set.
+    ///   - patience: the time that a rebalance may wait for revoked partitions.
+    ///   - exactlyOnce: true if offsets are committed in transactions. The member then waits for pending transactions,
+    ///     regardless of the operator's settings.
     public func worker(
-        group: String, instance: String? = nil, patience: Duration = .seconds(10), exactlyOnce: Bool = false
+        group: String, instance: String? = nil, revocationTimeout: Duration = .seconds(10), exactlyOnce: Bool = false
     ) -> [String: String] {
         var role = [
             "client.id": "halcyon-worker", "group.id": group, "auto.offset.reset": "earliest",
-            // The partitions of each lane are shared evenly. cooperative-sticky counts those of all topics together: after a few rebalances
-            // one worker has all of the lanes that are busy and another those of retries, where nothing comes.
+            // This strategy distributes the partitions of each lane evenly. cooperative-sticky counts the partitions of
+            // all topics together: after a few rebalances, one worker may own all partitions of the busy lanes and
+            // another those of idle retry topics.
             "partition.assignment.strategy": "range",
-            "max.poll.interval.ms": "\(rebalanceLimit(patience))",
-            // A member learns by its next heartbeat that another one has come or gone, and the group waits for it: half a second rather
-            // than librdkafka's three.
+            "max.poll.interval.ms": "\(rebalanceLimit(revocationTimeout))",
+            // A member learns of a rebalance with its next heartbeat, and the group waits for it. The default of
+            // librdkafka is three seconds.
             "heartbeat.interval.ms": "500",
-            // Heartbeats have a thread of their own: who sends none for so long is dead, or does not run.
+            // Heartbeats are sent from a separate thread. A member without heartbeats for this time has crashed or
+            // hangs.
             "session.timeout.ms": "\(Self.sessionTimeout)",
         ]
         if let instance { role["group.instance.id"] = instance }
-        // The brokers set these for members of the newer protocol (KIP-848), and librdkafka refuses them.
+        // In the newer protocol (KIP-848) the brokers set these properties, and librdkafka rejects them.
         if own["group.protocol"] == "consumer" {
             for name in ["partition.assignment.strategy", "heartbeat.interval.ms", "session.timeout.ms"] {
                 role[name] = nil
@@ -72,15 +78,16 @@ public struct KafkaProperties: Sendable {
         return merged(role).merging(exactlyOnce ? ["isolation.level": "read_committed"] : [:]) { $1 }
     }
 
-    /// For reading committed events as a member of `group`.
-    /// - Parameter patience: how long giving partitions back may take.
-    public func notifier(group: String, patience: Duration = .seconds(10)) -> [String: String] {
-        worker(group: group, patience: patience, exactlyOnce: true)
+    /// The properties of a consumer of committed events in `group`.
+    /// - Parameter patience: the time that a rebalance may wait for revoked partitions.
+    public func notifier(group: String, revocationTimeout: Duration = .seconds(10)) -> [String: String] {
+        worker(group: group, revocationTimeout: revocationTimeout, exactlyOnce: true)
             .merging(["client.id": own["client.id"] ?? "halcyon-notifier"]) { $1 }
     }
 
-    /// For keeping books of committed events as a member of `group`, which nobody waits for: events come by the heap rather than one by
-    /// one, up to a tenth of a second later, for a fetch costs what many events cost.
+    /// The properties of a consumer of committed events in `group` that maintains state which no client waits for.
+    /// Events are fetched in batches, with a delay of up to a tenth of a second, because a fetch costs as much as many
+    /// events.
     public func bookkeeper(group: String) -> [String: String] {
         notifier(group: group).merging([
             "client.id": own["client.id"] ?? "halcyon-bookkeeper",
@@ -89,8 +96,8 @@ public struct KafkaProperties: Sendable {
         ]) { $1 }
     }
 
-    /// For telling of jobs and committing their offsets at once.
-    /// - Parameter instance: the worker's own name; nil for a random one.
+    /// The properties of a producer that publishes events and commits offsets in transactions.
+    /// - Parameter instance: the unique name of the worker; nil for a random one.
     public func transactions(group: String, instance: String?) -> [String: String] {
         let name = instance ?? "\(UInt64.random(in: 0 ... .max))-\(UInt64.random(in: 0 ... .max))"
         return merged(
@@ -100,41 +107,43 @@ public struct KafkaProperties: Sendable {
             ]) { $1 })
     }
 
-    /// A minute, or what giving partitions back takes and half a minute more: for so long the group waits for a member that is there and
-    /// does not join anew; Kafka's own five minutes would be five minutes of standstill for all. (Apache Kafka 4.1 can forget to look
-    /// whether members live that it knew before it was killed: found by chaos.) Polling is no matter of it: consumers poll once a second
-    /// at least. librdkafka wants no less than the session's time.
-    private func rebalanceLimit(_ patience: Duration) -> Int {
-        max(60_000, sessionTimeout, Int(patience / .milliseconds(1)) + 30_000)
+    /// The time that the group waits for a live member to rejoin: a minute, or the rebalance timeout plus half a
+    /// minute. With Kafka's default of five minutes the whole group could stop for as long. (Chaos tests found that
+    /// Apache Kafka 4.1 may fail to check the liveness of members that it knew before it was killed.) The interval of
+    /// polls is not affected, because consumers poll at least once a second. librdkafka requires at least the session
+    /// timeout.
+    private func rebalanceLimit(_ revocationTimeout: Duration) -> Int {
+        max(60_000, sessionTimeout, Int(revocationTimeout / .milliseconds(1)) + 30_000)
     }
 
     private static let sessionTimeout = 10_000
 
     private var sessionTimeout: Int { own["session.timeout.ms"].flatMap { Int($0) } ?? Self.sessionTimeout }
 
-    /// For how long a group takes a member for alive that sends no heartbeats.
+    /// The time without heartbeats after which the group considers a member crashed.
     public var session: Duration { .milliseconds(sessionTimeout) }
 
-    /// Half of the session's time, from 2 to 10 s: by when the group gives a silent worker's partitions to others, its transaction is over;
-    /// and who reads committed events does not wait long for it.
+    /// Half of the session timeout, from 2 to 10 s. The transaction of a crashed worker is aborted before its
+    /// partitions are assigned to others, and readers of committed events do not wait long for it.
     private var transactionTimeout: Int {
         min(max(sessionTimeout / 2, 2_000), 10_000)
     }
 
     private func merged(_ role: [String: String]) -> [String: String] {
         let common = [
-            // A topic that is created, or a broker that comes back, is noticed within seconds.
+            // New topics and recovered brokers are detected within seconds.
             "topic.metadata.refresh.interval.ms": "10000", "reconnect.backoff.max.ms": "2000",
         ]
         return common.merging(role) { $1 }.merging(own) { $1 }
     }
 }
 
-extension ClientEvents {
-    /// Says once when Kafka is away and once when it is back; librdkafka's own lines are for finding faults.
-    /// - Parameter gauge: 0 while Kafka is away, else 1; nil where nobody asks.
-    public static func telling(_ log: Log, _ gauge: Gauge? = nil) -> ClientEvents {
-        ClientEvents(
+extension ClientCallbacks {
+    /// Logs once when Kafka becomes unavailable and once when it recovers. Log lines of librdkafka have the level
+    /// debug.
+    /// - Parameter gauge: the gauge of availability, 0 or 1; nil for none.
+    public static func logging(to log: Log, _ gauge: Gauge? = nil) -> ClientCallbacks {
+        ClientCallbacks(
             log: { level, facility, message in
                 log.debug(message, ["facility": facility, "level": "\(level)"])
             },
@@ -142,27 +151,27 @@ extension ClientEvents {
                 switch connection {
                 case .lost:
                     gauge?.set(0)
-                    log.warning("Kafka is away; waiting for it")
+                    log.warning("Kafka is unavailable; waiting for it")
                 case .restored:
                     gauge?.set(1)
-                    log.notice("Kafka is back")
+                    log.notice("Kafka is available again")
                 }
             })
     }
 }
 
-/// Whether the servers are there that everything rests on.
+/// The metrics of the connections to Kafka and Redis.
 public enum ConnectionMetrics {
-    /// 1 while Redis answers; 0 until it does for the first time.
+    /// A gauge that is 1 while Redis responds, and 0 until it has responded for the first time.
     public static func redis(_ metrics: Metrics) -> Gauge {
-        metrics.gauge("halcyon_redis_up", help: "1 while there is a connection to Redis, else 0.")
+        metrics.gauge("halcyon_redis_up", help: "1 while there is a connection to Redis, otherwise 0.")
     }
 
-    /// 1 until every broker is away, and again when one is back.
-    /// - Parameter client: which of the process' clients of Kafka it is.
+    /// A gauge that is 0 while all brokers are unavailable, and initially 1.
+    /// - Parameter client: the name of the Kafka client within the process.
     public static func kafka(_ metrics: Metrics, _ client: String) -> Gauge {
         let gauge = metrics.gauge(
-            "halcyon_kafka_up", help: "0 while every broker of Kafka is away, else 1; by client of this process.",
+            "halcyon_kafka_up", help: "0 while all Kafka brokers are unavailable, otherwise 1, by client.",
             labels: ["client": client])
         gauge.set(1)
         return gauge
@@ -170,36 +179,37 @@ public enum ConnectionMetrics {
 }
 
 extension RedisState {
-    /// Whether commands are answered, be it that some masters of a cluster are away.
+    /// True if commands can be executed, even if some primaries of a cluster are unavailable.
     public var isServing: Bool {
         if case .lost = self { false } else { true }
     }
 }
 
-/// For how long somebody waits for a job's end, in milliseconds from when it was written: a header of its record.
+/// The time that a client waits for the end of a job, in milliseconds from its submission: a header of its record.
 ///
-/// It is no deadline: what is under way is finished for whoever asks next. But the job is not tried again for nobody.
-public struct Patience: Hashable, Sendable {
-    /// The header's name.
+/// It is not a deadline. A job in flight is finished, because later requests may need the result. But a job for which
+/// no client waits any more is not retried.
+public struct WaitTimeout: Hashable, Sendable {
+    /// The name of the header.
     static let name = "halcyon-wait"
-    /// That long at most: a day.
+    /// The maximum in milliseconds: a day.
     static let longest: Int64 = 86_400_000
 
-    /// Milliseconds.
+    /// The time in milliseconds.
     public let milliseconds: Int64
 
-    /// Of so long.
+    /// Creates a timeout from a duration.
     public init(_ duration: Duration) {
         milliseconds = min(max(0, Int64(duration / .milliseconds(1))), Self.longest)
     }
 
-    /// A record's; nil where nobody is known to wait.
+    /// Reads the timeout of a record; nil if no client is known to wait.
     public init?(of record: ConsumedRecord) {
         guard let text = record.headers.text(Self.name), let number = Int64(text), (0...Self.longest).contains(number)
         else { return nil }
         milliseconds = number
     }
 
-    /// As the record has it.
+    /// The header of the record.
     public var header: RecordHeader { RecordHeader(Self.name, Array("\(milliseconds)".utf8)) }
 }

@@ -1,19 +1,19 @@
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import Kafka
 
-/// The topics of one Halcyon cluster: a prefix and fixed names (`kafka.prefix`, `halcyon.` unless set), and one for each length of
-/// waiting (`retry.delays`, `webhooks.delays`).
+/// The topics of a Halcyon cluster. A prefix (`kafka.prefix`, by default `halcyon.`) is followed by a fixed name, or by
+/// the name of a delay (`retry.delays`, `webhooks.delays`).
 public struct Topics: Hashable, Sendable {
-    /// What stands before each name.
+    /// The prefix of all names.
     public var prefix: String
-    /// How long jobs wait at most that go through each of the topics of retries, rising.
+    /// The maximum delay of each retry topic, in ascending order.
     public var retryDelays: [Duration]
 
-    /// How long webhooks wait at most that go through each of their own topics, rising.
+    /// The maximum delay of each retry topic for webhooks, in ascending order.
     public var webhookDelays: [Duration]
 
-    /// Takes the values as they are.
+    /// Creates topics with default delays.
     public init(
         prefix: String = "halcyon.", retryDelays: [Duration] = [.seconds(10), .seconds(60), .seconds(600)],
         webhookDelays: [Duration] = [.seconds(10), .seconds(60), .seconds(600), .seconds(3600)]
@@ -23,31 +23,31 @@ public struct Topics: Hashable, Sendable {
         self.webhookDelays = webhookDelays
     }
 
-    /// Where producers put jobs.
+    /// The topic of a lane, to which producers submit jobs.
     public func jobs(_ lane: Lane) -> String { prefix + lane.topic }
-    /// Where jobs wait so long at most to be tried again: `retry.10s`, `retry.1m`.
+    /// The retry topic with a maximum delay, such as `retry.10s` or `retry.1m`.
     public func retry(_ delay: Duration) -> String { "\(prefix)retry.\(Self.name(of: delay))" }
-    /// Where webhooks wait so long at most to be sent again: `webhooks.10s`.
+    /// The retry topic for webhooks with a maximum delay, such as `webhooks.10s`.
     public func webhooks(_ delay: Duration) -> String { "\(prefix)webhooks.\(Self.name(of: delay))" }
-    /// Where events are published, keyed by job id.
+    /// The topic of events, keyed by job id.
     public var events: String { prefix + "events" }
-    /// What could not be done, as it came, with the reason in headers.
+    /// The topic of dead letters: messages that could not be processed, unchanged, with the reason in headers.
     public var dead: String { prefix + "dead" }
-    /// What all workers are told at once.
+    /// The topic of control messages to all workers.
     public var control: String { prefix + "control" }
 
-    /// All lanes, the most urgent first.
+    /// The topics of all lanes, the most urgent first.
     public var lanes: [String] { Lane.allCases.map(jobs) }
-    /// All topics of retries, the shortest first.
+    /// All retry topics, the shortest delay first.
     public var retries: [String] { retryDelays.map(retry) }
-    /// All topics of webhooks that are to be sent again, the shortest first.
+    /// All retry topics for webhooks, the shortest delay first.
     public var webhookRetries: [String] { webhookDelays.map(webhooks) }
-    /// Where workers take jobs from.
+    /// The topics from which workers consume jobs.
     public var taken: [String] { lanes + retries }
-    /// Every topic that must be there.
+    /// All required topics.
     public var all: [String] { taken + [events] + webhookRetries + [dead, control] }
 
-    /// In the largest unit that is whole: `10m`, `90s`, `250ms`.
+    /// Formats a delay in the largest unit that divides it: `10m`, `90s`, `250ms`.
     private static func name(of delay: Duration) -> String {
         let milliseconds = Int64((delay / .milliseconds(1)).rounded())
         if milliseconds % 60_000 == 0 { return "\(milliseconds / 60_000)m" }
@@ -56,31 +56,32 @@ public struct Topics: Hashable, Sendable {
 }
 
 extension Topics {
-    /// The record of a job, for its lane. It is keyed by its source, so that jobs of one source come to one worker where that is possible.
-    public func record(of prepared: PreparedJob, headers: [RecordHeader] = []) -> ProducerRecord {
+    /// Creates the record of a job for its lane. The key is the source, so that jobs of one source reach the same
+    /// worker where possible.
+    public func record(of prepared: ValidatedJob, headers: [RecordHeader] = []) -> ProducerRecord {
         ProducerRecord(
             topic: jobs(prepared.lane), key: Array(prepared.job.source.text.utf8), value: prepared.message,
             headers: headers)
     }
 }
 
-/// What waits in topics for a consumer group.
+/// The lag of a consumer group.
 public struct GroupLag: Sendable {
-    /// Messages by partition that the group has not passed.
+    /// The number of messages after the committed offset, by partition.
     public let waiting: [TopicPartition: Int64]
-    /// Whether it has ever committed in one of them.
+    /// True if the group has ever committed an offset in one of the partitions.
     public let hasCommitted: Bool
 
-    /// All that waits in a topic.
+    /// The lag in a topic.
     public func count(in topic: String) -> Int64 {
         waiting.reduce(0) { $1.key.topic == topic ? $0 + $1.value : $0 }
     }
 
-    /// Looks it up. Of a partition where the group has committed nothing, all that is there waits.
+    /// Looks up the lag of a group. In a partition without a committed offset, all messages count.
     /// - Parameters:
-    ///   - topics: those that the metadata does not have are left out.
-    ///   - limit: for each of two questions.
-    /// - Throws: `KafkaError`, also when the group's coordinator does not answer in time.
+    ///   - topics: the topics. Those that are not in the metadata are ignored.
+    ///   - limit: the timeout of each of the two requests.
+    /// - Throws: `KafkaError`, also if the coordinator of the group does not respond in time.
     public static func of(
         _ group: String, in topics: [String], by admin: Admin, _ metadata: ClusterMetadata, within limit: Duration
     ) async throws(KafkaError) -> GroupLag {

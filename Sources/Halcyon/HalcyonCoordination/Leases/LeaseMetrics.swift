@@ -1,27 +1,27 @@
 import Telemetry
 
-/// What is counted of leases, for each kind apart.
+/// The metrics of leases.
 struct LeaseMetrics: Sendable {
-    /// Of one kind of product.
+    /// The counters of one kind of lease.
     struct Kind: Sendable {
-        /// Given to this process.
+        /// Leases acquired by this process.
         let taken: Counter
-        /// Given to it after another process had it and let it go without a product.
+        /// Leases acquired after another process had held them and ended them without a product.
         let takenOver: Counter
-        /// Held by another process when this one asked: it waits.
+        /// Leases held by another process, so that this one waits.
         let waited: Counter
-        /// Made in vain: something newer was there, or it had been purged.
+        /// Products that were rejected because a newer one was stored, or they had been purged.
         let fencedOut: Counter
-        /// Work without a lease, because Redis was away.
+        /// Work without a lease while Redis was unavailable.
         let without: Counter
-        /// Jobs that found the work under way in their own process.
+        /// Jobs that joined an operation of their own process.
         let joined: Counter
 
         init(_ metrics: Metrics, _ kind: String) {
             func counter(_ event: String) -> Counter {
                 metrics.counter(
                     "halcyon_coalescing_total",
-                    help: "What became of wishes for a source or a result, as coalescing saw them.",
+                    help: "Coalescing decisions, by kind and outcome.",
                     labels: ["kind": kind, "event": event])
             }
             taken = counter("taken")
@@ -36,9 +36,9 @@ struct LeaseMetrics: Sendable {
     let source: Kind
     let result: Kind
     let unshared: Kind
-    /// 1 while there are leases, 0 while Redis is away.
+    /// A gauge that is 1 while leases are used, and 0 while Redis is unavailable.
     let isCoalescing: Gauge
-    /// Leases that had gone when they were to be prolonged.
+    /// Leases that had expired before they were renewed.
     let lost: Counter
 
     init(_ metrics: Metrics) {
@@ -46,11 +46,11 @@ struct LeaseMetrics: Sendable {
         result = Kind(metrics, "result")
         unshared = Kind(metrics, "unshared")
         isCoalescing = metrics.gauge(
-            "halcyon_coalescing", help: "1 while work is shared with other workers, 0 while Redis is away.")
+            "halcyon_coalescing", help: "1 while work is shared with other workers, 0 while Redis is unavailable.")
         isCoalescing.set(1)
         lost = metrics.counter(
             "halcyon_leases_lost_total",
-            help: "Leases that had gone when they were to be prolonged: the work under them may be done twice.")
+            help: "Leases that were lost before their renewal. The work under them may be repeated.")
     }
 
     subscript(kind: LeaseKind) -> Kind {
@@ -62,9 +62,9 @@ struct LeaseMetrics: Sendable {
     }
 }
 
-/// What leases are about.
+/// The kinds of leases.
 public enum LeaseKind: Sendable {
     case source, result
-    /// A result for one job alone, which nobody else may have.
+    /// A result for a single job, which is not shared.
     case unshared
 }

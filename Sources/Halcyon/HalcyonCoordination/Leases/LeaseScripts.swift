@@ -1,12 +1,12 @@
 import Redis
 
-/// What is done to leases in one step, all of it by the server's own clock.
+/// The atomic operations on leases. All times are those of the server's clock.
 ///
-/// The holder of a lease is written `PROCESS:ATTEMPT:FENCE:LEVEL`; the first two parts are its owner. A fence is at least the server's
-/// time in microseconds, so that fences go on rising when the last one has been lost.
+/// The owner of a lease is stored as `PROCESS:ATTEMPT:FENCE:LEVEL`. The first two parts identify the attempt. A fencing
+/// token is at least the server's time in microseconds, so that tokens keep growing after the last one was lost.
 enum LeaseScripts {
     private static let common =
-        Fencing.time + """
+        FencingTokens.time + """
             local now = math.floor(micros / 1000)
             local function owner(holder) return string.match(holder, '^[^:]*:[^:]*') end
             local function fenceOf(holder) return tonumber(string.match(holder, '(%d+):%d+$')) end
@@ -29,14 +29,17 @@ enum LeaseScripts {
 
             """
 
-    /// KEYS: fences, then of each name lease, waiters, product. ARGV: milliseconds of a lease, process, attempt, level, then of each name
-    /// the fence that was seen: a number, or `any` for whatever is there. Gives of each name `there`; `mine`, the fence and the deaths
-    /// before it; or `held`, the holder and the milliseconds that its lease has left.
+    /// Acquires leases.
     ///
-    /// Who is given a lease is put down under `deaths:ITEM`, beside the deaths before it: attempts that never ended, since one did with
-    /// something to show for it, or since the item was purged.
+    /// KEYS: fences, then for each name its lease, waiters and product. ARGV: lease duration in milliseconds, process,
+    /// attempt, level, then for each name the known fence: a number, or `any` to accept no stored product. Returns for
+    /// each name `there`; `mine`, the fence and the number of crashes before it; or `held`, the owner and the remaining
+    /// milliseconds of its lease.
     ///
-    /// A holder whose work has been purged since is nobody: what it makes cannot be stored.
+    /// A granted lease is recorded under `deaths:ITEM`, together with the number of previous attempts that never ended,
+    /// counted since the last attempt that ended with an outcome or the last purge of the item.
+    ///
+    /// An owner whose item was purged since is ignored, because its product cannot be stored.
     static let enter = RedisScript(
         common + """
             local process, level = ARGV[2], tonumber(ARGV[4])
@@ -84,8 +87,9 @@ enum LeaseScripts {
             return replies
             """)
 
-    /// KEYS: fences, lease. ARGV: milliseconds of a lease, owner, fence, level, item. Gives 1 while the lease is still its owner's, or was
-    /// lost with nobody after it and is its owner's again; else 0.
+    /// Renews a lease. KEYS: fences, lease. ARGV: lease duration in milliseconds, owner, fence, level, item. Returns 1
+    /// if the owner still holds the lease, or acquired it again because no other attempt had held it since; otherwise
+    /// 0.
     static let renew = RedisScript(
         common + """
             local holder = redis.call('GET', KEYS[2])
@@ -100,8 +104,9 @@ enum LeaseScripts {
             return 1
             """)
 
-    /// KEYS: fences, lease, waiters. ARGV: owner, fence (0 where the owner does not know whether it holds the lease), what came of it, how many
-    /// deaths to remember (below 0: as many as before it). Ends the lease and wakes who waits; gives 0 when it is another's.
+    /// Releases a lease and notifies its waiters. KEYS: fences, lease, waiters. ARGV: owner, fence (0 if the owner does
+    /// not know whether it holds the lease), outcome, number of crashes to record (negative: as many as before the
+    /// lease). Returns 0 if another attempt holds the lease.
     static let release = RedisScript(
         common + """
             local holder = redis.call('GET', KEYS[2])
@@ -122,9 +127,10 @@ enum LeaseScripts {
             return 1
             """)
 
-    /// KEYS: fences, then of each lease lease and waiters. ARGV: milliseconds of a lease, owner, then of each lease its fence. Gives 1 while
-    /// anybody waits for what is made under one of the leases; else all of them end, and it gives 0. Who has not asked again for as long as
-    /// a lease lasts waits no more.
+    /// Abandons leases unless another attempt waits. KEYS: fences, then for each lease its lease and waiters. ARGV:
+    /// lease duration in milliseconds, owner, then for each lease its fence. Returns 1 if an attempt waits for one of
+    /// the products. Otherwise all leases end, and it returns 0. A waiter that has not asked again within a lease
+    /// duration is ignored.
     static let abandon = RedisScript(
         common + """
             for i = 1, (#KEYS - 1) / 2 do

@@ -1,27 +1,27 @@
+import Concurrency
 import Redis
 import Telemetry
-import Threads
 
-/// The leases of a process: who of all workers makes a product, and how the others hear that it is made.
+/// The leases of a process. They determine which worker produces a product, and notify the others when it is done.
 ///
-/// A lease saves work and nothing rests on it: it may be lost, given twice, or not be had at all. What keeps results right is the fence that
-/// scripts check when they store (``Fencing``). While Redis is away work goes on without leases, after
-/// ``LeaseOptions/patience``; as soon as it answers again, with them.
+/// Leases are an optimization. They may be lost, granted twice, or unavailable. Correctness depends on the fencing
+/// tokens that scripts check when they store (``FencingTokens``). While Redis is unavailable, work continues without
+/// leases after ``LeaseOptions/fallbackTimeout``.
 public final class Leases: Sendable {
-    /// What it was told.
+    /// The options of the leases.
     public let options: LeaseOptions
-    private let book: LeaseBook
-    private let wakeups = Wakeups()
-    let keeper: LeaseKeeper
-    private let outage: LeaseOutage
+    private let store: LeaseStore
+    private let wakeups = LeaseNotifications()
+    let keeper: LeaseRenewer
+    private let outage: LeaseCircuitBreaker
     private let metrics: LeaseMetrics
-    /// Those of giving back and of prolonging: leases run out by themselves.
+    /// The counter of failed releases and renewals. Those leases expire.
     private let errors: ToleratedErrors
     private let isClosed = Lock(false)
 
-    /// Begins to listen for ends of others' leases.
+    /// Creates leases and subscribes to the ends of other processes' leases.
     /// - Parameters:
-    ///   - redis: with the subscriber its maker's, who closes both after ``close()``.
+    ///   - redis: the client. The caller owns it and the subscriber, and closes both after ``close()``.
     public init(
         _ redis: RedisClient, _ subscriber: RedisSubscriber, _ options: LeaseOptions = LeaseOptions(), log: Log,
         metrics: Metrics
@@ -30,45 +30,46 @@ public final class Leases: Sendable {
         self.metrics = LeaseMetrics(metrics)
         errors = ToleratedErrors(of: "leases", log: log, metrics: metrics)
         let process = String(UInt64.random(in: .min ... .max), radix: 36)
-        book = LeaseBook(redis: redis, process: process, duration: options.duration)
-        keeper = LeaseKeeper(book, every: options.duration / 3, lost: self.metrics.lost, errors)
-        outage = LeaseOutage(redis, log, self.metrics.isCoalescing)
+        store = LeaseStore(redis: redis, process: process, duration: options.duration)
+        keeper = LeaseRenewer(store, every: options.duration / 3, lost: self.metrics.lost, errors)
+        outage = LeaseCircuitBreaker(redis, log, self.metrics.isCoalescing)
         wakeups.listen(to: "halcyon:process:\(process)", subscriber, whenDown: options.recheck)
-        metrics.reading(.gauge, "halcyon_leases_held", help: "Leases that this worker holds now.") {
+        metrics.observable(.gauge, "halcyon_leases_held", help: "Leases that this worker holds.") {
             [weak keeper] in Double(keeper?.count ?? 0)
         }
     }
 
-    /// Ends what goes on in the background, and gives back what is still held: work that this process cuts short when it leaves is no
-    /// death. It takes a moment at most, whether or not Redis answers; what was not given back then runs out by itself.
+    /// Stops background tasks and releases all leases that are held, so that work cut short by a shutdown does not
+    /// count as a crash. It takes a moment at most, whether or not Redis responds. Leases that could not be released
+    /// expire.
     public func close() async {
         isClosed.withLock { $0 = true }
         await wakeups.close()
         let held = await keeper.close()
         await outage.close()
         guard !held.isEmpty, !isWithout else { return }
-        let ending = Task { [book, errors] in _ = await errors.tolerating { try await book.giveUp(held) } }
-        let patience = Task {
+        let ending = Task { [store, errors] in _ = await errors.tolerating { try await store.giveUp(held) } }
+        let fallbackTimeout = Task {
             try await Task.sleep(for: Self.lastPatience)
             ending.cancel()
         }
         await ending.value
-        patience.cancel()
+        fallbackTimeout.cancel()
     }
 
-    /// How long giving back may take in the end.
+    /// The timeout for releasing leases in ``close()``.
     private static let lastPatience = Duration.seconds(2)
 
-    /// Whether work goes on without leases at present.
+    /// True while work continues without leases.
     public var isWithout: Bool { outage.isOn }
 
-    /// Attempts to get products of one source made, by this worker or by others. Whatever comes of it, what the attempt still holds is given
-    /// back in the end.
-    /// - Parameter names: of all that is wanted.
-    /// - Throws: what `body` throws.
-    public func attempting<Outcome: Sendable>(
-        _ names: [LeaseName], _ kind: LeaseKind, _ urgency: Urgency,
-        _ body: (LeaseAttempt) async throws -> Outcome
+    /// Runs an attempt to obtain products of one source from this worker or others. Leases that the attempt still holds
+    /// at the end are released.
+    /// - Parameter names: the names of all leases that the attempt may request.
+    /// - Throws: errors of `body`.
+    public func withLeases<Outcome: Sendable>(
+        _ names: [LeaseName], _ kind: LeaseKind, _ urgency: WorkPriority,
+        _ body: (LeaseSession) async throws -> Outcome
     ) async throws -> Outcome {
         let attempt = attempt(names, kind, urgency)
         do {
@@ -76,34 +77,34 @@ public final class Leases: Sendable {
             await attempt.end()
             return outcome
         } catch {
-            // Not cancelled with the task: others wait for the leases.
+            // The release is not cancelled with the task, because others wait for the leases.
             await Task { await attempt.end() }.value
             throw error
         }
     }
 
-    /// Begins an attempt, which has to be ended.
-    func attempt(_ names: [LeaseName], _ kind: LeaseKind, _ urgency: Urgency) -> LeaseAttempt {
-        LeaseAttempt(self, wakeups.watch(names), metrics[kind], urgency)
+    /// Begins an attempt, which must be ended.
+    func attempt(_ names: [LeaseName], _ kind: LeaseKind, _ urgency: WorkPriority) -> LeaseSession {
+        LeaseSession(self, wakeups.watch(names), metrics[kind], urgency)
     }
 
-    /// Counts jobs that found the work under way in this process.
+    /// Counts jobs that joined an operation in this process.
     public func joined(_ kind: LeaseKind, _ count: Int) { if count > 0 { metrics[kind].joined.add(count) } }
 
-    // MARK: For attempts
+    // MARK: Attempts
 
-    /// Asks, and asks again for a while when there is no answer.
+    /// Requests leases, and retries for a while if Redis does not respond.
     /// - Throws: `CancellationError`.
     func enter(
-        _ wanted: [(name: LeaseName, seen: Seen)], attempt: String, level: Int
-    ) async throws -> [LeaseAnswer] {
-        let giveUpAt = ContinuousClock.now + options.patience
+        _ wanted: [(name: LeaseName, seen: KnownVersion)], attempt: String, level: Int
+    ) async throws -> [AcquireResult] {
+        let giveUpAt = ContinuousClock.now + options.fallbackTimeout
         var backoff = Backoff(initial: .milliseconds(50), maximum: .milliseconds(500))
         while !outage.isOn {
-            // Nobody would give it back.
+            // A lease acquired now would never be released.
             if isClosed.withLock({ $0 }) { throw CancellationError() }
             do throws(RedisError) {
-                return try await book.enter(wanted, attempt: attempt, level: level)
+                return try await store.enter(wanted, attempt: attempt, level: level)
             } catch {
                 switch error.code {
                 case .cancelled, .closed: throw CancellationError()
@@ -113,12 +114,12 @@ public final class Leases: Sendable {
             }
             if !outage.isOn { try await Task.sleep(for: backoff.next()) }
         }
-        return wanted.map { _ in .without }
+        return wanted.map { _ in .unavailable }
     }
 
-    func hold(_ lease: Lease, _ urgency: Urgency) {
+    func hold(_ lease: Lease, _ urgency: WorkPriority) {
         keeper.add(lease, urgency)
-        wakeups.onRaise(of: lease) { urgency.raise(to: $0) }
+        wakeups.onRaise(of: lease) { urgency.escalate(to: $0) }
     }
 
     private func forget(_ lease: Lease) {
@@ -128,37 +129,43 @@ public final class Leases: Sendable {
 
     func release(_ lease: Lease, _ outcome: LeaseOutcome, deaths: Int? = nil) async {
         forget(lease)
-        // Also when the task was cancelled. Where Redis is away the lease runs out by itself.
-        _ = await Task { await errors.tolerating { try await book.release(lease, outcome, deaths: deaths) } }.value
+        // The release is not cancelled with the task. If Redis is unavailable, the lease expires.
+        _ = await Task { await errors.tolerating { try await store.release(lease, outcome, deaths: deaths) } }.value
     }
 
-    /// Whether anybody else waits for what is made under leases of one attempt. If nobody does, they are at their end.
-    /// - Returns: nil when there is no answer.
+    /// Returns true if another attempt waits for one of the leases of an attempt. If it returns false, the leases have
+    /// ended.
+    /// - Returns: nil if Redis did not respond.
     func areWanted(_ leases: [Lease]) async -> Bool? {
-        let answer = await errors.tolerating { try await book.areWanted(leases) }
+        let answer = await errors.tolerating { try await store.areWanted(leases) }
         if answer == false { for lease in leases { forget(lease) } }
         return answer
     }
 
     func leave(_ names: [LeaseName], attempt: String) async {
-        for name in names { await errors.tolerating { try await book.leave(name, attempt: attempt) } }
+        for name in names { await errors.tolerating { try await store.leave(name, attempt: attempt) } }
     }
 
-    /// The lease of an attempt that does not know whether it has it.
+    /// The lease of an attempt that does not know whether it was granted.
     func perhaps(_ name: LeaseName, attempt: String) -> Lease {
-        Lease(name: name, owner: book.owner(attempt), fence: 0, deaths: 0)
+        Lease(name: name, owner: store.owner(attempt), fence: 0, deaths: 0)
     }
 }
 
-/// What a lease is about: one product that one worker at a time makes, such as a result or a source.
+/// The name of a lease for one product, such as a result or a source.
 ///
-/// It is named by the key under which the product is kept. The keys of the lease stand in the product's slot of a Redis Cluster.
+/// It is derived from the key of the product. The keys of the lease are in the same hash slot of a Redis Cluster as the
+/// product.
 ///
-/// | key | holds |
+/// | key | contents |
 /// |---|---|
-/// | `halcyon:{S}:lease:ITEM` | who makes it: `PROCESS:ATTEMPT:FENCE:LEVEL`; it goes by itself |
-/// | `halcyon:{S}:waiters:ITEM` | who waits for it, `PROCESS:ATTEMPT`: a sorted set by when they last asked, in milliseconds |
-/// | `halcyon:{S}:fences` | of all items of the source: `last`, the highest fence given; `floor` and `floor:ITEM`, below which nothing may be stored any more; `deaths:ITEM`, how many attempts at it never ended |
+/// | `halcyon:{S}:lease:ITEM` | the owner, `PROCESS:ATTEMPT:FENCE:LEVEL`, with an expiry |
+/// | `halcyon:{S}:waiters:ITEM` | the waiters, `PROCESS:ATTEMPT` in a sorted set by the time of their last request |
+/// | `halcyon:{S}:fences` | a hash for all items of the source, with the fields below |
+///
+/// - `last` is the highest token granted.
+/// - `floor` and `floor:ITEM` are the minimum tokens for storing.
+/// - `deaths:ITEM` is the number of attempts that never ended.
 public struct LeaseName: Hashable, Sendable {
     /// The key of the product.
     public let product: String
@@ -166,10 +173,11 @@ public struct LeaseName: Hashable, Sendable {
     /// The last part of the product's key.
     public let item: Substring
 
-    /// - Parameter product: a key `PREFIX{TAG}:ITEM`.
+    /// Creates the name of a lease.
+    /// - Parameter product: the key of the product, `PREFIX{TAG}:ITEM`.
     public init(product: String) {
         guard let brace = product.firstIndex(of: "}") else {
-            preconditionFailure("the key of a product needs a hash tag: \(product)")
+            preconditionFailure("the key of the product has no hash tag: \(product)")
         }
         self.product = product
         tag = product[...brace]
@@ -178,69 +186,70 @@ public struct LeaseName: Hashable, Sendable {
 
     var lease: String { "\(tag):lease:\(item)" }
     var waiters: String { "\(tag):waiters:\(item)" }
-    /// The fences of all items of one source.
+    /// The key of the fencing tokens of all items of the source.
     public var fences: String { "\(tag):fences" }
 }
 
-/// That this process makes a product for now.
+/// A lease of this process on a product.
 public struct Lease: Hashable, Sendable {
-    /// What it makes.
+    /// The name of the lease.
     public let name: LeaseName
-    /// Who it is: the process and the attempt, new for each.
+    /// The process and the attempt, unique for each attempt.
     public let owner: String
-    /// Rises with each lease of a source: what was made under an older one overwrites nothing newer.
+    /// The fencing token. It grows with each lease of a source, and a product with an older token never replaces a
+    /// newer one.
     public let fence: Int
-    /// How many attempts at it had leases before this one and never ended them: their process died or hung in the middle, or stood still
-    /// for so long that the lease ran out. Forgotten when one comes to an end that shows that it can be made or cannot, when it is
-    /// purged, and with the fences.
+    /// The number of previous attempts that acquired the lease and never ended, because their process crashed or hung
+    /// until the lease expired. It is reset by an attempt that succeeds or fails permanently, by a purge, and when the
+    /// fencing tokens expire.
     public let deaths: Int
 }
 
-/// What a process knows already of a product that it wants.
-public enum Seen: Hashable, Sendable {
-    /// That it is not there.
+/// The version of a product that a process knows already.
+public enum KnownVersion: Hashable, Sendable {
+    /// The product is missing.
     case nothing
-    /// A version that is of no use, with its fence; a newer one may be.
+    /// The process cannot use the version with this fencing token. A newer one may be usable.
     case version(Int)
-    /// Whatever is there, it is to be made anew.
+    /// The product must be produced again, whatever is stored.
     case anything
 }
 
-/// What a worker is told that wants a product.
-public enum LeaseAnswer: Hashable, Sendable {
-    /// It is there, or a newer version than was seen.
-    case there
-    /// Make it.
-    case mine(Lease)
-    /// Another attempt is at it.
-    case held(Holder)
-    /// Nobody can be asked: make it, unprotected.
-    case without
+/// The result of a request for a product.
+public enum AcquireResult: Hashable, Sendable {
+    /// The product is stored, or a version newer than the known one.
+    case available
+    /// The lease was acquired. Produce the product.
+    case acquired(Lease)
+    /// Another attempt holds the lease.
+    case heldByOther(LeaseOwner)
+    /// Redis is unavailable. Produce the product without a lease.
+    case unavailable
 }
 
-/// Who makes a product at present.
-public struct Holder: Hashable, Sendable {
+/// The current owner of a lease.
+public struct LeaseOwner: Hashable, Sendable {
     /// The process and the attempt.
     public let owner: String
-    /// The lease's fence.
+    /// The fencing token of the lease.
     public let fence: Int
-    /// When the lease ends, if it is not renewed.
+    /// The remaining time of the lease, unless it is renewed.
     public let left: Duration
 }
 
-/// How long things take with leases.
+/// The durations and thresholds of leases.
 public struct LeaseOptions: Hashable, Sendable {
-    /// How long a lease lasts that is not renewed: so long nobody does the work of a worker that has died. It is renewed three
-    /// times in this time.
+    /// The lease duration. After a crash, no other worker continues the work for this time. Leases are renewed three
+    /// times per duration.
     public var duration = Duration.seconds(10)
-    /// Who waits asks again after this time at the latest, whether or not it was woken.
+    /// The maximum time after which a waiter asks again, even if it was not notified.
     public var recheck = Duration.seconds(1)
-    /// For how long Redis may give no answer until work goes on without leases.
-    public var patience = Duration.seconds(6)
+    /// The time without a response from Redis after which work continues without leases.
+    public var fallbackTimeout = Duration.seconds(6)
 
-    /// Deaths (``Lease/deaths``) after which a product is poison.
-    public var deaths = DeathLimits()
+    /// The numbers of crashes (``Lease/deaths``) after which a product is poison.
+    public var deaths = CrashThresholds()
 
-    /// The defaults.
+    /// Creates options with default values.
     public init() {}
 }

@@ -1,52 +1,53 @@
+import Concurrency
 import HalcyonCluster
 import HalcyonModel
 import JSON
 import Kafka
 import Redis
 import Telemetry
-import Threads
 
-/// The whole cluster at a glance: what waits in the lanes, which workers there are, how many dead letters. It is looked at when somebody asks, and
-/// once for all who ask within ``OverviewOptions/interval``.
+/// The state of the cluster: lag of the lanes, workers, and the number of dead letters. It is collected on request, and
+/// once for all requests within ``OverviewOptions/interval``.
 ///
-/// ``close()`` must be called in the end.
+/// ``close()`` must be called at the end.
 actor ClusterOverview {
     nonisolated let options: OverviewOptions
-    /// Opens when nobody is to follow it any more.
-    nonisolated let ended = Gate()
+    /// Signaled when streams of the overview must end.
+    nonisolated let ended = AsyncEvent()
     private let cluster: GatewayOptions
-    private let roll: WorkerRoll
-    private let desk: DeadDesk
+    private let registry: WorkerRegistry
+    private let deadLetters: DeadLetterService
     private let log: Log
     private var admin: Admin?
     private var last: (json: [UInt8], moment: ContinuousClock.Instant)?
-    private var underWay: Task<[UInt8], Never>?
+    private var inFlight: Task<[UInt8], Never>?
     private(set) var looks = 0
 
-    init(_ cluster: GatewayOptions, redis: RedisClient, desk: DeadDesk, log: Log) {
+    init(_ cluster: GatewayOptions, redis: RedisClient, deadLetters: DeadLetterService, log: Log) {
         options = cluster.overview
         self.cluster = cluster
-        roll = WorkerRoll(redis)
-        self.desk = desk
+        registry = WorkerRegistry(redis)
+        self.deadLetters = deadLetters
         self.log = log
     }
 
-    /// One JSON object: `lanes`, `retries`, `workers` and `dead`; without those of which nothing is known now.
+    /// Returns a JSON object with `lanes`, `retries`, `workers` and `dead`. Members that are currently unknown are
+    /// omitted.
     func json() async -> [UInt8] {
         if let last, .now - last.moment < options.interval { return last.json }
-        if let underWay { return await underWay.value }
+        if let inFlight { return await inFlight.value }
         looks += 1
         let looking = Task { await look() }
-        underWay = looking
+        inFlight = looking
         let json = await looking.value
-        (last, underWay) = ((json, .now), nil)
+        (last, inFlight) = ((json, .now), nil)
         return json
     }
 
-    /// Ends whoever follows it, and its connection.
+    /// Ends all streams and closes the Kafka connection.
     func close() async {
-        ended.open()
-        _ = await underWay?.value
+        ended.signal()
+        _ = await inFlight?.value
         await admin?.close()
         admin = nil
     }
@@ -80,9 +81,9 @@ actor ClusterOverview {
 
     private func workers() async -> [[UInt8]]? {
         do throws(RedisError) {
-            return try await roll.entries()
+            return try await registry.entries()
         } catch {
-            log.debug("the workers are not known", ["error": "\(error)"])
+            log.debug("failed to read the worker registry", ["error": "\(error)"])
             return nil
         }
     }
@@ -91,29 +92,29 @@ actor ClusterOverview {
         do {
             let admin = try admin ?? Admin(properties: cluster.kafka.admin)
             self.admin = admin
-            let (topics, patience) = (cluster.topics, options.patience)
-            let metadata = try await admin.metadata(within: patience)
-            // A group that never was has no lag, and no coordinator may know it yet.
-            let lag = try? await GroupLag.of(cluster.group, in: topics.taken, by: admin, metadata, within: patience)
+            let (topics, timeout) = (cluster.topics, options.timeout)
+            let metadata = try await admin.metadata(within: timeout)
+            // A group that never existed has no lag, and possibly no coordinator.
+            let lag = try? await GroupLag.of(cluster.group, in: topics.taken, by: admin, metadata, within: timeout)
             let letters = (metadata.topics[topics.dead] ?? []).map { TopicPartition(topics.dead, $0.id) }
-            let ends = try await admin.watermarks(of: letters, within: patience)
-            let dead = await desk.openCount(
+            let ends = try await admin.watermarks(of: letters, within: timeout)
+            let dead = await deadLetters.openCount(
                 Dictionary(uniqueKeysWithValues: ends.map { ($0.key.partition, $0.value) }))
             return (lag, dead)
         } catch {
-            log.debug("the lanes are not known", ["error": "\(error)"])
+            log.debug("failed to read the lag of the lanes", ["error": "\(error)"])
             return nil
         }
     }
 }
 
-/// How a gateway looks at the whole cluster.
+/// Settings of the cluster overview.
 public struct OverviewOptions: Sendable {
-    /// It looks no oftener than this, however many ask.
+    /// The minimum time between two collections.
     public var interval = Duration.seconds(2)
-    /// How long it waits for Kafka, for each thing that it asks; what is not known by then is left out.
-    public var patience = Duration.seconds(2)
+    /// The timeout of each request to Kafka. Values that are unknown by then are omitted.
+    public var timeout = Duration.seconds(2)
 
-    /// The defaults.
+    /// Creates options with default values.
     public init() {}
 }

@@ -1,27 +1,27 @@
+import Concurrency
 import HTTPServer
-import Threads
 
-/// `/v1/cluster`: lanes with what waits in them, workers, dead letters; once, or again and again as it changes.
+/// Serves `/v1/cluster`: lanes with their lag, workers and dead letters, as JSON or as an event stream.
 struct ClusterRoutes: Sendable {
     let overview: ClusterOverview
     let events: EventOptions
-    let places: StreamPlaces
+    let streamLimiter: StreamLimiter
 
     var all: [Route] {
         [
             Route("GET", "/v1/cluster", for: .read) { _ in
                 HTTPServer.Response(status: 200, json: await overview.json())
             },
-            Route("GET", "/v1/cluster/events", for: .read, kind: .stream) { _ in try places.stream(follow) },
+            Route("GET", "/v1/cluster/events", for: .read, kind: .stream) { _ in try streamLimiter.stream(follow) },
         ]
     }
 
-    /// Writes an event `cluster` whenever something has changed.
+    /// Writes an event `cluster` after each change.
     private func follow(_ writer: HTTPServer.BodyWriter) async throws {
         try await write(ServerSentEvents.retry(events.retry) + [10], to: writer)
         var last: [UInt8] = []
         var said = ContinuousClock.now
-        while !overview.ended.isOpen {
+        while !overview.ended.isSignaled {
             let json = await overview.json()
             if json != last {
                 try await write(
@@ -36,7 +36,7 @@ struct ClusterRoutes: Sendable {
         }
     }
 
-    /// Until it may have changed, or nobody is to follow it any more.
+    /// Waits until the state may have changed, or the stream must end.
     private func pause() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await Task.sleep(for: min(overview.options.interval, events.keepAlive)) }
@@ -46,8 +46,10 @@ struct ClusterRoutes: Sendable {
         }
     }
 
-    /// A client that takes nothing for too long is let go.
+    /// Writes with a timeout, so that a client that does not read is disconnected.
     private func write(_ bytes: [UInt8], to writer: HTTPServer.BodyWriter) async throws {
-        try await by(.now + events.patience, orThrow: CancellationError()) { try await writer.write(bytes) }
+        try await withDeadline(.now + events.slowClientTimeout, throwing: CancellationError()) {
+            try await writer.write(bytes)
+        }
     }
 }

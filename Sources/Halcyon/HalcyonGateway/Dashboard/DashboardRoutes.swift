@@ -1,19 +1,19 @@
-import Digests
 import Formats
 import HTTPServer
+import Hashing
 
-/// `/`: the page that shows the cluster at work. It is for everybody; what it asks for is not.
+/// Serves the dashboard at `/`. The page is public; the data that it loads is not.
 enum DashboardRoutes {
     static let all: [Route] = [
         Route("GET", "/", for: nil) { page.answer($0) },
         Route("GET", "/dashboard/{name}", for: nil) { call in
-            guard let file = files[call["name"]] else { throw Problem(.notFound, "there is nothing at this path") }
+            guard let file = files[call["name"]] else { throw Problem(.notFound, "no route matches this path") }
             return file.answer(call)
         },
     ]
 
-    /// What the page may do: load what this gateway serves and nothing else, run no script that stands in a text, send no form, and stand in no
-    /// other page. Pictures are made of what it has asked for.
+    /// The Content-Security-Policy of the page: it loads only files of this gateway, runs no inline scripts, submits no
+    /// forms and cannot be framed. Images are shown from blob URLs.
     private static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
         + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -24,7 +24,7 @@ enum DashboardRoutes {
 
     private static let page = file("html", PackageResources.index_html)
 
-    /// What the page is made of, by name.
+    /// The files of the page by name.
     private static let files: [String: EmbeddedFile] = {
         var files = ["dashboard.css": file("css", PackageResources.dashboard_css)]
         let scripts = [
@@ -48,8 +48,7 @@ enum DashboardRoutes {
     }()
 }
 
-/// `/openapi.yaml` and `/asyncapi.yaml`: what the gateway and the cluster behind it are, for programs and whoever writes them. Everybody may
-/// read them.
+/// Serves the API descriptions `/openapi.yaml` and `/asyncapi.yaml`. They are public.
 enum DocumentRoutes {
     static var all: [Route] {
         [
@@ -65,7 +64,8 @@ enum DocumentRoutes {
     }
 }
 
-/// A file that is a part of the program. Browsers keep it and ask each time whether it is still this one: another release has another one.
+/// A file that is embedded in the program. Browsers cache it and revalidate it on each use, because another release has
+/// another version.
 struct EmbeddedFile: Sendable {
     private let type: String
     private let bytes: [UInt8]
@@ -74,7 +74,7 @@ struct EmbeddedFile: Sendable {
 
     /// - Parameters:
     ///   - type: the media type.
-    ///   - headers: that its answers have besides, and those which say that it is still the same.
+    ///   - headers: additional headers of responses, including 304 Not Modified.
     init(_ type: String, _ bytes: [UInt8], headers: HTTPFields = HTTPFields()) {
         self.type = type
         self.bytes = bytes
@@ -84,7 +84,7 @@ struct EmbeddedFile: Sendable {
         self.validity = validity
     }
 
-    func answer(_ call: Call) -> HTTPServer.Response {
+    func answer(_ call: RequestContext) -> HTTPServer.Response {
         if tag.isNamed(by: call.request.headers["If-None-Match"]) {
             return HTTPServer.Response(status: 304, headers: validity)
         }

@@ -1,35 +1,35 @@
+import Concurrency
 import Formats
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import JSON
 import Kafka
 import Telemetry
-import Threads
 
-/// Follows the events of the cluster, by one reader of committed records for the whole gateway, and hands them to whoever waits for the end
-/// of a job or follows by a stream.
+/// Reads the committed events of the cluster with one reader for the whole gateway. It delivers them to event streams
+/// and to requests that wait for the end of a job.
 ///
-/// Brokers that are away are waited for, and so is a topic that is not there. A reader that fails for good is opened again where it had
-/// come to. ``close()`` must be called in the end.
+/// Waits for brokers that are down and for a topic that does not exist. A reader that fails is reopened at its last
+/// position. ``close()`` must be called at the end.
 final class EventFeed: Sendable {
     let options: EventOptions
-    let hub: EventHub
+    let hub: EventBroadcaster
     let topic: String
-    /// librdkafka's, for reading what was committed.
+    /// The librdkafka properties for reading committed records.
     let properties: [String: String]
     let log: Log
     let metrics: EventMetrics
-    /// Told what was purged; nil for what this version does not know.
+    /// Called with the target of a purge; nil for a target that this version does not know.
     private let onPurge: @Sendable (Purged.Target?) -> Void
-    let waiters = EndWaiters()
-    /// Streams that are read what they have missed.
-    let replays: Slots
-    private let caughtUp = Gate()
+    let waiters = JobCompletionRegistry()
+    /// Limits the number of streams that concurrently read missed events from Kafka.
+    let replays: PrioritySemaphore
+    private let caughtUp = AsyncEvent()
     private let connection = Lock((isOpen: false, isLost: false))
     private let reader = Lock<TopicReader?>(nil)
     private let tasks = Lock<[Task<Void, Never>]>([])
-    /// One token while there is something to announce.
+    /// Contains one element while events are to be announced.
     private let news = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
     private init(
@@ -39,18 +39,18 @@ final class EventFeed: Sendable {
         self.onPurge = onPurge
         self.options = options
         self.topic = topic
-        // Whatever the operator set: nobody hears of what its transaction took back.
+        // Overrides the operator's setting: records of aborted transactions must never be delivered.
         self.properties = properties.merging(["isolation.level": "read_committed"]) { $1 }
         self.log = log
         self.metrics = EventMetrics(metrics)
-        hub = EventHub(options)
-        replays = Slots(options.replays)
+        hub = EventBroadcaster(options)
+        replays = PrioritySemaphore(options.replays)
     }
 
-    /// Begins to follow, in the background.
+    /// Starts the feed in the background.
     /// - Parameters:
-    ///   - properties: librdkafka's, for reading.
-    ///   - onPurge: told what was purged; nil for what this version does not know.
+    ///   - properties: the librdkafka properties for reading.
+    ///   - onPurge: called with the target of a purge; nil for a target that this version does not know.
     static func start(
         _ options: EventOptions, topics: Topics, properties: [String: String], log: Log, metrics: Metrics,
         onPurge: @escaping @Sendable (Purged.Target?) -> Void = { _ in }
@@ -65,21 +65,22 @@ final class EventFeed: Sendable {
         return feed
     }
 
-    /// Returns when it follows: whatever is written from now on is seen. Or when the task is cancelled, or the feed closed.
+    /// Waits until the feed has caught up and sees all later events. Also returns if the task is cancelled or the feed
+    /// is closed.
     func ready() async { await caughtUp.wait() }
 
-    /// Whether it follows at this moment; not while the brokers are away.
+    /// True if the feed is caught up and connected to the brokers.
     var isFollowing: Bool {
-        caughtUp.isOpen && connection.withLock { $0.isOpen && !$0.isLost }
+        caughtUp.isSignaled && connection.withLock { $0.isOpen && !$0.isLost }
     }
 
-    /// Waits for the end of a job. It is seen if it comes after this has returned, and after ``ready()``.
-    func wait(for jobID: String) -> EndWaiter { waiters.add(jobID) }
+    /// Registers a waiter for the end of a job. It sees events that arrive after this call and after ``ready()``.
+    func wait(for jobID: String) -> JobCompletionWaiter { waiters.add(jobID) }
 
-    /// Ends all streams, in a way that has their clients come back. Waiters still learn of ends.
+    /// Ends all streams in a way that lets clients reconnect. Waiters for jobs are still served.
     func endStreams() { hub.end() }
 
-    /// Follows no more, and tells all who wait.
+    /// Stops the feed and cancels all waiters.
     func close() async {
         hub.end()
         news.continuation.finish()
@@ -87,7 +88,7 @@ final class EventFeed: Sendable {
         for task in tasks { task.cancel() }
         for task in tasks { await task.value }
         waiters.close()
-        caughtUp.open()
+        caughtUp.signal()
     }
 
     // MARK: Reading
@@ -98,7 +99,7 @@ final class EventFeed: Sendable {
         while !Task.isCancelled {
             do throws(KafkaError) {
                 let reader = try await open(cursor)
-                if isTold { log.notice("events are followed again") }
+                if isTold { log.notice("reading events again") }
                 isTold = false
                 connection.withLock { $0 = (true, false) }
                 self.reader.withLock { $0 = reader }
@@ -107,7 +108,7 @@ final class EventFeed: Sendable {
                 await reader.close()
                 if let failure { throw failure }
             } catch {
-                if !isTold { log.warning("events are not followed; waiting for their topic", ["error": "\(error)"]) }
+                if !isTold { log.warning("failed to read events; retrying", ["error": "\(error)"]) }
                 isTold = true
                 await Task.sleepUnlessCancelled(for: .seconds(1))
             }
@@ -119,30 +120,30 @@ final class EventFeed: Sendable {
         return try await TopicReader.open(
             topic, from: cursor.map { .offsets($0.offsets) } ?? .timestamp(oldest), properties: properties,
             tellsEnds: true, within: .seconds(3),
-            events: ClientEvents(
-                log: ClientEvents.telling(log).log,
+            events: ClientCallbacks(
+                log: ClientCallbacks.logging(to: log).log,
                 connection: { [connection] told in connection.withLock { $0.isLost = told == .lost } }))
     }
 
-    /// Hands over what comes, until the task is cancelled.
+    /// Delivers records until the task is cancelled.
     private func follow(_ reader: TopicReader, _ cursor: inout TopicCursor?) async -> KafkaError? {
         var here = cursor ?? TopicCursor(reader.startOffsets)
-        // What was there before is kept for who comes back, and is news to nobody.
-        var past = hub.cursor == nil ? EventRing(limit: options.ringBytes, at: here) : nil
+        // Older events are buffered for clients that reconnect, and are not announced.
+        var past = hub.cursor == nil ? EventRingBuffer(limit: options.ringBytes, at: here) : nil
         let present = TopicCursor(reader.endOffsets)
         do throws(KafkaError) {
             while true {
                 if let ring = past, here.hasReached(present) {
                     hub.begin(ring)
                     past = nil
-                    caughtUp.open()
+                    caughtUp.signal()
                 }
                 guard let batch = try await reader.nextBatch() else { return nil }
-                var records: [FeedRecord] = []
+                var records: [BroadcastEvent] = []
                 for record in batch.records {
                     here.pass(record.partition, record.offset)
                     guard let json = record.value else { continue }
-                    records.append(FeedRecord(record, json, here))
+                    records.append(BroadcastEvent(record, json, here))
                     if record.offset >= present[record.partition] || past == nil {
                         take(record.key, json)
                     }
@@ -158,44 +159,45 @@ final class EventFeed: Sendable {
                 cursor = here
             }
         } catch {
-            // What was read for the past alone is read again.
+            // The older events must be read again.
             if past != nil { cursor = nil }
             return error
         }
     }
 
-    /// Tells those who wait for what this event says.
+    /// Notifies the waiters that the event concerns.
     private func take(_ key: [UInt8]?, _ json: [UInt8]) {
         if let key { return waiters.take(key: key, json: json) }
-        // About no job, and so seldom that it may be parsed at once.
-        if let event = EventView(json: json), event.type == Event.Kind.purged.rawValue { onPurge(event.purged) }
+        // The event belongs to no job. Such events are rare, so it can be parsed immediately.
+        if let event = DecodedEvent(json: json), event.type == Event.Kind.purged.rawValue { onPurge(event.purged) }
     }
 
-    /// A reader sees the partitions that were there when it was opened: where there are more now, it is opened again.
+    /// Reopens the reader when the topic has gained partitions, because a reader sees only those that existed when it
+    /// was opened.
     private func lookForPartitions() async {
         let admin: Admin
         do {
             admin = try Admin(properties: properties)
         } catch {
-            return log.error("new partitions of the topic of events are not seen", ["error": "\(error)"])
+            return log.error("cannot watch the events topic for new partitions", ["error": "\(error)"])
         }
         while !Task.isCancelled {
             await Task.sleepUnlessCancelled(for: options.partitionInterval)
-            // Without an answer it is asked again after the interval.
+            // A failed request is repeated after the interval.
             guard let reader = reader.withLock({ $0 }), let metadata = try? await admin.metadata(within: .seconds(2)),
                 let partitions = metadata.topics[topic], partitions.count > reader.startOffsets.count
             else { continue }
-            log.notice("the topic of events has more partitions", ["partitions": partitions.count])
-            // Where it had come to is kept; new ones are read from their beginning.
+            log.notice("the events topic has new partitions", ["partitions": partitions.count])
+            // Reading resumes at the last position, and at the beginning of new partitions.
             await reader.close()
         }
         await admin.close()
     }
 
-    // MARK: Handing over
+    // MARK: Delivery
 
-    /// Wakes subscribers, the less often the more there are: each then takes more at once, and all of them no more than a part of the
-    /// machine.
+    /// Wakes subscribers. The pause grows with their number, so that each wakeup delivers more events and all wakeups
+    /// together use a bounded share of the CPU.
     private func announce() async {
         for await _ in news.stream {
             let count = hub.announce()
@@ -211,34 +213,34 @@ final class EventFeed: Sendable {
     }
 }
 
-/// An event as it goes to all who follow: its frame of the event stream is made once for all of them, and it is parsed once at most.
-final class FeedRecord: Sendable {
-    /// What filters ask for.
+/// An event that is shared by all streams. Its SSE frame is created once, and its JSON is parsed at most once.
+final class BroadcastEvent: Sendable {
+    /// The attributes that filters match.
     struct Facts: Sendable {
-        /// Behind the prefix `halcyon.image.`.
+        /// The event type without the prefix `halcyon.image.`.
         let type: String
-        /// The source.
+        /// The source of the image.
         let subject: String?
-        /// nil for an event that is about no job.
+        /// The id of the job; nil if the event belongs to no job.
         let jobID: String?
 
-        /// As CloudEvents has it.
+        /// The CloudEvents type.
         var fullType: String { Event.typePrefix + type }
     }
 
     let partition: Int32
     let offset: Int64
-    /// How far the feed has come with it.
+    /// The position of the feed after this event.
     let cursor: TopicCursor
-    /// With the feed's own cursor as its id.
+    /// The SSE frame with the feed's cursor as its id.
     let frame: [UInt8]
-    /// Where its JSON stands in that.
+    /// The offset of the JSON in the frame.
     private let jsonStart: Int
     private let parsed = Lock<Facts??>(nil)
 
     /// - Parameters:
-    ///   - json: the record's value.
-    ///   - cursor: behind it.
+    ///   - json: the value of the record.
+    ///   - cursor: the position after the record.
     init(_ record: ConsumedRecord, _ json: [UInt8], _ cursor: TopicCursor) {
         (partition, offset) = (record.partition, record.offset)
         self.cursor = cursor
@@ -247,29 +249,29 @@ final class FeedRecord: Sendable {
         frame = head + json.onOneLine + ServerSentEvents.end
     }
 
-    /// The event.
+    /// The JSON of the event.
     var json: [UInt8] { Array(frame[jsonStart..<frame.count - ServerSentEvents.end.count]) }
 
-    /// What it costs in memory, about.
+    /// The approximate memory use in bytes.
     var bytes: Int { frame.count + cursor.next.count * 8 + 256 }
 
-    /// The frame for who has come so far with it.
+    /// Returns the frame with another cursor as its id.
     func frame(at cursor: TopicCursor) -> [UInt8] {
         cursor == self.cursor
             ? frame : ServerSentEvents.id(cursor) + frame[(jsonStart - ServerSentEvents.dataName.count)...]
     }
 
-    /// nil for what is no event of Halcyon.
+    /// The parsed attributes; nil if the record is not an event of Halcyon.
     var facts: Facts? {
         if let known = parsed.withLock({ $0 }) { return known }
-        // Two may parse at once, and find the same.
-        let facts = EventView(json: json).map { Facts(type: $0.type, subject: $0.subject, jobID: $0.jobID) }
+        // Two threads may parse the JSON concurrently, with the same result.
+        let facts = DecodedEvent(json: json).map { Facts(type: $0.type, subject: $0.subject, jobID: $0.jobID) }
         parsed.withLock { $0 = .some(facts) }
         return facts
     }
 }
 
-/// What a gateway counts of its event streams.
+/// Metrics of the event streams.
 struct EventMetrics: Sendable {
     let streams: Gauge
     let sent: Counter
@@ -279,21 +281,21 @@ struct EventMetrics: Sendable {
     private let behind: Counter
 
     init(_ metrics: Metrics) {
-        streams = metrics.gauge("halcyon_gateway_event_streams", help: "Event streams that are open.")
-        sent = metrics.counter("halcyon_gateway_events_sent_total", help: "Events sent to clients, of all streams.")
+        streams = metrics.gauge("halcyon_gateway_event_streams", help: "Open event streams.")
+        sent = metrics.counter("halcyon_gateway_events_sent_total", help: "Events sent to clients over all streams.")
         replays = metrics.counter(
             "halcyon_gateway_event_replays_total",
-            help: "Streams that were read from Kafka what they had missed, since it was not in memory any more.")
+            help: "Streams whose missed events were read from Kafka because they were no longer in memory.")
         gaps = metrics.counter(
-            "halcyon_gateway_event_gaps_total", help: "Streams whose missed events the broker had deleted.")
-        func dropped(_ reason: EventHub.DropReason) -> Counter {
+            "halcyon_gateway_event_gaps_total", help: "Streams whose missed events had been deleted from Kafka.")
+        func dropped(_ reason: EventBroadcaster.DropReason) -> Counter {
             metrics.counter(
                 "halcyon_gateway_event_streams_dropped_total",
-                help: "Streams that were ended since the client did not read.",
+                help: "Streams that were closed because the client did not read.",
                 labels: ["reason": reason.rawValue])
         }
         (stalled, behind) = (dropped(.stalled), dropped(.behind))
     }
 
-    func dropped(_ reason: EventHub.DropReason) -> Counter { reason == .stalled ? stalled : behind }
+    func dropped(_ reason: EventBroadcaster.DropReason) -> Counter { reason == .stalled ? stalled : behind }
 }

@@ -1,25 +1,26 @@
 import HTTPServer
 
-/// What a client is sent, and how far it has come with that. Each event behind its cursor is sent once.
+/// The output of an event stream and its position. Sends each event after its cursor once.
 struct EventOutput: Sendable {
     private let writer: HTTPServer.BodyWriter
     private let query: EventQuery
     private let metrics: EventMetrics
-    /// Behind all that was sent, or passed over by the filter.
+    /// The position after all events that were sent or filtered out.
     private(set) var cursor: TopicCursor
-    /// Whether it has come as far as the feed in all partitions: then it goes on as the feed does.
+    /// True if the output has reached the feed's position in all partitions. From then on it uses the cursors of the
+    /// feed.
     private var isLevel = false
 
-    /// About how many bytes are written at once.
+    /// The approximate size in bytes of a write.
     private static let batchBytes = 16 << 10
 
     init(_ writer: HTTPServer.BodyWriter, _ query: EventQuery, at cursor: TopicCursor, _ metrics: EventMetrics) {
         (self.writer, self.query, self.cursor, self.metrics) = (writer, query, cursor, metrics)
     }
 
-    /// Sends those that are yet to come for the client and pass its filter.
-    mutating func send(_ records: [FeedRecord]) async throws(HTTPServer.BodyError) {
-        // A single frame is written as it is, and so there once for all clients.
+    /// Sends the events that are new to the client and pass its filter.
+    mutating func send(_ records: [BroadcastEvent]) async throws(HTTPServer.BodyError) {
+        // A single frame is written without a copy, so that all clients share its memory.
         var (bytes, count): ([UInt8], Int) = ([], 0)
         for record in records {
             let isNew = cursor.isBefore(record.partition, record.offset)
@@ -39,18 +40,18 @@ struct EventOutput: Sendable {
         try await writer.write(bytes)
     }
 
-    /// Goes past what is no event, or none of the feed's.
+    /// Moves past records that are not events or not part of the feed.
     mutating func advance(to cursor: TopicCursor) {
         self.cursor.merge(cursor)
         isLevel = false
     }
 
-    /// A sign of life, by which the client learns how far it has come.
+    /// Sends a keep-alive that contains the current position.
     func sign() async throws(HTTPServer.BodyError) {
         try await writer.write([UInt8(ascii: ":"), 10] + ServerSentEvents.id(cursor) + [10])
     }
 
-    /// Says that events were deleted before they could be sent, and goes on from here.
+    /// Reports that events were deleted before they could be sent, and continues at this position.
     mutating func gap(_ cursor: TopicCursor) async throws(HTTPServer.BodyError) {
         self.cursor = cursor
         isLevel = false
@@ -58,31 +59,33 @@ struct EventOutput: Sendable {
     }
 }
 
-/// The format of `text/event-stream` (HTML Living Standard, 9.2).
+/// The `text/event-stream` format (HTML Living Standard, 9.2).
 enum ServerSentEvents {
     static let mediaType = "text/event-stream"
     static let dataName = Array("data: ".utf8)
-    /// Of a line and of the event.
+    /// The end of a line and of the event.
     static let end = Array("\n\n".utf8)
-    /// Says nothing.
+    /// An empty comment, used as a keep-alive.
     static let comment = Array(":\n\n".utf8)
 
-    /// The rest of an event that says that others are missing.
+    /// The rest of an event that reports missing events.
     static let gap =
         Array(
             #"data: {"reason":"events were deleted before they could be sent; these are the oldest there are"}"#.utf8)
         + end
 
-    /// The line that names where to go on. With a blank line behind it, it is no event: a client remembers it and tells nobody.
+    /// Returns the line with the position. Followed by a blank line it is not an event: clients store the id and
+    /// dispatch nothing.
     static func id(_ cursor: TopicCursor) -> [UInt8] { Array("id: \(cursor.text)\n".utf8) }
 
-    /// The line that names an event's type; without one it is `message`.
+    /// Returns the line with the type of an event. The default type is `message`.
     static func name(_ name: String) -> [UInt8] { Array("event: \(name)\n".utf8) }
 
-    /// How long a client is to wait before it comes back.
+    /// Returns the line with the time that clients wait before they reconnect.
     static func retry(_ time: Duration) -> [UInt8] { Array("retry: \(Int(time / .milliseconds(1)))\n".utf8) }
 
-    /// A stream of them. A proxy must neither keep it nor collect it before handing it on (the second is nginx').
+    /// Creates a streamed response that proxies must neither cache nor buffer. The latter needs `X-Accel-Buffering` for
+    /// nginx.
     static func response(
         _ write: @escaping @Sendable (HTTPServer.BodyWriter) async throws -> Void
     ) -> HTTPServer.Response {

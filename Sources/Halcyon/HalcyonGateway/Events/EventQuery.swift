@@ -1,21 +1,22 @@
 import HTTPServer
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 
-/// What a client asks of the event stream.
+/// The parameters of a request for the event stream.
 struct EventQuery: Hashable, Sendable {
     var filter = EventFilter()
-    /// Whether events are named by their type, for `addEventListener`; else all of them are messages.
+    /// True if events are named by their type, for `addEventListener`. Otherwise all events are messages.
     var isNamed = false
-    /// Where it goes on; nil for from now on.
+    /// The position to resume at; nil to start with new events.
     var cursor: TopicCursor?
 
-    /// - Throws: ``Problem`` for what is not known, or is no value of its parameter.
+    /// - Throws: ``Problem`` if a parameter is unknown or has an invalid value.
     init(_ request: HTTPServer.Request) throws(Problem) {
         try self.init(query: request.query, lastEventID: request.headers.first("Last-Event-ID"))
     }
 
-    /// - Parameter lastEventID: the header. It counts before the query, for whoever comes back asks for the same URL.
+    /// - Parameter lastEventID: the value of the header. It takes precedence over the query, because a reconnecting
+    ///   client sends the same URL again.
     init(query: [HTTPServer.QueryItem], lastEventID: String?) throws(Problem) {
         var lastEventID = lastEventID ?? ""
         for item in query {
@@ -28,28 +29,28 @@ struct EventQuery: Hashable, Sendable {
             case "source": filter.sources.insert(Array(try Self.text(item).withoutCredentials.utf8))
             case "named":
                 guard let isNamed = Bool(item.value) else {
-                    throw Problem(.badRequest, "named is true or false, not “\(item.value)”")
+                    throw Problem(.badRequest, "named must be true or false, not “\(item.value)”")
                 }
                 self.isNamed = isNamed
             case "lastEventId": if lastEventID.isEmpty { lastEventID = item.value }
-            // Of a signed URL, which the gatekeeper has looked at.
+            // The parameters of a signed URL, which the authenticator has checked.
             case "signature", "keyId", "expires": continue
             default:
                 throw Problem(
                     .badRequest,
-                    "the event stream knows no parameter “\(item.name)”, only type, job, source, named and lastEventId")
+                    "unknown parameter “\(item.name)”; expected type, job, source, named or lastEventId")
             }
         }
         if lastEventID.isEmpty { return }
         guard let cursor = TopicCursor(lastEventID) else {
             throw Problem(
-                .badRequest, "this Last-Event-ID was never sent; leave it out to follow from now on")
+                .badRequest, "invalid Last-Event-ID; omit it to receive only new events")
         }
         self.cursor = cursor
     }
 
     private static func text(_ item: HTTPServer.QueryItem) throws(Problem) -> String {
-        if item.value.isEmpty { throw Problem(.badRequest, "\(item.name) is empty") }
+        if item.value.isEmpty { throw Problem(.badRequest, "the parameter \(item.name) is empty") }
         return item.value
     }
 
@@ -57,23 +58,23 @@ struct EventQuery: Hashable, Sendable {
         let name = word.hasPrefix(Event.typePrefix) ? String(word.dropFirst(Event.typePrefix.count)) : word
         guard let kind = Event.Kind(rawValue: name) else {
             let kinds = Event.Kind.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Problem(.badRequest, "there is no type of events “\(word)”, only \(kinds)")
+            throw Problem(.badRequest, "unknown event type “\(word)”; expected \(kinds)")
         }
         return kind.rawValue
     }
 }
 
-/// Which events a stream is to have: of each member that is named one of its values, and all of the members. A pure value.
+/// A filter of events. Each attribute that is set must match one of its values. A pure value.
 struct EventFilter: Hashable, Sendable {
-    /// Behind the prefix `halcyon.image.`.
+    /// Event types without the prefix `halcyon.image.`.
     var types: Set<String> = []
-    /// The bytes of ids of jobs: equal strings of Swift may be different ids.
+    /// Job ids as bytes, because Swift strings compare by canonical equivalence.
     var jobs: Set<[UInt8]> = []
-    /// The bytes of sources, as events have them.
+    /// Sources as bytes, as they are written in events.
     var sources: Set<[UInt8]> = []
 
-    /// Whether a stream has it. Without a filter nothing is parsed.
-    func lets(_ record: FeedRecord) -> Bool {
+    /// True if the event passes the filter. Without a filter, events are not parsed.
+    func lets(_ record: BroadcastEvent) -> Bool {
         if types.isEmpty && jobs.isEmpty && sources.isEmpty { return true }
         guard let facts = record.facts else { return false }
         return (types.isEmpty || types.contains(facts.type))
@@ -82,36 +83,38 @@ struct EventFilter: Hashable, Sendable {
     }
 }
 
-/// How a gateway follows events and hands them on.
+/// Settings for reading events and streaming them to clients.
 public struct EventOptions: Sendable {
-    /// Bytes of the newest events that are kept in memory: who comes back within what they reach costs Kafka nothing, and who falls behind
-    /// them is dropped.
+    /// The size in bytes of the in-memory buffer of events. Clients that reconnect within its range cause no reads from
+    /// Kafka. Clients that fall behind it are disconnected.
     public var ringBytes = 16 << 20
-    /// How far back a gateway reads when it starts, so that clients of one that has gone find in memory what they have missed.
+    /// The age of the events that a gateway reads when it starts, so that clients of a stopped gateway find missed
+    /// events in memory.
     public var memory: Duration = .seconds(60)
-    /// How often is looked whether the topic has more partitions than before.
+    /// The interval of checks for new partitions of the events topic.
     public var partitionInterval: Duration = .seconds(10)
-    /// Streams at once.
+    /// The maximum number of concurrent streams.
     public var streams = 4096
-    /// Streams at once that are read what they have missed from Kafka; others wait for their turn.
+    /// The maximum number of streams that concurrently read missed events from Kafka. Other streams wait.
     public var replays = 4
-    /// After how long without an event a stream is sent a sign of life, so that proxies keep it.
+    /// The time without events after which a keep-alive is sent, so that proxies do not close the stream.
     public var keepAlive: Duration = .seconds(15)
-    /// How long a client may leave what was sent to it unread; it is dropped then.
-    public var patience: Duration = .seconds(20)
-    /// After how long a client whose stream has ended is to come back.
+    /// The time after which a client that does not read is disconnected.
+    public var slowClientTimeout: Duration = .seconds(20)
+    /// The time after which clients reconnect when a stream ends.
     public var retry: Duration = .seconds(2)
 
-    /// The defaults.
+    /// Creates options with default values.
     public init() {}
 }
 
 extension Route {
-    /// `GET /v1/events`: the event stream. By a signed URL as well, since a browser's `EventSource` sends no key.
-    static func events(_ feed: EventFeed, _ places: StreamPlaces) -> Route {
+    /// Returns the route of the event stream, `GET /v1/events`. It accepts signed URLs, because a browser's
+    /// `EventSource` cannot send a key.
+    static func events(_ feed: EventFeed, _ streamLimiter: StreamLimiter) -> Route {
         Route("GET", "/v1/events", for: .read, acceptsSignature: true, kind: .stream) { call in
             let query = try EventQuery(call.request)
-            return try places.stream { try await EventStream(feed: feed, query: query, writer: $0).run() }
+            return try streamLimiter.stream { try await EventStream(feed: feed, query: query, writer: $0).run() }
         }
     }
 }

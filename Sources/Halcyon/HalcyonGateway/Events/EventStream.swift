@@ -1,23 +1,24 @@
+import Concurrency
 import HTTPServer
 import Kafka
 import Telemetry
-import Threads
 
-/// One client that follows events: what it has missed, then what comes, until it goes, does not read, or the gateway stops.
+/// The event stream of one client: missed events, then new ones, until the client disconnects or stops reading, or the
+/// gateway shuts down.
 struct EventStream: Sendable {
     let feed: EventFeed
     let query: EventQuery
     let writer: HTTPServer.BodyWriter
 
-    /// The stream was ended since its client does not read.
+    /// An error thrown if the stream was closed because its client did not read.
     struct Dropped: Error {
-        let reason: EventHub.DropReason
+        let reason: EventBroadcaster.DropReason
     }
 
-    /// Writes the stream. It ends in a way that has the client come back when the gateway stops.
-    /// - Throws: ``Dropped``, and what ends a stream otherwise.
+    /// Writes the stream. When the gateway shuts down, the stream ends in a way that lets the client reconnect.
+    /// - Throws: ``Dropped`` if the client does not read, or the error that ended the stream.
     func run() async throws {
-        let end = StreamEnd()
+        let end = StreamCanceller()
         let task = Task { try await follow(end) }
         end.attach(task)
         do {
@@ -30,9 +31,9 @@ struct EventStream: Sendable {
         }
     }
 
-    private func follow(_ end: StreamEnd) async throws {
+    private func follow(_ end: StreamCanceller) async throws {
         try await writer.write(ServerSentEvents.retry(feed.options.retry) + [10])
-        // Nothing can be said before: neither what was missed nor where "now" is.
+        // Until the feed has caught up, neither the missed events nor the current position are known.
         try await keepingAlive { await feed.ready() }
         guard feed.hub.cursor != nil else { return }
         let (subscription, joined) = try await join(end)
@@ -41,26 +42,26 @@ struct EventStream: Sendable {
         while true {
             switch await subscription.next() {
             case .records(let records): try await output.send(records)
-            case .quiet(let cursor):
+            case .idle(let cursor):
                 output.advance(to: cursor)
                 try await output.sign()
-            case .tooSlow:
+            case .lagged:
                 end.drop(.behind)
                 throw CancellationError()
-            case .over:
+            case .finished:
                 try Task.checkCancellation()
                 return
             }
         }
     }
 
-    /// Finds its place in the feed, having sent what the feed does not remember.
-    private func join(_ end: StreamEnd) async throws -> (EventSubscription, EventOutput) {
+    /// Subscribes to the feed. Before that, sends the events that are no longer in memory.
+    private func join(_ end: StreamCanceller) async throws -> (EventSubscription, EventOutput) {
         guard let cursor = query.cursor else {
             let (subscription, cursor) = feed.hub.subscribe { end.drop($0) }
             let output = EventOutput(writer, query, at: cursor, feed.metrics)
             do {
-                // Who has seen nothing when the connection breaks can go on all the same.
+                // The position allows a client to resume even if the connection breaks before the first event.
                 try await output.sign()
             } catch {
                 subscription.end()
@@ -75,7 +76,7 @@ struct EventStream: Sendable {
         }
         try await keepingAlive { try await feed.replays.acquire() }
         defer { feed.replays.release() }
-        // The feed may have come there meanwhile.
+        // The feed may have reached the position in the meantime.
         if let subscription = feed.hub.subscribe(at: cursor, isReplayed: false, drop: { end.drop($0) }) {
             return (subscription, output)
         }
@@ -83,7 +84,7 @@ struct EventStream: Sendable {
         return (try await replay(&output, end), output)
     }
 
-    /// Does something that may take long, with signs of life meanwhile.
+    /// Runs an operation that may take long, and sends keep-alives meanwhile.
     func keepingAlive<Success: Sendable>(
         _ work: @escaping @Sendable () async throws -> Success
     ) async throws -> Success {
@@ -96,18 +97,18 @@ struct EventStream: Sendable {
         let result: Result<Success, any Error>
         do { result = .success(try await work()) } catch { result = .failure(error) }
         signs.cancel()
-        // Two must not write at once.
+        // Writes must not overlap.
         _ = await signs.result
         return try result.get()
     }
 }
 
-/// Ends a stream from outside.
-final class StreamEnd: Sendable {
-    private let state = Lock<(task: Task<Void, any Error>?, reason: EventHub.DropReason?)>((nil, nil))
+/// Cancels the task of a stream from outside.
+final class StreamCanceller: Sendable {
+    private let state = Lock<(task: Task<Void, any Error>?, reason: EventBroadcaster.DropReason?)>((nil, nil))
 
-    /// Why it was ended; nil when it was not.
-    var reason: EventHub.DropReason? { state.withLock { $0.reason } }
+    /// The reason for the cancellation; nil if the stream was not cancelled.
+    var reason: EventBroadcaster.DropReason? { state.withLock { $0.reason } }
 
     func attach(_ task: Task<Void, any Error>) {
         let isOver = state.withLock { state in
@@ -117,8 +118,8 @@ final class StreamEnd: Sendable {
         if isOver { task.cancel() }
     }
 
-    /// The first reason counts.
-    func drop(_ reason: EventHub.DropReason) {
+    /// Cancels the stream. The first reason is recorded.
+    func drop(_ reason: EventBroadcaster.DropReason) {
         state.withLock { state in
             state.reason = state.reason ?? reason
             return state.task
@@ -127,8 +128,8 @@ final class StreamEnd: Sendable {
 }
 
 extension EventStream {
-    /// Sends from Kafka what the feed does not remember, up to where it does.
-    func replay(_ output: inout EventOutput, _ end: StreamEnd) async throws -> EventSubscription {
+    /// Sends events from Kafka until the stream can subscribe to the feed.
+    func replay(_ output: inout EventOutput, _ end: StreamCanceller) async throws -> EventSubscription {
         while true {
             try Task.checkCancellation()
             do {
@@ -146,14 +147,14 @@ extension EventStream {
                 await reader.close()
                 return try result.get()
             } catch let error as KafkaError {
-                feed.log.info("missed events are not read yet", ["error": "\(error)"])
+                feed.log.info("failed to read missed events; retrying", ["error": "\(error)"])
                 try await keepingAlive { try await Task.sleep(for: .seconds(1)) }
             }
         }
     }
 
     private func replay(
-        _ reader: TopicReader, _ output: inout EventOutput, _ end: StreamEnd
+        _ reader: TopicReader, _ output: inout EventOutput, _ end: StreamCanceller
     ) async throws -> EventSubscription {
         let start = TopicCursor(reader.startingPlaces(of: output.cursor))
         if !start.hasReached(output.cursor) || !output.cursor.hasReached(start) {
@@ -168,9 +169,9 @@ extension EventStream {
                 throw CancellationError()
             }
             var here = output.cursor
-            let records = batch.records.compactMap { record -> FeedRecord? in
+            let records = batch.records.compactMap { record -> BroadcastEvent? in
                 here.pass(record.partition, record.offset)
-                return record.value.map { FeedRecord(record, $0, here) }
+                return record.value.map { BroadcastEvent(record, $0, here) }
             }
             try await output.send(records)
             for (partition, end) in batch.ends { here.pass(partition, end - 1) }
@@ -180,8 +181,9 @@ extension EventStream {
 }
 
 extension TopicReader {
-    /// Where a client that has come so far goes on: where it was, or with the oldest record where what follows is gone. Offsets that the topic
-    /// has never had are another topic's of the same name, which was there before.
+    /// Returns the offsets at which a client resumes: its own position, or the oldest record if later ones were
+    /// deleted. Offsets beyond the end belong to a deleted topic of the same name and restart at the oldest record,
+    /// too.
     fileprivate nonisolated func startingPlaces(of cursor: TopicCursor) -> [Int32: Int64] {
         Dictionary(
             uniqueKeysWithValues: oldestOffsets.map { partition, oldest in
@@ -191,10 +193,11 @@ extension TopicReader {
     }
 }
 
-/// How many streams there may be at once. The place of one whose stream is never written, as of a HEAD, is given back with it.
-final class StreamPlaces: Sendable {
+/// Limits the number of concurrent streams. The permit of a stream that is never written, such as that of a HEAD
+/// request, is released with its response.
+final class StreamLimiter: Sendable {
     private static let none = Problem(
-        .unavailable, "there are as many event streams as this gateway takes", retryAfter: 5)
+        .unavailable, "the limit of event streams is reached; try again later", retryAfter: 5)
 
     private let limit: Int
     private let metrics: EventMetrics
@@ -202,20 +205,20 @@ final class StreamPlaces: Sendable {
 
     init(_ limit: Int, _ metrics: EventMetrics) { (self.limit, self.metrics) = (limit, metrics) }
 
-    /// A stream of server-sent events, which `produce` writes while it has one of the places.
-    /// - Throws: ``Problem`` when there is none.
+    /// Returns a stream of Server-Sent Events that holds a permit while `produce` writes it.
+    /// - Throws: ``Problem`` if all permits are in use.
     func stream(
         _ produce: @escaping @Sendable (HTTPServer.BodyWriter) async throws -> Void
     ) throws -> HTTPServer.Response {
-        guard let place = take() else { throw Self.none }
+        guard let permit = take() else { throw Self.none }
         return ServerSentEvents.response { writer in
-            defer { place.giveBack() }
+            defer { permit.giveBack() }
             try await produce(writer)
         }
     }
 
-    /// One of the places; nil when there is none.
-    private func take() -> TakenPlace? {
+    /// Acquires a permit; returns nil if all are in use.
+    private func take() -> ConcurrencyPermit? {
         let isTaken = taken.withLock { taken in
             if taken == limit { return false }
             taken += 1
@@ -223,7 +226,7 @@ final class StreamPlaces: Sendable {
         }
         guard isTaken else { return nil }
         metrics.streams.add(1)
-        return TakenPlace { self.release() }
+        return ConcurrencyPermit { self.release() }
     }
 
     private func release() {

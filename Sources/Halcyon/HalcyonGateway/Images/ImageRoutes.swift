@@ -4,10 +4,10 @@ import HalcyonModel
 import Redis
 import Telemetry
 
-/// `/v1/images/{key}`: results as Redis has them. Reading one is no use of it and makes nothing.
+/// Serves `/v1/images/{key}`: stored results. A read does not count as a use of the result and never renders.
 struct ImageRoutes: Sendable {
-    let results: ResultTier
-    let shelf: ImageShelf
+    let results: ResultCache
+    let imageCache: ImageMemoryCache
     let headers: CommonHeaders
     let log: Log
 
@@ -19,12 +19,15 @@ struct ImageRoutes: Sendable {
         ]
     }
 
-    /// What many ask for is given on the spot, and the same answer to all who ask for the whole of it.
-    private func shelved(_ call: Call) -> HTTPServer.Reply? {
-        guard let image = shelf.image(call["key"], at: call.began), let body = image.stored.body else { return nil }
-        let validity = ImageAnswer.Validity(image.remainingMilliseconds(at: call.began), leave: call.caller.leave)
-        let answer = ImageAnswer(image.stored.facts, validity)
-        if ImageAnswer.isForAll(call.request), headers.areCommon(to: call.request),
+    /// Answers requests for cached images immediately, and requests for the whole image with a shared response.
+    private func shelved(_ call: RequestContext) -> HTTPServer.HandlerResult? {
+        guard let image = imageCache.image(call["key"], at: call.began), let body = image.stored.body else {
+            return nil
+        }
+        let validity = ImageResponse.ImageCacheControl(
+            image.remainingMilliseconds(at: call.began), leave: call.caller.leave)
+        let answer = ImageResponse(image.stored.facts, validity)
+        if ImageResponse.isForAll(call.request), headers.areCommon(to: call.request),
             let shared = image.answer(
                 validity,
                 {
@@ -33,82 +36,85 @@ struct ImageRoutes: Sendable {
                     return response
                 })
         {
-            return .shared(shared)
+            return .cached(shared)
         }
-        return answer.response(to: call.request, body).map { .now($0) }
+        return answer.response(to: call.request, body).map { .immediate($0) }
     }
 
-    private func answer(_ call: Call) async throws(Problem) -> HTTPServer.Response {
+    private func answer(_ call: RequestContext) async throws(Problem) -> HTTPServer.Response {
         guard let response = try await find(call["key"], call) else {
-            throw Problem(.notFound, "there is no image of this key: it has expired, or was never made")
+            throw Problem(.notFound, "there is no image with this key; it has expired or was never rendered")
         }
         return response
     }
 
-    /// The image of a key, as `call` wants it; nil when there is none.
-    /// - Parameter isNew: it has been made this moment, so what was read before is not it.
-    /// - Throws: ``Problem``: nobody can say now.
-    func find(_ key: String, _ call: Call, isNew: Bool = false) async throws(Problem) -> HTTPServer.Response? {
+    /// Returns the response with the image of a key; nil if there is none.
+    /// - Parameter isNew: true if the image was rendered just now, so that a cached image is outdated.
+    /// - Throws: ``Problem`` if Redis is unavailable.
+    func find(_ key: String, _ call: RequestContext, isNew: Bool = false) async throws(Problem) -> HTTPServer.Response?
+    {
         do throws(RedisError) {
-            if isNew { shelf.remove(key) }
+            if isNew { imageCache.remove(key) }
             switch ImageKey(key) {
             case .result(let key): return try await result(key, call)
             case .handOff(let key): return try await handOff(key, call)
             case nil: return nil
             }
         } catch {
-            log.debug("an image could not be read", ["error": "\(error)"])
-            throw Problem(.unavailable, "images cannot be had now; try again", retryAfter: 1)
+            log.debug("failed to read an image", ["error": "\(error)"])
+            throw Problem(.unavailable, "images cannot be read at the moment; try again", retryAfter: 1)
         }
     }
 
-    private func result(_ key: String, _ call: Call) async throws(RedisError) -> HTTPServer.Response? {
+    private func result(_ key: String, _ call: RequestContext) async throws(RedisError) -> HTTPServer.Response? {
         let needsBody = call.request.method != "HEAD" && call.request.headers["If-None-Match"] == nil
         guard let (answer, body) = try await look(key, call, withBody: needsBody) else { return nil }
         if let response = answer.response(to: call.request, body) { return response }
-        // Who has an image most often has this one, and its bytes were left where they are; this time it is another one.
+        // The bytes were not read, because a client with a cached image usually has the current one. It does not, so
+        // they are read now.
         guard let (answer, body) = try await look(key, call, withBody: true) else { return nil }
         return answer.response(to: call.request, body)
     }
 
     private func look(
-        _ key: String, _ call: Call, withBody: Bool
-    ) async throws(RedisError) -> (answer: ImageAnswer, body: [UInt8]?)? {
-        // From before it was asked for: what is left of its life is then no more than it is.
+        _ key: String, _ call: RequestContext, withBody: Bool
+    ) async throws(RedisError) -> (answer: ImageResponse, body: [UInt8]?)? {
+        // Measured before the read, so that the remaining lifetime is never overstated.
         let start = ContinuousClock.now
-        if let kept = shelf.image(key, at: start) {
-            let validity = ImageAnswer.Validity(kept.remainingMilliseconds(at: start), leave: call.caller.leave)
-            return (ImageAnswer(kept.stored.facts, validity), kept.stored.body)
+        if let kept = imageCache.image(key, at: start) {
+            let validity = ImageResponse.ImageCacheControl(
+                kept.remainingMilliseconds(at: start), leave: call.caller.leave)
+            return (ImageResponse(kept.stored.facts, validity), kept.stored.body)
         }
         guard let stored = try await results.stored(key, withBody: withBody) else { return nil }
-        if withBody { shelf.put(stored, as: key, at: start) }
-        let validity = ImageAnswer.Validity(stored.remainingMilliseconds, leave: call.caller.leave)
-        return (ImageAnswer(stored.facts, validity), stored.body)
+        if withBody { imageCache.put(stored, as: key, at: start) }
+        let validity = ImageResponse.ImageCacheControl(stored.remainingMilliseconds, leave: call.caller.leave)
+        return (ImageResponse(stored.facts, validity), stored.body)
     }
 
-    /// It is there for one GET; HEAD leaves it.
-    private func handOff(_ key: String, _ call: Call) async throws(RedisError) -> HTTPServer.Response? {
+    /// Returns the response with a hand-off image. GET consumes it; HEAD does not.
+    private func handOff(_ key: String, _ call: RequestContext) async throws(RedisError) -> HTTPServer.Response? {
         if call.request.method == "HEAD" {
             guard let stored = try await results.stored(key, withBody: false) else { return nil }
-            return ImageAnswer.once(stored.facts.format, stored.facts.bytes, nil)
+            return ImageResponse.once(stored.facts.format, stored.facts.bytes, nil)
         }
         guard let (body, facts) = try await results.read(key) else { return nil }
-        return ImageAnswer.once(facts.format, facts.bytes, body)
+        return ImageResponse.once(facts.format, facts.bytes, body)
     }
 }
 
-/// The name of an image that may be asked for: of a result, or of a hand-off. Nothing else that Redis holds has such a name.
+/// The key of an image that clients may read: of a result or of a hand-off. Other Redis keys do not match.
 enum ImageKey: Hashable {
-    /// A result, which stays.
+    /// A result, which can be read repeatedly.
     case result(String)
-    /// What is given once.
+    /// A hand-off image, which can be read once.
     case handOff(String)
 
-    /// Nil for what is neither.
+    /// Parses a key; returns nil if it is neither.
     init?(_ text: String) {
         if ResultKey(text) != nil {
             self = .result(text)
-        } else if ResultTier.isHandOffKey(text) {
+        } else if ResultCache.isHandOffKey(text) {
             self = .handOff(text)
         } else {
             return nil

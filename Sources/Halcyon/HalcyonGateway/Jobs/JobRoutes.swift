@@ -1,14 +1,14 @@
 import HTTPServer
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import JSON
 import Kafka
 
-/// Jobs over HTTP: submitted, asked about, cancelled.
+/// Routes that submit jobs, return their states and cancel them.
 struct JobRoutes: Sendable {
-    let desk: JobDesk
-    let memory: JobMemory
+    let submitter: JobSubmitter
+    let memory: JobStateStore
     let feed: EventFeed
     let control: ControlPublisher
     let options: JobsOptions
@@ -23,20 +23,23 @@ struct JobRoutes: Sendable {
 
     // MARK: Submit
 
-    private func submit(_ call: Call) async throws -> HTTPServer.Response {
+    private func submit(_ call: RequestContext) async throws -> HTTPServer.Response {
         switch call.bodyType {
         case "application/json":
             return try await submitOne(call)
         case "application/x-ndjson", "application/ndjson", "application/jsonl":
-            return try await JobLines(desk: desk, most: options.linesAtOnce).take(call)
+            return try await NDJSONJobImporter(submitter: submitter, most: options.linesAtOnce).take(call)
         default:
-            throw Problem(.unsupportedMediaType, "a job is application/json, and several are application/x-ndjson")
+            throw Problem(
+                .unsupportedMediaType, "unsupported Content-Type; use application/json or application/x-ndjson")
         }
     }
 
-    private func submitOne(_ call: Call) async throws -> HTTPServer.Response {
-        let prepared = try desk.prepare(try await call.request.body.collect(atMost: desk.reader.maximumBytes))
-        try await desk.submit(prepared, for: call.caller, traceparent: call.traceparent, by: desk.latest(for: call))
+    private func submitOne(_ call: RequestContext) async throws -> HTTPServer.Response {
+        let prepared = try submitter.prepare(
+            try await call.request.body.collect(withTimeout: submitter.reader.maximumBytes))
+        try await submitter.submit(
+            prepared, for: call.caller, traceparent: call.traceparent, by: submitter.latest(for: call))
         let accepted = AcceptedJob(prepared)
         var writer = JSONWriter(capacity: 512)
         writer.value(accepted)
@@ -45,31 +48,31 @@ struct JobRoutes: Sendable {
 
     // MARK: Look
 
-    /// What is known of a job; with `wait` not before it has ended or so many seconds are over.
-    private func look(_ call: Call) async throws -> HTTPServer.Response {
+    /// Returns the state of a job. With `wait`, the response is delayed until the job has ended or the wait is over.
+    private func look(_ call: RequestContext) async throws -> HTTPServer.Response {
         let id = call["id"]
         guard let text = call.request.value(of: "wait") else { return try await state(of: id) }
-        let limit = try Wait(text).duration(atMost: options.longestWait)
-        // Before looking: what ends meanwhile is not missed.
+        let limit = try WaitParameter(text).duration(withTimeout: options.longestWait)
+        // Registered before the state is read, so that a terminal event is not missed.
         let waiter = feed.wait(for: id)
         defer { waiter.leave() }
         let now = try await memory.state(of: id)
         if let now, Self.isOver(now) { return HTTPServer.Response(status: 200, json: now) }
         guard let (event, json) = try await waiter.end(within: limit) else { return try await state(of: id) }
-        return HTTPServer.Response(status: 200, json: JobMemory.state(after: event, json))
+        return HTTPServer.Response(status: 200, json: JobStateStore.state(after: event, json))
     }
 
     private func state(of id: String) async throws -> HTTPServer.Response {
         guard let json = try await memory.state(of: id) else {
             throw Problem(
                 .notFound,
-                "nothing is known of this job: it did not come by HTTP, or ended too long ago, or has another id")
+                "unknown job: it was not submitted over HTTP, its state has expired, or the id is wrong")
         }
         return HTTPServer.Response(status: 200, json: json)
     }
 
     private static func isOver(_ state: [UInt8]) -> Bool {
-        // What another release has kept may be unreadable here: then it is not known to be over.
+        // A state that another release has stored may be unreadable. The job then does not count as ended.
         guard let root = try? JSON.parse(state, maximumSize: state.count, maximumDepth: 64),
             let word = root.member("state")?.asString
         else { return false }
@@ -78,23 +81,24 @@ struct JobRoutes: Sendable {
 
     // MARK: Cancel
 
-    /// Tells all workers. Whether one of them was in time is told by the job's event.
-    private func cancel(_ call: Call) async throws -> HTTPServer.Response {
+    /// Sends the cancellation to all workers. The job's event reports whether it was in time.
+    private func cancel(_ call: RequestContext) async throws -> HTTPServer.Response {
         let id = call["id"]
         if !call.caller.mayAdminister {
             guard let name = call.caller.name, try await memory.isOwned(id, by: name) else {
                 throw Problem(
-                    .forbidden, "no job of this id is known to have come by this key; the scope admin may cancel all")
+                    .forbidden,
+                    "this key has submitted no known job with this id; cancelling other jobs needs the scope admin")
             }
         }
-        // While Redis is away nobody knows: workers pass over what has ended.
+        // If Redis is down the state is unknown. Workers ignore jobs that have ended.
         if let known = try? await memory.state(of: id), Self.isOver(known) {
-            throw Problem(.conflict, "the job has ended already")
+            throw Problem(.conflict, "the job has already ended")
         }
         do throws(KafkaError) {
             try await control.publish(.cancel(id))
         } catch {
-            throw Problem(.unavailable, "workers cannot be told now; try again", retryAfter: 5)
+            throw Problem(.unavailable, "workers cannot be notified at the moment; try again", retryAfter: 5)
         }
         var writer = JSONWriter(capacity: 128)
         writer.object { writer in
@@ -105,18 +109,19 @@ struct JobRoutes: Sendable {
     }
 }
 
-/// How jobs are taken over HTTP.
+/// Settings for submitting jobs over HTTP.
 public struct JobsOptions: Sendable {
-    /// Jobs of one request, one a line. More are answered with 413; those before are taken.
+    /// The maximum number of jobs in one request, one per line. A longer request is rejected with 413 after the first
+    /// jobs were accepted.
     public var linesAtOnce = 100_000
-    /// How long the brokers may take to have a job. It is given up then, and never sent, so it must be shorter by more than
-    /// ``JobDesk/margin`` than the server's limit of a request.
+    /// The time limit for publishing a job to Kafka. After that the job is never sent. It must be shorter than the
+    /// server's request timeout by more than ``JobSubmitter/margin``.
     public var sendTime = Duration.seconds(20)
-    /// The longest that `wait` may ask for.
+    /// The maximum value of `wait`.
     public var longestWait = Duration.seconds(30)
-    /// Seconds after its last event that a job is remembered.
+    /// Seconds for which the state of a job is stored after its last event.
     public var memory = 3600.0
 
-    /// The defaults.
+    /// Creates options with default values.
     public init() {}
 }

@@ -1,42 +1,42 @@
 import HTTPServer
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import JSON
 import Redis
 import Telemetry
 
-/// `POST /v1/purge`: results are forgotten, and everybody is told.
+/// Serves `POST /v1/purge`: removes results, notifies all workers and publishes an event.
 struct PurgeRoutes: Sendable {
-    let purging: Purging
-    let reader: JobReader
+    let purging: PurgeService
+    let reader: JobDecoder
     let log: Log
 
     var all: [Route] { [Route("POST", "/v1/purge", for: .admin) { try await purge($0) }] }
 
-    private func purge(_ call: Call) async throws -> HTTPServer.Response {
+    private func purge(_ call: RequestContext) async throws -> HTTPServer.Response {
         guard call.bodyType == "application/json" else {
-            throw Problem(.unsupportedMediaType, "a purge is application/json")
+            throw Problem(.unsupportedMediaType, "unsupported Content-Type; use application/json")
         }
-        let body = try await call.request.body.collect(atMost: reader.maximumBytes)
+        let body = try await call.request.body.collect(withTimeout: reader.maximumBytes)
         let purge: Purge
         do throws(JSONError) {
             purge = try reader.purge(body)
         } catch {
-            throw Problem(.badRequest, "the purge: \(error)")
+            throw Problem(.badRequest, "invalid purge: \(error)")
         }
         do {
             var writer = JSONWriter(capacity: 256)
             writer.value(try await purging.run(purge))
             return HTTPServer.Response(status: 200, json: writer.bytes)
-        } catch let error as PurgeNotTold {
-            log.warning("a purge was not told", ["error": "\(error.reason)"])
+        } catch let error as PurgeNotBroadcast {
+            log.warning("failed to broadcast purge to workers", ["error": "\(error.reason)"])
             throw Problem(
-                .unavailable, "the results are forgotten, but workers and consumers were not told; purge again",
+                .unavailable, "the results were removed, but workers and consumers could not be notified; try again",
                 retryAfter: 5)
         } catch let error as RedisError {
-            log.warning("a purge failed", ["error": "\(error)"])
-            throw Problem(.unavailable, "results cannot be forgotten now; purge again", retryAfter: 5)
+            log.warning("failed to purge results", ["error": "\(error)"])
+            throw Problem(.unavailable, "the results cannot be removed at the moment; try again", retryAfter: 5)
         }
     }
 }

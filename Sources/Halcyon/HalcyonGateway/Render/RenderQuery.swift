@@ -1,49 +1,50 @@
 import HTTPServer
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import JSON
 
 /// The job that the query of a URL describes: `source=https://…&width=400&format=auto`. A pure value.
 ///
-/// Parameters have the names of the job's fields, and the values that the command line takes: words as they are, numbers, `true`, four numbers
-/// with commas between them for a rectangle, and `pixels` as a fifth part where they are such, two for a point, and JSON for everything else.
+/// Parameters have the names of the job's fields and the value syntax of the command line: plain words, numbers,
+/// `true`, four comma-separated numbers for a rectangle with an optional `pixels` as the fifth part, two for a point,
+/// and JSON for everything else.
 struct RenderQuery {
     /// The job, without an id.
-    let draft: JobDraft
-    /// How long to wait for it; nil for as long as the gateway waits.
-    let wait: Wait?
+    let draft: JobBuilder
+    /// The time to wait for the image; nil for the gateway's default.
+    let wait: WaitParameter?
 
-    /// Fields whose value is a word or a text, whatever it looks like.
+    /// Fields whose value is always a string.
     static let texts: Set = [
         "contentMode", "scaleOptions", "interpolationQuality", "background", "format", "tenant", "priority",
         "tolerance",
     ]
-    /// Fields that may be texts, and otherwise are what they look like.
+    /// Fields whose value is parsed as a number, Boolean or JSON if possible, and is a string otherwise.
     static let values: Set = [
         "source", "width", "height", "screenScale", "cropRect", "gravity", "sizeForDisplay", "sizer", "upscale",
         "processors", "quality", "lossless", "effort", "progressive", "stripMetadata", "keepProfile", "frames",
         "maxAge",
         "cache", "tags",
     ]
-    /// What is about the URL and not the image (``URLSigner``).
+    /// Parameters of signed URLs, which do not describe the image (``URLSigner``).
     static let others: Set = ["signature", "expires", "keyId"]
 
-    /// - Throws: ``Problem`` that names the parameter.
+    /// - Throws: ``Problem`` that names the invalid parameter.
     init(_ items: [HTTPServer.QueryItem]) throws(Problem) {
-        var (draft, wait, seen): (JobDraft, Wait?, Set<String>) = (JobDraft(), nil, [])
+        var (draft, wait, seen): (JobBuilder, WaitParameter?, Set<String>) = (JobBuilder(), nil, [])
         for item in items {
             guard seen.insert(item.name).inserted else { throw Problem(.badRequest, "\(item.name) is given twice") }
             switch item.name {
-            case "wait": wait = try Wait(item.value)
+            case "wait": wait = try WaitParameter(item.value)
             case _ where Self.others.contains(item.name): continue
             case _ where Self.texts.contains(item.name): draft.set(item.name, item.value)
             case _ where Self.values.contains(item.name): draft[item.name] = Self.json(item)
             default:
                 throw Problem(
-                    .badRequest, "\(item.name) is no parameter of an image; they have the names of a job's fields")
+                    .badRequest, "unknown parameter \(item.name); parameters have the names of job fields")
             }
         }
-        guard seen.contains("source") else { throw Problem(.badRequest, "source is missing: say what to load") }
+        guard seen.contains("source") else { throw Problem(.badRequest, "missing parameter source") }
         self.draft = draft
         self.wait = wait
     }
@@ -62,16 +63,16 @@ struct RenderQuery {
             return item.value.split(separator: ",").map { String($0) }.json
         default: break
         }
-        // A source that begins like a number is a text all the same.
+        // A source that starts like a number is still a string.
         let isText = item.name == "source" && !item.value.hasPrefix("{")
         let bytes = Array(item.value.utf8)
-        // A value that is not JSON is a text without quotes.
+        // A value that is not JSON is an unquoted string.
         if !isText, !bytes.isEmpty, (try? JSON.parse(bytes, maximumSize: bytes.count)) != nil { return bytes }
         return item.value.json
     }
 
     private static func object(_ names: [String], _ numbers: [Double?], unit: String? = nil) -> [UInt8]? {
-        var object = JobDraft()
+        var object = JobBuilder()
         for (name, number) in zip(names, numbers) {
             guard let number, number.isFinite else { return nil }
             object.set(name, number)
@@ -81,18 +82,18 @@ struct RenderQuery {
     }
 }
 
-/// What a client takes, by its `Accept` (RFC 9110, 12.5.1). A pure value.
-struct Acceptance: Hashable {
+/// The media types that a client accepts (`Accept`, RFC 9110, 12.5.1). A pure value.
+struct AcceptHeader: Hashable {
     private struct Range: Hashable {
         let type: Substring
         let subtype: Substring
         let quality: Double
     }
 
-    /// nil where there is no such header: everything.
+    /// The accepted ranges; nil without the header, which accepts everything.
     private let ranges: [Range]?
 
-    /// - Parameter header: the value of `Accept`; nil where there is none. What is no media range in it is passed over.
+    /// - Parameter header: the value of `Accept`, or nil without one. Invalid media ranges are ignored.
     init(_ header: String?) {
         ranges = header.map { header in
             header.split(separator: ",").compactMap { item in
@@ -104,17 +105,19 @@ struct Acceptance: Hashable {
         }
     }
 
-    /// Whether it names this format, so that it is not taken by a client that knows nothing of it.
+    /// True if the header names this format explicitly. Wildcards do not count, because such clients may not support
+    /// it.
     func names(_ format: ImageFormat) -> Bool {
         (ranges ?? []).contains { "\($0.type)/\($0.subtype)" == format.mediaType && $0.quality > 0 }
     }
 
-    /// Whether some image is taken.
+    /// True if the client accepts any image format.
     var takesImages: Bool {
         guard let ranges, !ranges.isEmpty else { return true }
         return ranges.contains { ($0.type == "image" || $0.type == "*") && $0.quality > 0 }
     }
 
-    /// Whether images are what it asks for, as browsers do for `<img>`: then a picture says better than words that something is wrong.
+    /// True if the client asks for images explicitly, as browsers do for `<img>`. Errors are then reported as a
+    /// placeholder image.
     var prefersImages: Bool { (ranges ?? []).contains { $0.type == "image" && $0.quality > 0 } }
 }

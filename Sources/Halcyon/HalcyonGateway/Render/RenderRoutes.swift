@@ -1,15 +1,15 @@
 import HTTPServer
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import Kafka
 
-/// `GET /v1/render`: an image by the query of its URL, made when it is not there.
+/// Serves `GET /v1/render`: the image that the query describes, rendered unless it is stored already.
 struct RenderRoutes: Sendable {
-    let desk: JobDesk
+    let submitter: JobSubmitter
     let feed: EventFeed
     let images: ImageRoutes
-    let results: ResultTier
+    let results: ResultCache
     let control: ControlPublisher
     let options: RenderOptions
 
@@ -17,10 +17,10 @@ struct RenderRoutes: Sendable {
         [Route("GET", "/v1/render", for: .submit, acceptsSignature: true, startsJobs: true, answer: render)]
     }
 
-    private func render(_ call: Call) async throws -> HTTPServer.Response {
-        let accepts = Acceptance(call.request.headers["Accept"])
+    private func render(_ call: RequestContext) async throws -> HTTPServer.Response {
+        let accepts = AcceptHeader(call.request.headers["Accept"])
         let query = try RenderQuery(call.request.query)
-        guard accepts.takesImages else { throw Problem(.notAcceptable, "Accept: an image is all there is here") }
+        guard accepts.takesImages else { throw Problem(.notAcceptable, "this endpoint serves only image/* content") }
         let prepared = try prepare(query, accepts)
         var response: HTTPServer.Response
         do {
@@ -32,67 +32,68 @@ struct RenderRoutes: Sendable {
         return response
     }
 
-    private func prepare(_ query: RenderQuery, _ accepts: Acceptance) throws(Problem) -> PreparedJob {
+    private func prepare(_ query: RenderQuery, _ accepts: AcceptHeader) throws(Problem) -> ValidatedJob {
         var draft = query.draft
-        // Somebody waits.
+        // A client is waiting.
         if draft["priority"] == nil { draft.set("priority", Lane.high.rawValue) }
         let isAuto = draft["format"].map { $0 == "auto".json } ?? true
         if isAuto, let format = options.formats.first(where: accepts.names) { draft.set("format", format.rawValue) }
-        return try desk.prepare(draft, naming: "render")
+        return try submitter.prepare(draft, naming: "render")
     }
 
-    private func image(of prepared: PreparedJob, _ query: RenderQuery, _ call: Call) async throws -> HTTPServer.Response
+    private func image(of prepared: ValidatedJob, _ query: RenderQuery, _ call: RequestContext) async throws
+        -> HTTPServer.Response
     {
         if prepared.job.cache.looksAtResults, let there = await stored(prepared, call) { return there }
-        // Before the job is sent: its end is not missed.
+        // Registered before the job is sent, so that its terminal event is not missed.
         let waiter = feed.wait(for: prepared.job.id)
         defer { waiter.leave() }
-        let wait = query.wait?.duration(atMost: options.wait) ?? options.wait
-        try await desk.send(
-            prepared, traceparent: call.traceparent, by: desk.latest(for: call),
-            patience: Patience(wait - call.began.duration(to: .now)))
-        // From when it was asked for: what the brokers took counts, too.
+        let wait = query.wait?.duration(withTimeout: options.wait) ?? options.wait
+        try await submitter.send(
+            prepared, traceparent: call.traceparent, by: submitter.latest(for: call),
+            waitTimeout: WaitTimeout(wait - call.began.duration(to: .now)))
+        // Counted from the start of the request, so the time that Kafka took is included.
         let limit = wait - call.began.duration(to: .now)
-        let end: EndWaiter.End?
+        let end: JobCompletionWaiter.End?
         do throws(CancellationError) {
             end = try await waiter.end(within: limit)
         } catch {
             guard Task.isCancelled else {
-                throw Problem(.unavailable, "the gateway stops, and the image is being made; ask again", retryAfter: 1)
+                throw Problem(
+                    .unavailable, "the gateway is shutting down while the image is rendered; try again", retryAfter: 1)
             }
-            // Nobody waits any more. Others who want the same image are not concerned.
+            // The client has disconnected. Other requests for the same image are not affected.
             let id = prepared.job.id
-            // A job that is not cancelled is only done in vain.
+            // If this fails, the job is completed although no client waits for it.
             Task { try? await control.publish(.cancel(id)) }
             throw error
         }
         guard let end else {
-            throw Problem(.timeout, "the image is not ready yet, and is being made; ask again", retryAfter: 2)
+            throw Problem(.timeout, "the image is not ready yet; rendering continues, try again", retryAfter: 2)
         }
         return try await answer(end.event, call)
     }
 
-    /// The image as it is there; nil when it is not, or cannot be read: then a worker looks.
-    private func stored(_ prepared: PreparedJob, _ call: Call) async -> HTTPServer.Response? {
+    /// Returns the stored image, or nil if it does not exist or cannot be read. A worker then decides.
+    private func stored(_ prepared: ValidatedJob, _ call: RequestContext) async -> HTTPServer.Response? {
         let key = prepared.keys[0].description
-        // A job may let the result live longer, which is a worker's to do; and what cannot be read here a worker looks
-        // at.
-        guard !ResultRule(maxAge: prepared.job.maxAge).canExtend,
+        // Only a worker may extend the TTL of a result. It also handles results that could not be read here.
+        guard !ResultTTLPolicy(maxAge: prepared.job.maxAge).canExtend,
             let response = try? await images.find(key, call)
         else { return nil }
         results.used(CollectionOfOne(key), of: prepared.job.tenant)
         return response
     }
 
-    private func answer(_ event: EventView, _ call: Call) async throws -> HTTPServer.Response {
+    private func answer(_ event: DecodedEvent, _ call: RequestContext) async throws -> HTTPServer.Response {
         switch event.ending {
         case .ready(let outputs, _):
             guard let output = outputs.first, let format = output.format else {
-                throw Problem(.unavailable, "the image is of a kind that this gateway does not know")
+                throw Problem(.unavailable, "the image has a format that this gateway does not know")
             }
-            if let data = output.data { return ImageAnswer.once(format, data.count, data) }
+            if let data = output.data { return ImageResponse.once(format, data.count, data) }
             guard let response = try await images.find(output.key, call, isNew: true) else {
-                throw Problem(.unavailable, "the image was gone before it could be read; ask again", retryAfter: 1)
+                throw Problem(.unavailable, "the image expired before it could be read; try again", retryAfter: 1)
             }
             return response
         case .failed(let code, let message): throw Problem(failed: code, message)
@@ -101,25 +102,26 @@ struct RenderRoutes: Sendable {
     }
 }
 
-/// How images are rendered for whoever waits for them.
+/// Settings for rendering images on request.
 public struct RenderOptions: Sendable {
-    /// How long a request waits for its image unless it says so, and the longest it may say.
+    /// The default and maximum time that a request waits for its image.
     public var wait = Duration.seconds(20)
-    /// What `format=auto` may become for a client that names it in `Accept`, the first that it names; others get what the source is.
+    /// The formats that `format=auto` may select if the client names them in `Accept`; the first match is used. Other
+    /// clients receive the format of the source.
     public var formats: [ImageFormat] = [.webp]
 
-    /// The defaults.
+    /// Creates options with default values.
     public init() {}
 }
 
-/// What stands in the place of an image that could not be made, for a client that wants an image: grey, and as large as the image would be.
+/// A gray image of the requested size for clients that prefer images, sent if rendering fails.
 ///
-/// It comes with the status of what is wrong and is stored nowhere; the failure code stands in `Halcyon-Failure`.
+/// The response has the status of the problem and is not cached. The header `Halcyon-Failure` contains the error code.
 struct Placeholder {
     private let width: Int
     private let height: Int
 
-    /// Of the pixels of the job's first variant where it has a display; else a square.
+    /// Creates a placeholder with the pixel size of the job's first variant, or a square if that has no display size.
     init(for job: Job) {
         guard let sizing = job.variants.first?.sizing, case .display(let display) = sizing.goal else {
             (width, height) = (100, 100)
@@ -131,7 +133,7 @@ struct Placeholder {
 
     private static func side(_ pixels: Double) -> Int { Int(min(max(pixels, 1), 4096)) }
 
-    /// The picture. Nothing in it comes from outside but two numbers.
+    /// The SVG document. Its only variable parts are two numbers.
     private var svg: String {
         """
         <svg xmlns="http://www.w3.org/2000/svg" width="\(width)" height="\(height)" viewBox="0 0 100 100" \
@@ -140,7 +142,7 @@ struct Placeholder {
         """
     }
 
-    /// In place of a problem's own answer.
+    /// Returns the response of a problem with the placeholder as its body.
     func response(for problem: Problem) -> HTTPServer.Response {
         var response = problem.response
         response.headers["Content-Type"] = ImageFormat.svg.mediaType

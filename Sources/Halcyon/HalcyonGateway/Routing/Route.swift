@@ -1,40 +1,40 @@
 import HTTPServer
 
-/// One thing that can be asked for: a method, a path, who may, and how it is answered.
+/// A route: a method, a path pattern, the required scope, and the handler.
 struct Route: CustomStringConvertible, Sendable {
-    /// A part of a path.
+    /// A segment of a path pattern.
     enum Segment: Hashable, Sendable {
-        /// This word.
+        /// A literal segment.
         case word(String)
-        /// Anything but nothing, which the answer is handed.
+        /// A parameter, which matches any non-empty segment.
         case name(String)
     }
 
-    /// Answers a request. What it throws is answered by ``Router``.
-    typealias Answer = @Sendable (Call) async throws -> HTTPServer.Response
-    /// Answers a request at once where it can, on the server's thread; nil where it cannot.
-    typealias AtOnce = @Sendable (Call) -> HTTPServer.Reply?
+    /// Handles a request. ``Router`` converts errors into responses.
+    typealias RouteHandler = @Sendable (RequestContext) async throws -> HTTPServer.Response
+    /// Handles a request immediately on the server's thread; returns nil if it cannot.
+    typealias AtOnce = @Sendable (RequestContext) -> HTTPServer.HandlerResult?
 
     let method: String
     let path: [Segment]
-    /// What a key must allow; nil for what everybody may.
+    /// The required scope; nil for a public route.
     let scope: Scope?
-    /// Whether a signed URL lets in as well.
+    /// True if a signed URL also authorizes the request.
     let acceptsSignature: Bool
-    /// Whether it puts jobs on their way, which traces say.
+    /// True if the route submits jobs. Its requests are traced.
     let startsJobs: Bool
-    /// Which of the caller's places it takes.
-    let kind: CallerBooks.Kind
-    /// What needs no work; asked before ``answer``, and for no place.
+    /// The kind of permit that a request needs.
+    let kind: RateLimiterState.Kind
+    /// A handler for requests that need no work. It is called before ``answer`` and needs no permit.
     let atOnce: AtOnce?
-    let answer: Answer
+    let answer: RouteHandler
 
     /// - Parameters:
-    ///   - path: as in `/v1/jobs/{id}`.
-    ///   - scope: nil for what everybody may.
+    ///   - path: a pattern such as `/v1/jobs/{id}`.
+    ///   - scope: the required scope; nil for a public route.
     init(
         _ method: String, _ path: String, for scope: Scope?, acceptsSignature: Bool = false, startsJobs: Bool = false,
-        kind: CallerBooks.Kind = .request, atOnce: AtOnce? = nil, answer: @escaping Answer
+        kind: RateLimiterState.Kind = .request, atOnce: AtOnce? = nil, answer: @escaping RouteHandler
     ) {
         self.method = method
         self.atOnce = atOnce
@@ -48,13 +48,13 @@ struct Route: CustomStringConvertible, Sendable {
         self.answer = answer
     }
 
-    /// Whether it does more than to tell what is there.
+    /// True if the route has side effects.
     var hasEffects: Bool { startsJobs || method != "GET" }
 
-    /// As in `GET /v1/jobs/{id}`.
+    /// The method and the pattern, such as `GET /v1/jobs/{id}`.
     var description: String { "\(method) \(template)" }
 
-    /// As in `/v1/jobs/{id}`.
+    /// The pattern, such as `/v1/jobs/{id}`.
     var template: String {
         let parts = path.map { segment in
             switch segment {
@@ -65,7 +65,7 @@ struct Route: CustomStringConvertible, Sendable {
         return parts.isEmpty ? "/" : parts.joined()
     }
 
-    /// The names' values, when the path is of this shape.
+    /// Returns the values of the parameters if the path matches.
     func values(in given: [String]) -> [String: String]? {
         guard given.count == path.count else { return nil }
         var values: [String: String] = [:]
@@ -81,47 +81,49 @@ struct Route: CustomStringConvertible, Sendable {
     }
 }
 
-/// A request that has found its route, and whoever makes it.
-struct Call: Sendable {
+/// A request that matched a route, with its caller.
+struct RequestContext: Sendable {
     let request: HTTPServer.Request
-    /// The values of the path's names.
+    /// The values of the path parameters.
     let values: [String: String]
-    let caller: Caller
-    /// When it was let in: about when its head was there.
+    let caller: Principal
+    /// The time at which the request was admitted, shortly after its head was received.
     let began: ContinuousClock.Instant
-    /// What is recorded of it as a trace, where jobs' traces are and it makes some.
+    /// The trace of the request; nil if tracing is off or the route submits no jobs.
     let trace: RequestTrace?
 
-    /// The `traceparent` of the jobs that it makes: its own place, or as it brought it.
+    /// The `traceparent` of the submitted jobs: that of the request's span, or the header of the request.
     var traceparent: String? { trace?.context.traceparent ?? request.headers.first("traceparent") }
 
-    /// The media type of the body, in lower case and without its parameters; empty where none is named. A page of another site can have a browser
-    /// send a body without one, or as a form, and not as JSON (Fetch, 2.2.2): so what changes anything asks for it.
+    /// The media type of the body in lower case without parameters; empty if there is none. Routes with side effects
+    /// require it: pages of other sites can make browsers send a body without a type or as a form, but not as JSON
+    /// (Fetch Standard, 2.2.2).
     var bodyType: String {
         request.headers.first("Content-Type").map { $0.prefix { !"; ".contains($0) }.lowercased() } ?? ""
     }
 
-    /// The value of a name that the route's path has.
+    /// Returns the value of a path parameter.
     subscript(name: String) -> String { values[name] ?? "" }
 }
 
-/// How long a request asks to wait: the parameter `wait`, in seconds. A pure value.
-struct Wait: Hashable {
+/// The parameter `wait`: the time in seconds that a client is willing to wait. A pure value.
+struct WaitParameter: Hashable {
     private let seconds: Double
 
-    /// - Parameter text: a decimal number, as JSON writes them: 10, 0.5, 1e3.
+    /// - Parameter text: a decimal number in JSON syntax, such as 10, 0.5 or 1e3.
     /// - Throws: ``Problem`` of the kind `badRequest` for anything else.
     init(_ text: String) throws(Problem) {
-        // Double takes words and hexadecimal digits as well.
+        // Double also accepts words and hexadecimal digits.
         let isDecimal = text.utf8.allSatisfy { (0x30...0x39).contains($0) || "+-.eE".utf8.contains($0) }
         guard isDecimal, let seconds = Double(text), seconds >= 0 else {
-            throw Problem(.badRequest, "wait: a number of seconds, such as 10")
+            throw Problem(.badRequest, "wait must be a number of seconds, such as 10")
         }
         self.seconds = seconds
     }
 
-    /// As a duration no longer than `longest`, however long it is: `Duration` itself traps on what it cannot hold.
-    func duration(atMost longest: Duration) -> Duration {
+    /// Returns the duration, limited to `longest`. The limit avoids a trap, because `Duration` cannot represent all
+    /// values.
+    func duration(withTimeout longest: Duration) -> Duration {
         seconds < longest / .seconds(1) ? .seconds(seconds) : longest
     }
 }

@@ -2,101 +2,101 @@ import HTTPServer
 import HalcyonTelemetry
 import Telemetry
 
-/// Finds who answers a request, lets in who may, and makes every refusal and every error a ``Problem``.
+/// Dispatches requests to routes, authorizes them, and converts rejections and errors into ``Problem`` responses.
 struct Router: Sendable {
     let routes: [Route]
-    let gatekeeper: Gatekeeper
+    let authenticator: Authenticator
     let log: Log
     private let metrics: RequestMetrics
     private let tracer: Tracer?
 
-    init(routes: [Route], gatekeeper: Gatekeeper, log: Log, metrics: Metrics, tracer: Tracer? = nil) {
+    init(routes: [Route], authenticator: Authenticator, log: Log, metrics: Metrics, tracer: Tracer? = nil) {
         self.tracer = tracer
         self.routes = routes
-        self.gatekeeper = gatekeeper
+        self.authenticator = authenticator
         self.log = log
         self.metrics = RequestMetrics(metrics, routes)
     }
 
-    func reply(to request: HTTPServer.Request) -> HTTPServer.Reply {
+    func reply(to request: HTTPServer.Request) -> HTTPServer.HandlerResult {
         let began = ContinuousClock.now
         var found: Int?
-        let reply: HTTPServer.Reply
+        let reply: HTTPServer.HandlerResult
         do throws(Problem) {
             reply = try find(request, &found)
         } catch {
-            reply = .now(error.response)
+            reply = .immediate(error.response)
         }
         return metrics.counted(reply, route: found, since: began)
     }
 
-    /// - Parameter found: set to the place of the request's route, also when it is refused there.
-    private func find(_ request: HTTPServer.Request, _ found: inout Int?) throws(Problem) -> HTTPServer.Reply {
+    /// - Parameter found: set to the index of the matching route, even if the request is rejected.
+    private func find(_ request: HTTPServer.Request, _ found: inout Int?) throws(Problem) -> HTTPServer.HandlerResult {
         let method = request.method == "HEAD" ? "GET" : request.method
         var others: [String] = []
         var isWord = false
-        for (place, route) in routes.enumerated() {
+        for (index, route) in routes.enumerated() {
             guard let values = route.values(in: request.path) else { continue }
-            // A path that stands as it is counts before one with names (OpenAPI 3.1, Paths Object): its routes come first.
+            // A literal path takes precedence over a pattern (OpenAPI 3.1, Paths Object). Its routes come first.
             if isWord, !values.isEmpty { continue }
             if route.method == method {
-                found = place
+                found = index
                 let now = ContinuousClock.now
-                let (caller, account) = try gatekeeper.admit(request, to: route, at: now)
+                let (caller, account) = try authenticator.admit(request, to: route, at: now)
                 let trace = route.startsJobs ? tracer.map { RequestTrace(request, $0) } : nil
-                let call = Call(request: request, values: values, caller: caller, began: now, trace: trace)
+                let call = RequestContext(request: request, values: values, caller: caller, began: now, trace: trace)
                 if let reply = route.atOnce?(call) { return reply }
-                let place = try gatekeeper.enter(account, route.kind)
-                return .later {
+                let permit = try authenticator.acquirePermit(account, route.kind)
+                return .deferred {
                     let response = await answer(call, by: route)
                     trace?.ended(response.status, by: route, request.method)
-                    return place.held(by: response, to: request.method)
+                    return permit.held(by: response, to: request.method)
                 }
             }
             others.append(route.method)
             isWord = values.isEmpty
         }
-        if others.isEmpty { throw Problem(.notFound, "there is nothing at this path") }
-        var refusal = Problem(.methodNotAllowed, "\(request.method) is not for this path").response
+        if others.isEmpty { throw Problem(.notFound, "no route matches this path") }
+        var refusal = Problem(.methodNotAllowed, "the method \(request.method) is not supported by this path").response
         if others.contains("GET") { others.append("HEAD") }
         refusal.headers["Allow"] = others.joined(separator: ", ")
-        return .now(refusal)
+        return .immediate(refusal)
     }
 
-    private func answer(_ call: Call, by route: Route) async -> HTTPServer.Response {
+    private func answer(_ call: RequestContext, by route: Route) async -> HTTPServer.Response {
         do {
             return try await route.answer(call)
         } catch let problem as Problem {
             return problem.response
         } catch HTTPServer.BodyError.tooLarge(let limit) {
-            return Problem(.tooLarge, "the body is larger than \(limit) bytes").response
+            return Problem(.tooLarge, "the request body is larger than \(limit) bytes").response
         } catch is CancellationError, HTTPServer.BodyError.connectionLost {
-            // Nobody sees it.
-            return Problem(.unavailable, "the request was given up").response
+            // The client does not see this response.
+            return Problem(.unavailable, "the request was cancelled").response
         } catch {
-            // The reason stands in the log, and nothing of it in the answer.
-            log.error("a request failed", ["path": call.request.target, "error": "\(error)"])
-            return Problem(.unavailable, "this cannot be done now; try again").response
+            // The error is logged and not revealed to the client.
+            log.error("request failed unexpectedly", ["path": call.request.target, "error": "\(error)"])
+            return Problem(.unavailable, "the request cannot be processed at the moment; try again").response
         }
     }
 }
 
-/// Where each request comes in and each answer goes out.
-struct Entrance: Sendable {
+/// The chain that every request passes: host check, probes, CORS and routes. It adds common headers to every response.
+struct MiddlewareChain: Sendable {
     let probes: Probes
     let router: Router
     let headers: CommonHeaders
     let hosts: HostRule
 
-    func reply(to request: HTTPServer.Request) -> HTTPServer.Reply {
-        if !hosts.allows(request.host) { return .now(finished(HostRule.refusal, request)) }
+    func reply(to request: HTTPServer.Request) -> HTTPServer.HandlerResult {
+        if !hosts.allows(request.host) { return .immediate(finished(HostRule.refusal, request)) }
         if let answer = probes.answer(request) ?? headers.crossOrigin.preflight(request) {
-            return .now(finished(answer, request))
+            return .immediate(finished(answer, request))
         }
         switch router.reply(to: request) {
-        case .now(let response): return .now(finished(response, request))
-        case .shared(let response): return .shared(response)
-        case .later(let work): return .later { finished(try await work(), request) }
+        case .immediate(let response): return .immediate(finished(response, request))
+        case .cached(let response): return .cached(response)
+        case .deferred(let work): return .deferred { finished(try await work(), request) }
         }
     }
 
@@ -107,27 +107,27 @@ struct Entrance: Sendable {
     }
 }
 
-/// What every answer is given on its way out.
+/// Headers that are added to every response.
 struct CommonHeaders: Sendable {
     let crossOrigin: CrossOrigin
 
-    /// Adds what the answer does not say by itself.
+    /// Adds the headers that the response does not set.
     func add(to response: inout HTTPServer.Response, for request: HTTPServer.Request) {
         SecurityHeaders.add(to: &response)
         crossOrigin.add(to: &response, for: request)
     }
 
-    /// Whether all such requests are given the same.
+    /// True if the headers do not depend on the request, so that a response can be shared.
     func areCommon(to request: HTTPServer.Request) -> Bool {
         crossOrigin.origins.isEmpty || request.headers["Origin"] == nil
     }
 }
 
-/// What a gateway counts of requests, by the routes it has: paths as they came have no bound.
+/// Metrics of requests by route. Routes are used instead of paths, because the number of paths is unbounded.
 struct RequestMetrics: Sendable {
-    /// Of one route.
+    /// The metrics of one route.
     private struct Entry: Sendable {
-        /// By the first digit of the status, from 1 on.
+        /// Counters by the first digit of the status, starting at 1.
         let classes: [Counter]
         let duration: Histogram
 
@@ -135,45 +135,47 @@ struct RequestMetrics: Sendable {
             classes = (1...5).map {
                 metrics.counter(
                     "halcyon_gateway_requests_total",
-                    help: "Requests that were answered, by route and class of status.",
+                    help: "HTTP requests by route and status class.",
                     labels: ["route": route, "status": "\($0)xx"])
             }
             duration = metrics.histogram(
                 "halcyon_gateway_request_duration_seconds",
                 help:
-                    "Time from a request's head to the head of its answer; what the caller asks to wait is part of it.",
+                    "Time from request head to response head, including the time that the client asks to wait.",
                 labels: ["route": route])
         }
     }
 
     private let routes: [Entry]
-    /// Requests that have no route.
+    /// The metrics of requests that match no route.
     private let others: Entry
-    private let underWay: Gauge
+    private let inFlight: Gauge
 
     init(_ metrics: Metrics, _ routes: [Route]) {
         self.routes = routes.map { Entry(metrics, route: $0.description) }
         others = Entry(metrics, route: "none")
-        underWay = metrics.gauge("halcyon_gateway_requests_under_way", help: "Requests that wait for their answer.")
+        inFlight = metrics.gauge("halcyon_gateway_requests_in_flight", help: "HTTP requests that are being processed.")
     }
 
-    /// Counts what becomes of a request.
-    /// - Parameter route: its place in the list of routes; nil for none.
-    func counted(_ reply: HTTPServer.Reply, route: Int?, since began: ContinuousClock.Instant) -> HTTPServer.Reply {
+    /// Counts a request and its response.
+    /// - Parameter route: the index of the route; nil if no route matched.
+    func counted(_ reply: HTTPServer.HandlerResult, route: Int?, since began: ContinuousClock.Instant)
+        -> HTTPServer.HandlerResult
+    {
         let entry = route.map { routes[$0] } ?? others
         switch reply {
-        case .now(let response): count(response.status, entry, began)
-        case .shared(let response): count(response.status, entry, began)
-        case .later(let work):
-            underWay.add(1)
-            return .later {
-                defer { underWay.add(-1) }
+        case .immediate(let response): count(response.status, entry, began)
+        case .cached(let response): count(response.status, entry, began)
+        case .deferred(let work):
+            inFlight.add(1)
+            return .deferred {
+                defer { inFlight.add(-1) }
                 do {
                     let response = try await work()
                     count(response.status, entry, began)
                     return response
                 } catch {
-                    // The server answers what is thrown here with an error of its own.
+                    // The server responds with status 500 to errors thrown here.
                     count(500, entry, began)
                     throw error
                 }
@@ -188,9 +190,9 @@ struct RequestMetrics: Sendable {
     }
 }
 
-/// The span of a request that puts jobs on their way. The jobs stand below it, and it below whatever its client was doing.
+/// The span of a request that submits jobs. It is the parent of the jobs' spans and a child of the client's span.
 struct RequestTrace: Sendable {
-    /// The request's place, which its jobs are handed. It is recorded only where that says so.
+    /// The context of the span, which is passed to the jobs. The span is recorded only if it is sampled.
     let context: TraceContext
     private let parent: TraceContext?
     private let clock = TraceClock()
@@ -198,12 +200,12 @@ struct RequestTrace: Sendable {
 
     init(_ request: HTTPServer.Request, _ tracer: Tracer) {
         parent = request.headers.first("traceparent").flatMap { TraceContext(traceparent: $0) }
-        context = tracer.place(under: parent)
+        context = tracer.spanContext(under: parent)
         self.tracer = tracer
     }
 
-    /// The head of its answer is there. What it says follows OpenTelemetry's conventions for HTTP servers: an answer of 4xx is the client's failure and
-    /// no error here. Nothing of the query, which may hold a signature.
+    /// Records the span when the response head is ready. Attributes follow OpenTelemetry's conventions for HTTP
+    /// servers: a 4xx status is not an error. The query is omitted, because it may contain a signature.
     func ended(_ status: Int, by route: Route, _ method: String) {
         guard context.isSampled else { return }
         let error = status >= 500 ? "\(status)" : nil

@@ -1,18 +1,19 @@
 import HalcyonModel
 import Vips
 
-/// What the host program adds to Halcyon, by name.
+/// The custom processors and sizers of the host program, by name.
 public struct Extensions: Sendable {
     private let processors: [String: any ImageProcessor]
     private let sizers: [String: any ImageSizer]
 
-    /// Nothing.
+    /// Creates a registry without extensions.
     public init() {
         processors = [:]
         sizers = [:]
     }
 
-    /// - Throws: ``ExtensionError`` for a name that is malformed, stands twice, or is Halcyon's own.
+    /// Creates a registry of extensions.
+    /// - Throws: ``ExtensionError`` for a name that is malformed, registered twice, or built in.
     public init(
         processors: [any ImageProcessor] = [], sizers: [any ImageSizer] = []
     ) throws(ExtensionError) {
@@ -20,112 +21,114 @@ public struct Extensions: Sendable {
         self.sizers = try Self.byName(sizers, \.name, "sizer", taken: Sizer.names)
     }
 
-    /// What jobs may name among `processors`.
+    /// The names that jobs may use in `processors`.
     public var processorNames: Set<String> { Set(processors.keys) }
 
-    /// What jobs may name as `sizer`.
+    /// The names that jobs may use as `sizer`.
     public var sizerNames: Set<String> { Set(sizers.keys) }
 
-    /// Asks what was registered whether it can follow the parameters of an output.
+    /// Validates the parameters of the extensions that an output uses.
     ///
-    /// - Throws: ``Failure`` `invalid_job` that begins with the name, also where nothing is registered by it.
-    public func validate(_ variant: Variant) throws(Failure) {
+    /// - Throws: ``JobError`` `invalid_job` that begins with the name of the extension, also if the name is unknown.
+    public func validate(_ variant: Variant) throws(JobError) {
         if case .custom(let rule) = variant.sizing.goal {
             let sizer = try sizer(rule)
-            try Self.naming(rule) { () throws(Failure) in try sizer.validate(rule.parameters) }
+            try Self.naming(rule) { () throws(JobError) in try sizer.validate(rule.parameters) }
         }
         for case .custom(let rule) in variant.processors {
             let processor = try processor(rule)
-            try Self.naming(rule) { () throws(Failure) in try processor.validate(rule.parameters) }
+            try Self.naming(rule) { () throws(JobError) in try processor.validate(rule.parameters) }
         }
     }
 
-    /// What a registered sizer makes of a picture of `size`; to be handed to ``Sizing/plan(for:focus:custom:)``.
+    /// Returns the plan of a registered sizer for an image of `size`, for use by ``Sizing/plan(for:focus:custom:)``.
     ///
-    /// - Throws: ``Failure``: what the sizer throws; `invalid_job` where nothing is registered; `internal` for a plan that
-    ///   leaves the picture or the output.
-    public func plan(_ rule: CustomRule, for size: PixelSize) throws(Failure) -> SizingPlan {
+    /// - Throws: ``JobError``: an error of the sizer; `invalid_job` if the name is unknown; `internal` for a plan that
+    ///   exceeds the image or the output.
+    public func plan(_ rule: CustomExtension, for size: PixelSize) throws(JobError) -> SizingPlan {
         let sizer = try sizer(rule)
-        let plan = try Self.naming(rule) { () throws(Failure) in
+        let plan = try Self.naming(rule) { () throws(JobError) in
             try sizer.plan(for: size, parameters: rule.parameters)
         }
         guard plan.sourceRect.lies(within: size) else {
-            throw Failure(
+            throw JobError(
                 .internal,
-                "the sizer \(rule.name) takes \(plan.sourceRect.text) of a picture of \(size.width)×\(size.height) pixels"
+                "the sizer \(rule.name) selects \(plan.sourceRect.text) in an image of "
+                    + "\(size.width)×\(size.height) pixels"
             )
         }
         let output = plan.outputSize
         guard output.width > 0, output.height > 0, plan.destRect.lies(within: output) else {
-            throw Failure(
+            throw JobError(
                 .internal,
-                "the sizer \(rule.name) places \(plan.destRect.text) on an output of \(output.width)×\(output.height) pixels"
+                "the sizer \(rule.name) places \(plan.destRect.text) in an output of "
+                    + "\(output.width)×\(output.height) pixels"
             )
         }
         return plan
     }
 
-    /// Whether the processor makes pixels transparent that were not.
+    /// Returns true if the processor can make opaque pixels transparent.
     public func makesTransparency(_ processor: Processor) -> Bool {
         guard case .custom(let rule) = processor else { return processor.makesTransparency }
         return processors[rule.name]?.makesTransparency ?? false
     }
 
-    /// The size of a picture behind a processor, Halcyon's own or registered.
+    /// Returns the size of an image after a built-in or custom processor.
     ///
-    /// - Throws: ``Failure`` `invalid_job` where nothing is registered by its name.
-    public func size(of size: PixelSize, after processor: Processor) throws(Failure) -> PixelSize {
+    /// - Throws: ``JobError`` `invalid_job` if the name is unknown.
+    public func size(of size: PixelSize, after processor: Processor) throws(JobError) -> PixelSize {
         guard case .custom(let rule) = processor else { return processor.size(of: size) }
         return try self.processor(rule).size(of: size, parameters: rule.parameters)
     }
 
-    /// Lets a registered processor have the picture, and looks at what it gives back.
-    func process(_ image: Image, by rule: CustomRule) throws -> Image {
+    /// Runs a registered processor and validates its result.
+    func process(_ image: Image, by rule: CustomExtension) throws -> Image {
         let processor = try processor(rule)
         let expected = processor.size(of: image.size, parameters: rule.parameters)
         let result: Image
         do {
             result = try processor.process(image, parameters: rule.parameters)
-        } catch let error as Failure {
+        } catch let error as JobError {
             throw error
         } catch let error as VipsError {
             throw error
         } catch {
-            throw Failure(.internal, "the processor \(rule.name): \(error)", cause: error)
+            throw JobError(.internal, "the processor \(rule.name) failed: \(error)", cause: error)
         }
         guard result.size == expected else {
-            throw Failure(
+            throw JobError(
                 .internal,
-                "the processor \(rule.name) made \(result.width)×\(result.height) pixels where it had announced "
+                "the processor \(rule.name) made \(result.width)×\(result.height) pixels instead of the announced "
                     + "\(expected.width)×\(expected.height)")
         }
         let isGrey = result.interpretation == .grey && (1...2).contains(result.bands)
         let isColor = result.interpretation == .sRGB && (3...4).contains(result.bands)
         guard result.sampleFormat == .uint8, isGrey || isColor else {
-            throw Failure(.internal, "the processor \(rule.name) gave something else than 8-bit grey or sRGB")
+            throw JobError(.internal, "the processor \(rule.name) must return 8-bit grey or sRGB")
         }
         return result
     }
 
-    private func processor(_ rule: CustomRule) throws(Failure) -> any ImageProcessor {
+    private func processor(_ rule: CustomExtension) throws(JobError) -> any ImageProcessor {
         guard let processor = processors[rule.name] else {
-            throw Failure(.invalidJob, "processors: nothing is registered as \(rule.name)")
+            throw JobError(.invalidJob, "processors: nothing is registered as \(rule.name)")
         }
         return processor
     }
 
-    private func sizer(_ rule: CustomRule) throws(Failure) -> any ImageSizer {
+    private func sizer(_ rule: CustomExtension) throws(JobError) -> any ImageSizer {
         guard let sizer = sizers[rule.name] else {
-            throw Failure(.invalidJob, "sizer: nothing is registered as \(rule.name)")
+            throw JobError(.invalidJob, "sizer: nothing is registered as \(rule.name)")
         }
         return sizer
     }
 
-    /// Puts the name before what was registered says.
+    /// Adds the name of the extension to its errors.
     private static func naming<Result>(
-        _ rule: CustomRule, _ body: () throws(Failure) -> Result
-    ) throws(Failure) -> Result {
-        do throws(Failure) {
+        _ rule: CustomExtension, _ body: () throws(JobError) -> Result
+    ) throws(JobError) -> Result {
+        do throws(JobError) {
             return try body()
         } catch {
             throw error.within(rule.name)
@@ -159,21 +162,21 @@ extension PixelRect {
     fileprivate var text: String { "\(width)×\(height) pixels at \(x),\(y)" }
 }
 
-/// Why something could not be registered: a mistake in the host program.
+/// An error in the registration of an extension by the host program.
 public enum ExtensionError: Error, Hashable, CustomStringConvertible {
-    /// The name has other characters than jobs may use, or too many, or none.
+    /// The name is empty, too long, or contains characters that are not allowed.
     case malformed(kind: String, name: String)
-    /// Halcyon has one of its own by that name.
+    /// The name is that of a built-in processor or sizer.
     case builtIn(kind: String, name: String)
-    /// Two were given by that name.
+    /// Two extensions have the same name.
     case doubled(kind: String, name: String)
 
-    /// For people.
+    /// A human-readable description.
     public var description: String {
         switch self {
         case .malformed(let kind, let name):
             "the \(kind) \"\(name)\" needs a name of 1 to 64 letters, digits, \".\", \"_\" and \"-\""
-        case .builtIn(let kind, let name): "\(name) is a \(kind) of Halcyon's own"
+        case .builtIn(let kind, let name): "the \(kind) name \(name) is reserved for a built-in \(kind)"
         case .doubled(let kind, let name): "the \(kind) \(name) is registered twice"
         }
     }

@@ -1,8 +1,7 @@
 import HalcyonModel
 import Vips
 
-/// A processor of the host program's own. Jobs ask for it by its name, with parameters of its own making:
-/// `"processors": [{"despeckle": {}}]`.
+/// A custom processor of the host program. Jobs refer to it by its name, with parameters that it defines:
 ///
 /// ```swift
 /// struct Despeckle: ImageProcessor {
@@ -15,43 +14,45 @@ import Vips
 /// let renderer = Renderer(extensions: try Extensions(processors: [Despeckle()]))
 /// ```
 public protocol ImageProcessor: Sendable {
-    /// What jobs call it: 1 to 64 ASCII letters, digits, `.`, `_` and `-`; no name of Halcyon's own processors.
+    /// The name in jobs: 1 to 64 ASCII letters, digits, `.`, `_` and `-`. The names of built-in processors are
+    /// reserved.
     var name: String { get }
 
-    /// Whether pixels can become transparent that were not: `format: auto` then takes a format that can hold them.
+    /// True if opaque pixels can become transparent. `format: auto` then selects a format with alpha.
     var makesTransparency: Bool { get }
 
-    /// Says whether the parameters can be followed, before anything is loaded.
+    /// Validates the parameters, before anything is loaded.
     ///
-    /// - Parameter parameters: compact JSON, its members in the order of their names; `{}` for none.
-    /// - Throws: ``Failure`` `invalid_job`, with what was expected.
-    func validate(_ parameters: String) throws(Failure)
+    /// - Parameter parameters: Compact JSON with members sorted by name; `{}` if there are none.
+    /// - Throws: ``JobError`` `invalid_job` that says what was expected.
+    func validate(_ parameters: String) throws(JobError)
 
-    /// The size of what ``process(_:parameters:)`` will make of a picture of `size`: it is held against the limits before
-    /// anything is decoded.
+    /// Returns the size of the image that ``process(_:parameters:)`` produces from an image of `size`. It is checked
+    /// against the limits before anything is decoded.
     func size(of size: PixelSize, parameters: String) -> PixelSize
 
-    /// Builds the operations that make the new picture. It runs on a rendering thread, and may compute there.
+    /// Builds the operations that produce the new image. Runs on a render thread, and may compute there.
     ///
     /// - Parameters:
-    ///   - image: in memory; 8-bit samples, one or two bands of grey or three or four of sRGB, alpha last and straight.
-    ///   - parameters: as ``validate(_:)`` saw them.
-    /// - Returns: a picture as `image` is described, of the size that was announced.
+    ///   - image: An image in memory, with 8-bit samples, one or two bands of grey or three or four of sRGB, and
+    ///     straight alpha as the last band.
+    ///   - parameters: The parameters that were passed to ``validate(_:)``.
+    /// - Returns: An image in the same form as `image`, of the announced size.
     func process(_ image: Image, parameters: String) throws -> Image
 }
 
 extension ImageProcessor {
-    /// No.
+    /// False by default.
     public var makesTransparency: Bool { false }
 
-    /// Takes any.
-    public func validate(_ parameters: String) throws(Failure) {}
+    /// Accepts any parameters.
+    public func validate(_ parameters: String) throws(JobError) {}
 
-    /// The same.
+    /// Returns `size`.
     public func size(of size: PixelSize, parameters: String) -> PixelSize { size }
 }
 
-/// A sizer of the host program's own. Jobs ask for it by its name: `"sizer": {"square": {"side": 200}}`.
+/// A custom sizer of the host program. Jobs refer to it by its name: `"sizer": {"square": {"side": 200}}`.
 ///
 /// ```swift
 /// struct Half: ImageSizer {
@@ -63,25 +64,26 @@ extension ImageProcessor {
 /// }
 /// ```
 public protocol ImageSizer: Sendable {
-    /// What jobs call it: 1 to 64 ASCII letters, digits, `.`, `_` and `-`; no name of Halcyon's own sizers.
+    /// The name in jobs: 1 to 64 ASCII letters, digits, `.`, `_` and `-`. The names of built-in sizers are reserved.
     var name: String { get }
 
-    /// Says whether the parameters can be followed, before anything is loaded.
+    /// Validates the parameters, before anything is loaded.
     ///
-    /// - Parameter parameters: compact JSON, its members in the order of their names; `{}` for none.
-    /// - Throws: ``Failure`` `invalid_job`, with what was expected.
-    func validate(_ parameters: String) throws(Failure)
+    /// - Parameter parameters: Compact JSON with members sorted by name; `{}` if there are none.
+    /// - Throws: ``JobError`` `invalid_job` that says what was expected.
+    func validate(_ parameters: String) throws(JobError)
 
-    /// Which part of a picture goes where, and how large the output is.
+    /// Returns the part of an image that is used, its position in the output, and the size of the output.
     ///
     /// - Parameters:
-    ///   - size: of the upright picture, or of what `cropRect` leaves of it; the plan counts from its top left corner.
-    ///   - parameters: as ``validate(_:)`` saw them.
-    /// - Returns: a plan whose `sourceRect` lies inside the picture, and `destRect` inside the output.
-    func plan(for size: PixelSize, parameters: String) throws(Failure) -> SizingPlan
+    ///   - size: The size of the upright image, or of its part selected by `cropRect`. The coordinates of the plan
+    ///     are relative to its top left corner.
+    ///   - parameters: The parameters that were passed to ``validate(_:)``.
+    /// - Returns: A plan whose `sourceRect` lies inside the image and whose `destRect` lies inside the output.
+    func plan(for size: PixelSize, parameters: String) throws(JobError) -> SizingPlan
 }
 
 extension ImageSizer {
-    /// Takes any.
-    public func validate(_ parameters: String) throws(Failure) {}
+    /// Accepts any parameters.
+    public func validate(_ parameters: String) throws(JobError) {}
 }

@@ -1,26 +1,26 @@
 import HalcyonModel
 import Vips
 
-/// Step 3, shrink on load: how much smaller the decoder may make the picture on its way, and what that will take.
+/// Step 3, shrink on load: the factor by which the decoder reduces the image, and the memory that decoding needs.
 ///
-/// JPEG's DCT can be taken at 1/2, 1/4 or 1/8, and WebP is scaled to any size: both cost a fraction of decoding whole. What
-/// is drawn (SVG, PDF) is drawn at the size that is needed. The decoded part must not be smaller than the output, so that
-/// the last step is a real resize with a good kernel.
+/// JPEG's DCT can be decoded at 1/2, 1/4 or 1/8, and WebP can be scaled to any size. Both cost a fraction of full
+/// decoding. Vector formats (SVG, PDF) are drawn at the required size. The decoded part must not be smaller than the
+/// output, so that the last step is a real resize with a good kernel.
 ///
-/// The reduction follows from the output alone, never from the other outputs of a job: the pixels of a result are a function
-/// of its key. Outputs of one reduction share a decoding.
+/// The reduction depends on the output alone, never on the other outputs of a job, because the pixels of a result are a
+/// function of its key. Outputs with the same reduction share a decoding.
 struct LoadPlan {
     enum Reduction: Hashable {
         case none
-        /// JPEG: 2, 4 or 8.
+        /// A factor for JPEG: 2, 4 or 8.
         case shrink(Int)
-        /// WebP: above 0, below 1. SVG and PDF: any.
+        /// A scale for WebP, above 0 and below 1, or any scale for SVG and PDF.
         case scale(Double)
 
         /// - Parameters:
-        ///   - spare: pixels of the source for each pixel of the output.
-        ///   - quality: `none` promises pixels of the source and no averages; `high` leaves at least a factor of two to the
-        ///     kernel, as libvips' thumbnail does.
+        ///   - spare: The number of source pixels per output pixel.
+        ///   - quality: The interpolation quality. `none` requires unaveraged source pixels. `high` leaves at least a
+        ///     factor of two to the kernel, like libvips' thumbnail operation.
         init(of format: ImageFormat, spare: Double, quality: InterpolationQuality) {
             let reducible = quality == .none ? 1 : quality == .high ? spare / 2 : spare
             switch format {
@@ -31,7 +31,7 @@ struct LoadPlan {
             }
         }
 
-        /// The reduction for an output. Animations are decoded whole.
+        /// Creates the reduction for an output. Animations are decoded at full size.
         init(for output: OutputPlan, of source: SourceImage) {
             self =
                 output.frames > 1
@@ -40,7 +40,7 @@ struct LoadPlan {
                     of: source.format, spare: output.spare, quality: output.variant.interpolationQuality)
         }
 
-        /// Decoded pixels for each stored one along a side, about.
+        /// The approximate number of decoded pixels per stored pixel along a side.
         var ratio: Double {
             switch self {
             case .none: 1
@@ -51,21 +51,21 @@ struct LoadPlan {
     }
 
     let reduction: Reduction
-    /// The metadata that an output keeps.
-    let metadata: MetadataKept
-    /// Frames that are decoded.
+    /// The metadata that the outputs retain.
+    let metadata: MetadataPolicy
+    /// The number of decoded frames.
     let frames: Int
-    /// Whether decoding, resizing and cropping are one pass, row by row, and the whole picture is never in memory. It is not
-    /// for several outputs, which share the decoding, nor where all pixels are looked at first.
+    /// True if decoding, resizing and cropping are a single pass, row by row, and the whole image is never in memory.
+    /// This is not possible for several outputs, which share the decoding, or if all pixels are analyzed first.
     let isOnePass: Bool
-    /// Bytes of memory that decoding will take at most, and the outputs' pixels with it.
+    /// The maximum memory for decoding and for the pixels of the outputs, in bytes.
     let estimatedBytes: Int
 
-    /// The plan for outputs that share a decoding.
+    /// Creates the plan for outputs that share a decoding.
     ///
     /// - Parameters:
-    ///   - outputs: not empty, all of this reduction.
-    ///   - sizes: of each output.
+    ///   - outputs: The outputs with this reduction; not empty.
+    ///   - sizes: The sizes of each output.
     init(_ reduction: Reduction, _ outputs: [OutputPlan], _ sizes: [OutputSizes], of source: SourceImage) {
         self.reduction = reduction
         metadata = outputs.reduce(into: []) { $0.formUnion($1.encoder.kept) }
@@ -81,59 +81,60 @@ struct LoadPlan {
         estimatedBytes = Int(min(bytes, 1e18))
     }
 
-    /// Pixels of a picture of `size` that is decoded at `ratio`.
+    /// Returns the number of pixels of an image that is decoded at `ratio`.
     static func pixels(of size: PixelSize, at ratio: Double) -> Double {
         Double(size.width) * ratio * Double(size.height) * ratio
     }
 }
 
 extension SourceImage {
-    /// Bytes of a decoded pixel.
+    /// The size of a decoded pixel, in bytes.
     fileprivate var bytesPerPixel: Int {
         header.bands * (header.sampleFormat == .uint8 ? 1 : header.sampleFormat == .uint16 ? 2 : 4)
     }
 
-    /// What the decoder itself keeps in memory.
+    /// Returns the memory that the decoder needs, in bytes.
     fileprivate func decodingBytes(at reduction: LoadPlan.Reduction) -> Double {
         let isInterlaced = header.text(of: "jpeg-multiscan") == "1" || header.text(of: "interlaced") == "1"
         let whole = Double(rawSize.pixels * bytesPerPixel)
         let rows = Double(rawSize.width * bytesPerPixel * 64)
         return switch format {
-        // A progressive JPEG keeps all coefficients, 16 bits each, until its last scan; a baseline one a few rows.
+        // A progressive JPEG holds all coefficients, 16 bits each, until its last scan; a baseline JPEG holds a few
+        // rows.
         case .jpeg: isInterlaced ? whole * 2 : rows
         case .png: isInterlaced ? whole : rows
         case .webp: LoadPlan.pixels(of: rawSize, at: reduction.ratio) * 4 + rows
-        // Filters and groups are drawn beside the picture.
+        // Filters and groups are drawn in separate buffers.
         case .svg, .pdf: LoadPlan.pixels(of: rawSize, at: reduction.ratio) * 12 + rows
         case .heic, .avif, .jxl: whole * 2.5
-        // The whole picture, and the library's own copy of it.
+        // The whole image, and the library's copy of it.
         default: whole * 2
         }
     }
 }
 
-/// How the stored pixels have to be turned to stand upright: EXIF's Orientation (CIPA DC-008, 4.6.4).
+/// The transformation that makes the stored pixels upright: EXIF's Orientation (CIPA DC-008, 4.6.4).
 ///
-/// Geometry is about the upright image, decoders give the stored one. So rectangles are turned back, pixels are resized
-/// as they are stored, and only the small result is turned.
+/// Geometry refers to the upright image, but decoders return the stored one. Rectangles are therefore transformed back,
+/// pixels are resized as stored, and only the small result is rotated.
 enum Orientation: Int, CaseIterable {
     case upright = 1
     case mirrored, turned180, flipped, transposed, turned90, transversed, turned270
 
-    /// Numbers that EXIF does not know count as upright.
+    /// Creates an orientation. Unknown numbers count as upright.
     init(exif number: Int) {
         self = Orientation(rawValue: number) ?? .upright
     }
 
-    /// Whether width and height change places.
+    /// True if width and height are swapped.
     var swapsSides: Bool { rawValue >= 5 }
 
-    /// The upright size of stored pixels. It is its own inverse.
+    /// Returns the upright size of stored pixels. The function is its own inverse.
     func upright(_ size: PixelSize) -> PixelSize {
         swapsSides ? PixelSize(width: size.height, height: size.width) : size
     }
 
-    /// Where `rect` of the upright image of `size` lies in the stored one.
+    /// Returns the rectangle in the stored image for `rect` in the upright image of `size`.
     func stored(_ rect: PixelRect, in size: PixelSize) -> PixelRect {
         let fromRight = size.width - rect.x - rect.width
         let fromBottom = size.height - rect.y - rect.height

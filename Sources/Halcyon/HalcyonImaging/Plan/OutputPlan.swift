@@ -1,22 +1,21 @@
 import HalcyonModel
 
-/// Step 2, plan: what a variant takes from its source, and what becomes of it.
+/// Step 2, plan: the part of the source that a variant uses, and its transformation.
 struct OutputPlan {
     let variant: Variant
     let format: ImageFormat
     let encoder: Encoder
-    /// How many frames are kept; 1 for a still image.
+    /// The number of output frames; 1 for a still image.
     let frames: Int
-    /// The geometry; with the middle kept, where the pixels are still to say what is.
+    /// The geometry. Until the pixels determine the focus, the center is used.
     let geometry: SizingPlan
-    /// The part of the stored pixels that is needed.
+    /// The required part of the stored pixels.
     let part: PixelRect
-    /// What is seen where the image does not reach: opaque in formats without alpha.
+    /// The background where the image does not cover the output. Opaque in formats without alpha.
     let background: CSSColor
 
-    /// - Throws: ``Failure`` for a format that cannot be written here, for geometry that does not work, and for what is not
-    ///   registered.
-    init(_ variant: Variant, of source: SourceImage, _ extensions: Extensions) throws(Failure) {
+    /// - Throws: ``JobError`` for a format that cannot be encoded here, invalid geometry, or an unknown extension.
+    init(_ variant: Variant, of source: SourceImage, _ extensions: Extensions) throws(JobError) {
         try extensions.validate(variant)
         self.variant = variant
         geometry = try variant.sizing.plan(for: source.size, custom: extensions.plan)
@@ -30,15 +29,15 @@ struct OutputPlan {
         frames = format.hasAnimation ? wanted : 1
         background = format.hasAlpha ? variant.background : variant.background.over(.white)
         guard let encoder = Encoder(format, variant.output) else {
-            throw Failure(.unsupportedFormat, "\(format.rawValue) cannot be written by the libraries installed here")
+            throw JobError(.unsupportedFormat, "the installed libraries cannot write \(format.rawValue)")
         }
         self.encoder = encoder
         part = source.orientation.stored(
             variant.needsFocus ? try variant.sizing.crop(of: source.size) : geometry.sourceRect, in: source.size)
     }
 
-    /// Pixels of the stored source for each pixel of the output, along the side where they are fewer. What is kept has no
-    /// influence on it.
+    /// The number of stored source pixels per output pixel, along the side where it is smaller. It does not depend on
+    /// the focus.
     var spare: Double {
         min(
             Double(geometry.sourceRect.width) / Double(geometry.destRect.width),
@@ -47,12 +46,12 @@ struct OutputPlan {
 }
 
 extension Variant {
-    /// Whether the pixels decide which part is kept.
+    /// True if the pixels determine the part that is used.
     var needsFocus: Bool { sizing.gravity.needsPixels && sizing.isCutByGravity }
 }
 
 extension CSSColor {
-    /// This colour laid over an opaque one.
+    /// Returns this color composited over an opaque one.
     fileprivate func over(_ ground: CSSColor) -> CSSColor {
         func mixed(_ above: UInt8, _ below: UInt8) -> UInt8 {
             let opacity = Int(alpha)
@@ -65,11 +64,11 @@ extension CSSColor {
 }
 
 extension ImageFormat {
-    /// The format of an output for which the job named none: the kind of the source is kept.
+    /// Returns the format of an output for which the job specified none. It preserves the kind of the source.
     ///
-    /// An animation stays what it is, and so does WebP. Otherwise transparency, in the source or made on the way, becomes a
-    /// PNG, and so do sources that are drawn rather than photographed (PNG, GIF, SVG, PDF). Everything else is a
-    /// photograph: JPEG.
+    /// An animation keeps its format, and so does WebP. Otherwise images with transparency, in the source or added by
+    /// processing, become PNG, and so do source formats for graphics (PNG, GIF, SVG, PDF). Everything else is treated
+    /// as a photograph and becomes JPEG.
     static func automatic(source: ImageFormat, isTransparent: Bool, isAnimated: Bool) -> ImageFormat {
         switch source {
         case .webp: .webp
@@ -81,13 +80,13 @@ extension ImageFormat {
 }
 
 extension OutputPlan {
-    /// Bytes of memory that the encoder keeps beside the pixels that ``LoadPlan`` counts, at most.
+    /// Returns the maximum memory of the encoder, in bytes, in addition to the pixels that ``LoadPlan`` counts.
     ///
-    /// Measured with libvips 8.14.1 as bytes a pixel that a process grew by, of pictures of 0.2 to 24 million pixels, in all: JPEG, PNG,
-    /// TIFF and WebP 5 to 8, lossless WebP 35, AVIF 23 and 8 MB, GIF 15 and 10 MB, JPEG XL 44, lossless 67, and 254 from
-    /// its effort 8 on. ``LoadPlan`` counts 12.
+    /// Measured with libvips 8.14.1 as the growth of a process in bytes per pixel, for images of 0.2 to 24 million
+    /// pixels, in total: JPEG, PNG, TIFF and WebP 5 to 8, lossless WebP 35, AVIF 23 plus 8 MB, GIF 15 plus 10 MB, JPEG
+    /// XL 44, lossless 67, and 254 from effort 8. ``LoadPlan`` counts 12.
     ///
-    /// - Parameter size: of a frame, behind all processors.
+    /// - Parameter size: The size of a frame after all processors.
     func encoderBytes(for size: PixelSize) -> Int {
         let options = variant.output
         let (fixed, perPixel) =

@@ -1,43 +1,44 @@
 import HalcyonModel
 import Vips
 
-/// What a rendering is going to do, as far as headers tell: nothing of it is done.
+/// The plan of a rendering, based on headers alone. Nothing has been rendered yet.
 ///
-/// Confined to the thread that made it, as its pictures are.
+/// Confined to the thread that created it, as are its images.
 public struct RenderPlan {
     let source: SourceImage
     let outputs: [OutputPlan]
-    /// The decodings, one after the other, each with the outputs that share it, as indices.
+    /// The decodings in their order, each with the indices of the outputs that share it.
     let decodings: [(load: LoadPlan, outputs: [Int])]
 
-    /// How long the rendering may go on after it was told to stop, in time of a processor: some codecs do not look up before
-    /// they have made a whole picture. An estimate.
+    /// The estimated CPU time for which the rendering may continue after it was cancelled. Some codecs do not check for
+    /// cancellation before a whole image is done.
     public let unstoppable: Duration
 
-    /// Bytes of memory that it will take at most: decoding, the outputs' pixels, and what encoders keep beside them. An estimate.
+    /// The estimated maximum memory in bytes, for decoding, the pixels of the outputs, and encoders.
     public let memory: Int
 
     /// True if it decodes more than one frame.
     public var isAnimated: Bool { decodings.contains { $0.load.frames > 1 } }
 
-    /// - Throws: ``Failure``: for what is no image, what cannot be made of it, and what would be more than is allowed.
+    /// Creates a plan.
+    /// - Throws: ``JobError`` if the file is not an image, an output is not possible, or a limit is exceeded.
     init(
         _ file: EncodedImage, _ variants: [Variant], within limits: ImageLimits, _ extensions: Extensions
-    ) throws(Failure) {
-        // One that is not to be made of a truncated file fails the others.
+    ) throws(JobError) {
+        // A variant that does not tolerate truncation fails the others.
         let toleratesCut = variants.allSatisfy { ($0.tolerance ?? limits.tolerance) == .truncated }
         source = try SourceImage(file, toleratingCut: toleratesCut)
         var outputs: [OutputPlan] = []
         var sizes: [OutputSizes] = []
         var longest = source.unstoppableMilliseconds
         for (index, variant) in variants.enumerated() {
-            do throws(Failure) {
+            do throws(JobError) {
                 let output = try OutputPlan(variant, of: source, extensions)
                 sizes.append(try limits.admit(output, extensions))
                 longest = max(longest, output.unstoppableMilliseconds(for: sizes[index].last))
                 outputs.append(output)
             } catch {
-                throw error.of(variant: index)
+                throw error.forVariant(index)
             }
         }
         var shared: [(reduction: LoadPlan.Reduction, outputs: [Int])] = []
@@ -64,30 +65,30 @@ public struct RenderPlan {
     }
 }
 
-/// How a span of pixels along one axis becomes a given number of pixels.
+/// The resampling of a span of pixels along one axis to a given number of pixels.
 ///
-/// The span may begin and end inside pixels, when the decoder has shrunk the picture. libvips crops at whole pixels and
-/// resizes about the middle of what it gets, so the crop is chosen such that its middle is as near as can be to the
-/// span's, and the scale is the span's own: what remains is a shift of at most a quarter of a decoded pixel, plus what
-/// the decoder cut off at the picture's end.
-struct Resampling: Hashable {
-    /// The first pixel that is used.
+/// The span may begin and end inside pixels if the decoder has reduced the image. libvips crops at whole pixels and
+/// resizes around the center of its input. The crop is therefore chosen so that its center is as close as possible to
+/// that of the span, with the scale of the span. The remaining error is a shift of at most a quarter of a decoded
+/// pixel, plus the pixels that the decoder cut off at the end of the image.
+struct ResamplePlan: Hashable {
+    /// The first used pixel.
     let start: Int
-    /// How many are used.
+    /// The number of used pixels.
     let length: Int
-    /// Output pixels per pixel.
+    /// The number of output pixels per pixel.
     let scale: Double
 
     /// - Parameters:
-    ///   - span: in pixels of the decoded picture, not empty.
-    ///   - count: how many pixels the decoded picture has.
-    ///   - target: how many pixels the span becomes.
+    ///   - span: The span in pixels of the decoded image; not empty.
+    ///   - count: The number of pixels of the decoded image.
+    ///   - target: The number of output pixels.
     init(_ span: Range<Double>, of count: Int, to target: Int) {
         let extent = span.upperBound - span.lowerBound
         let middle = (span.lowerBound + span.upperBound) / 2
         let scale = Double(target) / extent
 
-        /// The crop of `length` pixels whose middle is nearest, and how far off it is.
+        /// Returns the crop of `length` pixels whose center is nearest, and its error.
         func crop(_ length: Int) -> (start: Int, length: Int, error: Double) {
             let ideal = middle - Double(length) / 2
             let start = min(max(0, Int(ideal.rounded())), count - length)
@@ -95,7 +96,7 @@ struct Resampling: Hashable {
         }
         let lengths = Set(
             [extent.rounded(.down), extent.rounded(), extent.rounded(.up)].map { min(max(1, Int($0)), count) })
-        // libvips rounds the size of its output: only lengths that round to the target will do.
+        // libvips rounds the size of its output, so only lengths that round to the target are valid.
         let fitting = lengths.filter { abs(Double($0) * scale - Double(target)) < 0.49 }
         if let best = fitting.map(crop).min(by: { ($0.error, $0.length) < ($1.error, $1.length) }) {
             self.init(start: best.start, length: best.length, scale: best.length == target ? 1 : scale)
@@ -112,12 +113,12 @@ struct Resampling: Hashable {
     }
 }
 
-// Some codecs take a picture, or a frame of one, whole, and do not look up before they are done. How long that is can be
-// told beforehand, about: from the pixels, and what a million of them costs.
+// Some codecs process a whole image or frame without checking for cancellation. The duration is estimated from the
+// number of pixels and the cost of a million of them.
 
 extension SourceImage {
-    /// Milliseconds of a processor that decoding goes on, at most, after it was told to stop: measured as
-    /// `Image.isDecodedAtOnce` says.
+    /// The maximum CPU time in milliseconds for which decoding continues after cancellation, measured as described at
+    /// `Image.isDecodedAtOnce`.
     var unstoppableMilliseconds: Double {
         guard header.isDecodedAtOnce else { return 0 }
         let perMillion =
@@ -132,20 +133,20 @@ extension SourceImage {
 }
 
 extension OutputPlan {
-    /// Milliseconds of a processor that encoding goes on, at most, after it was told to stop.
+    /// Returns the maximum CPU time in milliseconds for which encoding continues after cancellation.
     ///
-    /// Measured with libvips 8.14.1 as CPU milliseconds, cancelled after three tenths of encoding 12 megapixels (from then to
-    /// the return / the whole): JPEG 2 / 50, progressive 173 / 246; PNG 56 / 1394; TIFF 69 / 1404; WebP 1018 / 1468, of ten
-    /// frames 99 / 1768; GIF of ten frames 688 / 18575; and 3 megapixels: interlaced PNG 263 / 319, GIF 1830 / 4732, AVIF
-    /// 306 / 445, JPEG XL 793 / 1100.
+    /// Measured with libvips 8.14.1 as CPU milliseconds, cancelled after three tenths of encoding 12 megapixels (time
+    /// from then to the return / total): JPEG 2 / 50, progressive 173 / 246; PNG 56 / 1394; TIFF 69 / 1404; WebP 1018 /
+    /// 1468, of ten frames 99 / 1768; GIF of ten frames 688 / 18575; and for 3 megapixels: interlaced PNG 263 / 319,
+    /// GIF 1830 / 4732, AVIF 306 / 445, JPEG XL 793 / 1100.
     ///
-    /// - Parameter size: of a frame, behind all processors.
+    /// - Parameter size: The size of a frame after all processors.
     func unstoppableMilliseconds(for size: PixelSize) -> Double {
         let perMillion: Double
         switch format {
         case .jpeg: perMillion = variant.output.progressive ? 20 : 0
         case .png: perMillion = variant.output.progressive ? 106 : 0
-        // The second half of the efforts takes twice as long, and what is lossless again.
+        // The upper half of the effort range takes twice as long, and so does lossless encoding.
         case .webp: perMillion = 122 * ((variant.output.effort ?? 0) > 5 ? 2 : 1) * (variant.output.lossless ? 2 : 1)
         case .gif: perMillion = 1577
         case .tiff: perMillion = 0

@@ -2,10 +2,10 @@ import HalcyonModel
 import Vips
 
 extension Image {
-    /// The picture blended with a colour behind it, as CSS does it (Compositing and Blending 1, sections 5 and 10).
+    /// Blends the image with a color behind it, as CSS does (Compositing and Blending 1, sections 5 and 10).
     ///
-    /// What is behind is one colour, so a channel of the blended picture follows from that channel alone: one table, then
-    /// source-over.
+    /// The backdrop is a single color, so each channel of the result depends on that channel alone. One lookup table
+    /// and source-over are sufficient.
     func blended(_ blend: Blend) throws(VipsError) -> Image {
         let ground = blend.background
         let share = Double(ground.alpha) / 255
@@ -21,7 +21,7 @@ extension Image {
 }
 
 extension Blend.Mode {
-    /// B(cb, cs) of the specification, for a channel of the backdrop and of the source, 0 to 1.
+    /// Returns B(cb, cs) of the specification, for a channel of the backdrop and of the source, 0 to 1.
     func mixing(_ backdrop: Double, _ source: Double) -> Double {
         switch self {
         case .normal: source
@@ -43,23 +43,24 @@ extension Blend.Mode {
         }
     }
 
-    /// D(x) of the specification's soft light.
+    /// Returns D(x) of the specification's soft light.
     private static func softened(_ value: Double) -> Double {
         value <= 0.25 ? ((16 * value - 12) * value + 4) * value : value.squareRoot()
     }
 }
 
 extension Image {
-    /// Another picture of the same size over this one, in this one's shape: Porter and Duff's source-atop. Only colours are
-    /// laid over each other, and alpha is kept. (libvips' own `atop` makes them too light where this picture has alpha.)
+    /// Composites another image of the same size over this one within its shape: Porter and Duff's source-atop. Only
+    /// colors are composited, and alpha is retained. (libvips' `atop` makes them too light if this image has alpha.)
     func overlaid(with picture: Image, opacity: Double) throws(VipsError) -> Image {
         let colors = try withoutAlpha().under(picture.withAlpha().fading(to: opacity))
         return hasAlpha ? try colors.joined(with: alpha()) : colors
     }
 
-    /// Another picture over this one at its place, or over and over from there with the margin between.
+    /// Composites another image over this one at its position, or tiles it from there with the margin between the
+    /// tiles.
     ///
-    /// - Parameter mark: of the size that ``Watermark/rect(of:on:)`` gives it.
+    /// - Parameter mark: An image of the size that ``Watermark/rect(of:on:)`` returns.
     func marked(with mark: Image, _ watermark: Watermark) throws(VipsError) -> Image {
         let place = watermark.place(of: mark.size, on: size)
         let mark = try mark.withAlpha().fading(to: watermark.opacity)

@@ -3,9 +3,9 @@ import HalcyonModel
 import Vips
 
 extension Image {
-    /// Gaussian blur. Beyond its edges the picture is taken to go on as it ends, so nothing fades there.
+    /// Applies a Gaussian blur. The image is extended beyond its edges with their pixels, so that nothing fades there.
     ///
-    /// - Parameter radius: the standard deviation in pixels.
+    /// - Parameter radius: The standard deviation in pixels.
     func blurred(radius: Double) throws(VipsError) -> Image {
         guard radius > 0 else { return self }
         return try premultiplied { picture throws(VipsError) in
@@ -13,8 +13,8 @@ extension Image {
         }
     }
 
-    /// The blur of the samples as they are, with fractions. libvips' whole-number convolution takes half the time and is off by
-    /// up to 2 levels, over whole areas and in another way in each of its versions.
+    /// Blurs the samples as they are, in floating point. libvips' integer convolution takes half the time, but is off
+    /// by up to 2 levels over whole areas, and differently in each version.
     func convolved(with blur: GaussianBlur) throws(VipsError) -> Image {
         let (across, down) = (blur.across, blur.down)
         var picture = self
@@ -35,7 +35,7 @@ extension Image {
             "affine",
             [
                 "matrix": .doubles([Double(across.factor), 0, 0, Double(down.factor)]),
-                // The middle of a pixel goes to the middle of the pixels that it stands for.
+                // The center of a pixel maps to the center of the pixels that it represents.
                 "odx": .double(Double(across.factor - 1) / 2), "ody": .double(Double(down.factor - 1) / 2),
                 "oarea": .doubles([0, 0, Double(width), Double(height)]), "interpolate": "bilinear",
                 "extend": "copy", "premultiplied": true,
@@ -43,21 +43,23 @@ extension Image {
     }
 }
 
-/// How a Gaussian blur is computed at a cost that does not grow with its radius: a wide one on a smaller picture, which is
-/// enlarged again. What is missing of its spread is exactly what shrinking and enlarging add.
+/// The parameters of a Gaussian blur whose cost does not grow with its radius. A wide blur is applied to a reduced
+/// image, which is then enlarged. The variance that reducing and enlarging add is subtracted from that of the blur.
 struct GaussianBlur {
     struct Axis {
-        /// Pixels that become one along the axis before the blur.
+        /// The factor by which the axis is reduced before the blur.
         let factor: Int
-        /// The curve, up to 3 deviations to both sides.
+        /// The kernel, up to 3 deviations to both sides.
         let weights: [Double]
 
         init(deviation: Double, side: Int) {
-            // Wider than the picture is as wide as the picture.
+            // The deviation is limited to the size of the image.
             let deviation = min(deviation, Double(side))
-            // A deviation of 4 pixels is kept, and 32 pixels of the picture: with less the difference would be seen.
+            // At least a deviation of 4 pixels and 32 pixels of the image remain. With less the difference would be
+            // visible.
             let factor = max(1, min(Int(deviation / 4), side / 32))
-            // A mean over f pixels has the variance (f² − 1)/12, linear interpolation over as many twice that.
+            // A mean over f pixels has the variance (f² − 1)/12, linear interpolation over as many pixels has twice
+            // that.
             let rest = (deviation * deviation - Double(factor * factor - 1) / 4).squareRoot() / Double(factor)
             self.factor = factor
             let reach = Int((3 * rest).rounded(.up))
@@ -75,8 +77,8 @@ struct GaussianBlur {
 }
 
 extension Image {
-    /// Squares of `side` pixels from the top left corner, each of its mean colour; those that the right and lower edges cut
-    /// are means of what there is of them.
+    /// Divides the image into squares of `side` pixels from the top left corner, each filled with its mean color.
+    /// Squares that are cut by the right and lower edges use the mean of the remaining pixels.
     func pixelated(_ side: Int) throws(VipsError) -> Image {
         guard side > 1 else { return self }
         return try premultiplied { picture throws(VipsError) in
@@ -98,7 +100,7 @@ extension Image {
         }
     }
 
-    /// Where whole blocks begin and how many pixels they take together, and the same for the cut one.
+    /// Returns the start and the total length of the whole blocks, and of the cut block.
     private static func runs(of side: Int, in length: Int) -> [(start: Int, length: Int)] {
         let whole = length / side * side
         return [(0, whole), (whole, length - whole)].filter { $0.length > 0 }
@@ -107,8 +109,9 @@ extension Image {
 }
 
 extension Image {
-    /// Unsharp masking of luma, as Core Image's `CISharpenLuminance`: Y = 0.2126 R + 0.7152 G + 0.0722 B of the encoded
-    /// samples is blurred, and each channel gets `amount` times what the blur took from Y. Hue does not change, and alpha does not.
+    /// Applies unsharp masking of luma, like Core Image's `CISharpenLuminance`. Y = 0.2126 R + 0.7152 G + 0.0722 B of
+    /// the encoded samples is blurred, and `amount` times the difference to the blurred Y is added to each channel. Hue
+    /// and alpha do not change.
     func sharpened(_ sharpen: Sharpen) throws(VipsError) -> Image {
         guard sharpen.amount > 0, sharpen.radius > 0 else { return self }
         let colors = try withoutAlpha()
@@ -128,7 +131,7 @@ extension Image {
         return try sharp.joined(with: alpha())
     }
 
-    /// One band with fractions, of a picture without alpha.
+    /// Returns the luma of an image without alpha, as one band of floating-point samples.
     private func luma() throws(VipsError) -> Image {
         guard bands == 3 else { return try calling("cast", ["format": "float"]) }
         return try calling("recomb", ["m": .image(Image(matrix: [HalcyonImaging.luma]))])

@@ -2,17 +2,17 @@ import HalcyonModel
 import Vips
 
 extension Image {
-    /// Step 10, processors: the picture after all of them, in their order.
+    /// Step 10, processors: applies all processors in their order.
     ///
-    /// The picture has 8-bit samples, sRGB or grey, straight alpha or none. It stays so: grey becomes sRGB where a colour
-    /// comes in, and alpha comes only where something can become transparent. Each step but the last has run when the next
-    /// begins, for several read a pixel more than once.
+    /// The image has 8-bit samples, sRGB or grey, with straight alpha or without alpha. It remains so. Grey becomes
+    /// sRGB when a color is added, and alpha is added only if pixels can become transparent. Each step except the last
+    /// is computed before the next one starts, because several processors read a pixel more than once.
     ///
     /// - Parameters:
-    ///   - assets: the pictures that overlays and watermarks take.
-    ///   - extensions: the host program's own processors.
-    ///   - quality: how pixels are interpolated where a size changes.
-    /// - Throws: ``Failure``, which names the processor or the picture that it is about; `CancellationError`.
+    ///   - assets: The images that overlays and watermarks use.
+    ///   - extensions: The custom processors.
+    ///   - quality: The interpolation quality for size changes.
+    /// - Throws: ``JobError``, which names the processor or the image that caused it; `CancellationError`.
     func processed(
         by processors: [Processor], with assets: ProcessingAssets, _ extensions: Extensions,
         quality: InterpolationQuality, _ cancellation: Cancellation? = nil
@@ -24,7 +24,7 @@ extension Image {
                     .processed(by: processor, with: assets, extensions, quality)
             } catch let error as VipsError {
                 if error.code == .cancelled { throw CancellationError() }
-                throw Failure(.internal, "the processor \(processor.name): \(error)", cause: error)
+                throw JobError(.internal, "the processor \(processor.name): \(error)", cause: error)
             }
         }
         return picture
@@ -59,23 +59,23 @@ extension Image {
 }
 
 extension ImageLimits {
-    /// Holds each size that processors make on the way against ``outputPixels``, without a pixel.
+    /// Checks each intermediate size of the processors against ``outputPixels``, without any pixels.
     ///
     /// - Parameters:
-    ///   - size: what the first one gets.
-    ///   - frames: of an animation; 1 for a still image.
-    /// - Throws: ``Failure`` `too_many_pixels` that names the processor.
+    ///   - size: The input size of the first processor.
+    ///   - frames: The number of frames of an animation; 1 for a still image.
+    /// - Throws: ``JobError`` `too_many_pixels` that names the processor.
     func admit(
         _ processors: [Processor], on size: PixelSize, frames: Int = 1, _ extensions: Extensions
-    ) throws(Failure) -> OutputSizes {
+    ) throws(JobError) -> OutputSizes {
         var (size, largest) = (size, size)
         for processor in processors {
             size = try extensions.size(of: size, after: processor)
-            // A product of two sides could overflow: each is bounded first.
+            // The product of two sides could overflow, so each side is checked first.
             guard size.width <= outputPixels, size.height <= outputPixels, size.pixels <= outputPixels / frames else {
-                throw Failure(
+                throw JobError(
                     .tooManyPixels,
-                    "the processor \(processor.name) would make \(size.width)×\(size.height) pixels; "
+                    "the processor \(processor.name) would produce \(size.width)×\(size.height) pixels; "
                         + "\(outputPixels / frames) are allowed")
             }
             if size.pixels > largest.pixels { largest = size }
@@ -84,22 +84,22 @@ extension ImageLimits {
     }
 }
 
-/// The sizes that a frame of an output has on its way through the processors.
+/// The sizes of an output's frame during processing.
 struct OutputSizes: Hashable {
-    /// Behind the last of them.
+    /// The size after the last processor.
     let last: PixelSize
-    /// With the most pixels, before, between or behind them.
+    /// The size with the most pixels, before, between or after the processors.
     let largest: PixelSize
 }
 
-/// The pictures that the processors of a rendering take beside the job's own, decoded as they are asked for.
+/// The images that the processors of a rendering use in addition to the source, decoded on demand.
 ///
-/// Confined to the rendering that made it, as its pictures are.
+/// Confined to the rendering that created it, as are its images.
 final class ProcessingAssets {
     private let files: [Source: [UInt8]]
     private let limits: ImageLimits
     private let cancellation: Cancellation?
-    /// An animation asks for the same picture with each frame.
+    /// The decoded images. Each frame of an animation requests the same image.
     private var decoded: [Request: Image] = [:]
 
     private struct Request: Hashable {
@@ -108,41 +108,41 @@ final class ProcessingAssets {
     }
 
     /// - Parameters:
-    ///   - files: what the sources hold.
-    ///   - limits: of each of them.
+    ///   - files: The bytes of the sources.
+    ///   - limits: The limits of each source.
     init(_ files: [Source: [UInt8]], within limits: ImageLimits, _ cancellation: Cancellation? = nil) {
         self.files = files
         self.limits = limits
         self.cancellation = cancellation
     }
 
-    /// The picture of an overlay or a watermark, at the size that it has on a picture of `size`: upright, 8-bit sRGB or grey,
-    /// with alpha or without, in memory.
+    /// Returns the image of an overlay or a watermark, at its size on an image of `size`: upright, 8-bit sRGB or grey,
+    /// with or without alpha, in memory.
     ///
-    /// - Throws: ``Failure`` that begins with the processor's name and the source: `overlay: https://example.org/a.png: …`;
-    ///   `CancellationError`.
+    /// - Throws: ``JobError`` that begins with the processor's name and the source:
+    ///   `overlay: https://example.org/a.png: …`; `CancellationError`.
     func picture(
         for processor: Processor, on size: PixelSize, _ quality: InterpolationQuality
     ) throws -> Image {
         guard let source = processor.asset else {
-            throw Failure(.internal, "\(processor.name): there is no picture to take")
+            throw JobError(.internal, "\(processor.name): the processor has no image")
         }
         let request = Request(processor: processor, size: size)
         if let picture = decoded[request] { return picture }
         do {
-            guard let file = files[source] else { throw Failure(.internal, "its bytes are not there") }
+            guard let file = files[source] else { throw JobError(.internal, "the image has not been loaded") }
             let picture = try decode(file, for: processor, on: size, quality)
             decoded[request] = picture
             return picture
         } catch let error as VipsError {
             if error.code == .cancelled { throw CancellationError() }
-            throw Failure(.corruptImage, "\(error)", cause: error).within("\(processor.name): \(source.shownText)")
-        } catch let failure as Failure {
+            throw JobError(.corruptImage, "\(error)", cause: error).within("\(processor.name): \(source.shownText)")
+        } catch let failure as JobError {
             throw failure.within("\(processor.name): \(source.shownText)")
         }
     }
 
-    /// The steps of a job's own source, up to its upright pixels.
+    /// Runs the steps of a job's source, up to its upright pixels.
     private func decode(
         _ file: [UInt8], for processor: Processor, on size: PixelSize, _ quality: InterpolationQuality
     ) throws -> Image {
@@ -163,7 +163,7 @@ final class ProcessingAssets {
 }
 
 extension Processor {
-    /// How a picture that the processor takes is placed to have its size.
+    /// Returns the sizing of an image that the processor uses.
     fileprivate func display(of picture: PixelSize, on size: PixelSize) -> Display {
         guard case .watermark(let watermark) = self else {
             return Display(width: Double(size.width), height: Double(size.height), contentMode: .scaleAspectFill)

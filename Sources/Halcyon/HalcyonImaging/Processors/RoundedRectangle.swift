@@ -2,21 +2,21 @@ import Glibc
 import HalcyonModel
 import Vips
 
-/// A rectangle inside a picture, with some of its corners round.
+/// A rectangle inside an image, with some rounded corners.
 struct RoundedRectangle {
-    /// Of the picture.
+    /// The size of the image.
     let size: PixelSize
-    /// Pixels between the picture's edges and the rectangle's.
+    /// The distance between the edges of the image and those of the rectangle, in pixels.
     let inset: Double
-    /// Pixels; at most half of the rectangle's shorter side.
+    /// The corner radius in pixels, at most half of the rectangle's shorter side.
     let radius: Double
-    /// Those that are round.
+    /// The rounded corners.
     let corners: Set<Corner>
 
-    /// How much of each pixel lies in it, 0 to 255, one band.
+    /// Returns the coverage of each pixel, 0 to 255, as one band.
     ///
-    /// A corner is computed pixel by pixel, exactly; libvips repeats its last row and column for the straight edges. What
-    /// that costs does not depend on the picture's size.
+    /// Corners are computed exactly, pixel by pixel. libvips repeats their last row and column for the straight edges.
+    /// The cost does not depend on the size of the image.
     func mask() throws(VipsError) -> Image {
         let (left, top) = ((size.width + 1) / 2, (size.height + 1) / 2)
         let across = [left, size.width - left].filter { $0 > 0 }
@@ -32,7 +32,7 @@ struct RoundedRectangle {
         return try rows.joined("vertical")
     }
 
-    /// The quarter of the mask at that corner.
+    /// Returns the quarter of the mask at a corner.
     private func quarter(_ corner: Corner, _ quarter: PixelSize) throws(VipsError) -> Image {
         let radius = corners.contains(corner) ? self.radius : 0
         let reach = Int((inset + radius).rounded(.up)) + 1
@@ -56,36 +56,36 @@ struct RoundedRectangle {
             ])
     }
 
-    /// The part of a pixel, 0 to 1, that lies inside, x and y counted from the corner.
+    /// Returns the coverage of a pixel, 0 to 1. x and y are counted from the corner.
     private func share(_ x: Int, _ y: Int, radius: Double) -> Double {
-        // Distances of the pixel's sides from the middle of the corner's circle, towards the corner.
+        // The distances of the pixel's sides from the center of the corner's circle, towards the corner.
         let (right, left) = (inset + radius - Double(x + 1), inset + radius - Double(x))
         let (lower, upper) = (inset + radius - Double(y + 1), inset + radius - Double(y))
         guard right < radius, lower < radius else { return 0 }
-        // Most pixels lie wholly inside or outside.
+        // Most pixels lie entirely inside or outside.
         let (farX, farY, nearX, nearY) = (max(left, 0), max(upper, 0), max(right, 0), max(lower, 0))
         if left <= radius, upper <= radius, farX * farX + farY * farY <= radius * radius { return 1 }
         if nearX * nearX + nearY * nearY >= radius * radius, nearX > 0, nearY > 0 { return 0 }
-        // Beside the circle's middle the edge is straight.
+        // Next to the circle's center the edge is straight.
         let beside = max(0, min(left, 0) - right) * max(0, min(upper, radius) - lower)
         return beside + Self.area(from: nearX, to: min(farX, radius), above: lower, upTo: upper, radius)
     }
 
-    /// The area between two verticals, and between two horizontals, that lies inside a circle about the origin.
+    /// Returns the area between two verticals and two horizontals that lies inside a circle around the origin.
     private static func area(
         from start: Double, to end: Double, above lower: Double, upTo upper: Double, _ radius: Double
     ) -> Double {
         guard end > start else { return 0 }
-        /// Where the circle is at this height.
+        /// Returns the x coordinate of the circle at this height.
         func crossing(_ height: Double) -> Double {
             (max(radius * radius - height * height, 0)).squareRoot()
         }
-        /// The area under the circle from 0.
+        /// Returns the area under the circle from 0 to `x`.
         func under(_ x: Double) -> Double {
             let x = min(x, radius)
             return (x * crossing(x) + radius * radius * asin(radius > 0 ? x / radius : 0)) / 2
         }
-        // To the left of the first crossing the circle is above the pixel, to the right of the second below it.
+        // Left of the first crossing the circle is above the pixel, right of the second one below it.
         let full = upper <= radius ? min(max(crossing(max(upper, 0)), start), end) : start
         let none = lower > 0 ? min(max(crossing(lower), start), end) : end
         return (full - start) * (upper - lower) + under(none) - under(full) - lower * (none - full)
@@ -93,7 +93,7 @@ struct RoundedRectangle {
 }
 
 extension [Image] {
-    /// One or two pictures side by side, or one above the other.
+    /// Joins one or two images horizontally or vertically.
     func joined(_ direction: String) throws(VipsError) -> Image {
         guard count == 2 else { return self[0] }
         return try Operation.call(
@@ -103,7 +103,7 @@ extension [Image] {
 }
 
 extension Image {
-    /// Each alpha, or 255 where there is none, times a mask of one band.
+    /// Multiplies alpha, or 255 without alpha, by a mask of one band.
     func masked(by mask: Image) throws(VipsError) -> Image {
         guard hasAlpha else { return try joined(with: mask) }
         let white = try Image(color: Array(repeating: 255, count: channels), width: width, height: height)
@@ -112,7 +112,7 @@ extension Image {
         ).image().inBytes(times: 1 / 255).calling("copy", ["interpretation": channels < 3 ? "b-w" : "srgb"])
     }
 
-    /// With `alpha` as the last band.
+    /// Adds `alpha` as the last band.
     func joined(with alpha: Image) throws(VipsError) -> Image {
         try Operation.call("bandjoin", ["in": .images([self, alpha])]).image()
             .calling("copy", ["interpretation": bands < 3 ? "b-w" : "srgb"])
@@ -120,7 +120,7 @@ extension Image {
 }
 
 extension Image {
-    /// Cut to round corners; the background is then seen in them, and through what was transparent before, as in Kingfisher.
+    /// Rounds the corners. The background, if any, fills them and shows through transparent pixels, as in Kingfisher.
     func rounded(_ round: RoundCorner) throws(VipsError) -> Image {
         let rectangle = RoundedRectangle(
             size: size, inset: 0, radius: round.radius.pixels(in: size), corners: round.corners)
@@ -129,7 +129,7 @@ extension Image {
         return try cut.laid(on: background)
     }
 
-    /// A line along the edge, inside it, over the picture, and both cut to the line's outer edge.
+    /// Draws a line along the inside of the edge over the image, and clips both to the outer edge of the line.
     func bordered(_ border: Border) throws(VipsError) -> Image {
         let outer = border.radius.pixels(in: size)
         let inside = RoundedRectangle(

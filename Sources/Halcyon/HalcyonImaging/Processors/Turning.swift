@@ -3,7 +3,7 @@ import HalcyonModel
 import Vips
 
 extension Image {
-    /// Turned clockwise about its middle. Quarters of a turn move pixels; between them the edges are smooth.
+    /// Rotates clockwise around the center. Multiples of 90 degrees move pixels. Other angles have smooth edges.
     func turned(degrees: Double, on background: CSSColor, _ quality: InterpolationQuality) throws(VipsError) -> Image {
         if let quarters = Processor.quarterTurns(degrees) {
             guard quarters > 0 else { return self }
@@ -14,7 +14,7 @@ extension Image {
         let around: Value = isOpaque ? .doubles(picture.samples(of: background)) : [0]
         let target = Processor.rotate(degrees: degrees, background: background).size(of: size)
         func turned(_ picture: Image) throws(VipsError) -> Image {
-            // A margin of what lies around: the edges fade into it over a pixel.
+            // A margin of the surroundings, into which the edges fade over a pixel.
             try picture.calling(
                 "embed",
                 [
@@ -24,7 +24,7 @@ extension Image {
             ).turned(by: degrees * .pi / 180, to: target, around, quality)
         }
         if isOpaque { return try turned(picture).inBytes() }
-        // Without alpha of its own the picture is opaque, and that is premultiplied already.
+        // An image that had no alpha is opaque, and therefore already premultiplied.
         let cut =
             hasAlpha
             ? try picture.premultiplied(turned)
@@ -36,7 +36,7 @@ extension Image {
         by angle: Double, to target: PixelSize, _ around: Value, _ quality: InterpolationQuality
     ) throws(VipsError) -> Image {
         let (cosine, sine) = (cos(angle), sin(angle))
-        // Middle goes to middle, both counted between the first and the last pixel.
+        // The center maps to the center, both counted between the first and the last pixel.
         let (x, y) = (Double(width - 1) / 2, Double(height - 1) / 2)
         return try calling(
             "affine",
@@ -50,7 +50,7 @@ extension Image {
             ])
     }
 
-    /// Mirrored.
+    /// Mirrors the image.
     func flipped(_ flip: Flip) throws(VipsError) -> Image {
         switch flip {
         case .horizontal: try calling("flip", ["direction": "horizontal"])
@@ -61,7 +61,7 @@ extension Image {
 }
 
 extension InterpolationQuality {
-    /// libvips' name.
+    /// The libvips name.
     fileprivate var interpolator: String {
         switch self {
         case .none: "nearest"
@@ -72,12 +72,12 @@ extension InterpolationQuality {
 }
 
 extension Image {
-    /// The whole picture at this size, as ``Processor/size(of:)`` gives it.
+    /// Scales the whole image to the size that ``Processor/size(of:)`` returns.
     func scaled(to target: PixelSize, _ quality: InterpolationQuality) throws(VipsError) -> Image {
         try scaled(Double(target.width) / Double(width), Double(target.height) / Double(height), quality)
     }
 
-    /// The part of the picture around an anchor.
+    /// Crops to the part of the image around an anchor.
     func cropped(to part: PixelSize, anchor: UnitPoint) throws(VipsError) -> Image {
         let part = size.part(part, anchor: anchor)
         return try cropped(part.x, part.y, part.width, part.height)

@@ -1,21 +1,23 @@
 import FoundationEssentials
 import HalcyonModel
-import Processes
+import Subprocess
 import Vips
 
-/// What a child is asked to do. Beside it go the bytes of the source, and then those of the assets.
+/// A request to a render process. The message also carries the bytes of the source and the assets.
 struct RenderRequest: Codable {
     var limits: ImageLimits
-    /// Bytes of memory that the rendering may take.
+    /// The maximum memory of the rendering, in bytes.
     var memory: Int
     var variants: [Variant]
-    /// What the bytes behind the source's are of.
+    /// The sources of the assets, in the order of their bytes after the source.
     private var assets: [Source]
-    /// The formats that may be read, by their names.
+    /// The names of the formats that may be read.
     var formats: Set<String>
 
-    /// The message that asks for it.
-    static func message(_ order: Turn.Order, within limits: ImageLimits, memory: Int) throws -> MessageSocket.Message {
+    /// Creates the message for a request.
+    static func message(_ order: RenderTask.Input, within limits: ImageLimits, memory: Int) throws
+        -> MessageSocket.Message
+    {
         let assets = Array(order.assets)
         let request = RenderRequest(
             limits: limits, memory: memory, variants: order.variants, assets: assets.map(\.key),
@@ -23,31 +25,31 @@ struct RenderRequest: Codable {
         return try MessageSocket.Message(request, [order.source] + assets.map(\.value))
     }
 
-    /// Looks at headers, on the calling thread.
-    /// - Throws: ``Failure``.
-    func plan(_ source: [UInt8], _ extensions: Extensions) throws(Failure) -> (Renderer, RenderPlan) {
+    /// Reads the headers and plans the rendering on the calling thread.
+    /// - Throws: ``JobError`` if the source cannot be rendered.
+    func plan(_ source: [UInt8], _ extensions: Extensions) throws(JobError) -> (Renderer, RenderPlan) {
         let formats = Set(formats.compactMap(Format.init(rawValue:)))
         if VipsLibrary.allowed != formats { VipsLibrary.allow(formats) }
         let renderer = Renderer(limits: limits, extensions: extensions)
         return (renderer, try renderer.plan(renderer.identify(source), variants))
     }
 
-    /// The bytes of what is laid over the source.
+    /// Returns the bytes of the assets.
     func assets(_ bodies: [[UInt8]]) -> [Source: [UInt8]] {
         Dictionary(uniqueKeysWithValues: zip(assets, bodies.dropFirst()))
     }
 }
 
-/// The answer of a child to a request. The files go beside it.
+/// The reply of a render process. The message also carries the files.
 struct RenderReply: Codable {
-    /// The answer with its files.
-    enum Answer {
-        case rendered(Rendering)
-        case failed(Failure)
-        /// The rendering takes more memory than it was given; it can be asked for again with so many bytes.
+    /// The reply with its files.
+    enum RenderResponse {
+        case rendered(RenderResult)
+        case failed(JobError)
+        /// The rendering needs more memory than it was given. It can be requested again with this number of bytes.
         case needs(memory: Int)
 
-        /// Bytes of the files.
+        /// The size of the files, in bytes.
         var bytes: Int {
             guard case .rendered(let rendering) = self else { return 0 }
             return rendering.images.reduce(0) { $0 + $1.body.count }
@@ -55,18 +57,18 @@ struct RenderReply: Codable {
     }
 
     private enum Outcome: Codable {
-        /// The bodies are taken out of the images.
-        case rendered(Rendering)
-        case failed(Failure)
+        /// The images without their bodies.
+        case rendered(RenderResult)
+        case failed(JobError)
         case needs(memory: Int)
     }
 
     private var outcome: Outcome
-    /// Memory of its own that the child holds now, in bytes.
+    /// The private memory of the render process, in bytes.
     let privateBytes: Int
 
-    /// The message that gives the answer.
-    static func message(_ answer: Answer, privateBytes: Int) throws -> MessageSocket.Message {
+    /// Creates the message for a reply.
+    static func message(_ answer: RenderResponse, privateBytes: Int) throws -> MessageSocket.Message {
         var bodies: [[UInt8]] = []
         let outcome: Outcome
         switch answer {
@@ -80,8 +82,8 @@ struct RenderReply: Codable {
         return try MessageSocket.Message(RenderReply(outcome: outcome, privateBytes: privateBytes), bodies)
     }
 
-    /// The answer; nil when bodies and descriptions do not match.
-    func answer(_ bodies: [[UInt8]]) -> Answer? {
+    /// Returns the reply, or nil if the number of bodies does not match.
+    func answer(_ bodies: [[UInt8]]) -> RenderResponse? {
         switch outcome {
         case .failed(let failure): return .failed(failure)
         case .needs(let memory): return .needs(memory: memory)
@@ -94,12 +96,12 @@ struct RenderReply: Codable {
 }
 
 extension MessageSocket.Message {
-    /// A message with a value as its header.
+    /// Creates a message with a value as its header.
     init(_ value: some Encodable, _ bodies: [[UInt8]]) throws {
         self.init(header: [UInt8](try JSONEncoder().encode(value)), bodies: bodies)
     }
 
-    /// The value that the header holds.
+    /// Decodes the value in the header.
     func value<Value: Decodable>(_ type: Value.Type) throws -> Value {
         try JSONDecoder().decode(type, from: Data(header))
     }

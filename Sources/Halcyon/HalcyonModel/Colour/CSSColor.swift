@@ -1,15 +1,15 @@
-/// A colour of sRGB as CSS writes them (CSS Color 4, sections 4 to 6.1 and 7), with 8 bits a channel.
+/// An sRGB color in CSS notation (CSS Color 4, sections 4 to 6.1 and 7), with 8 bits per channel.
 public struct CSSColor: Hashable, Codable, Sendable {
-    /// 0 to 255.
+    /// The red channel, 0 to 255.
     public var red: UInt8
-    /// 0 to 255.
+    /// The green channel, 0 to 255.
     public var green: UInt8
-    /// 0 to 255.
+    /// The blue channel, 0 to 255.
     public var blue: UInt8
-    /// 0, transparent, to 255, opaque.
+    /// The opacity, 0 (transparent) to 255 (opaque).
     public var alpha: UInt8
 
-    /// Takes the values as they are.
+    /// Creates a color from its channels.
     public init(red: UInt8, green: UInt8, blue: UInt8, alpha: UInt8 = 255) {
         self.red = red
         self.green = green
@@ -17,17 +17,17 @@ public struct CSSColor: Hashable, Codable, Sendable {
         self.alpha = alpha
     }
 
-    /// Nothing at all: black without opacity, as CSS has it.
+    /// Transparent black, as `transparent` in CSS.
     public static let transparent = CSSColor(red: 0, green: 0, blue: 0, alpha: 0)
     /// Opaque white.
     public static let white = CSSColor(red: 255, green: 255, blue: 255)
     /// Opaque black.
     public static let black = CSSColor(red: 0, green: 0, blue: 0)
 
-    /// Whether nothing shines through.
+    /// True if the color is fully opaque.
     public var isOpaque: Bool { alpha == 255 }
 
-    /// As keys and `--help` write it: `#rrggbbaa`.
+    /// The color as `#rrggbbaa`, used in cache keys and `--help`.
     public var hexadecimal: String {
         let digits = Array("0123456789abcdef".utf8)
         var text: [UInt8] = [UInt8(ascii: "#")]
@@ -37,9 +37,9 @@ public struct CSSColor: Hashable, Codable, Sendable {
 }
 
 extension CSSColor {
-    /// Reads a name (`rebeccapurple`), `transparent`, `#rgb`, `#rgba`, `#rrggbb`, `#rrggbbaa`, `rgb()`, `rgba()`, `hsl()` or
-    /// `hsla()`, with commas or with spaces and a slash; upper and lower case are the same. Numbers are below a million. nil for
-    /// anything else.
+    /// Parses a color: a name (`rebeccapurple`), `transparent`, `#rgb`, `#rgba`, `#rrggbb`, `#rrggbbaa`, `rgb()`,
+    /// `rgba()`, `hsl()` or `hsla()`, with commas or with spaces and a slash. Case is ignored, and numbers must be
+    /// below a million. Returns nil for other texts.
     public init?(_ text: String) {
         guard text.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
         let text = text.lowercased()
@@ -93,7 +93,8 @@ extension CSSColor {
         }
     }
 
-    /// Three channels, and perhaps an opacity: all behind commas, or the channels behind spaces and the opacity behind a slash.
+    /// Splits arguments into three channels and an optional opacity: separated by commas, or channels by spaces and the
+    /// opacity by a slash.
     private static func parts(of arguments: Substring) -> [Substring]? {
         var parts: [Substring]
         if arguments.contains(",") {
@@ -112,7 +113,7 @@ extension CSSColor {
         return parts
     }
 
-    /// CSS Color 4, section 7.1.
+    /// Converts HSL to sRGB (CSS Color 4, section 7.1).
     private init(hue: Double, saturation: Double, lightness: Double, alpha: UInt8) {
         func channel(_ offset: Double) -> UInt8 {
             var k = (offset + hue / 30).truncatingRemainder(dividingBy: 12)
@@ -126,7 +127,7 @@ extension CSSColor {
     private static func number(_ text: Substring, percentOf whole: Double?) -> Double? {
         let isPercentage = text.hasSuffix("%")
         let digits = isPercentage ? text.dropLast() : text
-        // No more than CSS has: `Double` also takes infinities and hexadecimal numbers.
+        // `Double` would also accept infinities and hexadecimal numbers, which CSS does not have.
         guard whole != nil || !isPercentage, digits.allSatisfy({ "0123456789+-.e".contains($0) }),
             let number = Double(digits), abs(number) < 1e6
         else { return nil }
@@ -137,7 +138,7 @@ extension CSSColor {
 }
 
 extension CSSColor {
-    /// The 148 named colours (CSS Color 4, section 6.1), as 0xRRGGBB.
+    /// The 148 named colors (CSS Color 4, section 6.1), as 0xRRGGBB.
     static let named: [String: UInt32] = [
         "aliceblue": 0xf0f8ff, "antiquewhite": 0xfaebd7, "aqua": 0x00ffff, "aquamarine": 0x7fffd4, "azure": 0xf0ffff,
         "beige": 0xf5f5dc, "bisque": 0xffe4c4, "black": 0x000000, "blanchedalmond": 0xffebcd, "blue": 0x0000ff,

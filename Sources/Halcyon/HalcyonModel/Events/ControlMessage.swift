@@ -1,30 +1,30 @@
-/// What all workers are told at once.
+/// A message that is broadcast to all workers.
 public enum ControlMessage: Hashable, Sendable {
-    /// Nobody wants the jobs of this id any more.
+    /// Cancels the jobs with this id.
     case cancel(String)
-    /// This has been forgotten where all workers share it: what each keeps for itself is to follow.
+    /// Announces a purge of the shared caches; workers drop their local copies.
     case purge(Purge)
 }
 
-/// What is to be forgotten, and whose.
+/// A request to purge cached results.
 public struct Purge: Hashable, Sendable {
-    /// Which results.
+    /// The results to purge.
     public enum Target: Hashable, Sendable {
-        /// All results of a source, and the source itself where it is kept; not those of jobs that add headers of their own to its
-        /// requests, to which it is another source.
+        /// All results of a source, and the cached source itself. Jobs that add headers to its requests use a different
+        /// source.
         case source(Source)
-        /// All results that jobs with this tag have made or found.
+        /// All results that jobs with this tag have created or hit.
         case tag(String)
-        /// One result.
+        /// A single result.
         case key(ResultKey)
     }
 
-    /// Which results.
+    /// The results to purge.
     public var target: Target
-    /// Whose; nil for those of nobody in particular.
+    /// The tenant that owns the results; nil for results without a tenant.
     public var tenant: String?
 
-    /// Takes the values as they are.
+    /// Creates a purge.
     public init(_ target: Target, of tenant: String? = nil) {
         self.target = target
         self.tenant = tenant

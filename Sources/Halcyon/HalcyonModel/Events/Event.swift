@@ -1,10 +1,11 @@
-/// What is told about a job, or about results that were purged. Each job ends in exactly one event that ``Kind/isTerminal``.
+/// An event about a job or about purged results. Each job ends with exactly one terminal event; see
+/// ``Kind/isTerminal``.
 public struct Event: Sendable {
-    /// CloudEvents' `type`, behind `halcyon.image.`.
+    /// The kind of an event: the CloudEvents `type` without the prefix `halcyon.image.`.
     public enum Kind: String, CaseIterable, Sendable {
         case started, progress, ready, failed, cancelled, superseded, purged
 
-        /// Whether the job ends with it.
+        /// True if the job ends with this event.
         public var isTerminal: Bool {
             switch self {
             case .ready, .failed, .cancelled, .superseded: true
@@ -13,44 +14,45 @@ public struct Event: Sendable {
         }
     }
 
-    /// What happened.
+    /// The content of an event.
     public enum Body: Sendable {
-        /// The work for the job began: its result was not there yet.
+        /// Work on the job started, because its result was not cached.
         case started
-        /// The source is being loaded, in this attempt at the job.
+        /// The source is being loaded in the given attempt.
         case progress(LoadProgress, attempt: Int)
-        /// The image is there.
+        /// The results are available.
         case ready(Ready)
-        /// It is not, and will not be.
-        case failed(Failure, attempts: Int, timings: Timings)
-        /// Nobody wants it any more.
+        /// The job failed and will not be retried.
+        case failed(JobError, attempts: Int, timings: Timings)
+        /// The job was cancelled.
         case cancelled
-        /// A job of this generation, which is higher than its own, is for the same slot.
+        /// The job was superseded by a job for the same display slot with this higher generation.
         case superseded(by: Int64)
-        /// Results were forgotten. It is about no job.
+        /// Results were purged. The event belongs to no job.
         case purged(Purged)
     }
 
-    /// Unique for each event, and the same when a redelivered job causes it again.
+    /// The unique id of the event. A redelivered job produces the same id again.
     public var id: String
-    /// Seconds since 1970.
+    /// The time of the event, in seconds since 1970.
     public var time: Double
-    /// The source as the job gave it; nil when the job could not be read so far, and where no source is known.
+    /// The source as given in the job; nil if it is unknown, such as for a malformed job.
     public var subject: String?
-    /// The job's id; nil for an event that is about none.
+    /// The job's id; nil for an event without a job.
     public var jobID: String?
-    /// The job's own values.
-    public var echo: Job.Echo
-    /// W3C trace context of the job.
+    /// The values that the job passes through.
+    public var echo: Job.PassthroughMetadata
+    /// The W3C trace context of the job.
     public var traceparent: String?
-    /// Where it is told by HTTP as well; it stands beside the event, not in it.
+    /// The webhook to which the event is also delivered. It is not part of the serialized event.
     public var webhook: Webhook?
-    /// What happened.
+    /// The content of the event.
     public var body: Body
 
-    /// Takes the values as they are.
+    /// Creates an event.
     public init(
-        id: String, time: Double, subject: String?, jobID: String?, echo: Job.Echo = Job.Echo(),
+        id: String, time: Double, subject: String?, jobID: String?,
+        echo: Job.PassthroughMetadata = Job.PassthroughMetadata(),
         traceparent: String? = nil, webhook: Webhook? = nil, body: Body
     ) {
         self.id = id
@@ -63,7 +65,7 @@ public struct Event: Sendable {
         self.body = body
     }
 
-    /// The kind that the body says.
+    /// The kind of the event, derived from its body.
     public var kind: Kind {
         switch body {
         case .started: .started
@@ -76,45 +78,45 @@ public struct Event: Sendable {
         }
     }
 
-    /// What messages with it are keyed by: the job's id, and without one what it is about. So events about one come in order.
+    /// The key of the event's messages: the job's id, or the purged target. Events with the same key are ordered.
     public var key: String? {
         if case .purged(let purged) = body { return purged.name }
         return jobID
     }
 }
 
-/// How much of a source has been loaded.
+/// The progress of loading a source.
 public struct LoadProgress: Hashable, Sendable {
-    /// Bytes that have come.
+    /// The number of bytes received.
     public var received: Int
-    /// Bytes of all of it; nil where that is not known.
+    /// The size of the source in bytes; nil if unknown.
     public var total: Int?
 
-    /// Takes the values as they are.
+    /// Creates a progress value.
     public init(received: Int, total: Int? = nil) {
         self.received = received
         self.total = total
     }
 }
 
-/// The results of a job that are there.
+/// The outcome of a job that is ready.
 public struct Ready: Sendable {
-    /// One for each variant of the job but those of ``failures``, at least one, in its order.
-    public var results: [ReadyResult]
-    /// Of a job that is ready with what can be made: the variants that cannot, each with its place in the job.
-    public var failures: [Failure]
-    /// Where they came from; of several the one that took most.
-    public var origin: ResultOrigin
-    /// How long what took.
+    /// The results of all variants except those in ``failures``, in the order of the job; at least one.
+    public var results: [ImageResult]
+    /// The errors of variants that failed, each with the variant's index; only for jobs that allow partial results.
+    public var failures: [JobError]
+    /// The cache status; for several results the most expensive one.
+    public var origin: CacheStatus
+    /// The duration of each stage.
     public var timings: Timings
-    /// How often it was tried.
+    /// The number of attempts.
     public var attempts: Int
-    /// What was noticed of the job and did not stop it, for people.
+    /// Human-readable warnings about the job.
     public var warnings: [String]
 
-    /// Takes the values as they are.
+    /// Creates the outcome of a job that is ready.
     public init(
-        results: [ReadyResult], failures: [Failure] = [], origin: ResultOrigin, timings: Timings, attempts: Int = 1,
+        results: [ImageResult], failures: [JobError] = [], origin: CacheStatus, timings: Timings, attempts: Int = 1,
         warnings: [String] = []
     ) {
         self.results = results
@@ -125,7 +127,7 @@ public struct Ready: Sendable {
         self.warnings = warnings
     }
 
-    /// When the result tier forgets the first of them, in seconds since 1970; nil when one is not stored at all.
+    /// The earliest expiration of the results, in seconds since 1970; nil if one of them is not stored.
     public var expiresAt: Double? {
         var first: Double?
         for result in results {
@@ -136,19 +138,19 @@ public struct Ready: Sendable {
     }
 }
 
-/// A result that is there.
-public struct ReadyResult: Sendable {
-    /// The key in the result tier, also of a result that is not stored there.
+/// The result of a variant.
+public struct ImageResult: Sendable {
+    /// The key in the result tier, even if the result is not stored there.
     public var key: String
-    /// The output.
-    public var facts: ResultFacts
-    /// When the result tier forgets it, in seconds since 1970; nil when it is not stored.
+    /// The metadata of the output.
+    public var facts: ResultMetadata
+    /// The expiration in the result tier, in seconds since 1970; nil if the result is not stored.
     public var expiresAt: Double?
-    /// The bytes, when they are delivered in the event.
+    /// The bytes, if they are delivered in the event.
     public var inline: [UInt8]?
 
-    /// Takes the values as they are.
-    public init(key: String, facts: ResultFacts, expiresAt: Double?, inline: [UInt8]? = nil) {
+    /// Creates a result.
+    public init(key: String, facts: ResultMetadata, expiresAt: Double?, inline: [UInt8]? = nil) {
         self.key = key
         self.facts = facts
         self.expiresAt = expiresAt
@@ -156,45 +158,46 @@ public struct ReadyResult: Sendable {
     }
 }
 
-/// Where a result came from.
-public enum ResultOrigin: String, CaseIterable, Sendable {
-    /// It was in the result tier.
+/// The origin of a result.
+public enum CacheStatus: String, CaseIterable, Sendable {
+    /// A hit in the result tier.
     case memory
-    /// It was made from bytes that the source tier held.
+    /// Rendered from a source in the source tier.
     case sourceCache = "source-cache"
-    /// It was fetched and made for this job.
+    /// Fetched and rendered for this job.
     case network
-    /// It was made for another job that wanted the same at the same time.
+    /// Rendered for a concurrent job that requested the same result.
     case coalesced
 }
 
-/// What is known of an output, stored beside its bytes.
-public struct ResultFacts: Hashable, Sendable {
-    /// Pixels across.
+/// The metadata of an output, stored with its bytes.
+public struct ResultMetadata: Hashable, Sendable {
+    /// The width in pixels.
     public var width: Int
-    /// Pixels down.
+    /// The height in pixels.
     public var height: Int
     /// The file format.
     public var format: ImageFormat
-    /// Length of the file.
+    /// The size of the file in bytes.
     public var bytes: Int
-    /// Of the file, in lower-case hexadecimal.
+    /// The SHA-256 of the file, in lower-case hexadecimal.
     public var sha256: String
-    /// Frames of an animation; nil for a still image.
+    /// The number of frames of an animation; nil for a still image.
     public var frames: Int?
-    /// Its BlurHash, when the job asked for it.
+    /// The BlurHash, if the job requested it.
     public var blurhash: String?
-    /// The colour that most of it has, as `#rrggbb`, when the job asked for it.
+    /// The dominant color as `#rrggbb`, if the job requested it.
     public var dominantColor: String?
-    /// What it was made from.
-    public var source: SourceFacts
-    /// Whether the source's origin, or a redirect to it, said `private` (RFC 9111, section 5.2.2.7): no cache that serves many may keep it.
+    /// The metadata of the source.
+    public var source: SourceMetadata
+    /// True if the origin's response or a redirect to it was `private` (RFC 9111, section 5.2.2.7). Shared caches must
+    /// not store the output.
     public var isPrivate: Bool
 
-    /// Takes the values as they are.
+    /// Creates the metadata of an output.
     public init(
         width: Int, height: Int, format: ImageFormat, bytes: Int, sha256: String, frames: Int? = nil,
-        blurhash: String? = nil, dominantColor: String? = nil, source: SourceFacts, isPrivate: Bool = false
+        blurhash: String? = nil, dominantColor: String? = nil, source: SourceMetadata, isPrivate: Bool = false
     ) {
         self.width = width
         self.height = height
@@ -209,24 +212,24 @@ public struct ResultFacts: Hashable, Sendable {
     }
 }
 
-/// What is known of a source.
-public struct SourceFacts: Hashable, Sendable {
-    /// The status of the response, for HTTP.
+/// The metadata of a source.
+public struct SourceMetadata: Hashable, Sendable {
+    /// The HTTP status of the response; nil for other sources.
     public var status: Int?
-    /// The entity tag of the response, as it was sent.
+    /// The entity tag of the response, as received.
     public var etag: String?
-    /// Length of the source.
+    /// The size of the source in bytes.
     public var bytes: Int
-    /// Its format.
+    /// The file format.
     public var format: ImageFormat
-    /// Pixels across, after auto-rotation.
+    /// The width in pixels, after auto-rotation.
     public var width: Int
-    /// Pixels down, after auto-rotation.
+    /// The height in pixels, after auto-rotation.
     public var height: Int
-    /// Whether its file ends too early, and what there is of it was rendered.
+    /// True if the file is truncated and its available part was rendered.
     public var isTruncated: Bool
 
-    /// Takes the values as they are.
+    /// Creates the metadata of a source.
     public init(
         status: Int?, etag: String?, bytes: Int, format: ImageFormat, width: Int, height: Int, isTruncated: Bool = false
     ) {
@@ -240,9 +243,9 @@ public struct SourceFacts: Hashable, Sendable {
     }
 }
 
-/// What was forgotten, as its event tells it.
+/// The outcome of a purge, as published in its event.
 public struct Purged: Hashable, Sendable {
-    /// What was asked for.
+    /// The purged target.
     public enum Target: Hashable, Sendable {
         /// A source, by its text.
         case source(String)
@@ -252,21 +255,21 @@ public struct Purged: Hashable, Sendable {
         case key(String)
     }
 
-    /// What was asked for.
+    /// The purged target.
     public var target: Target
-    /// Whose results they were; nil for those of nobody in particular.
+    /// The tenant that owned the results; nil for results without a tenant.
     public var tenant: String?
-    /// How many results were there.
+    /// The number of purged results.
     public var count: Int
 
-    /// Takes the values as they are.
+    /// Creates the outcome of a purge.
     public init(_ target: Target, of tenant: String? = nil, count: Int) {
         self.target = target
         self.tenant = tenant
         self.count = count
     }
 
-    /// Of a purge that found so many results.
+    /// Creates the outcome of a purge that removed `count` results.
     public init(_ purge: Purge, count: Int) {
         let target: Target =
             switch purge.target {
@@ -277,7 +280,7 @@ public struct Purged: Hashable, Sendable {
         self.init(target, of: purge.tenant, count: count)
     }
 
-    /// The text of what was asked for.
+    /// The text of the target.
     public var name: String {
         switch target {
         case .source(let name), .tag(let name), .key(let name): name

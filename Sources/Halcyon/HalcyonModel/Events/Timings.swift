@@ -1,10 +1,11 @@
-/// How long each stage took for one job, in milliseconds; a stage that was not entered is absent.
+/// The duration of each stage of a job, in milliseconds. Stages that were not entered are absent.
 public struct Timings: Hashable, Sendable {
-    /// The stages, in the order of the line.
+    /// The stages of a job, in the order of the pipeline.
     public enum Stage: Int, CaseIterable, Sendable {
         case queued, waited, fetch, decode, process, encode, store, total
 
-        /// As events name it. Written out: reflection, as in "\\(self)", would take as long as the rest of an event.
+        /// The name in events. A switch is used because reflection, as in "\\(self)", would double the cost of encoding
+        /// an event.
         public var name: String {
             switch self {
             case .queued: "queued"
@@ -19,15 +20,16 @@ public struct Timings: Hashable, Sendable {
         }
     }
 
-    // -1 for a stage that was not entered. Eight fields and no vector of eight: Swift 6.3 reserves too little memory for what is aligned to
-    // more than 16 bytes and lives across an await, and writes beyond it.
+    // -1 for a stage that was not entered. Eight fields instead of a SIMD vector: Swift 6.3 allocates too little memory
+    // for values that are aligned to more than 16 bytes and live across an await, and writes out of bounds.
     private var queued = -1.0, waited = -1.0, fetch = -1.0, decode = -1.0
     private var process = -1.0, encode = -1.0, store = -1.0, total = -1.0
 
-    /// Nothing measured yet.
+    /// Creates timings without measurements.
     public init() {}
 
-    /// Milliseconds of a stage. Less than 0, as when two machines' clocks disagree, counts as 0.
+    /// The duration of a stage in milliseconds. Negative values, caused by clock differences between machines, are
+    /// stored as 0.
     public subscript(stage: Stage) -> Double? {
         get {
             let milliseconds = value(of: stage)
@@ -61,7 +63,7 @@ public struct Timings: Hashable, Sendable {
         }
     }
 
-    /// Takes over what was measured there.
+    /// Copies all measured stages of another value.
     public mutating func merge(_ other: Timings) {
         for stage in Stage.allCases { if let milliseconds = other[stage] { self[stage] = milliseconds } }
     }

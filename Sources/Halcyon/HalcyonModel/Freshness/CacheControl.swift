@@ -1,44 +1,47 @@
-/// The directives of a response's Cache-Control (RFC 9111, section 5.2.2; RFC 5861).
+/// The Cache-Control directives of a response (RFC 9111, section 5.2.2; RFC 5861).
 struct CacheControl: Equatable {
-    /// What `max-age` said.
+    /// The value of a `max-age` or `s-maxage` directive.
     enum MaxAge: Equatable {
         case absent
         case seconds(Int)
-        /// Not a whole number: by RFC 9111, section 4.2.1, such a response counts as stale.
+        /// The value is not a whole number. Such a response is stale (RFC 9111, section 4.2.1).
         case invalid
 
-        /// The seconds, where there are any.
+        /// The seconds, if the directive has a valid value.
         var number: Int? { if case .seconds(let seconds) = self { seconds } else { nil } }
     }
 
     var maxAge = MaxAge.absent
-    /// What `s-maxage` said: for caches that serve many, in place of `max-age`.
+    /// The `s-maxage` directive, which replaces `max-age` for shared caches.
     var sharedMaxAge = MaxAge.absent
     /// `no-store`.
     var noStore = false
     /// `no-cache`, with or without field names.
     var noCache = false
-    /// `private`, with or without field names: not for caches that serve many.
+    /// `private`, with or without field names: not to be stored by shared caches.
     var isPrivate = false
     /// `public`.
     var isPublic = false
-    /// `must-revalidate` or `proxy-revalidate`: never to be used when stale.
+    /// `must-revalidate` or `proxy-revalidate`: must not be used when stale.
     var mustRevalidate = false
-    /// Seconds after freshness in which it may be used while it is revalidated (RFC 5861, section 3).
+    /// The seconds after expiration during which the response may be used while it is revalidated (RFC 5861, section
+    /// 3).
     var staleWhileRevalidate: Int?
-    /// Seconds after freshness in which it may be used when the origin fails (RFC 5861, section 4).
+    /// The seconds after expiration during which the response may be used if the origin fails (RFC 5861, section 4).
     var staleIfError: Int?
 
-    /// `no-store`, or `no-cache` with or without field names: results made of it are not stored.
+    /// True for `no-store` or `no-cache`, with or without field names. Results rendered from the response are not
+    /// stored.
     var forbidsStoring: Bool { noStore || noCache }
 
-    /// `must-revalidate`, `proxy-revalidate`, `no-cache` or `s-maxage`: not to be used when stale (RFC 9111, section 4.2.4).
+    /// True for `must-revalidate`, `proxy-revalidate`, `no-cache` or `s-maxage`, which forbid stale use (RFC 9111,
+    /// section 4.2.4).
     var forbidsStaleUse: Bool { mustRevalidate || noCache || sharedMaxAge != .absent }
 
-    /// Numbers from here on count as "for ever" (RFC 9111, section 1.2.2).
+    /// The largest number of seconds; larger values count as infinite (RFC 9111, section 1.2.2).
     static let greatestSeconds = 1 << 31
 
-    /// Reads a field's value, several fields joined by commas.
+    /// Parses the value of the field. Several fields are joined by commas.
     init(_ field: String) {
         for directive in Self.directives(of: field.utf8) {
             switch directive.name {
@@ -66,7 +69,7 @@ struct CacheControl: Equatable {
         return .seconds(seconds)
     }
 
-    /// Splits at commas outside quotes; names in lower case, values without their quotes.
+    /// Splits the field at commas outside quotes. Names are returned in lower case, and values without quotes.
     private static func directives(of field: String.UTF8View) -> [(name: String, value: [UInt8]?)] {
         var directives: [(String, [UInt8]?)] = []
         var name: [UInt8] = []

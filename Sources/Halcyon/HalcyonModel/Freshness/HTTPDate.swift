@@ -1,17 +1,18 @@
 import Formats
 
-/// Dates as HTTP writes them (RFC 9110, section 5.6.7): IMF-fixdate, RFC 850 and asctime, and what senders make of them (no
-/// weekday, no seconds).
+/// The HTTP date formats (RFC 9110, section 5.6.7): IMF-fixdate, RFC 850 and asctime, and common variants without
+/// weekday or seconds.
 public enum HTTPDate {
     private static let months = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ]
     private static let weekdays = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
-    /// Seconds since 1970 of a date in GMT; nil for anything that is not one.
+    /// Parses a date in GMT and returns seconds since 1970; nil if the text is not a date.
     /// - Parameters:
-    ///   - text: the date, in any of the forms above.
-    ///   - now: seconds since 1970; a year of two digits is the one of that ending which lies at most 50 years ahead.
+    ///   - text: The date, in any of the supported formats.
+    ///   - now: The current time in seconds since 1970. Two-digit years are interpreted as at most 50 years in the
+    ///     future.
     public static func seconds(of text: String, now: Double) -> Double? {
         var day: Int?
         var month: Int?
@@ -45,8 +46,8 @@ public enum HTTPDate {
         return date.secondsSince1970.map(Double.init)
     }
 
-    /// The date as IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`.
-    /// - Parameter seconds: since 1970; those outside the years 1 to 9999 are taken for the nearest of them.
+    /// Formats a date as IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    /// - Parameter seconds: The seconds since 1970, clamped to the years 1 to 9999.
     public static func text(of seconds: Double) -> String {
         let second = Int64(min(max(seconds, -62_135_596_800), 253_402_300_799).rounded(.down))
         let date = CivilDate(secondsSince1970: second)
@@ -55,7 +56,7 @@ public enum HTTPDate {
             return String(repeating: "0", count: max(0, count - text.count)) + text
         }
         func name(_ name: String) -> String { name.prefix(1).uppercased() + name.dropFirst() }
-        // Counted from a Monday, the 1st of January of the year 1.
+        // The 1st of January of the year 1 is a Monday.
         let weekday = Int((second + 62_135_596_800) / 86_400 % 7)
         return
             "\(name(weekdays[weekday])), \(digits(date.day)) \(name(months[date.month - 1])) \(digits(date.year, 4)) "
@@ -81,13 +82,14 @@ public enum HTTPDate {
     }
 }
 
-/// The field `Retry-After` of a response (RFC 9110, section 10.2.3).
+/// The response header field `Retry-After` (RFC 9110, section 10.2.3).
 public enum RetryAfter {
-    /// Seconds that the field asks for: it has them, or a date, which counts from the response's own; nil for neither.
+    /// Returns the delay in seconds: the number in the field, or the difference between its date and the date of the
+    /// response; nil if the field is malformed.
     /// - Parameters:
-    ///   - text: the field's value.
-    ///   - date: the field `Date` of the same response.
-    ///   - now: seconds since 1970.
+    ///   - text: The value of the field.
+    ///   - date: The field `Date` of the same response; nil to use `now`.
+    ///   - now: The current time in seconds since 1970.
     public static func seconds(of text: String, date: String?, now: Double) -> Double? {
         if !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
             return Double(text)

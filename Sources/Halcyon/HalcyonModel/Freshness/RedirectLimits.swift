@@ -1,27 +1,27 @@
 import Formats
 
-/// What the redirects on the way to a response leave of its freshness: the life of what was loaded through them is the shortest
-/// on the way. A pure value.
+/// The freshness limits imposed by redirects. A response that was loaded through redirects is fresh for the shortest
+/// freshness lifetime on the way.
 public struct RedirectLimits: Sendable {
-    /// The field in which a loaded response carries them, written like `Cache-Control`: `max-age` holds for results, and
-    /// `s-maxage`, where there is one, for sources. No origin sends it.
+    /// The internal header field of a loaded response that contains the limits in `Cache-Control` syntax: `max-age`
+    /// applies to results, `s-maxage` to sources. Origins do not send it.
     public static let field = "Halcyon-Redirects"
 
     private var directives: [String] = []
-    /// Seconds for which results may live; nil while nothing limits them.
+    /// The maximum TTL of results in seconds; nil if unlimited.
     private var resultSeconds: Double?
-    /// The moment at which the first of the redirects is stale, in seconds since 1970; nil while nothing limits it.
+    /// The time at which the first redirect becomes stale, in seconds since 1970; nil if unlimited.
     private var staleAt: Double?
 
-    /// No redirects.
+    /// Creates limits without redirects.
     public init() {}
 
-    /// Follows a redirect.
+    /// Applies the limits of a redirect.
     /// - Parameters:
-    ///   - status: the redirect's.
-    ///   - headers: the redirect's.
-    ///   - requestedAt: when it was asked for, in seconds since 1970.
-    ///   - receivedAt: when it had come.
+    ///   - status: The status of the redirect.
+    ///   - headers: The header fields of the redirect.
+    ///   - requestedAt: The time of the request, in seconds since 1970.
+    ///   - receivedAt: The time of the response, in seconds since 1970.
     public mutating func add(status: Int, headers: HTTPFields, requestedAt: Double, receivedAt: Double) {
         let control = CacheControl(headers["Cache-Control"] ?? "")
         if control.noStore { add("no-store") }
@@ -31,7 +31,7 @@ public struct RedirectLimits: Sendable {
         let saysHowLong =
             control.maxAge != .absent || control.sharedMaxAge != .absent || headers.first("Expires") != nil
         guard saysHowLong else {
-            // Only permanent redirects may be kept without a word about it (RFC 9110, section 15.1).
+            // Without explicit freshness only permanent redirects may be cached (RFC 9110, section 15.1).
             if ![300, 301, 308].contains(status) { add("no-cache") }
             return
         }
@@ -40,7 +40,7 @@ public struct RedirectLimits: Sendable {
         var fresh = 0.0
         if case .fresh(let seconds) = response.freshness(after: 0) { fresh = seconds }
         staleAt = min(staleAt ?? .infinity, receivedAt + fresh)
-        switch ResultLifetime(maxAge: 0, headers: headers, completedAt: receivedAt) {
+        switch ResultTTL(maxAge: 0, headers: headers, completedAt: receivedAt) {
         case .seconds(let seconds): limitResults(to: seconds)
         case .notStored: limitResults(to: 0)
         case .standard, .standardUpTo: limitResults(to: Double(control.sharedMaxAge.number ?? 0))
@@ -53,7 +53,7 @@ public struct RedirectLimits: Sendable {
         if !directives.contains(directive) { directives.append(directive) }
     }
 
-    /// The value of ``field`` for a response that has come at this moment; nil where nothing limits it.
+    /// Returns the value of ``field`` for a response received at this time; nil if there are no limits.
     public func value(at receivedAt: Double) -> String? {
         var directives = directives
         if let resultSeconds { directives.append("max-age=\(Int(resultSeconds))") }

@@ -1,38 +1,38 @@
 import Formats
 
-/// A response as a shared cache keeps it (RFC 9111), without its body.
+/// A response stored in a shared cache (RFC 9111), without its body.
 ///
-/// Times are differences, so that caches need no common clock: an age when it was stored, and how long it has lain there
-/// since.
+/// Times are relative, so that caches need no common clock: the age when it was stored, and the time since then.
 public struct StoredResponse: Hashable, Codable, Sendable {
-    /// The response's status.
+    /// The status of the response.
     public var status: Int
-    /// The fields that caching is about.
+    /// The header fields that are relevant to caching.
     public private(set) var headers: HTTPFields
-    /// The request's fields that the response's Vary names, as they were sent.
+    /// The request's header fields that the response's Vary names, as sent.
     public let varied: HTTPFields
-    /// Seconds of age when it was stored: the "corrected initial age" of section 4.2.3.
+    /// The age in seconds when the response was stored: the "corrected initial age" of section 4.2.3.
     public private(set) var initialAge: Double
 
-    /// The fields that are kept.
+    /// The names of the header fields that are stored.
     public static let keptFields = [
         "Cache-Control", "Expires", "Date", "Age", "ETag", "Last-Modified", "Vary", "Content-Type",
         RedirectLimits.field, Validators.resourceField,
     ]
 
+    /// Creates a stored response from a received one.
     /// - Parameters:
-    ///   - status: the response's.
-    ///   - headers: the response's, of which ``keptFields`` are kept.
-    ///   - request: the fields that were sent.
-    ///   - requestedAt: when the request was sent, in seconds since 1970.
-    ///   - receivedAt: when the response's head had come.
+    ///   - status: The status of the response.
+    ///   - headers: The header fields of the response, of which ``keptFields`` are stored.
+    ///   - request: The header fields of the request.
+    ///   - requestedAt: The time when the request was sent, in seconds since 1970.
+    ///   - receivedAt: The time when the response's header was received, in seconds since 1970.
     public init(
         status: Int, headers: HTTPFields, request: HTTPFields, requestedAt: Double, receivedAt: Double
     ) {
         self.status = status
         self.headers = headers.only(Self.keptFields)
         varied = request.only(headers.list("Vary"))
-        // Who has a clock and finds no date gives one (RFC 9110, section 6.6.1).
+        // A recipient with a clock adds a missing Date (RFC 9110, section 6.6.1).
         let date = headers.first("Date").flatMap { HTTPDate.seconds(of: $0, now: receivedAt) } ?? receivedAt
         self.headers["Date"] = HTTPDate.text(of: date)
         let apparentAge = max(0, receivedAt - date)
@@ -41,13 +41,13 @@ public struct StoredResponse: Hashable, Codable, Sendable {
         initialAge = max(apparentAge, age + responseDelay)
     }
 
-    /// Of several ages the first counts (RFC 9111, section 5.1).
+    /// Parses the field Age; the first of several values is used (RFC 9111, section 5.1).
     private static func seconds(ofAge text: String?) -> Double {
         let first = text?.split(separator: ",", maxSplits: 1).first.map { $0.filter { $0 != " " && $0 != "\t" } }
         return max(0, first.flatMap { Double($0) } ?? 0)
     }
 
-    /// As it was kept.
+    /// Restores a response from its stored parts.
     public init(status: Int, headers: HTTPFields, varied: HTTPFields, initialAge: Double) {
         self.status = status
         self.headers = headers
@@ -56,12 +56,12 @@ public struct StoredResponse: Hashable, Codable, Sendable {
     }
 
     private var control: CacheControl { CacheControl(headers["Cache-Control"] ?? "") }
-    /// What redirects on the way leave of it.
+    /// The limits imposed by redirects.
     private var redirects: CacheControl { CacheControl(headers[RedirectLimits.field] ?? "") }
 
-    /// Whether a shared cache may keep the response to a GET (section 3).
+    /// Returns true if a shared cache may store the response to a GET (section 3).
     ///
-    /// - Parameter request: the fields that were sent.
+    /// - Parameter request: The header fields of the request.
     public func mayBeStored(request: HTTPFields) -> Bool {
         let control = control
         for control in [control, redirects] where control.noStore || control.isPrivate { return false }
@@ -71,33 +71,33 @@ public struct StoredResponse: Hashable, Codable, Sendable {
         return control.isPublic || control.mustRevalidate || control.sharedMaxAge != .absent
     }
 
-    /// Whether the response is one to a request with these fields (section 4.1).
+    /// Returns true if the response can be used for a request with these header fields (section 4.1).
     public func answers(request: HTTPFields) -> Bool {
         headers.list("Vary").allSatisfy { request[$0].map { Array($0.utf8) } == varied[$0].map { Array($0.utf8) } }
     }
 
-    /// What a next request says to be told whether anything has changed (section 4.3.1); nil where it can say nothing.
+    /// The validators for a conditional request (section 4.3.1); nil if the response has none.
     public var validators: Validators? {
         let validators = Validators(of: headers)
         return validators.isEmpty ? nil : validators
     }
 
-    /// The same response after an origin has said with a 304 that it still holds (sections 3.2 and 4.3.4).
+    /// Returns the response, updated by a 304 response of its origin (sections 3.2 and 4.3.4).
     public func confirmed(by notModified: StoredResponse) -> StoredResponse {
         var confirmed = self
         for name in Self.keptFields where notModified.headers[name] != nil {
             confirmed.headers[name] = notModified.headers[name]
         }
-        // An age says nothing about a response that came straight from its origin.
+        // Without a new Age, the old one does not apply to a response directly from the origin.
         if notModified.headers["Age"] == nil { confirmed.headers["Age"] = nil }
-        // The way to it was gone anew.
+        // The redirects were followed again.
         confirmed.headers[RedirectLimits.field] = notModified.headers[RedirectLimits.field]
         confirmed.initialAge = notModified.initialAge
         return confirmed
     }
 
-    /// Seconds for which it is of any use to keep it: while it is fresh or may be used stale; and for `retention` where its
-    /// origin can be asked whether it still holds.
+    /// Returns the seconds for which the response should be stored: while it is fresh or may be used stale, and at
+    /// least `retention` if it can be revalidated.
     public func keepingTime(_ policy: FreshnessPolicy = FreshnessPolicy(), retention: Double) -> Double {
         let control = control
         let left = needsRevalidation ? 0 : timeLeft(after: 0, policy)
@@ -107,7 +107,7 @@ public struct StoredResponse: Hashable, Codable, Sendable {
         return max(0, usable, validators == nil ? 0 : retention)
     }
 
-    /// How the response may be used when it has lain in the cache for so many seconds.
+    /// Returns the freshness of the response after this many seconds in the cache.
     public func freshness(after residentTime: Double, _ policy: FreshnessPolicy = FreshnessPolicy()) -> SourceFreshness
     {
         let control = control
@@ -125,16 +125,17 @@ public struct StoredResponse: Hashable, Codable, Sendable {
         control.forbidsStaleUse || redirects.mustRevalidate || redirects.noCache
     }
 
-    /// Seconds of freshness that are left, its own or those of the redirects on the way; at most 0 when it is stale.
+    /// Returns the remaining seconds of freshness, limited by redirects; at most 0 if the response is stale.
     private func timeLeft(after residentTime: Double, _ policy: FreshnessPolicy) -> Double {
         let own = lifetime(control, policy) - (initialAge + max(0, residentTime))
         let redirects = redirects.sharedMaxAge
         guard redirects != .absent else { return own }
-        // Unlike its own life, this one counts from when it had come.
+        // Unlike the response's own lifetime, this one starts when the response was received.
         return min(own, Double(redirects.number ?? 0) - max(0, residentTime))
     }
 
-    /// Section 4.2.1, for a shared cache: s-maxage, else max-age, else Expires, else a heuristic.
+    /// Returns the freshness lifetime for a shared cache (section 4.2.1): s-maxage, else max-age, else Expires, else a
+    /// heuristic.
     private func lifetime(_ control: CacheControl, _ policy: FreshnessPolicy) -> Double {
         for age in [control.sharedMaxAge, control.maxAge] {
             switch age {
@@ -145,7 +146,7 @@ public struct StoredResponse: Hashable, Codable, Sendable {
         }
         guard let date = headers.first("Date").flatMap({ HTTPDate.seconds(of: $0, now: 0) }) else { return 0 }
         if let expires = headers.first("Expires") {
-            // What cannot be read lies in the past (section 5.3).
+            // An invalid date lies in the past (section 5.3).
             return (HTTPDate.seconds(of: expires, now: date) ?? date) - date
         }
         // Section 4.2.2.
@@ -155,57 +156,58 @@ public struct StoredResponse: Hashable, Codable, Sendable {
     }
 }
 
-/// How a stored response may be used.
+/// The freshness of a stored response.
 public enum SourceFreshness: Hashable, Sendable {
-    /// As it is, for so many seconds more.
+    /// The response can be used without revalidation for this many seconds.
     case fresh(seconds: Double)
-    /// Once its origin has confirmed it; sooner while that is going on, or when the origin fails, where it is said so.
+    /// The response must be revalidated. It may be used during the revalidation or if the origin fails, if the flags
+    /// permit.
     case stale(whileRevalidating: Bool, onError: Bool)
 }
 
-/// What responses leave open.
+/// The freshness rules for responses without explicit directives.
 public struct FreshnessPolicy: Hashable, Sendable {
-    /// The part of the time since Last-Modified for which a response that says nothing is fresh; 0, the default, for none.
-    /// RFC 9111, section 4.2.2, speaks of a tenth.
+    /// The fraction of the time since Last-Modified during which a response without explicit expiration is fresh. The
+    /// default 0 disables heuristic freshness. RFC 9111, section 4.2.2, suggests 0.1.
     public var heuristicFraction = 0.0
-    /// Seconds of the longest such freshness.
+    /// The maximum heuristic freshness, in seconds.
     public var heuristicLimit = 86_400.0
-    /// Seconds of use while it is revalidated, where the response does not say.
+    /// The seconds of stale use during revalidation, unless the response specifies them.
     public var staleWhileRevalidate = 0.0
-    /// Seconds of use when the origin fails, where the response does not say.
+    /// The seconds of stale use if the origin fails, unless the response specifies them.
     public var staleIfError = 0.0
 
-    /// The defaults: only what responses allow.
+    /// Creates a policy that permits only what responses allow.
     public init() {}
 }
 
-/// What an origin calls the bytes that it gave (RFC 9110, section 8.8): to ask later whether they have changed.
+/// The validators of a response (RFC 9110, section 8.8), used for conditional requests.
 public struct Validators: Hashable, Sendable {
-    /// The entity tag, with its quotes and, where it is weak, its `W/`.
+    /// The entity tag, including quotes and, if it is weak, `W/`.
     public var etag: String?
-    /// The date of the last change, as it was sent.
+    /// The date of the last modification, as received.
     public var lastModified: String?
-    /// The resource that sent them, by a name of its provider's: they say nothing to any other (RFC 9110, section 8.8). Nil
-    /// where a source has but one.
+    /// The provider's name of the resource that sent the validators, which are valid only for this resource (RFC 9110,
+    /// section 8.8). Nil if the source has a single resource.
     public var resource: String?
 
-    /// The field in which a loaded response carries the name of its resource. No origin sends it.
+    /// The internal header field of a loaded response that contains the name of its resource. Origins do not send it.
     public static let resourceField = "Halcyon-Resource"
 
-    /// Nothing, unless more is given.
+    /// Creates validators.
     public init(etag: String? = nil, lastModified: String? = nil, resource: String? = nil) {
         self.etag = etag
         self.lastModified = lastModified
         self.resource = resource
     }
 
-    /// Those of a response.
+    /// Creates the validators of a response.
     public init(of headers: HTTPFields) {
         self.init(
             etag: headers.first("ETag"), lastModified: headers.first("Last-Modified"),
             resource: headers.first(Self.resourceField))
     }
 
-    /// Whether nothing can be asked by them.
+    /// True if there is neither an entity tag nor a date, so that conditional requests are impossible.
     public var isEmpty: Bool { etag == nil && lastModified == nil }
 }

@@ -1,18 +1,18 @@
-/// How an image is placed in its display rectangle: UIKit's `UIView.ContentMode`, by name.
+/// The placement of an image in its display rectangle, with the names of UIKit's `UIView.ContentMode`.
 public enum ContentMode: String, CaseIterable, Codable, Sendable {
-    /// Both sides are stretched to the display's.
+    /// Stretches both sides to the display's.
     case scaleToFill
-    /// The whole image inside the display; what is left over stays transparent.
+    /// Fits the whole image inside the display. The remaining area stays transparent.
     case scaleAspectFit
-    /// The display is filled; what overhangs is cut off evenly.
+    /// Fills the display and crops the excess evenly.
     case scaleAspectFill
-    /// In UIKit: draw again. For an image that is the same as ``scaleToFill``.
+    /// The same as ``scaleToFill`` for images. In UIKit it redraws the view.
     case redraw
-    /// Unscaled, in the middle; the other nine likewise, at the side or corner they name.
+    /// Centers the unscaled image. The following modes place it at the side or corner that they name.
     case center
     case top, bottom, left, right, topLeft, topRight, bottomLeft, bottomRight
 
-    /// The mode of this name, or of CSS' `object-fit` words `fill`, `contain` and `cover`.
+    /// Creates the mode with this name, or with the CSS `object-fit` value `fill`, `contain` or `cover`.
     public init?(name: String) {
         switch name {
         case "fill": self = .scaleToFill
@@ -22,13 +22,13 @@ public enum ContentMode: String, CaseIterable, Codable, Sendable {
         }
     }
 
-    /// The nine that do not scale.
+    /// The nine modes that do not scale the image.
     public static let unscaled = allCases.filter { $0.alignment != nil }
 
-    /// Where an unscaled image sits along one side of the display.
+    /// The alignment of an unscaled image along one axis of the display.
     enum Alignment { case leading, middle, trailing }
 
-    /// Alignments across and down; nil for the modes that scale.
+    /// The horizontal and vertical alignment; nil for the modes that scale.
     var alignment: (x: Alignment, y: Alignment)? {
         switch self {
         case .scaleToFill, .scaleAspectFit, .scaleAspectFill, .redraw: nil
@@ -45,51 +45,51 @@ public enum ContentMode: String, CaseIterable, Codable, Sendable {
     }
 }
 
-/// What becomes of the excess when aspect ratios differ: `NINetworkImageViewScaleOptions`.
+/// The treatment of excess if aspect ratios differ, as Nimbus' `NINetworkImageViewScaleOptions`.
 public enum ScaleOptions: String, CaseIterable, Codable, Sendable {
-    /// Fitting leaves transparent excess, filling crops: the display size stands.
+    /// Fitting leaves transparent excess and filling crops. The output has the display's size.
     case fitLeavesExcessAndFillCropsExcess
     /// Fitting shrinks the display to the image's aspect ratio.
     case fitCropsExcess
     /// Filling grows the display to the image's aspect ratio.
     case fillLeavesExcess
-    /// Both.
+    /// Fitting shrinks and filling grows the display to the image's aspect ratio.
     case fitCropsExcessAndFillLeavesExcess
 
-    /// Whether `scaleAspectFit` shrinks the display.
+    /// True if `scaleAspectFit` shrinks the display.
     public var fitCrops: Bool { self == .fitCropsExcess || self == .fitCropsExcessAndFillLeavesExcess }
-    /// Whether `scaleAspectFill` grows the display.
+    /// True if `scaleAspectFill` grows the display.
     public var fillLeaves: Bool { self == .fillLeavesExcess || self == .fitCropsExcessAndFillLeavesExcess }
 }
 
-/// Which part of the image `scaleAspectFill` keeps when it has to cut.
+/// The part of the image that `scaleAspectFill` retains when it crops.
 public enum Gravity: Hashable, Codable, Sendable {
-    /// The middle, as UIKit does.
+    /// The center, as in UIKit.
     case center
-    /// What draws the eye: edges, skin and saturated colours (libvips' `smartcrop`).
+    /// The part that attracts attention: edges, skin and saturated colors (libvips' `smartcrop`).
     case attention
-    /// Where most is to be seen: the part of highest entropy.
+    /// The part with the highest entropy.
     case entropy
-    /// As near to this point as the edges allow.
+    /// The part around this point, as far as the edges allow.
     case focalPoint(UnitPoint)
 
-    /// Whether the pixels decide.
+    /// True if the part depends on the pixels.
     public var needsPixels: Bool { self == .attention || self == .entropy }
 }
 
 /// A point of an image in fractions of its sides, from the top left corner, each 0 to 1.
 public struct UnitPoint: Hashable, Codable, Sendable {
-    /// From the left.
+    /// The distance from the left side.
     public var x: Double
-    /// From the top.
+    /// The distance from the top.
     public var y: Double
 
-    /// Takes the fractions as they are.
+    /// Creates a point from fractions of the image's width and height.
     public init(x: Double, y: Double) {
         self.x = x
         self.y = y
     }
 
-    /// The middle.
+    /// The center of the image.
     public static let center = UnitPoint(x: 0.5, y: 0.5)
 }

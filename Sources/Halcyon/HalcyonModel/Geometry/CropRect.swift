@@ -1,25 +1,26 @@
-/// A part of an image: in fractions of its sides, as UIKit's `contentsRect`, or in pixels. The origin is the top left corner.
+/// A part of an image, in fractions of its sides, as `contentsRect` in Core Animation, or in pixels. The origin is the
+/// top left corner.
 public struct CropRect: Hashable, Codable, Sendable {
-    /// What the numbers count.
+    /// The unit of a rectangle.
     public enum Unit: String, Hashable, Codable, Sendable, CaseIterable {
-        /// Shares of the image's width and height: `x` and `y` in 0..<1.
+        /// Fractions of the image's width and height; `x` and `y` are in 0..<1.
         case fractions
         /// Pixels of the auto-rotated image.
         case pixels
     }
 
-    /// Left side.
+    /// The left side.
     public var x: Double
-    /// Upper side.
+    /// The upper side.
     public var y: Double
-    /// Width; what overruns the right side is cut off.
+    /// The width, clipped at the right side of the image.
     public var width: Double
-    /// Height; what overruns the lower side is cut off.
+    /// The height, clipped at the lower side of the image.
     public var height: Double
-    /// What these four count.
+    /// The unit of the four numbers.
     public var unit: Unit
 
-    /// Takes the numbers as they are.
+    /// Creates a rectangle without validating the numbers.
     public init(x: Double, y: Double, width: Double, height: Double, unit: Unit = .fractions) {
         self.x = x
         self.y = y
@@ -31,19 +32,19 @@ public struct CropRect: Hashable, Codable, Sendable {
     /// The whole image.
     public static let whole = CropRect(x: 0, y: 0, width: 1, height: 1)
 
-    /// Whether it has no area; by CGRectIsEmpty's rule that means "no crop".
+    /// True if the rectangle has no area, as `CGRectIsEmpty`. An empty rectangle means no crop.
     public var isEmpty: Bool { width == 0 || height == 0 }
 
-    /// The pixels of an image of `size` that it covers: each number in pixels, rounded down as `floorf` does on a CGRect but
-    /// forgiving a ten-thousandth of a pixel, clamped to the image, at least one pixel.
+    /// Returns the covered pixels of an image of `size`. Each number is rounded down, with a tolerance of a
+    /// ten-thousandth of a pixel, and clamped to the image. The result has at least one pixel.
     ///
-    /// - Throws: ``Failure`` `invalid_job` where its corner lies outside the image, which pixels alone may.
-    public func pixels(of size: PixelSize) throws(Failure) -> PixelRect {
-        func span(_ start: Double, _ length: Double, of side: Int) throws(Failure) -> (start: Int, length: Int) {
+    /// - Throws: ``JobError`` `invalid_job` if the origin, given in pixels, lies outside the image.
+    public func pixels(of size: PixelSize) throws(JobError) -> PixelRect {
+        func span(_ start: Double, _ length: Double, of side: Int) throws(JobError) -> (start: Int, length: Int) {
             let scale = unit == .pixels ? 1 : Double(side)
             let first = max(0, floored(start * scale))
             guard unit == .fractions || first < side else {
-                throw Failure(
+                throw JobError(
                     .invalidJob, "cropRect: lies outside the image, which has \(size.width)×\(size.height) pixels")
             }
             let start = min(first, side - 1)

@@ -1,18 +1,18 @@
-/// A display rectangle and the way an image is placed in it.
+/// A display rectangle and the placement of an image in it.
 ///
-/// The geometry of Nimbus' NINetworkImageView with its defects corrected: the vertical middle is taken from the height, a
-/// source smaller than the display is placed and not stretched, and no side becomes empty.
+/// The geometry is that of Nimbus' `NINetworkImageView` with three defects corrected: the vertical center is computed
+/// from the height, a source smaller than the display is not stretched by unscaled modes, and no side becomes empty.
 public struct Display: Hashable, Codable, Sendable {
-    /// Points across, above 0.
+    /// The width in points, above 0.
     public var width: Double
-    /// Points down, above 0.
+    /// The height in points, above 0.
     public var height: Double
-    /// How the image is placed.
+    /// The placement of the image.
     public var contentMode: ContentMode
-    /// What becomes of excess.
+    /// The treatment of excess.
     public var scaleOptions: ScaleOptions
 
-    /// Takes the values as they are.
+    /// Creates a display rectangle without validating its size.
     public init(
         width: Double, height: Double, contentMode: ContentMode = .scaleAspectFill,
         scaleOptions: ScaleOptions = .fitLeavesExcessAndFillCropsExcess
@@ -23,10 +23,10 @@ public struct Display: Hashable, Codable, Sendable {
         self.scaleOptions = scaleOptions
     }
 
-    /// Places an image of `image` pixels at one pixel a point: the part of it that is seen, the canvas, and where the part
-    /// lands on it.
+    /// Places an image of `image` pixels on the display, at one pixel per point.
     ///
-    /// - Parameter focus: what `scaleAspectFill` keeps as near to the middle as it can.
+    /// - Parameter focus: The point that `scaleAspectFill` places as close to the center as possible.
+    /// - Returns: The visible part of the image, the canvas, and the position of the part on the canvas.
     func place(_ image: PixelSize, focus: UnitPoint = .center) -> SizingPlan {
         let display = adjusted(to: image)
         let canvas = PixelSize(width: rounded(display.width), height: rounded(display.height))
@@ -52,7 +52,7 @@ public struct Display: Hashable, Codable, Sendable {
         }
     }
 
-    /// The display with its aspect ratio made the image's, where mode and options ask for that.
+    /// Returns the display, changed to the image's aspect ratio if the mode and the options require it.
     private func adjusted(to image: PixelSize) -> Display {
         let scale: Double
         let across = width / Double(image.width)
@@ -62,14 +62,14 @@ public struct Display: Hashable, Codable, Sendable {
         case .scaleAspectFill where scaleOptions.fillLeaves: scale = max(across, down)
         default: return self
         }
-        // The side that decides keeps its exact length.
+        // The side that determines the scale retains its exact length.
         var display = self
         if scale != across { display.width = Double(image.width) * scale }
         if scale != down { display.height = Double(image.height) * scale }
         return display
     }
 
-    /// The largest part of the image around the focus with the display's aspect ratio.
+    /// Returns the largest part of the image around the focus that has the display's aspect ratio.
     private func rectFilling(from image: PixelSize, around focus: UnitPoint) -> PixelRect {
         let scale = min(Double(image.width) / width, Double(image.height) / height)
         func span(_ side: Int, _ length: Double, around focus: Double) -> (start: Int, length: Int) {
@@ -82,12 +82,12 @@ public struct Display: Hashable, Codable, Sendable {
         return PixelRect(x: x, y: y, width: across, height: down)
     }
 
-    /// Where the whole image lands when it is scaled to lie inside the canvas.
+    /// Returns the rectangle of the whole image, scaled to fit inside the canvas.
     private func rectFitting(_ image: PixelSize, on canvas: PixelSize) -> PixelRect {
         let scale = min(width / Double(image.width), height / Double(image.height))
         let (across, down) = (Double(image.width) * scale, Double(image.height) * scale)
         let size = PixelSize(width: min(rounded(across), canvas.width), height: min(rounded(down), canvas.height))
-        // Core Graphics counts y from below: an odd row of excess is the upper one.
+        // Core Graphics has its origin at the bottom, so an odd row of excess is above the image.
         let below = max(0, floored((height - down) / 2))
         return PixelRect(
             x: min(max(0, floored((width - across) / 2)), canvas.width - size.width),
@@ -95,14 +95,15 @@ public struct Display: Hashable, Codable, Sendable {
     }
 }
 
-/// One axis of an unscaled placement.
+/// The placement of an unscaled image along one axis.
 private struct Span {
     let source: Int
     let dest: Int
     let length: Int
 
-    /// - Parameter restAtStart: whether an odd pixel of excess in the middle goes before the image (rows, counted from below
-    ///   in Core Graphics) or behind it (columns).
+    /// Places an image along one axis.
+    /// - Parameter restAtStart: True if the odd pixel of the excess of a centered image goes before it (rows, which
+    ///   Core Graphics counts from the bottom), false if it goes after it (columns).
     static func placed(
         _ image: Int, _ display: Double, _ canvas: Int, _ alignment: ContentMode.Alignment, restAtStart: Bool
     ) -> Span {

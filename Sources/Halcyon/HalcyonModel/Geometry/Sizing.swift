@@ -1,30 +1,29 @@
-/// What size a variant gets: a crop of the source, and a rule for the rest.
+/// The sizing of a variant: a crop of the source, and a rule for the output size.
 public struct Sizing: Hashable, Codable, Sendable {
     /// The rule for the size of the output.
     public enum Goal: Hashable, Codable, Sendable {
         /// A display rectangle of width and height.
         case display(Display)
-        /// Width or height in points, the other side in proportion; or the natural size.
+        /// A width or a height with the other side in proportion, or the natural size.
         case sizer(Sizer)
         /// A sizer that was registered by name.
-        case custom(CustomRule)
-        /// The (cropped) original size, by `sizeForDisplay: false`.
+        case custom(CustomExtension)
+        /// The original size after cropping, requested by `sizeForDisplay: false`.
         case original
     }
 
-    /// The rule.
+    /// The rule for the size of the output.
     public var goal: Goal
-    /// The part of the auto-rotated source that is used at all.
+    /// The part of the auto-rotated source that is used.
     public var cropRect: CropRect
-    /// Pixels a point, 1 to 4.
+    /// The number of pixels per point, 1 to 4.
     public var screenScale: Double
-    /// Which part `scaleAspectFill` keeps.
+    /// The part that `scaleAspectFill` retains.
     public var gravity: Gravity
-    /// Whether the output may show pixels of the source enlarged; nil for what the goal does by itself: a display does, a sizer
-    /// does not.
+    /// True if the source may be enlarged; nil for the default of the goal: displays enlarge, sizers do not.
     public var upscale: Bool?
 
-    /// Takes the values as they are.
+    /// Creates a sizing without validating the values.
     public init(
         goal: Goal, cropRect: CropRect = .whole, screenScale: Double = 1, gravity: Gravity = .center,
         upscale: Bool? = nil
@@ -36,34 +35,34 @@ public struct Sizing: Hashable, Codable, Sendable {
         self.upscale = upscale
     }
 
-    /// Whether ``gravity`` has any influence.
+    /// True if ``gravity`` affects the output.
     public var isCutByGravity: Bool {
         guard case .display(let display) = goal else { return false }
         return display.contentMode == .scaleAspectFill && !display.scaleOptions.fillLeaves
     }
 
-    /// The part of a source of `source` pixels that is used, after auto-rotation.
+    /// Returns the used part of an auto-rotated source of `source` pixels.
     ///
-    /// - Throws: ``Failure`` `invalid_job` where that is nothing.
-    public func crop(of source: PixelSize) throws(Failure) -> PixelRect {
+    /// - Throws: ``JobError`` `invalid_job` if ``cropRect`` lies outside the source.
+    public func crop(of source: PixelSize) throws(JobError) -> PixelRect {
         cropRect.isEmpty ? PixelRect(source) : try cropRect.pixels(of: source)
     }
 
-    /// The pixels of an output for a source of `source` pixels, after auto-rotation.
+    /// Computes the geometry of an output.
     ///
     /// - Parameters:
-    ///   - source: its size in pixels.
-    ///   - focus: where the pixels say that the eye is drawn, in fractions of the source; nil for what ``gravity`` says without
-    ///     them.
-    ///   - custom: what a registered sizer makes of the size of the crop; its plan counts from the crop's corner.
-    /// - Throws: what `custom` throws; without one, ``Failure`` `invalid_job` for every registered sizer. The same for a crop
-    ///   outside the source.
+    ///   - source: The size of the auto-rotated source in pixels.
+    ///   - focus: The focal point found in the pixels, in fractions of the source; nil to use the point of ``gravity``.
+    ///   - custom: A function that applies a registered sizer to the size of the crop. Its plan is relative to the
+    ///     crop's origin.
+    /// - Throws: ``JobError`` `invalid_job` if the crop lies outside the source or no function is given for a
+    ///   registered sizer. Errors of `custom` are rethrown.
     public func plan(
         for source: PixelSize, focus: UnitPoint? = nil,
-        custom: (CustomRule, PixelSize) throws(Failure) -> SizingPlan = { rule, _ throws(Failure) in
-            throw Failure(.invalidJob, "sizer: nothing is registered as \(rule.name)")
+        custom: (CustomExtension, PixelSize) throws(JobError) -> SizingPlan = { rule, _ throws(JobError) in
+            throw JobError(.invalidJob, "sizer: nothing is registered as \(rule.name)")
         }
-    ) throws(Failure) -> SizingPlan {
+    ) throws(JobError) -> SizingPlan {
         let crop = try crop(of: source)
         var plan =
             switch goal {
@@ -83,14 +82,14 @@ public struct Sizing: Hashable, Codable, Sendable {
     ) -> SizingPlan {
         let plan = display.place(crop.size, focus: self.focus(focus, in: crop, of: source))
         guard upscale == false else { return plan.scaled(by: screenScale) }
-        // The display shrinks in proportion until no pixel is enlarged.
+        // The display shrinks in proportion until the source is not enlarged.
         let enlarged = max(
             Double(plan.destRect.width) / Double(plan.sourceRect.width),
             Double(plan.destRect.height) / Double(plan.sourceRect.height))
         return plan.scaled(by: min(screenScale, 1 / enlarged))
     }
 
-    /// The point that is kept, from fractions of the source to fractions of the crop.
+    /// Converts the focal point from fractions of the source to fractions of the crop.
     private func focus(_ found: UnitPoint?, in crop: PixelRect, of source: PixelSize) -> UnitPoint {
         let point: UnitPoint
         if let found {
@@ -106,38 +105,38 @@ public struct Sizing: Hashable, Codable, Sendable {
     }
 }
 
-/// The geometry of one rendering, in whole pixels: `sourceRect` of the auto-rotated source is scaled to the size of
-/// `destRect` and lies there on a canvas of `outputSize`.
+/// The geometry of a rendering in whole pixels. The `sourceRect` of the auto-rotated source is scaled to `destRect` on
+/// a canvas of `outputSize`.
 public struct SizingPlan: Hashable, Sendable {
     /// The part of the auto-rotated source that is used.
     public var sourceRect: PixelRect
-    /// The canvas.
+    /// The size of the canvas.
     public var outputSize: PixelSize
-    /// Where the part lands on the canvas.
+    /// The rectangle of the part on the canvas.
     public var destRect: PixelRect
 
-    /// Takes the values as they are.
+    /// Creates a plan.
     public init(sourceRect: PixelRect, outputSize: PixelSize, destRect: PixelRect) {
         self.sourceRect = sourceRect
         self.outputSize = outputSize
         self.destRect = destRect
     }
 
-    /// The whole of an image, scaled to the whole of the output.
+    /// Creates a plan that scales a whole image to the whole output.
     public init(scaling image: PixelSize, to output: PixelSize) {
         self.init(sourceRect: PixelRect(image), outputSize: output, destRect: PixelRect(output))
     }
 
-    /// Whether the image does not cover the whole output.
+    /// True if the image does not cover the whole output.
     public var leavesExcess: Bool { destRect != PixelRect(outputSize) }
 
-    /// From points to pixels: the output grows, the part of the source stays.
+    /// Returns the plan with the output scaled from points to pixels. The part of the source is unchanged.
     func scaled(by scale: Double) -> SizingPlan {
         func scaled(_ points: Int) -> Int { rounded(Double(points) * scale) }
         let (x, y) = (scaled(destRect.x), scaled(destRect.y))
         var plan = self
         plan.outputSize = PixelSize(width: scaled(outputSize.width), height: scaled(outputSize.height))
-        // Sides are rounded, not lengths: neighbours stay neighbours when a scale such as 1.5 does not come out even.
+        // Sides are rounded instead of lengths, so that adjacent rectangles stay adjacent with scales such as 1.5.
         plan.destRect = PixelRect(
             x: x, y: y, width: scaled(destRect.x + destRect.width) - x, height: scaled(destRect.y + destRect.height) - y
         )
@@ -145,19 +144,19 @@ public struct SizingPlan: Hashable, Sendable {
     }
 }
 
-/// A rule that gives an image its size when no display rectangle is named.
+/// A rule for the size of an image without a display rectangle.
 public enum Sizer: Hashable, Codable, Sendable {
-    /// The image's own size.
+    /// The original size of the image.
     case natural
-    /// At most this many pixels across, the height in proportion; enlarged only with `upscale`.
+    /// A maximum width in pixels, with the height in proportion. Images are enlarged only with `upscale`.
     case aspectScaleDownByWidth(Double)
-    /// At most this many pixels down, the width in proportion; enlarged only with `upscale`.
+    /// A maximum height in pixels, with the width in proportion. Images are enlarged only with `upscale`.
     case aspectScaleDownByHeight(Double)
 
-    /// The size of the output in pixels: each side rounded once, half away from zero, never below 1.
+    /// Returns the size of the output in pixels. Each side is rounded once, half away from zero, and at least 1.
     /// - Parameters:
-    ///   - image: the size of the image, or of what is left of it by a crop.
-    ///   - upscale: whether an image smaller than the limit grows to it.
+    ///   - image: The size of the image after cropping.
+    ///   - upscale: True if an image smaller than the limit is enlarged to it.
     public func size(of image: PixelSize, upscale: Bool = false) -> PixelSize {
         let factor =
             switch self {
@@ -169,16 +168,16 @@ public enum Sizer: Hashable, Codable, Sendable {
     }
 }
 
-/// How the processor `resize` treats the aspect ratio (Kingfisher's `ResizingImageProcessor`).
+/// The treatment of the aspect ratio by the processor `resize`, as Kingfisher's `ResizingImageProcessor`.
 public enum ResizeMode: String, CaseIterable, Codable, Sendable {
-    /// The target size as it is.
+    /// Uses exactly the target size.
     case none
-    /// As large as fits inside the target.
+    /// Fits inside the target.
     case aspectFit
-    /// As small as covers the target.
+    /// Covers the target.
     case aspectFill
 
-    /// The size in pixels that `image` gets for `target`; it may grow.
+    /// Returns the size in pixels of `image`, resized to `target`. It may be enlarged.
     public func size(of image: PixelSize, into target: PixelSize) -> PixelSize {
         let across = Double(target.width) / Double(image.width)
         let down = Double(target.height) / Double(image.height)
@@ -191,41 +190,41 @@ public enum ResizeMode: String, CaseIterable, Codable, Sendable {
 }
 
 extension PixelSize {
-    /// Scaled in proportion.
+    /// Returns the size, scaled in proportion.
     fileprivate func scaled(by factor: Double) -> PixelSize {
         PixelSize(width: rounded(Double(width) * factor), height: rounded(Double(height) * factor))
     }
 }
 
-/// A size in whole pixels, never below 1×1.
+/// A size in whole pixels, at least 1×1.
 public struct PixelSize: Hashable, Codable, Sendable {
-    /// Pixels across.
+    /// The width in pixels.
     public var width: Int
-    /// Pixels down.
+    /// The height in pixels.
     public var height: Int
 
-    /// Sides below 1 become 1: no image has an empty side.
+    /// Creates a size. Sides below 1 become 1.
     public init(width: Int, height: Int) {
         self.width = max(1, width)
         self.height = max(1, height)
     }
 
-    /// Width times height.
+    /// The number of pixels: width times height.
     public var pixels: Int { width * height }
 }
 
-/// A rectangle in whole pixels; the origin is the top left corner, x runs right and y down.
+/// A rectangle in whole pixels. The origin is the top left corner; x increases to the right and y downward.
 public struct PixelRect: Hashable, Codable, Sendable {
-    /// Distance of the left side from the image's left side.
+    /// The distance of the left side from the image's left side.
     public var x: Int
-    /// Distance of the upper side from the image's upper side.
+    /// The distance of the upper side from the image's upper side.
     public var y: Int
-    /// Pixels across, at least 1.
+    /// The width in pixels, at least 1.
     public var width: Int
-    /// Pixels down, at least 1.
+    /// The height in pixels, at least 1.
     public var height: Int
 
-    /// Sides below 1 become 1.
+    /// Creates a rectangle. Sides below 1 become 1.
     public init(x: Int, y: Int, width: Int, height: Int) {
         self.x = x
         self.y = y
@@ -233,18 +232,18 @@ public struct PixelRect: Hashable, Codable, Sendable {
         self.height = max(1, height)
     }
 
-    /// The whole of an image.
+    /// Creates a rectangle that covers a whole image.
     public init(_ size: PixelSize) {
         self.init(x: 0, y: 0, width: size.width, height: size.height)
     }
 
-    /// Width and height.
+    /// The width and height.
     public var size: PixelSize { PixelSize(width: width, height: height) }
 }
 
-/// Rounds down, and takes what lies less than a ten-thousandth of a pixel below a whole number for that number: a pixel's place
-/// comes back from a fraction of the side, whatever the last bits of doubles, or of most floats, have lost (0.29 of 100 is 29).
+/// Rounds down with a tolerance of a ten-thousandth. A pixel position that was converted to a fraction of the side is
+/// recovered despite floating-point errors (0.29 of 100 is 29).
 func floored(_ value: Double) -> Int { Int((value + 0.0001).rounded(.down)) }
 
-/// Rounds half away from zero, as C's `round` and UIKit do.
+/// Rounds half away from zero, as `round` in C and UIKit.
 func rounded(_ value: Double) -> Int { Int(value.rounded(.toNearestOrAwayFromZero)) }

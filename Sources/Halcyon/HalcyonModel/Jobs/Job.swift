@@ -1,40 +1,41 @@
-/// A fetch-and-size job, read and checked. It goes down the line once.
+/// A validated job: one source to load and the variants to render from it.
 public struct Job: Sendable {
-    /// The producer's name for it, or topic-partition-offset; at most 128 characters.
+    /// The id given by the producer, or topic-partition-offset; at most 128 characters.
     public var id: String
-    /// What to load.
+    /// The source to load.
     public var source: Source
-    /// What to make of it: at least one output, in the order of the event.
+    /// The outputs to render, at least one, in the order of the event.
     public var variants: [Variant]
-    /// Whether it is ready with the outputs that can be made where others cannot; else one that fails fails the job.
+    /// True if the job succeeds when at least one variant succeeds. Otherwise the failure of a variant fails the job.
     public var partial: Bool
-    /// Seconds; see ``ResultRule``.
+    /// The requested TTL of results in seconds; see ``ResultTTLPolicy``.
     public var maxAge: Double
-    /// Which tiers it uses.
-    public var cache: CacheUse
-    /// Whose results these are; nil for those of nobody in particular.
+    /// The cache tiers that the job uses.
+    public var cache: CachePolicy
+    /// The tenant that owns the results; nil for results without a tenant.
     public var tenant: String?
-    /// What is added to the requests for the source.
+    /// The header fields that are added to requests for the source.
     public var headers: RequestHeaders
-    /// Words that its results can be purged by, each once.
+    /// The tags by which the results can be purged, without duplicates.
     public var tags: [String]
-    /// The place that its image is for, if a later job for that supersedes it.
-    public var slot: Slot?
-    /// How the result reaches the consumer.
+    /// The display slot of the image. A newer job for the same slot supersedes this one.
+    public var slot: DisplaySlot?
+    /// The delivery method of the result.
     public var delivery: Delivery
-    /// When the job is no longer wanted.
+    /// The deadline of the job; nil if it has none.
     public var deadline: Deadline?
-    /// Where its end is told besides the topic of events.
+    /// The webhook to which the terminal event is delivered, in addition to the topic of events.
     public var webhook: Webhook?
-    /// What events give back untouched.
-    public var echo: Echo
+    /// The values that are copied unchanged into events.
+    public var echo: PassthroughMetadata
 
-    /// Takes the values as they are.
+    /// Creates a job without validating the values.
     public init(
         id: String, source: Source, variants: [Variant], partial: Bool = false, maxAge: Double = 0,
-        cache: CacheUse = CacheUse(), tenant: String? = nil, headers: RequestHeaders = RequestHeaders(),
-        tags: [String] = [], slot: Slot? = nil,
-        delivery: Delivery = .reference, deadline: Deadline? = nil, webhook: Webhook? = nil, echo: Echo = Echo()
+        cache: CachePolicy = CachePolicy(), tenant: String? = nil, headers: RequestHeaders = RequestHeaders(),
+        tags: [String] = [], slot: DisplaySlot? = nil,
+        delivery: Delivery = .reference, deadline: Deadline? = nil, webhook: Webhook? = nil,
+        echo: PassthroughMetadata = PassthroughMetadata()
     ) {
         self.id = id
         self.source = source
@@ -52,23 +53,23 @@ public struct Job: Sendable {
         self.echo = echo
     }
 
-    /// What is asked of the source's origin.
+    /// The request for the source.
     public var request: SourceRequest { SourceRequest(source, tenant: tenant, headers: headers) }
 
-    /// Characters of the longest id.
+    /// The maximum length of an id, in characters.
     public static let longestID = 128
 
-    /// Whether a text can be an id: 1 to 128 characters of Unicode, and not U+0000, at which a text ends for much else.
+    /// Returns true if the text is a valid id: 1 to 128 Unicode scalars without U+0000, which terminates C strings.
     public static func isID(_ text: String) -> Bool {
-        // No more bytes than that are no more characters, and bytes are counted at once.
+        // The byte count is available in constant time, and it is never below the number of scalars.
         !text.isEmpty && (text.utf8.count <= longestID || text.unicodeScalars.count <= longestID)
             && !text.utf8.contains(0)
     }
 
-    /// Characters of the longest tenant's name.
+    /// The maximum length of a tenant's name, in characters.
     public static let longestTenant = 64
 
-    /// Whether a text can name a tenant: 1 to 64 of A to Z, a to z, 0 to 9, dot, hyphen and underscore.
+    /// Returns true if the text is a valid tenant name: 1 to 64 of A to Z, a to z, 0 to 9, dot, hyphen and underscore.
     public static func isTenant(_ name: String) -> Bool {
         (1...longestTenant).contains(name.utf8.count)
             && name.utf8.allSatisfy { byte in
@@ -81,21 +82,22 @@ public struct Job: Sendable {
             }
     }
 
-    /// How a result is handed over.
+    /// The delivery method of a result.
     public enum Delivery: Hashable, Sendable {
-        /// By its key in the result tier.
+        /// The event contains the result's key in the result tier.
         case reference
-        /// In the event, as base64, and by key where it is stored.
+        /// The event contains the bytes as base64, and the key if the result is stored.
         case inline
-        /// By HTTP PUT at this URL, of a job with one output, and by key where it is stored. The URL may be a secret.
+        /// The result is uploaded to this URL by HTTP PUT; the event contains the key if the result is stored. Only for
+        /// jobs with one variant. The URL may be a secret.
         case put(WebURL)
 
-        /// The ways that a word names.
+        /// The delivery methods that have no parameters.
         public enum Word: String, CaseIterable, Sendable {
-            /// As above.
+            /// The methods of ``Job/Delivery`` with the same names.
             case reference, inline
 
-            /// What it names.
+            /// The delivery method of this name.
             public var delivery: Delivery {
                 switch self {
                 case .reference: .reference
@@ -104,21 +106,21 @@ public struct Job: Sendable {
             }
         }
 
-        /// Whether who delivers needs the bytes.
+        /// True if the delivery requires the bytes of the result.
         public var wantsBytes: Bool { self != .reference }
 
-        /// Whether it is put somewhere, however large: the event need not have room for it.
+        /// True if the result is uploaded. The size limit of events does not apply.
         public var isPut: Bool { if case .put = self { true } else { false } }
     }
 
-    /// When a job is no longer wanted.
+    /// The time after which a job expires.
     public enum Deadline: Hashable, Sendable {
-        /// At this moment, in seconds since 1970.
+        /// An absolute time, in seconds since 1970.
         case at(Double)
-        /// This many seconds after the job was written to its topic.
+        /// A number of seconds after the job was written to its topic.
         case after(Double)
 
-        /// In seconds since 1970, for a job written at `submitted`.
+        /// Returns the deadline in seconds since 1970, for a job written at `submitted`.
         public func moment(submitted: Double) -> Double {
             switch self {
             case .at(let moment): moment
@@ -127,18 +129,18 @@ public struct Job: Sendable {
         }
     }
 
-    /// Values that pass through: JSON texts, each at most 16 KiB.
-    public struct Echo: Hashable, Sendable {
-        /// Bytes of the longest value taken.
+    /// JSON values that are copied unchanged from a job to its events, each at most 16 KiB.
+    public struct PassthroughMetadata: Hashable, Sendable {
+        /// The maximum size of a value, in bytes.
         public static let longest = 16 << 10
-        /// Any JSON.
+        /// An arbitrary JSON value.
         public var metadata: [UInt8]?
-        /// Any JSON.
+        /// An arbitrary JSON value.
         public var placeholder: [UInt8]?
-        /// Any JSON.
+        /// An arbitrary JSON value.
         public var altText: [UInt8]?
 
-        /// Takes the texts as they are.
+        /// Creates metadata from JSON texts without validating them.
         public init(metadata: [UInt8]? = nil, placeholder: [UInt8]? = nil, altText: [UInt8]? = nil) {
             self.metadata = metadata
             self.placeholder = placeholder
@@ -148,51 +150,53 @@ public struct Job: Sendable {
 }
 
 extension Job {
-    /// A place that shows one image at a time, such as a cell of a table: of the jobs for it only the newest is wanted.
-    public struct Slot: Hashable, Sendable {
-        /// Bytes of the longest name.
+    /// A place that shows one image at a time, such as a table cell. Only the newest job for a slot is needed.
+    public struct DisplaySlot: Hashable, Sendable {
+        /// The maximum length of a name, in bytes.
         public static let longestName = 256
-        /// The highest generation: what every JSON reader takes for a whole number.
+        /// The highest generation, 2^53. All JSON parsers represent integers up to it exactly.
         public static let highestGeneration: Int64 = 1 << 53
 
-        /// Which place of the tenant's.
+        /// The name of the slot, unique within the tenant.
         public var name: String
-        /// Which of the jobs for it is newer: the one of the higher number. nil for the time of submission.
+        /// The generation of the job. Jobs with a higher generation supersede those with a lower one. Nil to use the
+        /// time of submission.
         public var generation: Int64?
 
-        /// Takes the values as they are.
+        /// Creates a display slot.
         public init(name: String, generation: Int64? = nil) {
             self.name = name
             self.generation = generation
         }
 
-        /// The generation of a job written at `submitted`, in seconds since 1970: unless given that time in milliseconds.
+        /// Returns the generation of a job written at `submitted`, in seconds since 1970. The default is that time in
+        /// milliseconds.
         public func generation(submitted: Double) -> Int64 {
             generation ?? Int64(max(0, min((submitted * 1000).rounded(), Double(Self.highestGeneration))))
         }
     }
 
-    /// Tags of one job at most.
+    /// The maximum number of tags of a job.
     public static let mostTags = 32
-    /// Bytes of the longest tag.
+    /// The maximum length of a tag, in bytes.
     public static let longestTag = 128
 
-    /// Whether a text can be a tag: 1 to 128 bytes of UTF-8, none of them a control character.
+    /// Returns true if the text is a valid tag: 1 to 128 bytes of UTF-8 without control characters.
     public static func isTag(_ text: String) -> Bool {
         (1...longestTag).contains(text.utf8.count) && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
     }
 }
 
-/// A priority, chosen by the topic a job is written to.
+/// The priority of a job, determined by its topic.
 public enum Lane: String, CaseIterable, Sendable {
-    /// Before everything else.
+    /// The highest priority.
     case high
-    /// The usual one.
+    /// The default priority.
     case normal
-    /// When there is time.
+    /// The lowest priority, for background work.
     case low
 
-    /// How urgent it is: 0 for the most urgent.
+    /// The priority as a number; 0 is the highest.
     public var level: Int {
         switch self {
         case .high: 0
@@ -201,32 +205,32 @@ public enum Lane: String, CaseIterable, Sendable {
         }
     }
 
-    /// The topic of the lane behind the configured prefix: `jobs.high`, `jobs`, `jobs.low`.
+    /// The lane's topic without the configured prefix: `jobs.high`, `jobs` or `jobs.low`.
     public var topic: String { self == .normal ? "jobs" : "jobs.\(rawValue)" }
 }
 
-/// Which tiers a job uses, and how.
-public struct CacheUse: Hashable, Sendable {
-    /// Whether results are kept in the result tier and looked for there.
+/// The use of the cache tiers by a job.
+public struct CachePolicy: Hashable, Sendable {
+    /// True if results are read from and stored in the result tier.
     public var memory = true
-    /// Whether sources are kept in the source tier and looked for there.
+    /// True if sources are read from and stored in the source tier.
     public var source = true
-    /// Whether everything is fetched and made anew, whatever is there; it is kept all the same.
+    /// True if cached data is ignored, and everything is fetched and rendered again. The new results are stored.
     public var reload = false
-    /// Whether the job is content with what is there, results or sources: no origin is asked for anything.
+    /// True if only cached results and sources are used. No request is sent to an origin.
     public var onlyIfCached = false
 
-    /// All tiers, and neither a fetch forced nor one forbidden.
+    /// Creates a policy that uses all tiers.
     public init() {}
 
-    /// Whether the result tier is looked at.
+    /// True if the result tier is read.
     public var looksAtResults: Bool { memory && !reload }
 }
 
-/// What of a damaged source is rendered all the same.
+/// The handling of damaged sources.
 public enum Tolerance: String, CaseIterable, Codable, Sendable {
-    /// Nothing: damage is a failure.
+    /// Damage is an error.
     case strict
-    /// What there is of a JPEG, PNG or GIF that ends too early.
+    /// The available part of a truncated JPEG, PNG or GIF is rendered.
     case truncated
 }

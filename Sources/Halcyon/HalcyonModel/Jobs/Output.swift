@@ -1,11 +1,11 @@
-/// A format of image files, by the name that jobs and events use.
+/// An image file format, by its name in jobs and events.
 public enum ImageFormat: String, CaseIterable, Codable, Sendable {
     case jpeg, png, webp, avif, gif, tiff, jxl, heic, svg, pdf
 
-    /// The formats that can be asked for; `jxl` and `avif` only work where the installed libraries can write them.
+    /// The formats that jobs can request. `jxl` and `avif` require support in the installed libraries.
     public static let writable: [ImageFormat] = [.jpeg, .png, .webp, .avif, .gif, .tiff, .jxl]
 
-    /// The media type (IANA).
+    /// The IANA media type.
     public var mediaType: String {
         switch self {
         case .svg: "image/svg+xml"
@@ -14,36 +14,37 @@ public enum ImageFormat: String, CaseIterable, Codable, Sendable {
         }
     }
 
-    /// The usual ending of file names, without the dot.
+    /// The usual file extension, without the dot.
     public var fileExtension: String { self == .jpeg ? "jpg" : rawValue }
 
-    /// Whether the format can hold transparency.
+    /// True if the format supports transparency.
     public var hasAlpha: Bool { self != .jpeg && self != .pdf }
 
-    /// Whether the format can hold an animation.
+    /// True if the format supports animations.
     public var hasAnimation: Bool { self == .gif || self == .webp }
 }
 
-/// How an output is encoded.
+/// The encoding options of an output.
 public struct OutputOptions: Hashable, Codable, Sendable {
-    /// nil for `auto`: the kind of the source is kept.
+    /// The format; nil for `auto`, which derives it from the source's format.
     public var format: ImageFormat?
-    /// 1 to 100; nil for the format's default.
+    /// The quality, 1 to 100; nil for the format's default.
     public var quality: Int?
-    /// Without loss, where the format can (WebP, AVIF, JPEG XL; PNG, GIF and TIFF always are).
+    /// True for lossless compression, where the format supports it (WebP, AVIF, JPEG XL; PNG, GIF and TIFF are always
+    /// lossless).
     public var lossless: Bool
-    /// 0 (fast) to 9 (small); nil for the format's default.
+    /// The compression effort, 0 (fast) to 9 (small); nil for the format's default.
     public var effort: Int?
-    /// Progressive JPEG or interlaced PNG.
+    /// True for a progressive JPEG or an interlaced PNG.
     public var progressive: Bool
-    /// Without EXIF, XMP and IPTC.
+    /// True if EXIF, XMP and IPTC are removed.
     public var stripMetadata: Bool
-    /// In the source's own colours, with its ICC profile, and not converted to sRGB.
+    /// True if the source's color space and ICC profile are preserved instead of converting to sRGB.
     public var keepProfile: Bool
-    /// How many frames of an animation are kept at most; nil for all.
+    /// The maximum number of frames of an animation; nil for all.
     public var frames: Int?
 
-    /// Takes the values as they are.
+    /// Creates encoding options.
     public init(
         format: ImageFormat? = nil, quality: Int? = nil, lossless: Bool = false, effort: Int? = nil,
         progressive: Bool = false, stripMetadata: Bool = true, keepProfile: Bool = false, frames: Int? = nil
@@ -59,28 +60,28 @@ public struct OutputOptions: Hashable, Codable, Sendable {
     }
 }
 
-/// One output of a job: a sizing, steps of processing, and an encoding.
+/// An output of a job: its sizing, processing steps and encoding.
 public struct Variant: Hashable, Codable, Sendable {
-    /// The geometry.
+    /// The geometry of the output.
     public var sizing: Sizing
-    /// How pixels are interpolated when the size changes.
+    /// The interpolation used for resizing.
     public var interpolationQuality: InterpolationQuality
-    /// What is seen where the image does not reach, and behind it in formats without alpha.
+    /// The color of areas that the image does not cover, and behind transparent pixels in formats without alpha.
     public var background: CSSColor
-    /// What is done to the sized picture, in this order.
+    /// The processing steps, applied to the sized picture in this order.
     public var processors: [Processor]
-    /// What damage to the source does no harm; nil for what the renderer's limits say.
+    /// The tolerated damage to the source; nil for the renderer's setting.
     public var tolerance: Tolerance?
-    /// The encoding.
+    /// The encoding options.
     public var output: OutputOptions
-    /// What is to be found out about the output besides its size.
-    public var findings: Set<Finding>
+    /// The analyses of the output that the job requests.
+    public var findings: Set<AnalysisKind>
 
-    /// Takes the values as they are.
+    /// Creates a variant.
     public init(
         sizing: Sizing, interpolationQuality: InterpolationQuality = .default, background: CSSColor = .transparent,
         processors: [Processor] = [], tolerance: Tolerance? = nil, output: OutputOptions = OutputOptions(),
-        findings: Set<Finding> = []
+        findings: Set<AnalysisKind> = []
     ) {
         self.sizing = sizing
         self.interpolationQuality = interpolationQuality
@@ -91,7 +92,7 @@ public struct Variant: Hashable, Codable, Sendable {
         self.findings = findings
     }
 
-    /// The pictures beside the job's own that are needed, each once.
+    /// The additional pictures that the processors require, without duplicates.
     public var assets: [Source] {
         var assets: [Source] = []
         for asset in processors.compactMap(\.asset) where !assets.contains(asset) { assets.append(asset) }
@@ -99,17 +100,17 @@ public struct Variant: Hashable, Codable, Sendable {
     }
 }
 
-/// What an event can say of an output's looks, when it is asked to.
-public enum Finding: String, CaseIterable, Codable, Sendable {
-    /// The BlurHash text (https://blurha.sh), to show before the image is there.
+/// An analysis of an output that is reported in the event.
+public enum AnalysisKind: String, CaseIterable, Codable, Sendable {
+    /// The BlurHash (https://blurha.sh), a placeholder to show while the image loads.
     case blurhash
-    /// The colour that most of it has.
+    /// The dominant color.
     case dominantColor
 }
 
-/// Core Graphics' interpolation qualities, by name.
+/// The interpolation qualities, with the names of Core Graphics.
 public enum InterpolationQuality: String, CaseIterable, Codable, Sendable {
-    /// Nearest neighbour.
+    /// Nearest neighbor.
     case none
     /// Linear.
     case low

@@ -1,34 +1,34 @@
-/// Where the end of a job is told besides its topic, by HTTP: a name that the operator has given an address, or a URL.
+/// An HTTP endpoint that receives the terminal event of a job: a name configured by the operator, or a URL.
 public enum Webhook: Hashable, Sendable {
-    /// One of the operator's.
+    /// A webhook configured by the operator.
     case name(String)
-    /// One of the job's own.
+    /// A URL given by the job.
     case url(WebURL)
 
-    /// Characters of the longest name.
+    /// The maximum length of a name, in characters.
     public static let longestName = 64
 
-    /// From its text: what has a colon is a URL.
-    /// - Throws: ``Failure`` `invalid_job` for what is neither.
-    public init(_ text: String) throws(Failure) {
+    /// Parses a name or a URL. A text with a colon is a URL.
+    /// - Throws: ``JobError`` `invalid_job` if the text is neither.
+    public init(_ text: String) throws(JobError) {
         if Self.isName(text) {
             self = .name(text)
             return
         }
         guard text.utf8.contains(UInt8(ascii: ":")) else {
-            throw Failure(
+            throw JobError(
                 .invalidJob,
-                "expected an http or https URL, or a name of 1 to \(Self.longestName) letters, digits, dots, hyphens and underscores"
-            )
+                "expected an http or https URL, or a name of 1 to \(Self.longestName) letters, digits, dots, "
+                    + "hyphens and underscores")
         }
         let url = try WebURL(secret: text)
         guard !url.hasUser else {
-            throw Failure(.invalidJob, "a webhook's URL has no user and no password: what is sent is signed")
+            throw JobError(.invalidJob, "a webhook URL must not contain a user or password; requests are signed")
         }
         self = .url(url)
     }
 
-    /// Whether a text can be a name: 1 to 64 of A to Z, a to z, 0 to 9, dot, hyphen and underscore.
+    /// Returns true if the text is a valid name: 1 to 64 of A to Z, a to z, 0 to 9, dot, hyphen and underscore.
     public static func isName(_ text: String) -> Bool {
         (1...longestName).contains(text.utf8.count)
             && text.utf8.allSatisfy { byte in
@@ -41,7 +41,7 @@ public enum Webhook: Hashable, Sendable {
             }
     }
 
-    /// As the job gave it.
+    /// The name or URL as given in the job.
     public var text: String {
         switch self {
         case .name(let name): name

@@ -1,12 +1,12 @@
-// The texts that keys are made of. docs/keys.md describes them for other languages; schemas/key-vectors.json has vectors.
-// A change here makes every stored result unreachable: raise the number in the first line when the meaning changes.
+// The canonical texts that are hashed into cache keys. docs/keys.md describes them for other languages, and
+// schemas/key-vectors.json contains test vectors. A change makes every stored result unreachable. Increment the version
+// in the first line of the text if the meaning changes.
 
 extension SourceRequest {
-    /// The text whose hash is the source's place in the cluster: another tenant's source has another, and so has one that is
-    /// asked for with other headers.
+    /// The text whose hash identifies the source in cache keys. It contains the tenant and the request headers.
     public var canonicalText: String {
         var text = "halcyon-source/1\n"
-        // Before the source, so that no source can look like a tenant's, whatever is in it.
+        // The tenant precedes the source, so that no source can imitate a tenant's line.
         if let tenant { text += "tenant:\(tenant)\n" }
         for field in headers.deciding { text += "header: \(field.name)=\(field.value)\n" }
         return text + "\(source.cacheKey)\n"
@@ -14,8 +14,8 @@ extension SourceRequest {
 }
 
 extension Variant {
-    /// The text whose hash names an output of a source: a line for each field that changes the bytes and is not at its default,
-    /// in this order.
+    /// The text whose hash identifies an output of a source: one line for each field that changes the bytes and is not
+    /// at its default, in a fixed order.
     public var canonicalText: String {
         var text = "halcyon-variant/1\n"
         text.reserveCapacity(128)
@@ -46,7 +46,7 @@ extension Variant {
 }
 
 extension String {
-    /// Nothing for the whole image, and for an empty rectangle, which means no crop.
+    /// Appends the crop. The line is omitted for the whole image and for an empty rectangle, which means no crop.
     fileprivate mutating func append(crop: CropRect) {
         if crop.isNoCrop { return }
         self += "crop="
@@ -60,7 +60,7 @@ extension String {
         self += crop.unit == .pixels ? " pixels\n" : "\n"
     }
 
-    /// Nothing for the middle of what is used, however it is said.
+    /// Appends the gravity. The line is omitted for the center of the used part, in any notation.
     fileprivate mutating func append(gravityOf sizing: Sizing) {
         switch sizing.gravity {
         case .center: return
@@ -76,7 +76,7 @@ extension String {
         }
     }
 
-    /// What decides the output's size, without what has no influence on it.
+    /// Appends the fields that determine the size of the output.
     fileprivate mutating func append(sizeOf sizing: Sizing) {
         self += "size="
         switch sizing.goal {
@@ -107,7 +107,7 @@ extension CropRect {
 }
 
 extension Sizing {
-    /// Whether `upscale` is set to what the goal would not do by itself, and it matters.
+    /// True if `upscale` differs from the default of the goal and affects the output.
     fileprivate var changesByUpscale: Bool {
         switch goal {
         case .display: upscale == false
@@ -118,7 +118,7 @@ extension Sizing {
 }
 
 extension Display {
-    /// The content mode, and what is done with excess where it does anything.
+    /// The content mode, and the scale option if it has an effect.
     fileprivate var canonicalMode: String {
         switch contentMode {
         case .redraw: "scaleToFill"
@@ -129,11 +129,11 @@ extension Display {
     }
 }
 
-/// Numbers as keys know them: to six decimals, rounded half away from zero, so that any language can do the same.
+/// The numbers in cache keys: rounded to six decimals, half away from zero, which is reproducible in any language.
 public enum CanonicalNumber {
-    /// The nearest number that keys can tell from others. What a job asks for is rounded so before anything is made of it:
-    /// then outputs of one key are the same.
-    /// - Parameter value: below 2^43 in size.
+    /// Rounds a number to the precision of cache keys. Numbers in jobs are rounded before rendering, so that outputs
+    /// with the same key are identical.
+    /// - Parameter value: The number, with an absolute value below 2^43.
     public static func rounded(_ value: Double) -> Double { Double(millionths(value)) / 1_000_000 }
 
     fileprivate static func millionths(_ value: Double) -> Int {
@@ -142,8 +142,9 @@ public enum CanonicalNumber {
 }
 
 extension String {
-    /// Appends the shortest decimal that reads back as the same double, without exponent: `0.3333333333333333`, `0.5`, `400`.
-    /// - Parameter value: 0 to 2^53.
+    /// Appends the shortest decimal that parses to the same double, without an exponent: `0.3333333333333333`, `0.5`,
+    /// `400`.
+    /// - Parameter value: The number, 0 to 2^53.
     mutating func append(exact value: Double) {
         guard value != 0 else {
             self += "0"
@@ -151,21 +152,21 @@ extension String {
         }
         let text = value.description
         if let mark = text.firstIndex(of: "e"), let exponent = Int(text[text.index(after: mark)...]) {
-            // Of numbers so small alone: from 2^53 on Swift writes a positive one.
+            // The exponent is negative: Swift writes positive exponents only from 2^53.
             self += "0." + String(repeating: "0", count: -exponent - 1) + text[..<mark].filter { $0 != "." }
         } else {
             self += text.hasSuffix(".0") ? text.dropLast(2) : text[...]
         }
     }
 
-    /// Appends a number to six decimals, without trailing zeros or exponent: `0.333333`, `400`, `-1.5`.
-    /// - Parameter value: below 2^43 in size.
+    /// Appends a number with up to six decimals, without trailing zeros or an exponent: `0.333333`, `400`, `-1.5`.
+    /// - Parameter value: The number, with an absolute value below 2^43.
     mutating func append(canonical value: Double) {
         let millionths = CanonicalNumber.millionths(value)
         if millionths < 0 { self += "-" }
         var (rest, decimals) = (millionths.magnitude, 6)
         while decimals > 0, rest.isMultiple(of: 10) { (rest, decimals) = (rest / 10, decimals - 1) }
-        // From the last digit to the first; 20 digits and a point are the most there can be.
+        // Digits are written from last to first. There are at most 20 digits and a decimal point.
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 21) { digits in
             var start = digits.endIndex
             func put(_ byte: UInt8) {

@@ -1,5 +1,5 @@
 extension String {
-    /// One line for a step of processing: its name, then all its parameters in a fixed order, lengths in pixels.
+    /// Appends one line for a processor: its name and its parameters in a fixed order, with lengths in pixels.
     mutating func append(_ processor: Processor) {
         self += "processor="
         switch processor {

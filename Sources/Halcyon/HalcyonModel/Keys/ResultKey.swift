@@ -1,22 +1,24 @@
-/// The names that one output of one source has in Redis.
+/// The key of a result in Redis: one output of one source.
 ///
-/// All keys of a source stand in one slot of a Redis Cluster: the source's hash is their hash tag.
+/// All keys of a source are in the same hash slot of a Redis Cluster, because the source's hash is their hash tag.
 public struct ResultKey: Hashable, Sendable, CustomStringConvertible {
     /// The source's hash: 32 hexadecimal digits.
     public let sourceHash: String
     /// The variant's hash: 32 hexadecimal digits.
     public let variantHash: String
 
+    /// Creates the key of a result.
     /// - Parameters:
-    ///   - request: what is loaded.
-    ///   - variant: what is made of it.
-    ///   - sha256: gives the lower-case hexadecimal SHA-256 of a text's UTF-8 bytes; the first 128 bits are used.
+    ///   - request: The request for the source.
+    ///   - variant: The output.
+    ///   - sha256: A function that returns the lower-case hexadecimal SHA-256 of a text's UTF-8 bytes. The first 128
+    ///     bits are used.
     public init(_ request: SourceRequest, variant: Variant, sha256: (String) -> String) {
         sourceHash = Self.sourceHash(of: request, sha256: sha256)
         variantHash = Self.first128Bits(of: sha256(variant.canonicalText))
     }
 
-    /// From its text; nil for what is no such key.
+    /// Parses a key; returns nil if the text is malformed.
     public init?(_ text: String) {
         let parts = Array(text.utf8).split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0].elementsEqual("halcyon".utf8), parts[1].count == 34,
@@ -32,7 +34,7 @@ public struct ResultKey: Hashable, Sendable, CustomStringConvertible {
         return isHash ? String(decoding: digits, as: UTF8.self) : nil
     }
 
-    /// What all keys of a source have between their braces.
+    /// Returns the hash of a source: the hash tag of all its keys.
     public static func sourceHash(of request: SourceRequest, sha256: (String) -> String) -> String {
         first128Bits(of: sha256(request.canonicalText))
     }
@@ -41,6 +43,7 @@ public struct ResultKey: Hashable, Sendable, CustomStringConvertible {
         String(decoding: digits.utf8.prefix(32), as: UTF8.self)
     }
 
-    /// The key of the result, a hash with the fields `body`, `facts`, `expiresAt`, `storedAt`, `rule` and `fence`.
+    /// The Redis key of the result: a hash with the fields `body`, `facts`, `expiresAt`, `storedAt`, `rule` and
+    /// `fence`.
     public var description: String { "halcyon:{\(sourceHash)}:\(variantHash)" }
 }

@@ -1,63 +1,64 @@
-/// A step of processing, applied to the sized picture in the order the job gives. The names and most of the meanings are
-/// Kingfisher's image processors'.
+/// A processing step that is applied to the sized picture, in the order of the job. Names and most semantics match
+/// Kingfisher's image processors.
 ///
-/// Lengths are in pixels of the output: what a job gives in points has been multiplied by its `screenScale`.
+/// Lengths are in pixels of the output. Lengths that a job gives in points have been multiplied by its `screenScale`.
 public enum Processor: Hashable, Codable, Sendable {
-    /// Cuts the corners round.
+    /// Rounds the corners.
     case roundCorner(RoundCorner)
-    /// Another size, by a reference size and a mode.
+    /// Resizes the picture to a reference size by a mode.
     case resize(PixelSize, ResizeMode)
-    /// A part of that size around an anchor; what the picture has not is not made up.
+    /// Crops the picture to at most this size around an anchor.
     case crop(PixelSize, anchor: UnitPoint)
-    /// Gaussian blur of this standard deviation in pixels, as CSS' `blur()`.
+    /// Applies a Gaussian blur with this standard deviation in pixels, as `blur()` in CSS.
     case blur(radius: Double)
-    /// The colour over the picture, in the picture's own shape.
+    /// Draws the color over the picture, within the picture's alpha channel.
     case tint(CSSColor)
-    /// A colour or another picture over the picture, in its own shape.
+    /// Draws a color or another picture over the picture, within the picture's alpha channel.
     case overlay(Overlay)
-    /// The picture blended with a colour behind it.
+    /// Blends the picture with a background color.
     case blend(Blend)
-    /// Brightness, contrast, saturation and exposure.
+    /// Adjusts brightness, contrast, saturation and exposure.
     case colorControls(ColorControls)
-    /// Grey, and lighter by 0.7 stops: Kingfisher's `BlackWhiteProcessor`.
+    /// Converts the picture to gray and lightens it by 0.7 stops, as Kingfisher's `BlackWhiteProcessor`.
     case blackWhite
-    /// A line along the edge, drawn inside.
+    /// Draws a line inside the edge.
     case border(Border)
-    /// Smaller, to fit inside this size; never larger.
+    /// Shrinks the picture to fit inside this size; never enlarges it.
     case downsample(PixelSize)
-    /// Unsharp masking of lightness.
+    /// Applies an unsharp mask to the lightness.
     case sharpen(Sharpen)
-    /// Squares of one colour, this many pixels wide.
+    /// Replaces the picture with squares of one color, each this many pixels wide.
     case pixelate(Int)
-    /// Another picture, placed on this one.
+    /// Places another picture on this one.
     case watermark(Watermark)
-    /// Turned clockwise by degrees, 0 up to 360, the canvas growing with it.
+    /// Rotates the picture clockwise, by 0 up to 360 degrees, and enlarges the canvas to hold it.
     case rotate(degrees: Double, background: CSSColor)
-    /// Mirrored.
+    /// Mirrors the picture.
     case flip(Flip)
-    /// One that was registered by name.
-    case custom(CustomRule)
+    /// Applies a processor that was registered by name.
+    case custom(CustomExtension)
 }
 
-/// A processor or sizer of the host program's own, by the name it was registered under, with its parameters.
-public struct CustomRule: Hashable, Codable, Sendable {
-    /// The name.
+/// A processor or sizer that the host program registered by name, with its parameters.
+public struct CustomExtension: Hashable, Codable, Sendable {
+    /// The registered name.
     public var name: String
-    /// The parameters as compact JSON, its members in the order of their names; `{}` for none.
+    /// The parameters as compact JSON with sorted members; `{}` if there are none.
     public var parameters: String
 
-    /// Takes the values as they are.
+    /// Creates a reference to a registered processor or sizer.
     public init(name: String, parameters: String = "{}") {
         self.name = name
         self.parameters = parameters
     }
 
-    /// Whether the bytes are the same. Swift's strings are equal when they look the same; a program may tell those apart.
-    public static func == (left: CustomRule, right: CustomRule) -> Bool {
+    /// Compares the UTF-8 bytes. Swift strings are equal if they are canonically equivalent, but host programs may
+    /// distinguish them.
+    public static func == (left: CustomExtension, right: CustomExtension) -> Bool {
         left.name.utf8.elementsEqual(right.name.utf8) && left.parameters.utf8.elementsEqual(right.parameters.utf8)
     }
 
-    /// Of the bytes.
+    /// Hashes the UTF-8 bytes.
     public func hash(into hasher: inout Hasher) {
         for text in [name, parameters] {
             hasher.combine(text.utf8.count)
@@ -67,7 +68,7 @@ public struct CustomRule: Hashable, Codable, Sendable {
 }
 
 extension Processor {
-    /// The picture beside the job's own that is needed.
+    /// The additional picture that the processor requires; nil if it requires none.
     public var asset: Source? {
         switch self {
         case .overlay(let overlay):
@@ -77,7 +78,7 @@ extension Processor {
         }
     }
 
-    /// Whether the result has transparent pixels where the picture had none.
+    /// True if the processor can make opaque pixels transparent.
     public var makesTransparency: Bool {
         switch self {
         case .roundCorner(let corners): !(corners.background?.isOpaque ?? false)
@@ -91,13 +92,13 @@ extension Processor {
 }
 
 extension Processor {
-    /// The names of Halcyon's own processors, as jobs write them.
+    /// The names of the built-in processors in jobs.
     public static let names: Set = [
         "roundCorner", "resize", "crop", "blur", "tint", "overlay", "blend", "colorControls", "blackWhite", "border",
         "downsample", "sharpen", "pixelate", "watermark", "rotate", "flip",
     ]
 
-    /// The name that a job gives it.
+    /// The name of the processor in jobs.
     public var name: String {
         switch self {
         case .roundCorner: "roundCorner"
@@ -122,6 +123,6 @@ extension Processor {
 }
 
 extension Sizer {
-    /// The names of Halcyon's own sizers, as jobs write them.
+    /// The names of the built-in sizers in jobs.
     public static let names: Set = ["natural", "aspectScaleDownByWidth", "aspectScaleDownByHeight"]
 }

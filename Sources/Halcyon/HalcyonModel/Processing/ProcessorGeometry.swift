@@ -4,11 +4,12 @@ import Glibc
 import Darwin
 #endif
 
-// The sizes that processors make, without a pixel: a list of them can be admitted or refused before anything is decoded.
+// The output sizes of processors, computed without pixels. A list of processors can be rejected before anything is
+// decoded.
 
 extension Processor {
-    /// The size of the picture behind this step, for a picture of `size`. A ``custom(_:)`` one is taken to keep it: what was
-    /// registered says its own.
+    /// Returns the size of the picture after this step, for a picture of `size`. A ``custom(_:)`` processor is assumed
+    /// to preserve the size; the registered extension computes its own.
     public func size(of size: PixelSize) -> PixelSize {
         switch self {
         case .resize(let target, let mode): mode.size(of: size, into: target)
@@ -25,8 +26,9 @@ extension Processor {
 }
 
 extension PixelSize {
-    /// The part of a picture of this size that ``Processor/crop(_:anchor:)`` keeps: the anchor of the part lies on the
-    /// anchor of the picture (Kingfisher's `CroppingImageProcessor`), what overruns is cut off.
+    /// Returns the part of a picture of this size that ``Processor/crop(_:anchor:)`` retains. The anchors of the part
+    /// and of the picture coincide, as in Kingfisher's `CroppingImageProcessor`, and a part larger than the picture is
+    /// clipped.
     public func part(_ part: PixelSize, anchor: UnitPoint) -> PixelRect {
         let part = PixelSize(width: min(part.width, width), height: min(part.height, height))
         return PixelRect(
@@ -34,13 +36,13 @@ extension PixelSize {
             width: part.width, height: part.height)
     }
 
-    /// The smallest canvas that holds a picture of this size turned about its middle.
+    /// Returns the smallest canvas that holds a picture of this size rotated about its center.
     func turned(degrees: Double) -> PixelSize {
         if let quarters = Processor.quarterTurns(degrees) {
             return quarters.isMultiple(of: 2) ? self : PixelSize(width: height, height: width)
         }
         let (across, down) = (abs(cos(degrees * .pi / 180)), abs(sin(degrees * .pi / 180)))
-        // A part of a pixel too small to be seen is no reason for one more.
+        // An invisible fraction of a pixel does not enlarge the canvas.
         func side(_ length: Double) -> Int { Int((length - 1e-3).rounded(.up)) }
         return PixelSize(
             width: side(Double(width) * across + Double(height) * down),
@@ -49,7 +51,7 @@ extension PixelSize {
 }
 
 extension Processor {
-    /// How many times a turn by `degrees` is one by 90, 0 to 3; nil when it is between.
+    /// Returns the number of quarter turns in `degrees`, 0 to 3; nil if `degrees` is not a multiple of 90.
     public static func quarterTurns(_ degrees: Double) -> Int? {
         let quarters = degrees / 90
         guard quarters == quarters.rounded() else { return nil }
@@ -58,8 +60,8 @@ extension Processor {
 }
 
 extension Watermark {
-    /// The size that a mark of `mark` pixels gets on a picture of `size`: ``widthFraction`` of the picture's width, or its own
-    /// size, and smaller in proportion where that is more than the room.
+    /// Returns the size of a watermark of `mark` pixels on a picture of `size`: ``widthFraction`` of the picture's
+    /// width, or the watermark's own size. It is reduced in proportion to fit inside the margins.
     public func size(of mark: PixelSize, on size: PixelSize) -> PixelSize {
         let room = room(on: size)
         let wanted = widthFraction.map { $0 * Double(size.width) / Double(mark.width) } ?? 1
@@ -70,7 +72,7 @@ extension Watermark {
             height: min(room.height, rounded(Double(mark.height) * scale)))
     }
 
-    /// Where a mark lies that has its size already.
+    /// Returns the rectangle of a watermark that has been scaled to `mark`.
     public func place(of mark: PixelSize, on size: PixelSize) -> PixelRect {
         let room = room(on: size)
         let (across, down) = position.alignment ?? (.middle, .middle)
@@ -79,7 +81,7 @@ extension Watermark {
             y: room.y + down.start(of: mark.height, in: room.height), width: mark.width, height: mark.height)
     }
 
-    /// The picture without ``margin`` on each side; its middle pixel where the margin leaves nothing.
+    /// Returns the picture's area without ``margin`` on each side; at least the center pixel.
     private func room(on size: PixelSize) -> PixelRect {
         let room = PixelSize(width: size.width - 2 * margin, height: size.height - 2 * margin)
         return PixelRect(

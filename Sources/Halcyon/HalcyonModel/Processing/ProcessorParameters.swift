@@ -3,16 +3,16 @@ public enum Corner: String, CaseIterable, Codable, Sendable {
     case topLeft, topRight, bottomLeft, bottomRight
 }
 
-/// How far corners are cut (Kingfisher's `Radius`).
+/// A corner radius, as Kingfisher's `Radius`.
 public enum CornerRadius: Hashable, Codable, Sendable {
-    /// So many pixels.
+    /// A radius in pixels.
     case pixels(Double)
-    /// This part of the picture's width, 0 to 1.
+    /// A fraction of the picture's width, 0 to 1.
     case widthFraction(Double)
-    /// This part of its height, 0 to 1.
+    /// A fraction of the picture's height, 0 to 1.
     case heightFraction(Double)
 
-    /// In pixels, for a picture of that size: at most half of the shorter side.
+    /// Returns the radius in pixels for a picture of the given size; at most half of the shorter side.
     public func pixels(in size: PixelSize) -> Double {
         let radius =
             switch self {
@@ -26,14 +26,14 @@ public enum CornerRadius: Hashable, Codable, Sendable {
 
 /// Parameters of ``Processor/roundCorner(_:)``.
 public struct RoundCorner: Hashable, Codable, Sendable {
-    /// How far.
+    /// The radius of the corners.
     public var radius: CornerRadius
-    /// Which.
+    /// The corners to round.
     public var corners: Set<Corner>
-    /// What is seen in the corners; nil for nothing.
+    /// The color behind the corners; nil for transparency.
     public var background: CSSColor?
 
-    /// Takes the values as they are.
+    /// Creates parameters for rounding corners.
     public init(radius: CornerRadius, corners: Set<Corner> = Set(Corner.allCases), background: CSSColor? = nil) {
         self.radius = radius
         self.corners = corners
@@ -43,28 +43,30 @@ public struct RoundCorner: Hashable, Codable, Sendable {
 
 /// Parameters of ``Processor/overlay(_:)``.
 public enum Overlay: Hashable, Codable, Sendable {
-    /// A colour that leaves `fraction` of the picture, 0 (the colour alone) to 1 (the picture alone), as Kingfisher counts.
+    /// A color that leaves `fraction` of the picture visible, from 0 (only the color) to 1 (only the picture), as in
+    /// Kingfisher.
     case color(CSSColor, fraction: Double)
-    /// A picture, filling the whole, with this opacity from 0 to 1.
+    /// Another picture that fills the whole picture, with an opacity from 0 to 1.
     case picture(Source, opacity: Double)
 }
 
-/// Parameters of ``Processor/blend(_:)``: a colour behind, the picture blended onto it (Kingfisher's `BlendImageProcessor`).
+/// Parameters of ``Processor/blend(_:)``, which blends the picture onto a background color, as Kingfisher's
+/// `BlendImageProcessor`.
 public struct Blend: Hashable, Codable, Sendable {
-    /// The blend modes of CSS' `mix-blend-mode` that work channel by channel (Compositing and Blending 1, section 10.1).
+    /// The separable blend modes of `mix-blend-mode` in CSS (Compositing and Blending Level 1, section 10.1).
     public enum Mode: String, CaseIterable, Codable, Sendable {
         case normal, multiply, screen, overlay, darken, lighten, colorDodge, colorBurn, hardLight, softLight, difference
         case exclusion
     }
 
-    /// How.
+    /// The blend mode.
     public var mode: Mode
-    /// Of the picture, 0 to 1.
+    /// The opacity of the picture, 0 to 1.
     public var opacity: Double
-    /// What it is blended with.
+    /// The color behind the picture.
     public var background: CSSColor
 
-    /// Takes the values as they are.
+    /// Creates parameters for blending.
     public init(mode: Mode, opacity: Double = 1, background: CSSColor) {
         self.mode = mode
         self.opacity = opacity
@@ -72,18 +74,19 @@ public struct Blend: Hashable, Codable, Sendable {
     }
 }
 
-/// Parameters of ``Processor/colorControls(_:)``, as Core Image's `CIColorControls` and `CIExposureAdjust` name them.
+/// Parameters of ``Processor/colorControls(_:)``, with the names of Core Image's `CIColorControls` and
+/// `CIExposureAdjust`.
 public struct ColorControls: Hashable, Codable, Sendable {
-    /// Added to each channel of 0…1: -1 to 1, 0 changes nothing.
+    /// The value added to each channel of 0…1, from -1 to 1; 0 changes nothing.
     public var brightness: Double
-    /// Distance from middle grey, 0 to 4; 1 changes nothing.
+    /// The factor of the distance from middle gray, 0 to 4; 1 changes nothing.
     public var contrast: Double
-    /// Distance from grey of the same luminance, 0 to 4; 1 changes nothing.
+    /// The factor of the distance from gray of the same luminance, 0 to 4; 1 changes nothing.
     public var saturation: Double
-    /// Stops of exposure, -10 to 10: light is multiplied by 2 to that power.
+    /// The exposure in stops, -10 to 10: light is multiplied by 2 to this power.
     public var exposure: Double
 
-    /// Takes the values as they are.
+    /// Creates color controls. The defaults change nothing.
     public init(brightness: Double = 0, contrast: Double = 1, saturation: Double = 1, exposure: Double = 0) {
         self.brightness = brightness
         self.contrast = contrast
@@ -91,22 +94,22 @@ public struct ColorControls: Hashable, Codable, Sendable {
         self.exposure = exposure
     }
 
-    /// What ``Processor/blackWhite`` does.
+    /// The color controls that ``Processor/blackWhite`` applies.
     public static let blackWhite = ColorControls(saturation: 0, exposure: 0.7)
 }
 
 /// Parameters of ``Processor/border(_:)``.
 public struct Border: Hashable, Codable, Sendable {
-    /// Thickness in pixels, above 0.
+    /// The line width in pixels, above 0.
     public var width: Double
-    /// Of the line.
+    /// The color of the line.
     public var color: CSSColor
-    /// Of its outer edge; the picture is cut to it.
+    /// The radius of the outer edge, to which the picture is clipped.
     public var radius: CornerRadius
-    /// Which corners are round.
+    /// The corners to round.
     public var corners: Set<Corner>
 
-    /// Takes the values as they are.
+    /// Creates parameters for a border.
     public init(
         width: Double, color: CSSColor, radius: CornerRadius = .pixels(0), corners: Set<Corner> = Set(Corner.allCases)
     ) {
@@ -119,12 +122,12 @@ public struct Border: Hashable, Codable, Sendable {
 
 /// Parameters of ``Processor/sharpen(_:)``.
 public struct Sharpen: Hashable, Codable, Sendable {
-    /// Standard deviation in pixels of the blur that is taken off.
+    /// The standard deviation of the subtracted blur, in pixels.
     public var radius: Double
-    /// How much of the difference is added, 0 to 10.
+    /// The strength of the sharpening, 0 to 10: the factor of the difference that is added.
     public var amount: Double
 
-    /// Takes the values as they are.
+    /// Creates parameters for sharpening.
     public init(radius: Double, amount: Double) {
         self.radius = radius
         self.amount = amount
@@ -135,18 +138,19 @@ public struct Sharpen: Hashable, Codable, Sendable {
 public struct Watermark: Hashable, Codable, Sendable {
     /// The picture to place.
     public var source: Source
-    /// Where: one of the nine unscaled content modes.
+    /// The position, one of the nine unscaled content modes.
     public var position: ContentMode
-    /// Pixels between it and the edges it lies at.
+    /// The distance from the edges, in pixels.
     public var margin: Int
-    /// Its width as a part of the picture's, 0 to 1; nil for its own size. Never larger than the room there is.
+    /// The width as a fraction of the picture's width, 0 to 1; nil for the watermark's own size. The watermark is
+    /// reduced to fit inside the margins.
     public var widthFraction: Double?
-    /// 0 to 1.
+    /// The opacity, 0 to 1.
     public var opacity: Double
-    /// Whether it is laid over the whole like tiles, from ``position`` on.
+    /// True if the watermark is repeated over the whole picture, starting at ``position``.
     public var tiled: Bool
 
-    /// Takes the values as they are.
+    /// Creates parameters for a watermark.
     public init(
         source: Source, position: ContentMode = .bottomRight, margin: Int = 0, widthFraction: Double? = nil,
         opacity: Double = 1, tiled: Bool = false
@@ -160,12 +164,12 @@ public struct Watermark: Hashable, Codable, Sendable {
     }
 }
 
-/// Ways to mirror.
+/// The axes along which a picture is mirrored.
 public enum Flip: String, CaseIterable, Codable, Sendable {
-    /// Left and right change places.
+    /// Swaps left and right.
     case horizontal
-    /// Above and below change places.
+    /// Swaps top and bottom.
     case vertical
-    /// Both.
+    /// Swaps both.
     case both
 }

@@ -1,16 +1,16 @@
-/// How the attempts at a job went that failed. A pure value, and bounded: of many attempts the last ones are told in full.
+/// The failed attempts of a job. The history is bounded: only the last attempts are recorded in full.
 public struct AttemptHistory: Hashable, Sendable {
-    /// One of them.
+    /// A failed attempt.
     public struct Attempt: Hashable, Sendable {
-        /// When it had failed, in milliseconds since 1970.
+        /// The time of the failure, in milliseconds since 1970.
         public var moment: Int64
-        /// Why.
-        public var code: FailureCode
-        /// What had happened, cut to ``AttemptHistory/longestMessage`` bytes.
+        /// The error code.
+        public var code: JobErrorCode
+        /// The error message, truncated to ``AttemptHistory/longestMessage`` bytes.
         public var message: String
 
-        /// Takes the values; a message that is too long is cut.
-        public init(moment: Int64, code: FailureCode, message: String) {
+        /// Creates an attempt and truncates its message if necessary.
+        public init(moment: Int64, code: JobErrorCode, message: String) {
             self.moment = moment
             self.code = code
             self.message = Self.cut(message)
@@ -22,30 +22,30 @@ public struct AttemptHistory: Hashable, Sendable {
         }
     }
 
-    /// How many attempts are told in full.
+    /// The maximum number of recorded attempts.
     public static let longest = 10
-    /// Bytes of the longest message that is told in full.
+    /// The maximum length of a recorded message, in bytes.
     public static let longestMessage = 300
 
-    /// How many attempts there were.
+    /// The total number of attempts.
     public private(set) var count: Int
-    /// When the first of them began, in milliseconds since 1970.
+    /// The start of the first attempt, in milliseconds since 1970.
     public let began: Int64
-    /// The last of them, the oldest first.
+    /// The last attempts, oldest first.
     public private(set) var attempts: [Attempt]
 
-    /// Takes the values; of too many attempts the last.
+    /// Creates a history and drops the oldest attempts beyond ``longest``.
     public init(began: Int64, count: Int = 0, attempts: [Attempt] = []) {
         self.began = began
         self.count = max(count, attempts.count)
         self.attempts = attempts.suffix(Self.longest)
     }
 
-    /// Seconds from the first attempt's begin to a moment, which is in milliseconds since 1970.
+    /// Returns the seconds from the start of the first attempt to `moment`, which is in milliseconds since 1970.
     public func elapsed(at moment: Int64) -> Double { Double(max(0, moment - began)) / 1000 }
 
-    /// One more attempt has failed.
-    public mutating func add(_ failure: Failure, at moment: Int64) {
+    /// Records a failed attempt.
+    public mutating func add(_ failure: JobError, at moment: Int64) {
         count += 1
         attempts = (attempts + [Attempt(moment: moment, code: failure.code, message: failure.message)])
             .suffix(Self.longest)

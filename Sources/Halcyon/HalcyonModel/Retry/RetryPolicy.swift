@@ -1,40 +1,41 @@
-/// When a job that failed is tried again, and when it is given up. A pure value.
+/// The rules for retrying failed jobs.
 ///
-/// Short waits are drawn with full jitter (AWS Architecture Blog, "Exponential Backoff and Jitter": at random from 0 up to
-/// `min(cap, base · 2^n)`), and the worker itself waits them out. Longer ones go through topics, one for each length, one after the other; they
-/// are drawn from the whole range between the wait before and the topic's own, so that jobs which failed together do not come back together.
+/// Short delays use exponential backoff with full jitter (AWS Architecture Blog, "Exponential Backoff and Jitter": a
+/// random delay from 0 to `min(cap, base · 2^n)`) and are waited out in the worker. Longer delays go through delay
+/// topics of increasing length. They are drawn from the whole range between the previous topic's delay and the topic's
+/// own, so that jobs that failed together are not retried together.
 public struct RetryPolicy: Hashable, Sendable {
-    /// How often a job is tried in all; 1 for once and not again.
+    /// The maximum number of attempts; 1 disables retries.
     public var attempts = 5
-    /// Up to how many seconds the first wait takes; it doubles with each attempt.
+    /// The maximum delay before the first retry, in seconds. It doubles with each attempt.
     public var base = 0.5
-    /// Seconds that a worker waits itself, at most; what takes longer goes through a topic. 0: everything does.
+    /// The maximum delay that is waited out in the worker, in seconds. Longer delays go through a topic; with 0 all do.
     public var inProcess = 2.0
-    /// Seconds after its first attempt when a job is tried no more.
+    /// The time after the first attempt within which a job is retried, in seconds.
     public var budget = 1800.0
 
-    /// The defaults.
+    /// Creates a policy with default limits.
     public init() {}
 
-    /// A policy that tries every job once.
+    /// A policy without retries.
     public static var once: RetryPolicy {
         var policy = RetryPolicy()
         policy.attempts = 1
         return policy
     }
 
-    /// What is known of a job that has failed once more.
-    public struct Trial: Hashable, Sendable {
-        /// Its attempts so far, all of them failed; at least 1.
+    /// The state of a job whose last attempt failed.
+    public struct RetryContext: Hashable, Sendable {
+        /// The number of attempts so far, at least 1.
         public var attempts: Int
-        /// Seconds since the first of them began.
+        /// The seconds since the start of the first attempt.
         public var elapsed: Double
-        /// Seconds until nobody wants it any more; nil when that is never.
+        /// The seconds until the job's deadline; nil if it has none.
         public var left: Double?
-        /// Which of the topics it came through last; nil when it came from its lane.
+        /// The index of the delay topic it came through last; nil if it came directly from its lane.
         public var topic: Int?
 
-        /// Takes the values as they are.
+        /// Creates the state of a failed job.
         public init(attempts: Int, elapsed: Double = 0, left: Double? = nil, topic: Int? = nil) {
             self.attempts = attempts
             self.elapsed = elapsed
@@ -43,27 +44,29 @@ public struct RetryPolicy: Hashable, Sendable {
         }
     }
 
-    /// What becomes of it.
+    /// The decision about a failed job.
     public enum Decision: Hashable, Sendable {
-        /// The worker tries again after so many seconds.
+        /// Retries in the worker after a delay in seconds.
         case now(after: Double)
-        /// It goes through the topic at this place of the list, to be tried after so many seconds.
+        /// Retries after a delay in seconds, through the delay topic with this index.
         case later(topic: Int, after: Double)
-        /// It is tried no more.
-        case giveUp(GivingUp)
+        /// Gives up.
+        case giveUp(RetryExhaustedReason)
     }
 
+    /// Decides whether and when a failed job is retried.
     /// - Parameters:
-    ///   - failure: of the last attempt.
-    ///   - trial: what was tried so far.
-    ///   - delays: the topics, by the longest waits in seconds that go through each, rising.
-    ///   - dice: a random number, 0 to 1.
+    ///   - failure: The error of the last attempt.
+    ///   - trial: The state of the job.
+    ///   - delays: The maximum delays of the delay topics in seconds, in increasing order.
+    ///   - dice: A random number, 0 to 1.
     public func decide(
-        _ failure: Failure, _ trial: Trial, delays: [Double], dice: Double = .random(in: 0..<1)
+        _ failure: JobError, _ trial: RetryContext, delays: [Double], dice: Double = .random(in: 0..<1)
     ) -> Decision {
         guard failure.isRetryable else { return .giveUp(.final) }
         guard trial.attempts < attempts else { return .giveUp(.attempts) }
-        // Before that it would be the same failure: its origin said so, or it is remembered so long.
+        // Earlier retries would fail the same way: the origin sent Retry-After, or the failure is in the negative
+        // cache.
         let floor = failure.retryAfter ?? 0
         let ceiling = base * Double(sign: .plus, exponent: min(trial.attempts - 1, 60), significand: 1)
         let (wait, decision): (Double, Decision)
@@ -81,7 +84,8 @@ public struct RetryPolicy: Hashable, Sendable {
         return trial.elapsed + wait > budget ? .giveUp(.budget) : decision
     }
 
-    /// The next topic, and from when to when: the first that is longer than what must be waited, else the longest. Nil when there is none.
+    /// Returns the next delay topic and its range of delays: the first topic that exceeds the minimum delay, otherwise
+    /// the longest. Nil if there are no delay topics.
     private static func topic(
         after last: Int?, notBefore floor: Double, _ delays: [Double], _ shortest: Double
     ) -> (Int, ClosedRange<Double>)? {
@@ -93,17 +97,17 @@ public struct RetryPolicy: Hashable, Sendable {
     }
 }
 
-/// Why a job that failed is not tried again.
-public enum GivingUp: String, CaseIterable, Sendable {
-    /// It would fail again: its source or its picture is to blame.
+/// The reason that a failed job is not retried.
+public enum RetryExhaustedReason: String, CaseIterable, Sendable {
+    /// The error is permanent.
     case final
-    /// It was tried as often as the policy says.
+    /// The maximum number of attempts is reached.
     case attempts
-    /// The time was up that the policy gives.
+    /// The time budget of the policy is exhausted.
     case budget
-    /// Its own deadline comes first.
+    /// The job's deadline would pass before the next attempt.
     case deadline
 
-    /// Whether the job may be wanted later, so that it is put aside for somebody to look at.
+    /// True if the job is stored as a dead letter, because a later retry could succeed.
     public var isForLater: Bool { self == .attempts || self == .budget }
 }

@@ -1,18 +1,18 @@
-/// Bytes that came with the job: a `data:` URL (RFC 2397), or base64 with a name.
+/// Image bytes contained in the job: a `data:` URL (RFC 2397), or base64 with an optional name.
 ///
-/// Two are the same when they are known by the same: what a producer calls by one name is one image.
+/// Two sources are equal if their ``text`` is equal. Bytes with the same name count as the same image.
 public struct DataSource: Sendable {
-    /// What its URLs begin with, before the colon.
+    /// The URL scheme.
     public static let scheme = "data"
-    /// Characters of the longest name taken.
+    /// The maximum length of a name, in characters.
     public static let longestName = 128
 
-    /// The bytes; none in one that was decoded.
+    /// The bytes; empty after decoding with `Codable`.
     public let bytes: [UInt8]
-    /// What it is known by in keys, and the subject of its events: the bytes themselves would fill both.
+    /// The identity in cache keys and the subject of events: a name or a hash instead of the bytes.
     public let text: String
 
-    /// The name that they are known by; nil for bytes that are known by themselves.
+    /// The name given by the job; nil if the bytes are identified by their hash.
     public var name: String? {
         let prefix = Self.namePrefix.utf8
         return text.utf8.starts(with: prefix) ? String(decoding: text.utf8.dropFirst(prefix.count), as: UTF8.self) : nil
@@ -20,23 +20,23 @@ public struct DataSource: Sendable {
 
     private static let namePrefix = "data:key="
 
-    /// Bytes that are known by themselves.
+    /// Creates a source that is identified by the hash of its bytes.
     /// - Parameters:
-    ///   - bytes: the image, at least one byte.
-    ///   - sha256: gives the lower-case hexadecimal SHA-256 of the bytes.
-    /// - Throws: ``Failure`` `invalid_job` when there are none.
-    public init(_ bytes: [UInt8], sha256: ([UInt8]) -> String) throws(Failure) {
-        guard !bytes.isEmpty else { throw Failure(.invalidJob, "there are no bytes in it") }
+    ///   - bytes: The image, at least one byte.
+    ///   - sha256: A function that returns the lower-case hexadecimal SHA-256 of the bytes.
+    /// - Throws: ``JobError`` `invalid_job` if `bytes` is empty.
+    public init(_ bytes: [UInt8], sha256: ([UInt8]) -> String) throws(JobError) {
+        guard !bytes.isEmpty else { throw JobError(.invalidJob, "the data is empty") }
         self.bytes = bytes
         text = "data:sha256=\(sha256(bytes))"
     }
 
-    /// Bytes that are known by a name.
-    /// - Throws: ``Failure`` `invalid_job` when there are none, or the name is none.
-    public init(_ bytes: [UInt8], name: String) throws(Failure) {
-        guard !bytes.isEmpty else { throw Failure(.invalidJob, "there are no bytes in it") }
+    /// Creates a source that is identified by a name.
+    /// - Throws: ``JobError`` `invalid_job` if `bytes` is empty or the name is invalid.
+    public init(_ bytes: [UInt8], name: String) throws(JobError) {
+        guard !bytes.isEmpty else { throw JobError(.invalidJob, "the data is empty") }
         guard (1...Self.longestName).contains(name.unicodeScalars.count), !name.utf8.hasControlCharacter else {
-            throw Failure(
+            throw JobError(
                 .invalidJob, "cacheKey: expected 1 to \(Self.longestName) characters, none of them a control character")
         }
         self.bytes = bytes
@@ -45,25 +45,25 @@ public struct DataSource: Sendable {
 }
 
 extension DataSource: Hashable {
-    /// Whether they are known by the same.
+    /// Returns true if both sources have the same ``text``, byte for byte.
     public static func == (left: DataSource, right: DataSource) -> Bool {
         left.text.utf8.elementsEqual(right.text.utf8)
     }
 
-    /// Of what it is known by.
+    /// Hashes ``text``.
     public func hash(into hasher: inout Hasher) {
         for byte in text.utf8 { hasher.combine(byte) }
     }
 }
 
 extension DataSource: Codable {
-    /// One that can be told from others, and not be loaded.
+    /// Decodes the identity only. The decoded source can be compared, but not loaded.
     public init(from decoder: any Decoder) throws {
         bytes = []
         text = try decoder.singleValueContainer().decode(String.self)
     }
 
-    /// Without its bytes: who renders gets those of all sources beside the jobs.
+    /// Encodes the identity without the bytes. Render processes receive the bytes of sources separately.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(text)

@@ -1,26 +1,28 @@
-/// An avatar: one to three letters on a coloured square, for people without a picture.
+/// An avatar: one to three letters on a colored square, for people without a picture.
 public struct Initials: Hashable, Codable, Sendable {
-    /// What a source's text begins with.
+    /// The prefix of the source's text, including the colon.
     public static let scheme = "initials:"
-    /// Characters taken at most.
+    /// The maximum number of characters.
     public static let longest = 3
 
-    /// The letters as they are drawn.
+    /// The letters to draw.
     public let text: String
-    /// Of the square.
+    /// The color of the square.
     public let background: CSSColor
-    /// Of the letters.
+    /// The color of the letters.
     public let foreground: CSSColor
 
+    /// Creates an avatar.
     /// - Parameters:
-    ///   - text: one to three letters, digits or symbols.
-    ///   - background: nil for one that follows from the letters, so that a person keeps theirs.
-    ///   - foreground: nil for black or white, whichever reads better.
-    /// - Throws: ``Failure`` `invalid_job` for none, too many, or what is no letter, digit or symbol.
-    public init(_ text: String, background: CSSColor? = nil, foreground: CSSColor? = nil) throws(Failure) {
+    ///   - text: One to three letters, digits or symbols.
+    ///   - background: The color of the square; nil for a color derived from the letters, so that the same letters
+    ///     always have the same color.
+    ///   - foreground: The color of the letters; nil for black or white, by contrast with the background.
+    /// - Throws: ``JobError`` `invalid_job` if the text is empty, too long, or contains spaces or control characters.
+    public init(_ text: String, background: CSSColor? = nil, foreground: CSSColor? = nil) throws(JobError) {
         let isVisible = text.unicodeScalars.allSatisfy { $0 == Self.joiner || !$0.isInvisible }
         guard (1...Self.longest).contains(text.count), text.unicodeScalars.count <= 4 * Self.longest, isVisible else {
-            throw Failure(.invalidJob, "expected 1 to \(Self.longest) initials without spaces")
+            throw JobError(.invalidJob, "expected 1 to \(Self.longest) initials without spaces")
         }
         self.text = text
         let background = background ?? Self.color(of: text)
@@ -28,13 +30,13 @@ public struct Initials: Hashable, Codable, Sendable {
         self.foreground = foreground ?? (background.luminance > 0.36 ? .black : .white)
     }
 
-    /// Joins emoji to one.
+    /// The zero-width joiner, which combines several emoji into one.
     private static let joiner: Unicode.Scalar = "\u{200d}"
 
-    /// Text and colours: avatars of one key look the same.
+    /// The text and the colors. Avatars with the same key look the same.
     var cacheKey: String { "\(text) \(background.hexadecimal) \(foreground.hexadecimal)" }
 
-    /// Twelve hues around the circle, dark enough for white letters; FNV-1a of the letters chooses.
+    /// Selects one of twelve hues, dark enough for white letters, by the FNV-1a hash of the letters.
     private static func color(of text: String) -> CSSColor {
         let hash = text.utf8.reduce(UInt32(2_166_136_261)) { ($0 ^ UInt32($1)) &* 16_777_619 }
         return palette[Int(hash % UInt32(palette.count))]
@@ -46,7 +48,7 @@ public struct Initials: Hashable, Codable, Sendable {
 }
 
 extension Unicode.Scalar {
-    /// Spaces, line ends, control characters, and marks that only steer the text around them.
+    /// True for spaces, line breaks, control characters and format characters.
     fileprivate var isInvisible: Bool {
         switch properties.generalCategory {
         case .control, .format, .surrogate, .spaceSeparator, .lineSeparator, .paragraphSeparator: true
@@ -56,7 +58,7 @@ extension Unicode.Scalar {
 }
 
 extension CSSColor {
-    /// Relative luminance, 0 to 1 (WCAG 2.2), with 2 for the exponent: near enough to choose between black and white.
+    /// The approximate relative luminance, 0 to 1 (WCAG 2.2 with an exponent of 2), to choose between black and white.
     fileprivate var luminance: Double {
         func light(_ channel: UInt8) -> Double { Double(channel) * Double(channel) / 65_025 }
         return 0.2126 * light(red) + 0.7152 * light(green) + 0.0722 * light(blue)

@@ -1,89 +1,94 @@
 import Formats
 
-/// Header fields that a job adds to the requests for its source, each name once (RFC 9110, section 5).
+/// Header fields that a job adds to requests for its source, with unique names (RFC 9110, section 5).
 ///
-/// Values may be secrets: they are told to the origin and to nobody else, and a text of these fields has their names alone.
+/// Values may be secrets. They are sent only to the origin, and ``description`` contains only the names.
 public struct RequestHeaders: Hashable, Sendable, CustomStringConvertible {
-    /// One of them.
+    /// A header field.
     public typealias Field = HTTPFields.Field
 
-    /// Fields at most.
+    /// The maximum number of fields.
     public static let mostFields = 32
-    /// Bytes of all names and values together at most.
+    /// The maximum size of all names and values together, in bytes.
     public static let longest = 8 << 10
 
-    /// Names in lower case, in the order of their bytes.
+    /// The fields, with lower-case names, sorted by name.
     public let fields: [Field]
 
-    /// None.
+    /// Creates an empty set of fields.
     public init() { fields = [] }
 
-    /// - Throws: ``Failure`` `invalid_job`, which names the field and never its value.
-    public init(_ given: [Field]) throws(Failure) {
+    /// Validates and normalizes header fields.
+    /// - Throws: ``JobError`` `invalid_job`, which names the field but never its value.
+    public init(_ given: [Field]) throws(JobError) {
         guard given.count <= Self.mostFields else {
-            throw Failure(.invalidJob, "\(given.count) fields, and at most \(Self.mostFields) are taken")
+            throw JobError(.invalidJob, "\(given.count) fields, and at most \(Self.mostFields) are allowed")
         }
         let bytes = given.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
         guard bytes <= Self.longest else {
-            throw Failure(.invalidJob, "\(bytes) bytes, and at most \(Self.longest) are taken")
+            throw JobError(.invalidJob, "\(bytes) bytes, and at most \(Self.longest) are allowed")
         }
         var names: Set<String> = []
         for field in given {
             try field.checkForRequest()
             guard names.insert(field.name.lowercased()).inserted else {
-                throw Failure(.invalidJob, "\(field.name): stands twice; names are the same in either case")
+                throw JobError(.invalidJob, "\(field.name): duplicate field; header names are case-insensitive")
             }
         }
-        // Tokens are ASCII, whose characters are in the order of their bytes.
+        // Names are ASCII tokens, so string order equals byte order.
         fields = given.map { Field($0.name.lowercased(), $0.value) }.sorted { $0.name < $1.name }
     }
 
-    /// Whether there are none.
+    /// True if there are no fields.
     public var isEmpty: Bool { fields.isEmpty }
 
-    /// Those that may change what an origin answers, and so are part of keys: all but those that follow a request's way.
+    /// The fields that may change the origin's response and are therefore part of cache keys: all except tracing
+    /// fields.
     public var deciding: [Field] { fields.filter { !Self.tracing.contains($0.name) } }
 
-    /// Names alone.
+    /// The names of the fields, without values.
     public var description: String { fields.map(\.name).joined(separator: " ") }
 
-    /// Trace Context and Baggage of W3C, and what is common beside them.
+    /// The fields of W3C Trace Context and Baggage, and common correlation ids.
     private static let tracing: Set = ["traceparent", "tracestate", "baggage", "x-request-id", "x-correlation-id"]
 }
 
 extension HTTPFields.Field {
-    /// - Throws: ``Failure`` `invalid_job` for what no job may add to a request.
-    fileprivate func checkForRequest() throws(Failure) {
+    /// Checks that a job may add this field to a request.
+    /// - Throws: ``JobError`` `invalid_job` if the name is reserved or the field is malformed.
+    fileprivate func checkForRequest() throws(JobError) {
         guard name.isToken else {
-            throw Failure(.invalidJob, "\"\(name)\" is no name of a header field")
+            throw JobError(.invalidJob, "\"\(name)\" is not a valid header name")
         }
         let lowercase = name.lowercased()
         if let reason = Self.reserved[lowercase] ?? (lowercase.hasPrefix("if-") ? Self.byCaches : nil)
             ?? (lowercase.hasPrefix("proxy-") ? Self.byConnections : nil)
         {
-            throw Failure(.invalidJob, "\(name): is set by \(reason), and by no job")
+            throw JobError(.invalidJob, "\(name): is set by \(reason) and cannot be set by a job")
         }
         guard !value.utf8.hasControlCharacter, value.utf8.first != 0x20, value.utf8.last != 0x20 else {
-            throw Failure(.invalidJob, "\(name): expected a value without control characters, and no space around it")
+            throw JobError(
+                .invalidJob, "\(name): expected a value without control characters or surrounding spaces")
         }
     }
 
     private static let byCaches = "Halcyon's caches"
-    private static let byConnections = "each connection for itself"
+    private static let byConnections = "each connection"
     private static let byMessage = "the request itself"
 
-    /// Who sets what: a job that did would cut off what follows on the connection, or have a part kept as the whole.
+    /// Reserved names and the component that sets each. A job that set them could corrupt the connection, or cause a
+    /// partial response to be cached as the whole.
     private static let reserved = [
         "host": "the source's URL", "content-length": byMessage, "transfer-encoding": byMessage,
         "content-encoding": byMessage, "expect": byMessage, "trailer": byMessage,
         "connection": byConnections, "keep-alive": byConnections, "te": byConnections, "upgrade": byConnections,
-        "http2-settings": byConnections, "range": "Halcyon, where a transfer broke off",
-        "accept-encoding": "Halcyon, which undoes encodings",
+        "http2-settings": byConnections, "range": "Halcyon to resume transfers",
+        "accept-encoding": "Halcyon, which decodes responses",
     ]
 }
 
 extension Source {
-    /// Its text as everybody may read it: with stars in place of the user and the password of a URL.
+    /// The text for logs and events, with the user and password of a URL masked.
     public var shownText: String {
         switch self {
         case .web, .video, .custom: text.withoutCredentials
@@ -93,8 +98,8 @@ extension Source {
 }
 
 extension String {
-    /// A URL with stars in place of its user and password (`https://****@example.org/`); any other text as it is. Where the end of a
-    /// password is in doubt, more is hidden rather than less.
+    /// The URL with its user and password masked (`https://****@example.org/`); any other text unchanged. If the end of
+    /// a password is ambiguous, more is masked rather than less.
     public var withoutCredentials: String {
         let bytes = Array(utf8)
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[colon...].starts(with: "://".utf8) else {
@@ -102,7 +107,7 @@ extension String {
         }
         let rest = bytes[(colon + 3)...]
         let authority = rest.prefix { !"/?#\\".utf8.contains($0) }
-        // What stands behind a colon and is no port is a password, whatever it goes on with.
+        // Text after a colon that is not a port number is a password, up to the last @.
         let port = authority.firstIndex(of: UInt8(ascii: ":")).map { authority[$0...].dropFirst() }
         let isDoubtful =
             authority.first != UInt8(ascii: "[") && port?.allSatisfy { (0x30...0x39).contains($0) } == false
@@ -114,7 +119,7 @@ extension String {
 }
 
 extension WebURL {
-    /// The user and the password that it names, decoded; nil where it names none, or what cannot be decoded.
+    /// The decoded user and password; nil if the URL has none or they cannot be decoded.
     public var userAndPassword: (user: [UInt8], password: [UInt8])? {
         guard hasUser else { return nil }
         let bytes = canonical.utf8.drop { $0 != UInt8(ascii: "/") }.dropFirst(2).prefix { $0 != UInt8(ascii: "@") }

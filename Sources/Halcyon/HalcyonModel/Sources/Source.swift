@@ -1,4 +1,4 @@
-/// What a job loads.
+/// The source image of a job.
 public enum Source: Hashable, Codable, Sendable {
     /// An image on the web.
     case web(WebURL)
@@ -12,13 +12,13 @@ public enum Source: Hashable, Codable, Sendable {
     case s3(S3Source)
     /// A frame of a video.
     indirect case video(VideoSource)
-    /// What a provider of the host program loads.
+    /// A source that is loaded by a provider of the host program.
     case custom(CustomSource)
 
-    /// A source that a text names. What needs more than its text is read elsewhere: `data:` URLs need a hash, and names
-    /// of the host program must be known.
-    /// - Throws: ``Failure`` `unsupported_source` or `invalid_job`.
-    public init(_ text: String) throws(Failure) {
+    /// Parses a source. `data:` URLs and custom sources are decoded elsewhere, because they need a hash function or the
+    /// registered names.
+    /// - Throws: ``JobError`` `unsupported_source` or `invalid_job`.
+    public init(_ text: String) throws(JobError) {
         if text.hasPrefix(Initials.scheme) {
             self = .initials(try Initials(String(text.dropFirst(Initials.scheme.count))))
             return
@@ -30,14 +30,14 @@ public enum Source: Hashable, Codable, Sendable {
         }
     }
 
-    /// What stands before the first colon, in lower case; nil when that is no scheme (RFC 3986, section 3.1).
+    /// The scheme of a URL in lower case; nil if the text has no valid scheme (RFC 3986, section 3.1).
     public static func scheme(of text: String) -> String? {
         let bytes = Array(text.utf8)
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), isScheme(bytes[..<colon]) else { return nil }
         return lowercased(bytes[..<colon])
     }
 
-    /// The text as the job gave it, or one that says the same in short. What others read of it is ``shownText``, the `subject` of its events.
+    /// The text as given in the job, or a short equivalent. Events and logs contain ``shownText`` instead.
     public var text: String {
         switch self {
         case .web(let url): url.text
@@ -50,7 +50,7 @@ public enum Source: Hashable, Codable, Sendable {
         }
     }
 
-    /// What it is known by in keys: equal for sources that are the same. One line.
+    /// The identity in cache keys, a single line. Equal sources have equal keys.
     public var cacheKey: String {
         switch self {
         case .web(let url): "url:\(url.canonical)"
@@ -64,18 +64,18 @@ public enum Source: Hashable, Codable, Sendable {
     }
 }
 
-/// What is asked of an origin: which source, for whom, and with which header fields.
+/// A request for a source: the source, the tenant and the header fields.
 ///
-/// Whatever is kept or shared of a source is kept and shared by this value, and so by its ``canonicalText``.
+/// Cached and shared source data is identified by this value, through its ``canonicalText``.
 public struct SourceRequest: Hashable, Sendable {
-    /// What to load.
+    /// The source to load.
     public var source: Source
-    /// Whose it is: nothing of one tenant's is another's.
+    /// The tenant. Tenants share no cache entries.
     public var tenant: String?
-    /// What the job adds to requests.
+    /// The header fields that the job adds to requests.
     public var headers: RequestHeaders
 
-    /// Takes the values as they are.
+    /// Creates a request for a source.
     public init(_ source: Source, tenant: String? = nil, headers: RequestHeaders = RequestHeaders()) {
         self.source = source
         self.tenant = tenant
@@ -83,82 +83,86 @@ public struct SourceRequest: Hashable, Sendable {
     }
 }
 
-/// A source whose text says all of it: a URL.
-public protocol TextualSource: Hashable, Codable, Sendable {
-    /// As the job gave it.
+/// A source that is fully described by its text, such as a URL.
+public protocol StringRepresentableSource: Hashable, Codable, Sendable {
+    /// The text as given in the job.
     var text: String { get }
 
-    /// - Throws: ``Failure``.
-    init(_ text: String) throws(Failure)
+    /// Parses the text.
+    /// - Throws: ``JobError`` if the text is invalid.
+    init(_ text: String) throws(JobError)
 }
 
-extension TextualSource {
-    /// Whether the bytes are the same. Swift's strings are equal when they look the same; servers may tell those apart.
+extension StringRepresentableSource {
+    /// Compares the UTF-8 bytes. Swift strings are equal if they are canonically equivalent, but servers may
+    /// distinguish them.
     public static func == (left: Self, right: Self) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
 
-    /// Of the bytes.
+    /// Hashes the UTF-8 bytes.
     public func hash(into hasher: inout Hasher) {
         for byte in text.utf8 { hasher.combine(byte) }
     }
 
-    /// From its text, checked again.
+    /// Decodes and validates the text.
     public init(from decoder: any Decoder) throws {
         try self.init(decoder.singleValueContainer().decode(String.self))
     }
 
-    /// As its text.
+    /// Encodes the text.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(text)
     }
 }
 
-/// What a provider of the host program's own loads, by the name it was registered under.
+/// A source of a provider that the host program registered by name.
 public struct CustomSource: Hashable, Codable, Sendable {
-    /// Bytes of the longest reference taken.
+    /// The maximum length of a reference, in bytes.
     public static let longest = 16 << 10
 
-    /// The name.
+    /// The name of the provider.
     public let name: String
-    /// What the job says of it: what follows the name and a colon in a text, or the object of parameters as compact JSON,
-    /// its members in the order of their names.
+    /// The reference to the image: the text after the name and the colon, or the parameters as compact JSON with sorted
+    /// members.
     public let reference: String
-    /// What the provider knows it by.
+    /// The provider's identifier of the image.
     public let key: String
 
+    /// Creates a custom source.
     /// - Parameters:
-    ///   - name: the provider's.
-    ///   - reference: what the job says of it, as ``reference`` has it.
-    ///   - makeKey: the provider's rule.
-    /// - Throws: ``Failure`` `invalid_job` for a reference that is too long, or one whose key is empty, too long or of several
-    ///   lines; and what the rule throws.
+    ///   - name: The name of the provider.
+    ///   - reference: The reference to the image; see ``reference``.
+    ///   - makeKey: The provider's function that derives the key.
+    /// - Throws: ``JobError`` `invalid_job` if the reference is too long, or if its key is empty, too long or contains
+    ///   control characters. Errors of `makeKey` are rethrown.
     public init(
-        name: String, reference: String, _ makeKey: (_ name: String, _ reference: String) throws(Failure) -> String
-    ) throws(Failure) {
+        name: String, reference: String, _ makeKey: (_ name: String, _ reference: String) throws(JobError) -> String
+    ) throws(JobError) {
         guard reference.utf8.count <= Self.longest else {
-            throw Failure(.invalidJob, "\(name): longer than \(Self.longest) bytes")
+            throw JobError(.invalidJob, "\(name): longer than \(Self.longest) bytes")
         }
-        do throws(Failure) {
+        do throws(JobError) {
             key = try makeKey(name, reference)
         } catch {
             throw error.within(name)
         }
         guard (1...Self.longest).contains(key.utf8.count), !key.utf8.hasControlCharacter else {
-            throw Failure(.invalidJob, "\(name): the provider makes no key of this: one line is wanted")
+            throw JobError(.invalidJob, "\(name): the provider returned an invalid key; expected one line")
         }
         self.name = name
         self.reference = reference
     }
 
-    /// Both together, as a job may write them.
+    /// The name and the reference, separated by a colon.
     public var text: String { "\(name):\(reference)" }
 
-    /// Whether the bytes are the same. Swift's strings are equal when they look the same; a program may tell those apart.
+    /// Compares the UTF-8 bytes. Swift strings are equal if they are canonically equivalent, but providers may
+    /// distinguish them.
     public static func == (left: CustomSource, right: CustomSource) -> Bool {
         left.name.utf8.elementsEqual(right.name.utf8) && left.reference.utf8.elementsEqual(right.reference.utf8)
     }
 
-    /// Of the bytes.
+    /// Hashes the UTF-8 bytes.
     public func hash(into hasher: inout Hasher) {
         for byte in text.utf8 { hasher.combine(byte) }
     }

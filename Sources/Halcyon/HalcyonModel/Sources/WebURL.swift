@@ -1,23 +1,25 @@
 import Formats
 
-/// An absolute `http` or `https` URL (RFC 3986), checked as far as keys and limits need it; libcurl reads the rest.
-public struct WebURL: TextualSource {
-    /// As the job gave it.
+/// An absolute `http` or `https` URL (RFC 3986), validated as far as cache keys and limits require. libcurl parses the
+/// rest.
+public struct WebURL: StringRepresentableSource {
+    /// The URL as given in the job.
     public let text: String
-    /// The form that keys are made of: scheme and host in lower case, no default port, no fragment, a path of at least "/"
-    /// (RFC 3986, section 6.2.2.1 and 6.2.3). Nothing else is touched: servers may tell the rest apart.
+    /// The normalized form for cache keys: scheme and host in lower case, no default port, no fragment, a path of at
+    /// least "/" (RFC 3986, section 6.2.2.1 and 6.2.3). The rest is unchanged, because servers may distinguish it.
     public let canonical: String
     /// The host in lower case, without brackets or port.
     public let host: String
 
-    /// Whether it names a user.
+    /// True if the URL contains a user.
     public let hasUser: Bool
 
-    /// Bytes of the longest URL taken.
+    /// The maximum length of a URL, in bytes.
     public static let longest = 8192
 
-    /// - Throws: ``Failure`` `unsupported_source` for another scheme, `invalid_job` for what is no URL.
-    public init(_ text: String) throws(Failure) {
+    /// Parses a URL.
+    /// - Throws: ``JobError`` `unsupported_source` for another scheme, `invalid_job` for a malformed URL.
+    public init(_ text: String) throws(JobError) {
         let bytes = Array(text.utf8)
         try checkCharacters(bytes, longest: Self.longest)
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), isScheme(bytes[..<colon]) else {
@@ -25,13 +27,13 @@ public struct WebURL: TextualSource {
         }
         let scheme = lowercased(bytes[..<colon])
         guard scheme == "http" || scheme == "https" else {
-            throw Failure(
-                .unsupportedSource, "no provider for \(scheme): URLs; http, https, file, data and s3 are served")
+            throw JobError(
+                .unsupportedSource, "no provider for \(scheme): URLs; expected http, https, file, data or s3")
         }
         guard bytes[colon...].starts(with: "://".utf8) else { throw .invalidURL("expected // after \(scheme):") }
         let rest = bytes[(colon + 3)...]
         let end = rest.firstIndex(where: endsAuthority) ?? rest.endIndex
-        guard rest[end...].first != UInt8(ascii: "\\") else { throw .invalidURL("a backslash is no path") }
+        guard rest[end...].first != UInt8(ascii: "\\") else { throw .invalidURL("the path must begin with /, not \\") }
 
         let authority = try Authority(rest[..<end], defaultPort: scheme == "http" ? 80 : 443)
         let tail = rest[end...].prefix { $0 != UInt8(ascii: "#") }
@@ -42,35 +44,35 @@ public struct WebURL: TextualSource {
         canonical = "\(scheme)://\(authority.text)\(root)\(String(decoding: tail, as: UTF8.self))"
     }
 
-    /// A URL that may be a secret, such as a signed one: what is wrong with it is told without a word of it.
-    /// - Throws: ``Failure`` `invalid_job`.
-    public init(secret text: String) throws(Failure) {
-        do throws(Failure) {
+    /// Parses a URL that may be a secret, such as a signed URL. Error messages do not quote it.
+    /// - Throws: ``JobError`` `invalid_job` if the URL is malformed or has another scheme.
+    public init(secret text: String) throws(JobError) {
+        do throws(JobError) {
             try self.init(text)
         } catch {
-            throw Failure(
+            throw JobError(
                 .invalidJob,
-                "expected an http or https URL of at most \(Self.longest) bytes, its host in ASCII, all else percent-encoded"
+                "expected an http or https URL of at most \(Self.longest) bytes, percent-encoded and with an ASCII host"
             )
         }
     }
 }
 
-/// User, host and port of a URL (RFC 3986, section 3.2).
+/// The authority of a URL: user, host and port (RFC 3986, section 3.2).
 private struct Authority {
-    /// With the @ behind it; empty when there is none.
+    /// The user and password with the trailing @; empty if the URL has no user.
     let user: String
     let host: String
     let isIPv6: Bool
-    /// nil for the scheme's own.
+    /// The port; nil for the scheme's default port.
     let port: UInt16?
 
-    init(_ bytes: ArraySlice<UInt8>, defaultPort: UInt16) throws(Failure) {
+    init(_ bytes: ArraySlice<UInt8>, defaultPort: UInt16) throws(JobError) {
         var hostAndPort = bytes
         if let at = bytes.firstIndex(of: UInt8(ascii: "@")) {
             hostAndPort = bytes[at...].dropFirst()
             guard !hostAndPort.contains(UInt8(ascii: "@")) else {
-                throw .invalidURL("more than one @ before the path; write those of the password as %40")
+                throw .invalidURL("more than one @ before the path; write @ in a password as %40")
             }
         }
         user = string(bytes[..<hostAndPort.startIndex])
@@ -83,17 +85,17 @@ private struct Authority {
             guard !address.isEmpty,
                 address.allSatisfy({ isHexadecimal($0) || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") })
             else {
-                throw .invalidURL("[\(string(address))] is no IPv6 address")
+                throw .invalidURL("[\(string(address))] is not an IPv6 address")
             }
             host = lowercased(address)
             hostEnd = bracket + 1
         } else {
             hostEnd = hostAndPort.firstIndex(of: UInt8(ascii: ":")) ?? hostAndPort.endIndex
             let name = hostAndPort[..<hostEnd]
-            guard !name.isEmpty else { throw .invalidURL("the URL names no host") }
-            // One spelling for one host: a name that means another one once it is decoded would pass a list of hosts.
+            guard !name.isEmpty else { throw .invalidURL("the URL has no host") }
+            // Escapes are rejected: an encoded name could bypass the lists of allowed and denied hosts.
             guard name.allSatisfy(PercentEncoding.isUnreserved) else {
-                throw .invalidURL("\(string(name)) is no host; write international names in ASCII, as xn--…")
+                throw .invalidURL("\(string(name)) is not a valid host; write international names as xn--…")
             }
             host = lowercased(name)
         }
@@ -101,18 +103,19 @@ private struct Authority {
         port = number == defaultPort ? nil : number
     }
 
-    /// - Parameter bytes: what follows the host: nothing, or a colon and perhaps digits.
-    private static func port(_ bytes: ArraySlice<UInt8>) throws(Failure) -> UInt16? {
+    /// Parses the port.
+    /// - Parameter bytes: The text after the host: nothing, or a colon and optional digits.
+    private static func port(_ bytes: ArraySlice<UInt8>) throws(JobError) -> UInt16? {
         let digits = bytes.dropFirst()
         guard bytes.first == UInt8(ascii: ":") || bytes.isEmpty, digits.allSatisfy(isDigit) else {
-            throw .invalidURL("\(string(bytes)) is no port")
+            throw .invalidURL("\(string(bytes)) is not a valid port")
         }
         if digits.isEmpty { return nil }
-        guard let port = UInt16(string(digits)) else { throw .invalidURL("ports end at 65535") }
+        guard let port = UInt16(string(digits)) else { throw .invalidURL("the port is above 65535") }
         return port
     }
 
-    /// The canonical one.
+    /// The normalized authority.
     var text: String {
         let bracketed = isIPv6 ? "[\(host)]" : host
         return "\(user)\(bracketed)\(port.map { ":\($0)" } ?? "")"
@@ -130,22 +133,23 @@ private func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 
 private func string(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
 
-// What the kinds of URLs have in common. They are taken apart byte by byte: to Swift a slash with a combining mark behind
-// it is another character, to every other program it is a slash.
+// Shared by all kinds of URLs. They are parsed byte by byte, because Swift combines a slash and a following combining
+// mark into one character, and other programs do not.
 
-extension Failure {
-    static func invalidURL(_ reason: String) -> Failure { Failure(.invalidJob, reason) }
+extension JobError {
+    static func invalidURL(_ reason: String) -> JobError { JobError(.invalidJob, reason) }
 }
 
-/// - Throws: ``Failure`` `invalid_job` for what is too long or has characters that no URL has.
-func checkCharacters(_ bytes: [UInt8], longest: Int) throws(Failure) {
+/// Checks the length and the characters of a URL.
+/// - Throws: ``JobError`` `invalid_job` if the URL is too long or contains spaces or control characters.
+func checkCharacters(_ bytes: [UInt8], longest: Int) throws(JobError) {
     guard bytes.count <= longest else { throw .invalidURL("longer than \(longest) bytes") }
     guard bytes.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
-        throw .invalidURL("a URL has no spaces or control characters; write them as %20 and the like")
+        throw .invalidURL("the URL contains spaces or control characters; percent-encode them, such as %20")
     }
 }
 
-/// RFC 3986, section 3.1.
+/// True if the bytes are a valid scheme (RFC 3986, section 3.1).
 func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {
     guard let first = bytes.first, isLetter(first) else { return false }
     return bytes.allSatisfy { isLetter($0) || (0x30...0x39).contains($0) || "+-.".utf8.contains($0) }
@@ -157,7 +161,7 @@ func isHexadecimal(_ byte: UInt8) -> Bool {
     (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte | 0x20)
 }
 
-/// ASCII alone, as every language can do it.
+/// Returns the text with ASCII letters in lower case, independent of the locale.
 func lowercased(_ bytes: ArraySlice<UInt8>) -> String {
     String(unsafeUninitializedCapacity: bytes.count) { ascii in
         for (place, byte) in bytes.enumerated() { ascii[place] = (0x41...0x5a).contains(byte) ? byte | 0x20 : byte }
@@ -166,6 +170,6 @@ func lowercased(_ bytes: ArraySlice<UInt8>) -> String {
 }
 
 extension Sequence<UInt8> {
-    /// Whether one of the bytes is an ASCII control character.
+    /// True if one of the bytes is an ASCII control character.
     var hasControlCharacter: Bool { contains { $0 < 0x20 || $0 == 0x7f } }
 }

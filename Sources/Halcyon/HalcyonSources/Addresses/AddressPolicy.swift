@@ -1,17 +1,20 @@
-/// Which addresses may be dialled.
+/// The policy for the addresses that may be connected to.
 ///
-/// Denied ranges and hosts never; allowed ones always; of the rest only what is globally reachable unicast by IANA's
-/// special-purpose registries (RFC 6890). IPv6 forms that carry an IPv4 address are judged by that address too.
+/// Denied ranges and hosts are always refused, and allowed ones are always permitted. Other addresses are permitted
+/// only if they are globally reachable unicast according to IANA's special-purpose registries (RFC 6890). An IPv6
+/// address that embeds an IPv4 address is checked against the rules for that address too.
 public struct AddressPolicy: Sendable {
     private let allowedRanges: [AddressRange]
     private let deniedRanges: [AddressRange]
     private let allowedHosts: [HostPattern]
     private let deniedHosts: [HostPattern]
 
+    /// Creates a policy.
     /// - Parameters:
-    ///   - allow: what may be dialled though it is not public. A range of IPv4 addresses lets in these alone, and no IPv6 address that
-    ///     carries one of them.
-    ///   - deny: what is refused whatever else is said. A range of IPv4 addresses refuses IPv6 addresses that carry one of them, too.
+    ///   - allow: Addresses that may be connected to although they are not public. A range of IPv4 addresses does not
+    ///     cover IPv6 addresses that embed one of them.
+    ///   - deny: Addresses that are refused, whatever else is configured. A range of IPv4 addresses also covers IPv6
+    ///     addresses that embed one of them.
     public init(allow: [AddressRule] = [], deny: [AddressRule] = []) {
         (allowedRanges, allowedHosts) = Self.parts(of: allow)
         (deniedRanges, deniedHosts) = Self.parts(of: deny)
@@ -28,34 +31,34 @@ public struct AddressPolicy: Sendable {
         return (ranges, hosts)
     }
 
-    /// Whether a host is refused by name. `host` is in lower case.
+    /// True if a host is denied by name. `host` is in lower case.
     public func denies(host: String) -> Bool { deniedHosts.contains { $0.matches(host) } }
 
-    /// Whether a host is allowed by name, whatever its addresses. `host` is in lower case.
+    /// True if a host is allowed by name, whatever its addresses. `host` is in lower case.
     public func trusts(host: String) -> Bool { allowedHosts.contains { $0.matches(host) } }
 
-    /// Whether an address is refused whatever the host.
+    /// True if an address is denied, whatever the host.
     public func denies(_ address: IPAddress) -> Bool {
         if deniedRanges.isEmpty { return false }
         let addresses = [address] + address.carried
         return deniedRanges.contains { addresses.contains(where: $0.contains) }
     }
 
-    /// Whether an address may be dialled for a host that is not allowed by name.
+    /// True if an address may be connected to for a host that is not allowed by name.
     public func permits(_ address: IPAddress) -> Bool {
         if denies(address) { return false }
         return allowedRanges.contains { $0.contains(address) } || SpecialRanges.isPublic(address)
     }
 }
 
-/// One entry of a list of where jobs may load from: an address, a range of addresses, or a host.
+/// An entry of an allow or deny list: an address, a range of addresses, or a host.
 public enum AddressRule: Hashable, Sendable, CustomStringConvertible {
-    /// `10.0.0.0/8`, `fd00::/8`; a single address is a range of one.
+    /// A range such as `10.0.0.0/8` or `fd00::/8`. A single address is a range of one.
     case range(AddressRange)
-    /// `img.example.org`, `*.example.org`.
+    /// A host such as `img.example.org` or `*.example.org`.
     case host(HostPattern)
 
-    /// nil for what is neither: it would match nothing, and nobody would know.
+    /// Parses an entry. Returns nil for anything else, because such a rule would silently match nothing.
     public init?(_ text: String) {
         if let range = AddressRange(text) {
             self = .range(range)
@@ -66,11 +69,12 @@ public enum AddressRule: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// What an entry must look like.
+    /// The expected format of an entry, for error messages.
     public static let expectation =
-        "an address (192.0.2.1, 2001:db8::1), a CIDR range (10.0.0.0/8, fd00::/8) or a host (img.example.org, *.example.org)"
+        "an address (192.0.2.1, 2001:db8::1), a CIDR range (10.0.0.0/8, fd00::/8) "
+        + "or a host (img.example.org, *.example.org)"
 
-    /// As it is written in a list.
+    /// The entry as it is written in a list.
     public var description: String {
         switch self {
         case .range(let range): range.description
@@ -80,20 +84,20 @@ public enum AddressRule: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension AddressRule: ExpressibleByStringLiteral {
-    /// One that stands in a program: a mistake in it is the program's, and traps.
+    /// Creates a rule from a literal. An invalid literal is a programming error and traps.
     public init(stringLiteral text: String) {
         guard let rule = AddressRule(text) else { preconditionFailure("\(text) is not \(Self.expectation)") }
         self = rule
     }
 }
 
-/// A host as it stands in a URL: a name, `*.` and the end of names, or an address.
+/// A pattern for the host of a URL: a name, `*.` and a suffix, or an address.
 public struct HostPattern: Hashable, Sendable, CustomStringConvertible {
-    /// In lower case, without the dot of the root.
+    /// The pattern in lower case, without the trailing dot.
     private let name: String
 
-    /// `img.example.org` or `*.example.org`, in any case, with or without the dot of the root, or an address, IPv6 without brackets; nil for what
-    /// is none of it, such as a misspelt address.
+    /// Parses a pattern: `img.example.org` or `*.example.org`, in any case, with or without the trailing dot, or an
+    /// address. IPv6 addresses have no brackets. Returns nil for anything else, such as a misspelled address.
     public init?(_ text: String) {
         if let address = IPAddress(text) {
             name = address.description
@@ -103,14 +107,14 @@ public struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         let labels = (name.hasPrefix("*.") ? name.dropFirst(2) : name[...])
             .split(separator: ".", omittingEmptySubsequences: false)
         guard name.utf8.count <= 255, labels.allSatisfy(Self.isLabel) else { return nil }
-        // A name that ends in a number is an address, and those have one spelling here (URL Standard, 3.5).
+        // A name that ends in a number is an address. It is accepted only in its canonical form (URL Standard, 3.5).
         guard let last = labels.last, !last.utf8.allSatisfy({ (0x30...0x39).contains($0) }), !last.hasPrefix("0x")
         else {
             return nil
         }
     }
 
-    /// Whether it stands for a host, which is in lower case.
+    /// True if the pattern matches a host, which is in lower case.
     public func matches(_ host: String) -> Bool {
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         let host = IPAddress(bare)?.description ?? Self.normalized(host)
@@ -118,16 +122,16 @@ public struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         return host.hasSuffix(name.dropFirst())
     }
 
-    /// `*.example.org`.
+    /// The pattern, such as `*.example.org`.
     public var description: String { name }
 
-    /// The dot of the root says that a name is whole, and changes nothing else about it.
+    /// Converts a name to lower case and removes the trailing dot, which does not change the host.
     private static func normalized(_ text: String) -> String {
         let text = text.lowercased()
         return text.hasSuffix(".") ? String(text.dropLast()) : text
     }
 
-    /// International names are written as `xn--…`, as in URLs.
+    /// True for a valid label. Internationalized names are written as `xn--…`, as in URLs.
     private static func isLabel(_ label: Substring) -> Bool {
         (1...63).contains(label.utf8.count)
             && label.utf8.allSatisfy { byte in
@@ -140,9 +144,9 @@ public struct HostPattern: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension HostPattern: ExpressibleByStringLiteral {
-    /// One that stands in a program: a mistake in it is the program's, and traps.
+    /// Creates a pattern from a literal. An invalid literal is a programming error and traps.
     public init(stringLiteral text: String) {
-        guard let pattern = HostPattern(text) else { preconditionFailure("\(text) is no name of a host") }
+        guard let pattern = HostPattern(text) else { preconditionFailure("\(text) is not a host name") }
         self = pattern
     }
 }

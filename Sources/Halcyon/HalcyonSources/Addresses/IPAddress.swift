@@ -1,12 +1,13 @@
 import Glibc
 
-/// An IPv4 or IPv6 address. IPv4 is held in its IPv4-mapped form (RFC 4291, section 2.5.5.2), so that one range test serves both.
+/// An IPv4 or IPv6 address. IPv4 addresses are stored in IPv4-mapped form (RFC 4291, section 2.5.5.2), so that one
+/// range test covers both families.
 public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
-    /// The first and the last 64 bits.
+    /// The first 64 bits. `low` has the last 64 bits.
     let high: UInt64
     let low: UInt64
 
-    /// From 4 or 16 bytes in network order; nil for any other number.
+    /// Creates an address from 4 or 16 bytes in network order. Returns nil for any other count.
     public init?(bytes: some Collection<UInt8>) {
         func word(_ bytes: some Sequence<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
         switch bytes.count {
@@ -16,11 +17,11 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// From the usual text, by inet_pton(3), which takes no short, octal or hexadecimal forms.
+    /// Parses an address with inet_pton(3), which rejects short, octal and hexadecimal forms.
     public init?(_ text: some StringProtocol) {
         var bytes = [UInt8](repeating: 0, count: 16)
         let text = String(text)
-        // What stands behind a zero byte, C would not see.
+        // C strings end at the first zero byte.
         guard text.utf8.allSatisfy({ $0 != 0 }) else { return nil }
         if inet_pton(AF_INET, text, &bytes) == 1 {
             self.init(bytes: bytes.prefix(4))
@@ -39,12 +40,12 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     /// The IPv4 address in the last 32 bits.
     var lastFourBytes: IPAddress { IPAddress(high: 0, low: 0xffff << 32 | low & 0xffff_ffff) }
 
-    /// The bytes in network order: 16 of them.
+    /// The 16 bytes in network order.
     var bytes: [UInt8] {
         [high, low].flatMap { word in stride(from: 56, through: 0, by: -8).map { UInt8(word >> UInt64($0) & 0xff) } }
     }
 
-    /// The usual text, by inet_ntop(3); IPv4 without its mapping.
+    /// The text form, by inet_ntop(3). IPv4 addresses are printed without the mapping.
     public var description: String {
         let isMapped = high == 0 && low >> 32 == 0xffff
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
@@ -59,7 +60,7 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
     private let first: IPAddress
     private let bits: Int
 
-    /// nil for what is no range.
+    /// Parses a range. Returns nil if the text is invalid.
     public init?(_ text: some StringProtocol) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = IPAddress(parts[0]) else { return nil }
@@ -76,24 +77,24 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
         self.bits = isIPv4 ? bits + 96 : bits
     }
 
-    /// Whether the address lies in the range.
+    /// True if the range contains the address.
     public func contains(_ address: IPAddress) -> Bool {
         func mask(_ bits: Int) -> UInt64 { bits <= 0 ? 0 : bits >= 64 ? .max : ~(.max >> UInt64(bits)) }
         return (address.high ^ first.high) & mask(bits) == 0 && (address.low ^ first.low) & mask(bits - 64) == 0
     }
 
-    /// In CIDR notation.
+    /// The range in CIDR notation.
     public var description: String { "\(first)/\(first.description.contains(":") ? bits : bits - 96)" }
 }
 
-/// The ranges that IANA's special-purpose registries (RFC 6890 and what updates it) keep from the public Internet.
+/// The ranges that IANA's special-purpose registries (RFC 6890 and its updates) exclude from the public Internet.
 enum SpecialRanges {
     private static let ipv4 = [
         "0.0.0.0/8",  // this network
         "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16",  // private
         "100.64.0.0/10",  // carrier-grade NAT
         "127.0.0.0/8",  // loopback
-        "169.254.0.0/16",  // link-local, and the clouds' metadata services
+        "169.254.0.0/16",  // link-local, including cloud metadata services
         "192.0.0.0/24", "192.88.99.0/24",  // protocol assignments, 6to4 relays
         "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24",  // documentation
         "198.18.0.0/15",  // benchmarks
@@ -109,7 +110,7 @@ enum SpecialRanges {
         "2001:db8::/32", "3fff::/20",  // documentation
     ].map(range)
 
-    /// Whether the address is globally reachable unicast, and any IPv4 address inside it as well.
+    /// True if the address is globally reachable unicast, and any embedded IPv4 address is too.
     static func isPublic(_ address: IPAddress) -> Bool {
         if ipv4Mapped.contains(address) { return !ipv4.contains { $0.contains(address) } }
         if nat64.contains(address) { return isPublic(address.lastFourBytes) }
@@ -133,8 +134,9 @@ extension IPAddress {
     private static let sixToFour = range("2002::/16")
     private static let teredo = range("2001::/32")
 
-    /// The IPv4 addresses that an IPv6 address may carry, by which a gateway or a tunnel would go on; several where that depends on how
-    /// a network is set up. Of mapped ones there are none: they are IPv4 addresses themselves.
+    /// The IPv4 addresses that an IPv6 address may embed, to which a gateway or a tunnel would forward traffic. There
+    /// are several candidates if the position depends on the network's configuration. Mapped addresses have none,
+    /// because they are IPv4 addresses themselves.
     var carried: [IPAddress] {
         let bytes = bytes
         func address(_ places: [Int]) -> IPAddress? { IPAddress(bytes: places.map { bytes[$0] }) }
@@ -142,12 +144,12 @@ extension IPAddress {
         if [Self.compatible, Self.translated, Self.nat64].contains(where: { $0.contains(self) }) {
             found = [lastFourBytes]
         } else if Self.localNAT64.contains(self) {
-            // For prefixes of 48, 56, 64 and 96 bits (RFC 6052, section 2.2); the ninth byte is left out.
+            // For prefixes of 48, 56, 64 and 96 bits (RFC 6052, section 2.2). The ninth byte is skipped.
             found = [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], [12, 13, 14, 15]].map(address)
         } else if Self.sixToFour.contains(self) {
             found = [address([2, 3, 4, 5])]
         } else if Self.teredo.contains(self) {
-            // Of the server, and of the client with all bits turned (RFC 4380, section 4).
+            // The address of the server, and the bitwise inverted address of the client (RFC 4380, section 4).
             found = [address([4, 5, 6, 7]), IPAddress(bytes: bytes.suffix(4).map { ~$0 })]
         }
         // ISATAP (RFC 5214, section 6.1).
@@ -156,8 +158,8 @@ extension IPAddress {
     }
 }
 
-/// One that stands in this file: a mistake in it is the program's, and traps.
+/// Creates a range from a constant. An invalid constant is a programming error and traps.
 private func range(_ text: String) -> AddressRange {
-    guard let range = AddressRange(text) else { preconditionFailure("\(text) is no range of addresses") }
+    guard let range = AddressRange(text) else { preconditionFailure("\(text) is not an address range") }
     return range
 }

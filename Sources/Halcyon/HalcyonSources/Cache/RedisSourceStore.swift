@@ -2,23 +2,23 @@ import HalcyonCoordination
 import Redis
 import Telemetry
 
-/// Entries in Redis, which all workers share, perhaps all of them within a budget.
+/// A store in Redis that all workers share, optionally with a size quota.
 ///
-/// An entry is a hash: `body`, `about` (JSON), `lifetime` (milliseconds), `storedAt` (``StoringMoment``), `fence` (of the lease under which it was loaded) and
-/// perhaps `trace` (the `traceparent` of what it was loaded for). How old it is follows from the lifetime and from what Redis says is left of it, so that no
-/// two clocks are compared.
+/// An entry is a hash with `body`, `about` (JSON), `lifetime` (milliseconds), `storedAt` (``StoreTimestamp``), `fence`
+/// (of the lease under which it was fetched) and optionally `trace` (the `traceparent` of the fetch). The age is
+/// computed from the lifetime and the remaining TTL in Redis, so that clocks of different machines are never compared.
 struct RedisSourceStore: SourceStore {
     private let redis: RedisClient
     private let maximumBytes: Int
     private let handOverBytes: Int
-    private let accounts: Accounts?
+    private let accounts: QuotaTracker?
 
-    /// The client stays its maker's, who closes it.
+    /// Creates a store. The caller closes the client.
     /// - Parameters:
-    ///   - maximumBytes: of the largest body that is kept.
-    ///   - handOverBytes: of the largest that is handed to other workers which wait for it.
-    ///   - budget: bytes of all entries; nil for as many as there are, without books.
-    ///   - errors: those of keeping the books.
+    ///   - maximumBytes: The size limit of a cached body.
+    ///   - handOverBytes: The size limit of a body that is passed to other workers that wait for it.
+    ///   - budget: The quota of all entries in bytes; nil for no quota and no accounting.
+    ///   - errors: Counts and logs errors of quota accounting.
     init(
         _ redis: RedisClient, maximumBytes: Int, handOverBytes: Int = 0, budget: Int? = nil,
         errors: ToleratedErrors = .silent
@@ -26,11 +26,11 @@ struct RedisSourceStore: SourceStore {
         self.redis = redis
         self.maximumBytes = maximumBytes
         self.handOverBytes = handOverBytes
-        accounts = budget.map { Accounts(redis, Budget(bytes: $0), errors: errors) }
+        accounts = budget.map { QuotaTracker(redis, Budget(bytes: $0), errors: errors) }
     }
 
-    /// All entries are in one book, whoever they were loaded for.
-    private static let book = "source-budget"
+    /// One quota covers the entries of all tenants.
+    private static let quota = "source-budget"
 
     func find(_ key: String) async throws -> FoundEntry? {
         let replies = try await redis.pipeline([
@@ -40,13 +40,13 @@ struct RedisSourceStore: SourceStore {
             let lifetime = fields[1].string.flatMap(Double.init), let body = fields[2].bytes,
             let left = replies[1].integer, left >= 0, let entry = SourceEntry(description: description, body: body)
         else { return nil }
-        accounts?.uses.note(CollectionOfOne(key), in: Self.book)
+        accounts?.uses.note(CollectionOfOne(key), in: Self.quota)
         return FoundEntry(
             entry: entry, residentTime: max(0, lifetime - Double(left)) / 1000, version: fields[3].integer,
             loadedFor: fields[4].string.flatMap { TraceContext(traceparent: $0) })
     }
 
-    func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: KeepingTerms) async throws -> Bool {
+    func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async throws -> Bool {
         let (description, name) = (entry.description, LeaseName(product: key))
         let cost = Cost(bytes: entry.body.count + description.count)
         var (seconds, isKept) = (seconds, true)
@@ -55,7 +55,7 @@ struct RedisSourceStore: SourceStore {
                 try await remove(key)
                 return false
             }
-            (seconds, isKept) = (min(seconds, SourceStores.handOverTime), false)
+            (seconds, isKept) = (min(seconds, SourceCacheStack.handOverTime), false)
         }
         let reply = try await redis.run(
             Self.keeping, keys: [.string(key), .string(name.fences)],
@@ -66,25 +66,25 @@ struct RedisSourceStore: SourceStore {
         if reply.isNull { return false }
         guard let moments = reply.array, moments.count == 2, let expiresAt = moments[0].string.flatMap(Double.init),
             let storedAt = moments[1].string
-        else { throw RedisError(.protocolError, "keeping a source gave no time: \(reply)") }
+        else { throw RedisError(.protocolError, "unexpected reply from the source store script: \(reply)") }
         if isKept {
-            await accounts?.enter(
-                Accounts.Entry(key: key, storedAt: storedAt, expiresAt: expiresAt, cost: cost), in: Self.book)
+            await accounts?.insert(
+                QuotaTracker.Entry(key: key, storedAt: storedAt, expiresAt: expiresAt, cost: cost), in: Self.quota)
         }
         return true
     }
 
     func remove(_ key: String) async throws {
         let reply = try await redis.run(Self.removing, keys: [.string(key)])
-        if let storedAt = reply.string { await accounts?.strike(key, storedAt, in: Self.book) }
+        if let storedAt = reply.string { await accounts?.remove(key, storedAt, in: Self.quota) }
     }
 
-    /// Tells the book what is known of uses. Called at the end, before the client is closed.
+    /// Flushes usage records to the quota. Called at shutdown, before the client is closed.
     func close() async { await accounts?.uses.close() }
 
-    // HSET is the first to write: once a script has written, Redis lets it go on past maxmemory.
+    // HSET must be the first write: once a script has written, Redis lets it continue beyond maxmemory.
     private static let keeping = RedisScript(
-        Fencing.check + StoringMoment.lua + """
+        FencingTokens.check + StoreTimestamp.lua + """
             local fence = tonumber(ARGV[4])
             if isFencedOut(KEYS[2], KEYS[1], ARGV[5], fence, fence) then return false end
             local old = redis.call('HMGET', KEYS[1], 'storedAt', 'trace')

@@ -1,52 +1,54 @@
+import Concurrency
 import Formats
 import HalcyonCoordination
 import HalcyonModel
 import Redis
 import Telemetry
-import Threads
 
-/// A shared HTTP cache of sources (RFC 9111): the bytes of a source are kept with its response, and used again for
-/// another size of the image; a stale source that has not changed is revalidated without a download.
+/// A shared HTTP cache of sources (RFC 9111). The bytes of a source are stored with its response and reused for other
+/// sizes of the image. A stale source is revalidated without a download if it has not changed.
 ///
-/// However many jobs want it, a source is fetched once at a time in the cluster (``DistributedSingleFlight``). Waiting
-/// jobs hold no permit.
+/// Concurrent fetches of a source are coalesced across the cluster (``DistributedSingleFlightGroup``). Waiting jobs
+/// hold no permits.
 public struct SourceCache: Sendable {
     private let fetcher: SourceFetcher
-    private let flight: DistributedSingleFlight<FetchKey, CachedSource>
+    private let singleFlight: DistributedSingleFlightGroup<FetchKey, CachedSource>
     private let meters = LoadMeters()
-    private let revalidations = Revalidations()
+    private let revalidations = BackgroundRevalidator()
 
-    /// It blocks where sources are kept in a folder. The caller closes the loader, the client and the leases.
+    /// Creates a cache. The call blocks if there is a disk cache. The caller closes the loader, the client and the
+    /// leases.
     /// - Parameters:
-    ///   - redis: shared by all workers; nil for a process that is alone.
-    ///   - leases: nil for a process that is alone.
-    ///   - permits: how many sources may be fetched or in memory at once.
-    ///   - bytesPerPermit: a larger source takes several permits.
-    ///   - largest: bytes of the largest source that is fetched: the size expected of the first ones.
+    ///   - redis: The client that all workers share; nil for a standalone process.
+    ///   - leases: The leases for coalescing across workers; nil for a standalone process.
+    ///   - permits: Limits the number of sources that are fetched or in memory.
+    ///   - bytesPerPermit: The bytes that one permit covers. A larger source needs several permits.
+    ///   - largest: The size limit of a source, used as the expected size of the first ones.
     /// - Throws: ``DiskError``.
     public init(
-        _ loader: SourceLoader, _ redis: RedisClient?, _ leases: Leases? = nil, permits: Slots = Slots(256),
-        bytesPerPermit: Int = .max, largest: Int = 1 << 20, options: SourceTierOptions = SourceTierOptions(),
+        _ loader: SourceLoader, _ redis: RedisClient?, _ leases: Leases? = nil,
+        permits: PrioritySemaphore = PrioritySemaphore(256),
+        bytesPerPermit: Int = .max, largest: Int = 1 << 20, options: SourceCacheOptions = SourceCacheOptions(),
         limits: OriginLimits = OriginLimits(), log: Log, metrics: Metrics
     ) throws {
         fetcher = SourceFetcher(
             loader: loader,
-            gate: OriginGate(
+            rateLimiter: OriginRateLimiter(
                 redis, limits, shares: permits.shares,
                 errors: ToleratedErrors(of: "origins", log: log, metrics: metrics)),
-            stores: try SourceStores(options, redis, log, metrics),
+            stores: try SourceCacheStack(options, redis, log, metrics),
             permits: FetchPermits(permits, bytesPerPermit: bytesPerPermit, first: largest), options: options,
-            metrics: SourceTierMetrics(metrics), origins: OriginMetrics(metrics))
-        flight = DistributedSingleFlight(.source, leases)
+            metrics: SourceCacheMetrics(metrics), origins: OriginMetrics(metrics))
+        singleFlight = DistributedSingleFlightGroup(.source, leases)
     }
 
-    /// Gets a source, from the cache where a stored response may be used, else from its origin.
+    /// Returns a source, from the cache if a stored response may be used, otherwise from its origin.
     ///
-    /// - Parameter context: the priority of the caller; its `start` is called once, when the source is there or its
-    ///   origin is about to be asked.
-    /// - Throws: ``Failure``, also a cached one, and `not_found` for ``SourceCacheUse/onlyKept``; `CancellationError`
-    ///   when the task is cancelled, which ends the transfer unless others wait for it, and when the source is not
-    ///   wanted at its start.
+    /// - Parameter context: The priority of the caller. Its `start` is called once, when the source is available or its
+    ///   origin is about to be contacted.
+    /// - Throws: ``JobError``, possibly a cached one, and `not_found` for ``SourceCacheUse/onlyKept``;
+    ///   `CancellationError` when the task is cancelled, which ends the transfer unless others wait for it, and when
+    ///   the source is no longer wanted at its start.
     public func fetch(
         _ request: SourceRequest, _ use: SourceCacheUse = .standard, _ context: WorkContext = WorkContext()
     ) async throws -> CachedSource {
@@ -75,116 +77,116 @@ public struct SourceCache: Sendable {
         return try await share(request, found, use, context)
     }
 
-    /// Fetches a source from its origin, once for all who want it.
+    /// Fetches a source from its origin, sharing one fetch among all callers.
     private func share(
-        _ request: SourceRequest, _ found: SourceStores.Finding, _ use: SourceCacheUse, _ context: WorkContext
+        _ request: SourceRequest, _ found: SourceCacheStack.SourceLookup, _ use: SourceCacheUse, _ context: WorkContext
     ) async throws -> CachedSource {
         let key = FetchKey(key: request.tierKey, use: use)
         let work = CoalescedSourceFetch(request: request, use: use, fetcher: fetcher, meters: meters, first: found)
-        guard let result = try await flight.run([key], context, work)[key] else { throw CancellationError() }
+        guard let result = try await singleFlight.run([key], context, work)[key] else { throw CancellationError() }
         var source = result.value
         if !result.isOwn { source.isShared = true }
         return source
     }
 
-    /// Fetches a stale source in the background while it is still used (RFC 5861, section 3).
-    private func revalidate(_ request: SourceRequest, _ found: SourceStores.Finding) async {
+    /// Revalidates a stale source in the background while it is still served (RFC 5861, section 3).
+    private func revalidate(_ request: SourceRequest, _ found: SourceCacheStack.SourceLookup) async {
         await revalidations.run(request.tierKey) {
-            // The stale one is served meanwhile, and a failure is kept: nobody waits for this one.
-            _ = try? await share(request, found, .standard, WorkContext(urgency: Urgency(level: 2)))
+            // The stale response is served meanwhile, and errors are cached. No caller waits for this fetch.
+            _ = try? await share(request, found, .standard, WorkContext(urgency: WorkPriority(level: 2)))
         }
     }
 
-    /// The progress of a source's load; nil unless this process is loading it.
+    /// The progress of a source's fetch; nil unless this process is fetching it.
     public func progress(of request: SourceRequest, _ use: SourceCacheUse = .standard) -> LoadProgress? {
         meters.progress(of: FetchKey(key: request.tierKey, use: use))
     }
 
-    /// Removes a source from what this process keeps for itself, if it was kept by then (seconds since 1970). The purge
-    /// removes it from Redis.
+    /// Removes a source from the disk cache of this process, if it was stored at or before a time in seconds since
+    /// 1970. The purge itself removes it from Redis.
     public func evictLocal(_ request: SourceRequest, storedBefore moment: Double) async {
-        await fetcher.stores.forgetHere(request.tierKey, keptBy: moment)
+        await fetcher.stores.evictLocal(request.tierKey, keptBy: moment)
     }
 
-    /// Ends background work, and closes its files.
+    /// Cancels background work and closes the stores.
     public func close() async {
         await revalidations.close()
         await fetcher.stores.close()
     }
 }
 
-/// The use that a job allows of the source cache.
+/// The use of the source cache that a job allows.
 public enum SourceCacheUse: Hashable, Sendable {
-    /// Look there first, and store what is fetched.
+    /// Look the source up first, and store it if it is fetched.
     case standard
-    /// Fetch it, and replace what is stored.
+    /// Fetch the source and replace the stored response.
     case reload
-    /// Look there and nowhere else: no origin is asked. Sources that are not cached are fetched as ever.
+    /// Look the source up and never contact an origin. Sources that are not cacheable are loaded as usual.
     case onlyKept
-    /// Neither look nor store.
+    /// Neither look the source up nor store it.
     case none
 }
 
-/// A source, and where it came from.
+/// A source and information about how it was obtained.
 public struct CachedSource: Sendable {
-    /// The bytes, and the origin's response.
+    /// The bytes and the origin's response.
     public let source: LoadedSource
-    /// Whether the bytes were in the cache: nothing was downloaded, or no more than a confirmation.
+    /// True if the bytes were cached: nothing was downloaded except perhaps a 304 response.
     public let isFromCache: Bool
-    /// The fencing token of the lease under which it was fetched, if known: a purge makes what is older unfit to be
-    /// stored.
+    /// The fencing token of the lease under which it was fetched, if known. After a purge, data with an older token
+    /// must not be stored.
     public let fence: Int?
-    /// The share of the worker's memory that its bytes take; all who have them share it.
-    public let permit: Place?
-    /// Whether it was fetched for another job, of this process or of another.
+    /// The memory permit for the bytes. All users of the bytes share it.
+    public let permit: SemaphorePermit?
+    /// True if it was fetched for another job, in this or another process.
     public internal(set) var isShared = false
-    /// The span of the fetch, if it is recorded.
+    /// The span of the fetch, if it was recorded.
     public internal(set) var loadedFor: TraceContext?
 }
 
-/// What the source tier keeps, where, and for how long.
-public struct SourceTierOptions: Sendable {
-    /// What responses leave open about their freshness.
+/// Options of the source cache: stores, size limits and lifetimes.
+public struct SourceCacheOptions: Sendable {
+    /// The freshness policy where responses do not specify one.
     public var freshness = FreshnessPolicy()
-    /// How long failures are remembered.
+    /// The lifetimes of cached errors.
     public var failures = FailureLifetimes()
-    /// Bytes of the largest source that is kept in Redis; 0 for none.
+    /// The size limit of a source in Redis, in bytes; 0 to cache none there.
     public var redisBytes = 1 << 20
-    /// Bytes of the largest source that is handed to other workers through Redis when they wait for it; it stays there for half a
-    /// minute. 0 for none: then each worker that waits for a larger source than is kept loads it itself.
+    /// The size limit of a source that is passed through Redis to other workers that wait for it, in bytes. It stays
+    /// there for 30 seconds. With 0, each waiting worker fetches a source that exceeds the cache limit itself.
     public var handOverBytes = 32 << 20
-    /// Bytes of all sources in Redis, those of all tenants, with what is known of them; nil for no limit of Halcyon's own.
+    /// The quota of all sources in Redis, over all tenants and including metadata, in bytes; nil for no quota.
     public var redisBudget: Int?
-    /// For how long Redis keeps what its origin can be asked about, fresh or not, in seconds.
+    /// The retention in Redis of responses that can be revalidated, fresh or not, in seconds.
     public var redisRetention = 3600.0
-    /// A folder of the local disk to keep sources in; nil for none.
+    /// The folder of the disk cache; nil for none.
     public var folder: String?
-    /// Bytes of all sources there.
+    /// The size limit of the disk cache, in bytes.
     public var folderBytes = 1 << 30
-    /// For how long the folder keeps what its origin can be asked about, fresh or not, in seconds. There the bytes are what
-    /// is scarce.
+    /// The retention in the disk cache of responses that can be revalidated, fresh or not, in seconds. The default is
+    /// long, because the disk cache is limited by its size.
     public var folderRetention = 30 * 86_400.0
 
-    /// The defaults.
+    /// Creates options with default values.
     public init() {}
 }
 
-/// For how many seconds a failure to load a source is taken for the answer, by its class; 0 for not at all.
+/// Lifetimes of cached errors in seconds, by class; 0 to not cache a class.
 public struct FailureLifetimes: Hashable, Sendable {
-    /// There is none: 404 and 410.
+    /// Missing sources: 404 and 410.
     public var missing = 60.0
-    /// It is not given, or cannot be taken: 401, 403, 451, other statuses of the 400s, too large, too many redirects.
+    /// Refused or unusable sources: 401, 403, 451, other 4xx statuses, too large, too many redirects.
     public var refused = 60.0
-    /// The origin is in trouble: statuses of the 500s, 408, 425, 429, broken answers.
+    /// Failing origins: 5xx statuses, 408, 425, 429, malformed responses.
     public var failing = 1.0
-    /// There is no way to it: name, connection, TLS, time.
+    /// Unreachable origins: DNS, connection, TLS and timeout errors.
     public var unreachable = 1.0
 
-    /// The defaults.
+    /// Creates lifetimes with default values.
     public init() {}
 
-    /// How long this one holds.
-    public func seconds(for failure: Failure) -> Double {
+    /// Returns the lifetime of an error in seconds.
+    public func seconds(for failure: JobError) -> Double {
         switch failure.code {
         case .notFound, .gone: missing
         case .forbidden, .tooLarge, .tooManyRedirects: refused
@@ -197,25 +199,25 @@ public struct FailureLifetimes: Hashable, Sendable {
     }
 }
 
-/// What the source tier counts, by how a source was had.
-struct SourceTierMetrics: Sendable {
-    /// From the tier, fresh.
+/// Counters of the source cache, by the origin of a source.
+struct SourceCacheMetrics: Sendable {
+    /// Fresh cache hits.
     let fresh: Counter
-    /// From the tier, stale, where that was allowed.
+    /// Stale cache hits, where they were allowed.
     let stale: Counter
-    /// From the tier, after its origin had confirmed it.
+    /// Cache hits after revalidation by the origin.
     let confirmed: Counter
-    /// From its origin.
+    /// Downloads from origins.
     let loaded: Counter
-    /// Not at all: a failure that was remembered.
+    /// Cached errors.
     let failed: Counter
-    /// Bytes that came from origins.
+    /// Bytes downloaded from origins.
     let fetchedBytes: Counter
 
     init(_ metrics: Metrics) {
         func counter(_ result: String) -> Counter {
             metrics.counter(
-                "halcyon_sources_total", help: "Sources that were asked for, by how they were had.",
+                "halcyon_sources_total", help: "Requested sources, by where they came from.",
                 labels: ["from": result])
         }
         fresh = counter("tier")
@@ -224,16 +226,16 @@ struct SourceTierMetrics: Sendable {
         loaded = counter("origin")
         failed = counter("tier-failure")
         fetchedBytes = metrics.counter(
-            "halcyon_fetched_bytes_total", help: "Bytes of sources that came from their origins.")
+            "halcyon_fetched_bytes_total", help: "Bytes of sources downloaded from origins.")
     }
 }
 
-/// Sources that are loaded anew while their old bytes are in use: each once at a time.
-actor Revalidations {
+/// Background revalidations of stale sources, at most one at a time per source.
+actor BackgroundRevalidator {
     private var tasks: [String: Task<Void, Never>] = [:]
     private var isClosed = false
 
-    /// Begins the work in the background, unless it is under way.
+    /// Starts the work in the background, unless work with this key is in flight.
     func run(_ key: String, _ work: @escaping @Sendable () async -> Void) {
         guard !isClosed, tasks[key] == nil else { return }
         tasks[key] = Task {
@@ -242,7 +244,7 @@ actor Revalidations {
         }
     }
 
-    /// Cancels what is under way, and waits for it.
+    /// Cancels all work and waits for it to end.
     func close() async {
         isClosed = true
         for task in tasks.values { task.cancel() }
@@ -250,16 +252,17 @@ actor Revalidations {
     }
 }
 
-/// Counts how often a store of sources had what was looked for, fresh or not.
-struct StoreLookups: Sendable {
+/// Counters of cache hits and misses of a store. Stale entries count as hits.
+struct CacheLookupMetrics: Sendable {
     private let hits, misses: Counter
 
-    /// - Parameter store: what it is called in the metrics: `folder` or `redis`.
+    /// Creates the counters.
+    /// - Parameter store: The label of the store: `folder` or `redis`.
     init(_ metrics: Metrics, _ store: String) {
         func counter(_ result: String) -> Counter {
             metrics.counter(
                 "halcyon_source_lookups_total",
-                help: "Sources that were looked for in each store of the source tier, by whether they were there.",
+                help: "Lookups in each store of the source cache, by result.",
                 labels: ["store": store, "result": result])
         }
         (hits, misses) = (counter("hit"), counter("miss"))

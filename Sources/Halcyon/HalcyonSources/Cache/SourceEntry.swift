@@ -1,63 +1,63 @@
-import Digests
+import Concurrency
 import Formats
 import HalcyonModel
+import Hashing
 import JSON
 import Telemetry
-import Threads
 
-/// What the source tier keeps of a source: its bytes with what its origin said of them, or how loading it failed.
+/// An entry of the source cache: the bytes of a source with the response metadata, or the error of loading it.
 struct SourceEntry: Hashable, Sendable {
-    /// What was said, without the bytes.
+    /// The response metadata.
     var response: StoredResponse
-    /// The bytes; none where loading failed.
+    /// The bytes; empty for an error.
     var body: [UInt8]
-    /// How loading it failed.
-    var failure: Failure?
+    /// The error; nil if the source was loaded.
+    var failure: JobError?
 }
 
-/// An entry, as a store gives it back.
+/// An entry returned by a store.
 struct FoundEntry: Sendable {
-    /// What was kept.
+    /// The stored entry.
     let entry: SourceEntry
-    /// Seconds since it was kept, by the store's own clock.
+    /// The time since it was stored in seconds, by the clock of the store.
     let residentTime: Double
-    /// The fence under which it was kept, where all workers look.
+    /// The fencing token under which it was stored, if the store is shared by all workers.
     var version: Int?
-    /// The place in a trace of what it was loaded for, where that is known.
+    /// The span for which it was fetched, if known.
     var loadedFor: TraceContext?
 }
 
-/// On what terms an entry is kept.
-struct KeepingTerms: Sendable {
-    /// The fence of the lease under which it was loaded; 0 for none.
+/// Options for storing an entry.
+struct StoreOptions: Sendable {
+    /// The fencing token of the lease under which it was fetched; 0 for none.
     var fence = 0
-    /// The place in a trace of what it was loaded for, where that is recorded.
+    /// The span for which it was fetched, if it is recorded.
     var trace: TraceContext?
-    /// Whether another worker waits for it.
+    /// Returns true if another worker waits for the entry.
     var isWanted: @Sendable () async -> Bool = { false }
 }
 
-/// A place where the source tier keeps entries, each for some time.
+/// A store for entries of the source cache.
 ///
-/// A store may lose what it has at any time, and gives back nothing that it is not sure of. It throws where it is out of
-/// order; what it does not have is no error.
+/// A store may lose entries at any time, and returns only entries that it can verify. It throws if it is unavailable. A
+/// missing entry is not an error.
 protocol SourceStore: Sendable {
-    /// The entry under a key; nil where there is none.
+    /// Returns the entry with a key; nil if there is none.
     func find(_ key: String) async throws -> FoundEntry?
-    /// Keeps an entry in place of what was there.
-    /// - Parameter seconds: how long; above 0.
-    /// - Returns: whether it is there now: not when it is too large, nor when something newer is there.
+    /// Stores an entry and replaces an older one.
+    /// - Parameter seconds: The lifetime; above 0.
+    /// - Returns: True if the entry was stored. False if it is too large or the store has a newer one.
     @discardableResult
-    func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: KeepingTerms) async throws -> Bool
-    /// Forgets what is there.
+    func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async throws -> Bool
+    /// Removes an entry.
     func remove(_ key: String) async throws
 }
 
-// How entries are described where they are kept: one JSON object beside the bytes. An object that another version wrote and
-// this one cannot read is no entry.
+// The metadata of an entry is stored as a JSON object next to the bytes. An object of an incompatible version is
+// treated as a missing entry.
 
 extension SourceEntry: JSONWritable {
-    /// Writes all but the body.
+    /// Writes everything except the body.
     func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member("version", Self.version)
@@ -76,14 +76,14 @@ extension SourceEntry: JSONWritable {
 
     private static var version: Int { 1 }
 
-    /// All but the body.
+    /// The JSON metadata: everything except the body.
     var description: [UInt8] {
         var writer = JSONWriter(capacity: 512)
         writer.value(self)
         return writer.bytes
     }
 
-    /// Reads what ``description`` said; nil for what is not understood.
+    /// Parses ``description``. Returns nil if it is invalid.
     init?(description: [UInt8], body: [UInt8]) {
         do throws(JSONError) {
             let object = try JSON.parse(description, maximumSize: 1 << 20)
@@ -93,8 +93,8 @@ extension SourceEntry: JSONWritable {
                 headers: try object.needed("headers").fields(), varied: try object.needed("varied").fields(),
                 initialAge: try object.needed("initialAge").double())
             if let code = object.member("code") {
-                guard let code = FailureCode(rawValue: try code.string()) else { return nil }
-                var found = Failure(
+                guard let code = JobErrorCode(rawValue: try code.string()) else { return nil }
+                var found = JobError(
                     code, try object.needed("message").string(), isRetryable: try object.needed("retryable").bool())
                 found.retryAfter = try object.member("retryAfter")?.double()
                 failure = found
@@ -112,7 +112,7 @@ extension JSONElement {
         return member
     }
 
-    /// Names and values in turn.
+    /// Parses an array of alternating names and values.
     fileprivate func fields() throws(JSONError) -> HTTPFields {
         var texts: [String] = []
         try forEachElement { element throws(JSONError) in texts.append(try element.string()) }
@@ -122,7 +122,7 @@ extension JSONElement {
 }
 
 extension Source {
-    /// Whether the tier has anything to save: what is drawn, came with the job, or lies on the disk is as near as it can be.
+    /// True if caching saves work. Sources that are drawn, part of the job, or on the local disk are not cached.
     var isWorthKeeping: Bool {
         switch self {
         case .web, .s3, .video, .custom: true
@@ -132,15 +132,16 @@ extension Source {
 }
 
 extension SourceRequest {
-    /// The key of its entry, in the slot of all keys of the source: those of the results that are made from it.
+    /// The cache key of its entry. It shares the Redis hash slot with all keys of the source, including the results
+    /// made from it.
     var tierKey: String {
         "halcyon:{\(ResultKey.sourceHash(of: self) { SHA256.hash($0).description })}:source"
     }
 }
 
 extension CachedSource {
-    /// What an entry holds, with the time at which its origin gave or confirmed it.
-    init(_ entry: SourceEntry, completedAt: Double, _ fence: Int?, _ permit: Place?) {
+    /// Creates a source from an entry and the time at which its origin sent or confirmed it.
+    init(_ entry: SourceEntry, completedAt: Double, _ fence: Int?, _ permit: SemaphorePermit?) {
         self.init(
             source: LoadedSource(
                 body: entry.body, headers: entry.response.headers, status: entry.response.status,

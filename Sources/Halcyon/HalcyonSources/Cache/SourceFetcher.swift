@@ -1,22 +1,22 @@
+import Concurrency
 import Formats
 import HalcyonCoordination
 import HalcyonModel
 import Telemetry
-import Threads
 
-/// Fetches sources from their origins within the limits of each origin, stores responses that may be stored, and says
-/// which stored response may be used.
+/// Fetches sources from their origins within the limits of each origin, stores cacheable responses, and decides which
+/// stored response may be used.
 struct SourceFetcher: Sendable {
     let loader: SourceLoader
-    let gate: OriginGate
-    let stores: SourceStores
+    let rateLimiter: OriginRateLimiter
+    let stores: SourceCacheStack
     let permits: FetchPermits
-    let options: SourceTierOptions
-    let metrics: SourceTierMetrics
+    let options: SourceCacheOptions
+    let metrics: SourceCacheMetrics
     let origins: OriginMetrics
 
-    /// Fetches a source that is not cached, because it is drawn, came with the job or lies on this machine.
-    func fetchUncached(_ request: SourceRequest, _ urgency: Urgency) async throws -> CachedSource {
+    /// Loads a source that is not cacheable, because it is drawn, part of the job, or on this machine.
+    func fetchUncached(_ request: SourceRequest, _ urgency: WorkPriority) async throws -> CachedSource {
         let permit = try await permits.acquire(urgency)
         let response = try await permits.limitingMemory(of: permit) { try await loader.fetch(request) }
         return CachedSource(source: try response.loaded(), isFromCache: false, fence: nil, permit: permit)
@@ -24,8 +24,10 @@ struct SourceFetcher: Sendable {
 
     // MARK: The cache
 
-    /// Looks for a stored response, with a permit for its bytes.
-    func find(_ request: SourceRequest, _ urgency: Urgency) async throws -> (SourceStores.Finding, Place) {
+    /// Looks up a stored response, with a permit for its bytes.
+    func find(_ request: SourceRequest, _ urgency: WorkPriority) async throws -> (
+        SourceCacheStack.SourceLookup, SemaphorePermit
+    ) {
         let permit = try await permits.acquire(urgency)
         let fields = loader.fields(of: request)
         return (await stores.find(request.tierKey) { $0.entry.response.answers(request: fields) }, permit)
@@ -35,18 +37,18 @@ struct SourceFetcher: Sendable {
         found.entry.response.freshness(after: found.residentTime, options.freshness)
     }
 
-    /// A stored response that may be used without asking the origin; `isOld` if it should be revalidated in the
-    /// background.
-    /// - Parameter version: a newer one was fetched while somebody waited for it, who may use it whether or not it is
-    ///   fresh.
-    /// - Throws: the ``Failure`` that is stored.
+    /// Returns a stored response that may be used without contacting the origin. `isOld` is true if it should be
+    /// revalidated in the background.
+    /// - Parameter version: The version that was known before waiting. A newer one was fetched in the meantime and may
+    ///   be used even if it is stale.
+    /// - Throws: The stored ``JobError``.
     func hit(
-        _ finding: SourceStores.Finding, _ permit: Place, newerThan version: Int = .max
-    ) throws(Failure) -> (source: CachedSource, isOld: Bool)? {
+        _ finding: SourceCacheStack.SourceLookup, _ permit: SemaphorePermit, newerThan version: Int = .max
+    ) throws(JobError) -> (source: CachedSource, isOld: Bool)? {
         guard let found = finding.entry else { return nil }
         if let failure = found.entry.failure {
             metrics.failed.add(1)
-            throw failure.later(by: found.residentTime)
+            throw failure.delayed(by: found.residentTime)
         }
         switch freshness(of: found) {
         case .fresh: return (use(found, permit, metrics.fresh), false)
@@ -56,23 +58,23 @@ struct SourceFetcher: Sendable {
         }
     }
 
-    /// A stored response that may be used if no origin is to be asked, now or later.
-    /// - Throws: ``Failure`` `not_found` if there is none.
-    func kept(_ finding: SourceStores.Finding, _ permit: Place) throws(Failure) -> CachedSource {
+    /// Returns a stored response that may be used if no origin may be contacted.
+    /// - Throws: ``JobError`` `not_found` if there is no usable response.
+    func kept(_ finding: SourceCacheStack.SourceLookup, _ permit: SemaphorePermit) throws(JobError) -> CachedSource {
         if finding.entry?.entry.failure == nil, let (source, _) = try hit(finding, permit) { return source }
-        throw Failure(.notFound, "the source is not in the cache, and the job says cache.onlyIfCached")
+        throw JobError(.notFound, "the source is not cached, and the job requires cache.onlyIfCached")
     }
 
-    /// A stale response that may be used because the origin fails (RFC 5861, section 4).
-    /// - Throws: the failure if there is none.
-    func stale(_ found: FoundEntry?, after failure: Failure) throws(Failure) -> CachedSource {
+    /// Returns a stale response that may be used because the origin fails (RFC 5861, section 4).
+    /// - Throws: The given error if there is no such response.
+    func stale(_ found: FoundEntry?, after failure: JobError) throws(JobError) -> CachedSource {
         guard failure.isRetryable, !failure.forbidsStaleUse, let found, found.entry.failure == nil,
             case .stale(_, onError: true) = freshness(of: found)
         else { throw failure }
         return use(found, nil, metrics.stale)
     }
 
-    private func use(_ found: FoundEntry, _ permit: Place?, _ counter: Counter) -> CachedSource {
+    private func use(_ found: FoundEntry, _ permit: SemaphorePermit?, _ counter: Counter) -> CachedSource {
         counter.add(1)
         var source = CachedSource(
             found.entry, completedAt: Timestamp.now.seconds - found.residentTime, found.version, permit)
@@ -82,11 +84,11 @@ struct SourceFetcher: Sendable {
 
     // MARK: Origins
 
-    /// Fetches a source, or has its origin confirm the stored response, and stores what may be stored.
-    /// - Parameter known: the stored response.
-    /// - Returns: the source, and whether other workers find it in the cache.
+    /// Fetches a source or revalidates the stored response, and stores the result if it is cacheable.
+    /// - Parameter known: The stored response.
+    /// - Returns: The source, and true if other workers can find it in the cache.
     func fetch(
-        _ request: SourceRequest, _ known: FoundEntry?, _ use: SourceCacheUse, _ terms: KeepingTerms,
+        _ request: SourceRequest, _ known: FoundEntry?, _ use: SourceCacheUse, _ terms: StoreOptions,
         _ context: WorkContext
     ) async throws -> (source: CachedSource, isShared: Bool) {
         let fields = loader.fields(of: request)
@@ -109,7 +111,9 @@ struct SourceFetcher: Sendable {
                 return (CachedSource(source: loaded, isFromCache: false, fence: fence, permit: permit), isShared)
             case .notModified(let confirmation):
                 guard let known else {
-                    throw Failure(.internal, "\(request.source.shownText): unchanged, and nobody had asked")
+                    throw JobError(
+                        .internal,
+                        "\(request.source.shownText): unexpected 304 Not Modified for an unconditional request")
                 }
                 metrics.confirmed.add(1)
                 var entry = known.entry
@@ -120,39 +124,39 @@ struct SourceFetcher: Sendable {
                 isShared = await store(entry.response.mayBeStored(request: fields) ? entry : nil, of: request, terms)
                 return (CachedSource(entry, completedAt: confirmation.completedAt, fence, permit), isShared)
             }
-        } catch let failure as Failure {
-            // A passing failure removes nothing that may be of use afterwards.
+        } catch let failure as JobError {
+            // A transient error does not replace a stored response that may be used later.
             let isFinal = !failure.isRetryable || (known == nil && use == .standard)
             throw isFinal && use != .none ? await store(failure, of: request, terms) : failure
         }
     }
 
-    /// Asks the origin when its limits let one more request begin. Who waits for that holds no permit.
+    /// Contacts the origin as soon as its limits allow another request. A waiting request holds no permit.
     private func ask(
         _ request: SourceRequest, ifNoneMatch known: Validators?, _ context: WorkContext
-    ) async throws -> (FetchResponse, Place) {
+    ) async throws -> (FetchResponse, SemaphorePermit) {
         guard let origin = loader.origin(of: request.source) else {
             return try await fetch(request, ifNoneMatch: known, context)
         }
         let pass = try await origins.waiting(for: origin) {
-            try await gate.enter(origin, request.tierKey, context.urgency)
+            try await rateLimiter.acquire(origin, request.tierKey, context.urgency)
         }
         do {
             let response = try await fetch(request, ifNoneMatch: known, context)
             origins.count(.answered)
-            await gate.leave(pass, .answered)
+            await rateLimiter.release(pass, .answered)
             return response
         } catch {
-            let outcome = (error as? Failure).map { OriginOutcome($0) } ?? .unknown
+            let outcome = (error as? JobError).map { OriginOutcome($0) } ?? .unknown
             origins.count(outcome)
-            await gate.leave(pass, outcome)
+            await rateLimiter.release(pass, outcome)
             throw error
         }
     }
 
     private func fetch(
         _ request: SourceRequest, ifNoneMatch known: Validators?, _ context: WorkContext
-    ) async throws -> (FetchResponse, Place) {
+    ) async throws -> (FetchResponse, SemaphorePermit) {
         let permit = try await permits.acquire(context.urgency)
         try context.markStarted()
         let response = try await permits.limitingMemory(of: permit) {
@@ -161,8 +165,8 @@ struct SourceFetcher: Sendable {
         return (response, permit)
     }
 
-    /// Stores a response; nil removes what is stored.
-    private func store(_ entry: SourceEntry?, of request: SourceRequest, _ terms: KeepingTerms) async -> Bool {
+    /// Stores a response; nil removes the stored one.
+    private func store(_ entry: SourceEntry?, of request: SourceRequest, _ terms: StoreOptions) async -> Bool {
         guard let entry else {
             await stores.remove(request.tierKey)
             return false
@@ -170,12 +174,12 @@ struct SourceFetcher: Sendable {
         return await stores.keep(entry, as: request.tierKey, terms)
     }
 
-    /// Stores a failure: while it is stored, no other attempt is made.
-    /// - Returns: the failure as it is stored.
-    private func store(_ failure: Failure, of request: SourceRequest, _ terms: KeepingTerms) async -> Failure {
+    /// Stores an error. No further attempts are made until it expires.
+    /// - Returns: The error as stored.
+    private func store(_ failure: JobError, of request: SourceRequest, _ terms: StoreOptions) async -> JobError {
         let seconds = options.failures.seconds(for: failure)
         guard seconds > 0 else { return failure }
-        let failure = failure.isRetryable ? failure.notBefore(seconds) : failure
+        let failure = failure.isRetryable ? failure.retryAfter(atLeast: seconds) : failure
         let now = Timestamp.now.seconds
         let response = StoredResponse(status: 0, headers: [:], request: [:], requestedAt: now, receivedAt: now)
         let entry = SourceEntry(response: response, body: [], failure: failure)

@@ -1,58 +1,60 @@
 import CLinux
+import Concurrency
 import Glibc
 import HalcyonModel
-import Threads
 
-/// Reads files under the folders that the operator named, and no others.
+/// A provider of files in the folders that the operator configured, and no others.
 struct FileProvider: SourceProvider {
     private let roots: [FileRoot]
     var maximumBytes: Int
 
-    /// - Parameter roots: absolute paths of folders.
+    /// Creates a provider.
+    /// - Parameter roots: Absolute paths of folders.
     init(roots: [String], maximumBytes: Int) {
         self.roots = roots.map { FileRoot($0) }
         self.maximumBytes = maximumBytes
     }
 
-    /// - Throws: ``Failure`` `forbidden` for what lies under no root, leads out of it, or is no regular file; `not_found`;
-    ///   `too_large`; `provider_error`.
+    /// Reads a file.
+    /// - Throws: ``JobError``: `forbidden` for a path that is under no root, leads out of its root, or is not a regular
+    ///   file; `not_found`; `too_large`; `provider_error`.
     func fetch(_ file: FileSource, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         guard let (root, path) = roots.lazy.compactMap({ root in root.path(of: file.path).map { (root, $0) } }).first
         else {
-            throw Failure(
-                .forbidden, "\(file.path) lies under none of the folders in sources.fileRoots",
+            throw JobError(
+                .forbidden, "\(file.path) is not under any of the folders in sources.fileRoots",
                 isRetryable: false)
         }
         let limit = maximumBytes
-        return try await blocking { () throws(Failure) -> FetchResponse in
+        return try await blocking { () throws(JobError) -> FetchResponse in
             let opened: OpenFile
             do throws(SystemError) {
                 opened = try OpenFile(path, in: root)
             } catch {
-                throw Failure(error, opening: file.path)
+                throw JobError(error, opening: file.path)
             }
             let validators = Validators(etag: opened.etag)
             if known == validators { return .notModified(.init()) }
-            guard opened.size <= limit else { throw Failure(tooLargeFor: limit) }
+            guard opened.size <= limit else { throw JobError(tooLargeFor: limit) }
             let bytes: [UInt8]?
             do throws(SystemError) {
                 bytes = try opened.bytes(upTo: limit)
             } catch {
-                throw Failure(.providerError, "\(file.path): \(error)", cause: error)
+                throw JobError(.providerError, "\(file.path): \(error)", cause: error)
             }
-            guard let bytes else { throw Failure(tooLargeFor: limit) }
+            guard let bytes else { throw JobError(tooLargeFor: limit) }
             return .loaded(LoadedSource(body: bytes, validators: validators))
         }
     }
 }
 
-extension Failure {
+extension JobError {
     fileprivate init(_ error: SystemError, opening path: String) {
         switch error.code {
-        case ENOENT, ENOTDIR, ENAMETOOLONG: self.init(.notFound, "there is no file \(path)")
+        case ENOENT, ENOTDIR, ENAMETOOLONG: self.init(.notFound, "file not found: \(path)")
         case EACCES, EPERM: self.init(.forbidden, "\(path): \(error)")
         case EXDEV, ELOOP: self.init(.forbidden, "\(path) leads out of its folder in sources.fileRoots")
-        case EISDIR, ENXIO, ENODEV: self.init(.forbidden, "\(path) is no regular file")
+        case EISDIR, ENXIO, ENODEV: self.init(.forbidden, "\(path) is not a regular file")
         default: self.init(.providerError, "\(path): \(error)")
         }
         cause = error
@@ -61,18 +63,20 @@ extension Failure {
 
 /// A folder under which files may be read.
 struct FileRoot: Sendable {
-    /// Whether the kernel looks paths up (Linux 5.6); else each step is looked up here, and no symbolic link is followed.
+    /// True if the kernel resolves paths (openat2, Linux 5.6). Otherwise each component is resolved here, and symbolic
+    /// links are not followed.
     var usesKernel = true
     private let parts: [Substring]
 
-    /// - Parameter path: absolute. What it is itself is the operator's affair: it may lead over symbolic links.
+    /// Creates a root.
+    /// - Parameter path: The absolute path. It may contain symbolic links, because the operator chose it.
     init(_ path: String) {
         parts = path.split(separator: "/").filter { $0 != "." }
     }
 
     private var path: String { "/" + parts.joined(separator: "/") }
 
-    /// What of an absolute path lies under this folder; nil when nothing does.
+    /// Returns the part of an absolute path below this folder; nil if the path is not below it.
     func path(of file: String) -> String? {
         let names = file.split(separator: "/")
         guard names.count > parts.count, zip(names, parts).allSatisfy({ $0.utf8.elementsEqual($1.utf8) }) else {
@@ -81,21 +85,21 @@ struct FileRoot: Sendable {
         return names.dropFirst(parts.count).joined(separator: "/")
     }
 
-    /// Opens what has this path in the folder, without waiting for a writer, if it is a pipe.
+    /// Opens the file at a path in the folder. The call does not wait for a writer if the file is a pipe.
     ///
-    /// Where the path leads is looked up once and from the folder's own descriptor: nobody who moves folders or links
-    /// about meanwhile gets a file opened that lies elsewhere (openat2(2), RESOLVE_BENEATH).
-    /// - Throws: ``SystemError``: EXDEV or ELOOP when it leads out.
+    /// The path is resolved once and relative to the folder's own descriptor. Renaming folders or links at the same
+    /// time cannot make it open a file elsewhere (openat2(2), RESOLVE_BENEATH).
+    /// - Throws: ``SystemError``: EXDEV or ELOOP if the path leads out of the folder.
     func open(_ path: String) throws(SystemError) -> Int32 {
         let folder = Glibc.open(self.path, clinux_o_path | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { throw SystemError(errno) }
         defer { close(folder) }
         if usesKernel {
-            // Somebody renamed a folder on the way meanwhile: the kernel then wants to be asked again.
+            // EAGAIN: a folder on the path was renamed during the call, which must be retried.
             for _ in 0..<64 {
                 let file = clinux_open_beneath(folder, path, Self.flags)
                 if file >= 0 { return file }
-                if errno == ENOSYS || errno == EPERM { break }  // EPERM: a container that does not know the call
+                if errno == ENOSYS || errno == EPERM { break }  // EPERM: seccomp filter of the container
                 guard errno == EAGAIN else { throw SystemError(errno) }
             }
         }
@@ -109,7 +113,7 @@ struct FileRoot: Sendable {
         defer { if folder != root { close(folder) } }
         for name in names.dropLast() {
             let next = openat(folder, String(name), clinux_o_path | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-            // Of a link it is not said that it is one, where a folder is wanted.
+            // With O_DIRECTORY, the error for a symbolic link does not say that it is one.
             guard next >= 0 else { throw SystemError(isLink(name, in: folder) ? ELOOP : errno) }
             if folder != root { close(folder) }
             folder = next
@@ -129,7 +133,7 @@ struct FileRoot: Sendable {
     private static let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
 }
 
-/// What a call of the system failed with.
+/// The error of a system call.
 struct SystemError: Error, CustomStringConvertible {
     let code: Int32
 
@@ -138,12 +142,13 @@ struct SystemError: Error, CustomStringConvertible {
     var description: String { String(cString: strerror(code)) }
 }
 
-/// A regular file that was opened for reading. It blocks: not for the cooperative pool.
+/// A regular file that is open for reading. Its methods block, so do not call them on the cooperative pool.
 struct OpenFile: ~Copyable {
     private let descriptor: Int32
     private let status: stat
 
-    /// - Throws: ``SystemError``: ENODEV for what is no regular file.
+    /// Opens a file.
+    /// - Throws: ``SystemError``: ENODEV if it is not a regular file.
     init(_ path: String, in root: FileRoot) throws(SystemError) {
         let descriptor = try root.open(path)
         var status = stat()
@@ -158,21 +163,21 @@ struct OpenFile: ~Copyable {
 
     deinit { close(descriptor) }
 
-    /// In bytes.
+    /// The size in bytes.
     var size: Int { Int(status.st_size) }
 
-    /// Another one whenever the file was written to.
+    /// The entity tag. It changes whenever the file is written to.
     var etag: String {
         let nanoseconds = status.st_mtim.tv_sec * 1_000_000_000 + status.st_mtim.tv_nsec
         return "\"\(String(nanoseconds, radix: 16))-\(String(size, radix: 16))\""
     }
 
-    /// All of it; nil when it has grown beyond `limit`.
+    /// Reads the whole file; nil if it has grown beyond `limit`.
     /// - Throws: ``SystemError``.
     func bytes(upTo limit: Int) throws(SystemError) -> [UInt8]? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(size)
-        // One byte more shows whether there is more.
+        // One byte more than the limit shows that the file is too large.
         var buffer = [UInt8](repeating: 0, count: min(limit, 1 << 20) + 1)
         while case let count = read(descriptor, &buffer, buffer.count), count != 0 {
             if count < 0 && errno == EINTR { continue }

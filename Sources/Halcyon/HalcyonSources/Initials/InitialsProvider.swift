@@ -1,56 +1,56 @@
+import Concurrency
 import HalcyonModel
-import Threads
 import Vips
 
-/// Draws avatars.
+/// A provider that draws avatars from initials.
 struct InitialsProvider: SourceProvider {
-    /// Where they are drawn: libvips is not for the threads of tasks.
+    /// The threads for drawing. libvips must not run on the cooperative pool.
     let pool: ThreadPool
 
-    /// - Throws: ``Failure`` `provider_error`; `CancellationError` when the pool is closed.
+    /// - Throws: ``JobError`` `provider_error`; `CancellationError` when the pool is closed.
     func fetch(_ initials: Initials, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         do {
             let file = try await pool.run {
                 guard Fonts.areThere else { throw NoFonts() }
                 return try Avatar(initials: initials).png()
             }
-            // The same initials always look the same, as long as the fonts do.
+            // The same initials always look the same unless the fonts change.
             return .loaded(LoadedSource(body: file, lifetime: .unchanging))
         } catch is ThreadPoolClosed {
             throw CancellationError()
         } catch {
-            throw Failure(
-                .providerError, "the initials could not be drawn: \(error)", isRetryable: false, cause: error)
+            throw JobError(
+                .providerError, "failed to draw the initials: \(error)", isRetryable: false, cause: error)
         }
     }
 }
 
 private struct NoFonts: Error, CustomStringConvertible {
-    var description: String { "this machine has no fonts; install some, such as Debian's fonts-dejavu-core" }
+    var description: String { "no fonts found; install a font package such as Debian's fonts-dejavu-core" }
 }
 
-/// The picture of initials: a square of the background's colour with the letters in its middle.
+/// The image of initials: a square of the background color with the letters in the center.
 ///
-/// libvips' `text` draws them through Pango, in the first bold sans-serif face that fontconfig finds; what that face
-/// lacks comes from others, and emoji keep their own colours.
+/// libvips' `text` draws the letters through Pango, in the first bold sans-serif face that fontconfig finds. Glyphs
+/// that this face lacks come from other fonts, and emoji keep their own colors.
 struct Avatar {
-    /// Pixels of a side: more than any screen shows of an avatar, and sizing makes it smaller.
+    /// The side length in pixels. It is larger than avatars are displayed, because sizing scales it down.
     static let side = 1024
-    /// The part of the side that letters may fill, across and down.
+    /// The fraction of the side that letters may fill, horizontally and vertically.
     private static let room = 0.74
 
     let initials: Initials
 
-    /// The picture as a PNG file.
-    /// - Throws: ``VipsError`` where libvips draws no text, or there is no letter to be seen.
+    /// Draws the image and encodes it as PNG.
+    /// - Throws: ``VipsError`` if libvips cannot draw text, or no letter is visible.
     func png() throws(VipsError) -> [UInt8] {
         let letters = try fittingLetters()
         let background = initials.background
         let square = try Image(
             color: [background.red, background.green, background.blue, background.alpha].map(Double.init),
             width: Self.side, height: Self.side)
-        // The picture of a text is as large as its ink. Across its middle is what one sees as the middle; down it is where
-        // the weight lies, so that the tail of a J or an accent does not push the rest away.
+        // The image of a text is cropped to its ink. Horizontally, its middle is the visual center. Vertically, the
+        // center of gravity is used, so that the tail of a J or an accent does not shift the other letters.
         let picture = try Operation.call(
             "composite2",
             [
@@ -62,7 +62,7 @@ struct Avatar {
         return try bytes.encoded(as: .png, ["compression": 1])
     }
 
-    /// In the size for their number, or smaller where they are wide or tall.
+    /// Draws the letters in the font size for their number, or smaller if they are too wide or too tall.
     private func fittingLetters() throws(VipsError) -> Image {
         let size = Double(Self.side) * [0.5, 0.45, 0.36][min(initials.text.count, 3) - 1]
         let letters = try drawn(size: size)
@@ -70,7 +70,8 @@ struct Avatar {
         return excess > 1 ? try drawn(size: size / excess) : letters
     }
 
-    /// - Parameter size: of the font, in pixels.
+    /// Draws the letters.
+    /// - Parameter size: The font size in pixels.
     private func drawn(size: Double) throws(VipsError) -> Image {
         let color = initials.foreground
         let markup = "<span foreground=\"\(color.hexadecimal.prefix(7))\">\(escaped)</span>"
@@ -78,7 +79,7 @@ struct Avatar {
             "text",
             [
                 "text": .string(markup), "font": .string("sans bold \(Int(size))"),
-                // A point is a pixel.
+                // At 72 dpi, a point is a pixel.
                 "dpi": 72, "rgba": true,
             ]
         ).image()
@@ -90,7 +91,7 @@ struct Avatar {
         return try Operation.call("copy", ["in": .image(faded), "interpretation": "srgb"]).image()
     }
 
-    /// As Pango's markup, which knows `&` and `<`.
+    /// The text with `&` and `<` escaped for Pango markup.
     private var escaped: String {
         initials.text.reduce(into: "") { markup, letter in
             switch letter {
@@ -103,7 +104,7 @@ struct Avatar {
 }
 
 extension Image {
-    /// The row in which the centre of gravity of the last band lies: of alpha, that of the ink.
+    /// The row of the center of gravity of the last band. For alpha, this is the center of the ink.
     fileprivate func centreOfInk() throws(VipsError) -> Int {
         let alpha = try Operation.call("extract_band", ["in": .image(self), "band": .int(bands - 1)]).image()
         let (samples, width) = (try alpha.pixels(), alpha.width)
@@ -116,11 +117,11 @@ extension Image {
     }
 }
 
-/// The fonts that libvips draws text with: those that fontconfig finds on this machine.
+/// The fonts that libvips can draw with: those that fontconfig finds on this machine.
 public enum Fonts {
-    /// Whether letters can be drawn. Without a font Pango draws the same box for each of them.
+    /// True if letters can be drawn. Without a font, Pango draws the same box for every letter.
     ///
-    /// The first call draws two: not on a thread of the cooperative pool.
+    /// The first call draws two letters. Do not make it on a thread of the cooperative pool.
     public static var areThere: Bool { found }
 
     private static let found: Bool = {
@@ -130,7 +131,7 @@ public enum Fonts {
 
     private static func width(of letter: String) -> Int? {
         VipsLibrary.start()
-        // Without fonts libvips refuses.
+        // libvips returns an error if there are no fonts.
         return try? Operation.call("text", ["text": .string(letter), "font": "sans bold 100"]).image().width
     }
 }

@@ -2,38 +2,40 @@ import Curl
 import Formats
 import HalcyonModel
 
-/// Loads objects of an S3-compatible store: one signed GET each, and one more where it breaks off, with the web's limits and address
-/// policy.
+/// A provider of objects in an S3-compatible store. Each fetch is one signed GET, plus range requests if it is
+/// interrupted. The limits and the address policy of web sources apply.
 struct S3Provider: SourceProvider {
     private let options: S3Options
     private var web: WebProvider
 
-    /// - Parameter web: whose connections are used; it stays its maker's.
+    /// Creates a provider.
+    /// - Parameter web: The provider whose connections are used. The caller closes it.
     init(_ options: S3Options, over web: WebProvider) {
         self.options = options
         self.web = web
     }
 
-    /// Bytes of the largest object.
+    /// The size limit of an object, in bytes.
     var maximumBytes: Int {
         get { web.maximumBytes }
         set { web.maximumBytes = newValue }
     }
 
-    /// The store's.
+    /// The origin of the store.
     func origin(of object: S3Source) -> Origin? {
-        // Fetching says what is wrong with the URL.
+        // Errors in the URL are reported by `fetch`.
         (try? options.url(of: object)).map { Origin($0) }
     }
 
-    /// - Throws: ``Failure``; `CancellationError`.
+    /// Fetches an object.
+    /// - Throws: ``JobError``; `CancellationError`.
     func fetch(_ object: S3Source, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         let response = try await get(object, unless: known?.etag)
         switch response.status {
         case 200: return .loaded(LoadedSource(response))
         case 304 where known?.etag != nil:
             return .notModified(.init(headers: response.headers, completedAt: Timestamp.now.seconds))
-        default: throw Failure(store: response, object)
+        default: throw JobError(store: response, object)
         }
     }
 
@@ -43,7 +45,7 @@ struct S3Provider: SourceProvider {
             continuing: .ifMatch
         ) { request in
             guard let credentials = options.credentials else { return }
-            // libcurl 7.88 signs without it, and Amazon wants it.
+            // libcurl 7.88 does not send this header, which Amazon requires.
             request.headers["x-amz-content-sha256"] = Self.hashOfNothing
             if let token = credentials.sessionToken { request.headers["x-amz-security-token"] = token }
             request.signature = HTTPRequest.Signature(
@@ -56,11 +58,11 @@ struct S3Provider: SourceProvider {
     private static let hashOfNothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 }
 
-/// Which S3-compatible store `s3:` sources are in, and how to get in there.
+/// The S3-compatible store of `s3:` sources, and the credentials for it.
 public struct S3Options: Sendable {
-    /// How a URL says which bucket is meant.
+    /// The position of the bucket name in a URL.
     public enum Style: String, CaseIterable, Sendable {
-        /// As the first part of the host at Amazon, as the first part of the path elsewhere.
+        /// In the host name at Amazon, in the path elsewhere.
         case auto
         /// `https://store/bucket/key`.
         case path
@@ -68,16 +70,16 @@ public struct S3Options: Sendable {
         case virtual
     }
 
-    /// What signs requests.
+    /// The credentials that sign requests.
     public struct Credentials: Sendable {
-        /// The name of the key.
+        /// The access key id.
         public var accessKey: String
-        /// What only its owner and the store know.
+        /// The secret access key.
         public var secretKey: String
-        /// What goes with keys that are lent for a while.
+        /// The session token of temporary credentials; nil for permanent ones.
         public var sessionToken: String?
 
-        /// Takes the values as they are.
+        /// Creates credentials.
         public init(accessKey: String, secretKey: String, sessionToken: String? = nil) {
             self.accessKey = accessKey
             self.secretKey = secretKey
@@ -85,24 +87,24 @@ public struct S3Options: Sendable {
         }
     }
 
-    /// The store's address, perhaps with a path before all buckets; nil for Amazon's of the region. What the operator names
-    /// here need not have a public address.
+    /// The URL of the store, optionally with a path prefix; nil for Amazon's endpoint of the region. An explicit
+    /// endpoint may have a private address.
     public var endpoint: WebURL?
     /// The region that requests are signed for.
     public var region = "us-east-1"
-    /// nil for requests without a signature, as public buckets take them.
+    /// The credentials; nil for unsigned requests to public buckets.
     public var credentials: Credentials?
-    /// How a URL says which bucket is meant.
+    /// The position of the bucket name in a URL.
     public var style = Style.auto
 
-    /// Amazon's, unsigned.
+    /// Creates options for unsigned requests to Amazon S3.
     public init() {}
 }
 
 extension S3Options {
-    /// Where an object is.
-    /// - Throws: ``Failure`` `invalid_job` for a bucket whose name makes no host.
-    func url(of object: S3Source) throws(Failure) -> WebURL {
+    /// Returns the URL of an object.
+    /// - Throws: ``JobError`` `invalid_job` for a bucket name that is not valid in a host name.
+    func url(of object: S3Source) throws(JobError) -> WebURL {
         let base = endpoint?.canonical ?? "https://s3.\(region).amazonaws.com/"
         let path = PercentEncoding.encode(object.key, keeping: "/") + (object.version.map { "?versionId=\($0)" } ?? "")
         let slash = base.utf8.last == UInt8(ascii: "/") ? "" : "/"
@@ -116,25 +118,25 @@ extension S3Options {
         switch style {
         case .path: false
         case .virtual: true
-        // No certificate is good for a bucket with a dot in its name.
+        // Wildcard certificates do not match a bucket name that contains a dot.
         case .auto: endpoint == nil && !bucket.contains(".")
         }
     }
 }
 
-extension Failure {
-    /// What a store's answer without an object means for a job: by its error code (Amazon S3 API Reference, Error
-    /// responses), else by its status.
+extension JobError {
+    /// Creates the error for a response without an object, from its error code (Amazon S3 API Reference, Error
+    /// responses) or else from its status.
     init(store response: HTTPResponse, _ object: S3Source) {
         let code = response.errorCode
-        let message = "the store answered \(response.status)\(code.map { " \($0)" } ?? "") for \(object.text)"
+        let message = "the object store returned \(response.status)\(code.map { " \($0)" } ?? "") for \(object.text)"
         switch code {
         case "NoSuchKey", "NoSuchBucket", "NoSuchVersion": self.init(.notFound, message)
         case "AccessDenied", "AllAccessDisabled", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken",
             "ExpiredToken", "RequestTimeTooSkewed", "InvalidObjectState":
             self.init(.forbidden, message)
         case "SlowDown", "RequestTimeout", "InternalError", "ServiceUnavailable":
-            self.init(.httpError, message, isRetryable: true, retryAfter: Failure(response).retryAfter)
+            self.init(.httpError, message, isRetryable: true, retryAfter: JobError(response).retryAfter)
         case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed":
             let region = response.headers.first("x-amz-bucket-region").map { ", which is \($0)" } ?? ""
             self.init(
@@ -142,7 +144,7 @@ extension Failure {
                 isRetryable: code == "TemporaryRedirect")
         default:
             self.init(response)
-            // Of a version that is a mark of a deletion.
+            // The requested version is a delete marker.
             if response.status == 405 { self.code = .gone }
             self.message = message
         }
@@ -151,7 +153,7 @@ extension Failure {
 }
 
 extension HTTPResponse {
-    /// What stands in the first element `Code` of an error's XML.
+    /// The content of the first `Code` element in the XML of an error.
     fileprivate var errorCode: String? {
         let text = String(decoding: body.prefix(4096), as: UTF8.self)
         guard let start = text.firstRange(of: "<Code>")?.upperBound,

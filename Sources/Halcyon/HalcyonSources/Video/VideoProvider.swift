@@ -1,20 +1,21 @@
 import CLinux
+import Concurrency
 import Glibc
 import HalcyonModel
-import Processes
-import Threads
+import Subprocess
 
-/// Makes pictures of frames.
+/// A provider of video frames as images.
 ///
-/// The video is loaded like any source, under the same rules; ffmpeg gets its bytes and never a URL.
+/// The video is fetched like any other source, under the same rules. ffmpeg receives its bytes and never a URL.
 struct VideoProvider: SourceProvider {
-    /// A frame, and for whom and with what its video is asked for.
+    /// A frame, and the request for its video.
     struct Reference: Sendable {
         let video: VideoSource
-        /// Of the video.
+        /// The request for the video.
         let request: SourceRequest
 
-        /// - Parameter request: of the frame.
+        /// Creates a reference.
+        /// - Parameter request: The request for the frame.
         init(_ video: VideoSource, _ request: SourceRequest) {
             self.video = video
             self.request = SourceRequest(video.input, tenant: request.tenant, headers: request.headers)
@@ -24,39 +25,40 @@ struct VideoProvider: SourceProvider {
     private let options: VideoOptions
     private let extractor: FrameExtractor
     private let fetchVideo: @Sendable (SourceRequest, Validators?) async throws -> FetchResponse
-    /// How many frames are looked for at once.
-    private let places: Slots
+    /// Limits the number of frames that are extracted at the same time.
+    private let permits: PrioritySemaphore
 
+    /// Creates a provider.
     /// - Parameters:
-    ///   - maximumBytes: of a frame as a PNG file.
-    ///   - places: how many frames are looked for at once.
-    ///   - fetchVideo: fetches a video of up to ``VideoOptions/maximumBytes``.
+    ///   - maximumBytes: The size limit of a frame as a PNG file, in bytes.
+    ///   - permits: The number of frames that may be extracted at the same time.
+    ///   - fetchVideo: Fetches a video of up to ``VideoOptions/maximumBytes``.
     init(
-        _ options: VideoOptions, maximumBytes: Int, places: Int,
+        _ options: VideoOptions, maximumBytes: Int, permits: Int,
         fetchVideo: @escaping @Sendable (SourceRequest, Validators?) async throws -> FetchResponse
     ) {
         self.options = options
         self.fetchVideo = fetchVideo
-        self.places = Slots(places)
+        self.permits = PrioritySemaphore(permits)
         extractor = FrameExtractor(options: options, maximumBytes: maximumBytes)
     }
 
-    /// A frame is as fresh as its video, and changes with it.
-    /// - Throws: ``Failure``: what fetching the video throws; `provider_error` when there is no such frame, or no
-    ///   ffmpeg; `timeout`; `too_large`. `CancellationError`.
+    /// Extracts a frame. It has the freshness and the validators of its video.
+    /// - Throws: ``JobError``: the errors of fetching the video; `provider_error` if there is no such frame or ffmpeg
+    ///   is not installed; `timeout`; `too_large`. `CancellationError`.
     func fetch(_ reference: Reference, ifNoneMatch known: Validators?) async throws -> FetchResponse {
-        // Before the video is loaded for nothing.
+        // Checked first, so that the video is not fetched in vain.
         guard findExecutable(VideoOptions.program) != nil else {
-            throw Failure(
+            throw JobError(
                 .providerError,
-                "frames of videos need ffmpeg, which is not on this machine; Debian's package is ffmpeg",
+                "video frames require ffmpeg, which is not installed; install it (Debian package: ffmpeg)",
                 isRetryable: false)
         }
         let response = try await video(reference.request, ifNoneMatch: known)
         guard case .loaded(var loaded) = response else { return response }
-        try await places.acquire()
-        defer { places.release() }
-        let file = try await blocking { [body = loaded.body] () throws(Failure) in try MemoryFile.holding(body) }
+        try await permits.acquire()
+        defer { permits.release() }
+        let file = try await blocking { [body = loaded.body] () throws(JobError) in try MemoryFile.holding(body) }
         loaded.body = []
         loaded.body = try await extractor.frame(at: reference.video.place, of: file)
         return .loaded(loaded)
@@ -65,41 +67,41 @@ struct VideoProvider: SourceProvider {
     private func video(_ request: SourceRequest, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         do {
             return try await fetchVideo(request, known)
-        } catch var failure as Failure where failure.code == .tooLarge {
+        } catch var failure as JobError where failure.code == .tooLarge {
             failure.message =
-                "the video has more than \(options.maximumBytes) bytes, the limit sources.video.maximumBytes"
+                "the video exceeds \(options.maximumBytes) bytes, the limit set by sources.video.maximumBytes"
             throw failure
         }
     }
 }
 
-/// What a frame of a video may cost.
+/// Limits for extracting video frames.
 public struct VideoOptions: Sendable {
-    /// The program that reads videos: a path, or a name looked up in PATH.
+    /// The ffmpeg executable: a path, or a name looked up in PATH.
     public static let program = "ffmpeg"
 
-    /// For finding and decoding one frame.
+    /// The timeout for seeking to and decoding one frame.
     public var time = Duration.seconds(20)
-    /// Bytes of memory of one ffmpeg.
+    /// The memory limit of one ffmpeg process, in bytes.
     public var memory = 512 << 20
-    /// Bytes of the largest video. It is in memory while it is loaded.
+    /// The size limit of a video, in bytes. The video is in memory while it is processed.
     public var maximumBytes = 64 << 20
 
-    /// The defaults.
+    /// Creates options with default values.
     public init() {}
 }
 
-/// A file in memory, for a program that has to move about in its input: it needs no folder that can be written to, and is gone when
-/// nobody has it open any more, however they end.
+/// A file in memory, for a program that must seek in its input. It needs no writable folder. The kernel frees it when
+/// all processes that have it open have exited, even after a crash.
 final class MemoryFile: Sendable {
-    /// At the file's beginning.
+    /// The file descriptor, positioned at the beginning.
     let descriptor: Int32
 
     private init(_ descriptor: Int32) { self.descriptor = descriptor }
 
-    /// It takes as long as copying does: not for the cooperative pool.
-    /// - Throws: ``Failure`` `provider_error` when there is no memory or no descriptor left.
-    static func holding(_ bytes: [UInt8]) throws(Failure) -> MemoryFile {
+    /// Creates a file with the given content. The call copies the bytes, so do not make it on the cooperative pool.
+    /// - Throws: ``JobError`` `provider_error` if memory or descriptors are exhausted.
+    static func holding(_ bytes: [UInt8]) throws(JobError) -> MemoryFile {
         let descriptor = clinux_memory_file("halcyon-video")
         guard descriptor >= 0 else { throw .noMemoryFile(errno) }
         let file = MemoryFile(descriptor)
@@ -112,8 +114,8 @@ final class MemoryFile: Sendable {
     deinit { close(descriptor) }
 }
 
-extension Failure {
-    fileprivate static func noMemoryFile(_ code: Int32) -> Failure {
-        Failure(.providerError, "no room for a video in memory: \(String(cString: strerror(code)))")
+extension JobError {
+    fileprivate static func noMemoryFile(_ code: Int32) -> JobError {
+        JobError(.providerError, "failed to store the video in memory: \(String(cString: strerror(code)))")
     }
 }

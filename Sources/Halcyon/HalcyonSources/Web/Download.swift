@@ -1,23 +1,23 @@
+import Concurrency
 import Curl
 import HalcyonModel
-import Threads
 
 extension WebProvider {
-    /// A response with all of its bytes. Where it breaks off and its origin can give the rest, that is asked for: all of it
-    /// within the time and the bytes that one transfer may take.
+    /// Downloads a complete response. If the transfer is interrupted and the origin supports ranges, it is resumed. The
+    /// timeout and the byte limit of one transfer apply to the whole download.
     ///
     /// - Parameters:
-    ///   - isTrusted: whether the operator named the host, so that its addresses need not be public.
-    ///   - known: what there is already: a response may say that it still holds.
-    ///   - condition: how a request for the rest says of what.
-    ///   - change: adds to each request what else is to be sent.
-    /// - Throws: ``Failure``; `CancellationError`.
+    ///   - isTrusted: True if the operator configured the host, so that its addresses may be private.
+    ///   - known: The validators of the bytes that the caller has, for a conditional request.
+    ///   - condition: The condition header of range requests.
+    ///   - change: Adds headers and credentials to each request.
+    /// - Throws: ``JobError``; `CancellationError`.
     func download(
         _ url: WebURL, isTrusted: Bool = false, unlike known: Validators,
-        continuing condition: Resumption.Condition = .ifRange, _ change: (inout HTTPRequest) -> Void
+        continuing condition: RangeResume.Condition = .ifRange, _ change: (inout HTTPRequest) -> Void
     ) async throws -> HTTPResponse {
         let start = ContinuousClock.now
-        func ask(for begun: Resumption?) async throws -> Transfer {
+        func ask(for begun: RangeResume?) async throws -> Transfer {
             try await transfer(url, isTrusted: isTrusted, after: begun?.response.body.count ?? 0) { request in
                 change(&request)
                 request.timeout = options.timeout - start.duration(to: .now)
@@ -32,7 +32,7 @@ extension WebProvider {
 
         var end = try await ask(for: nil)
         guard case .broken(var failure, let partial) = end else { return try end.get() }
-        guard var begun = partial.flatMap({ Resumption($0, condition) }) else { throw failure }
+        guard var begun = partial.flatMap({ RangeResume($0, condition) }) else { throw failure }
         for _ in 0..<options.resumptions {
             end = try await ask(for: begun)
             if case .broken(let again, _) = end { failure = again }
@@ -44,7 +44,7 @@ extension WebProvider {
                 end = try await ask(for: nil)
                 guard case .broken(let again, let partial) = end else { return try end.get() }
                 failure = again
-                guard let anew = partial.flatMap({ Resumption($0, condition) }) else { throw failure }
+                guard let anew = partial.flatMap({ RangeResume($0, condition) }) else { throw failure }
                 begun = anew
             case .useless: throw failure
             }
@@ -54,15 +54,15 @@ extension WebProvider {
 }
 
 extension HTTPRequest {
-    fileprivate mutating func ask(forTheRestOf resumption: Resumption) {
+    fileprivate mutating func ask(forTheRestOf resumption: RangeResume) {
         for field in resumption.fields { headers[field.name] = field.value }
         maxBytes = max(1, maxBytes - resumption.response.body.count)
-        // A part of something compressed is of no use.
+        // A range of a compressed response cannot be decoded on its own.
         acceptsCompression = false
     }
 }
 
-/// The fetches under way in this process, by their keys, with their progress.
+/// The fetches in flight in this process, by key, with their progress.
 final class LoadMeters: Sendable {
     private let meters = Lock<[FetchKey: LoadMeter]>([:])
 
@@ -75,11 +75,11 @@ final class LoadMeters: Sendable {
         return try await LoadMeter.$current.withValue(meter, operation: body)
     }
 
-    /// nil unless the fetch is under way.
+    /// The progress of a fetch; nil if it is not in flight.
     func progress(of key: FetchKey) -> LoadProgress? { meters.withLock { $0[key] }?.progress }
 }
 
-/// Counts the bytes of one load while it is under way.
+/// A counter of the bytes that one fetch has received so far.
 ///
 /// It is a task-local value, so that it reaches the transfer without a parameter in every provider.
 final class LoadMeter: Sendable {
@@ -88,12 +88,12 @@ final class LoadMeter: Sendable {
 
     private let state = Lock<LoadProgress?>(nil)
 
-    /// nil before the first request.
+    /// The progress; nil before the first request.
     var progress: LoadProgress? { state.withLock { $0 } }
 
     /// Starts counting the response to one request.
-    /// - Parameter begun: bytes received earlier, if the request is for the rest.
-    /// - Returns: a callback for the transfer.
+    /// - Parameter begun: Bytes received earlier, if the request is for the rest.
+    /// - Returns: A callback for the transfer.
     func begin(after begun: Int) -> @Sendable (HTTPProgress) -> Void {
         state.withLock { $0 = $0 ?? LoadProgress(received: 0) }
         return { [state] news in

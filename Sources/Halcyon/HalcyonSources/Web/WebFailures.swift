@@ -2,8 +2,8 @@ import Curl
 import Formats
 import HalcyonModel
 
-extension Failure {
-    /// What a response without an image means for a job.
+extension JobError {
+    /// Creates the error for a response that is not a success.
     init(_ response: HTTPResponse) {
         self.init(status: response.status)
         forbidsStaleUse = isRetryable && !response.allowsStaleUse
@@ -14,19 +14,19 @@ extension Failure {
     private init(status: Int) {
         let message = "the origin answered \(status)"
         switch status {
-        case 304: self.init(.httpError, "\(message), and nobody had asked whether there is a change")
+        case 304: self.init(.httpError, "\(message) (Not Modified) to an unconditional request")
         case 404: self.init(.notFound, message)
         case 410: self.init(.gone, message)
         case 401, 403, 451: self.init(.forbidden, message)
-        // Others of the 400s say that the request is wrong, and it will not be another one later.
+        // Other 4xx statuses mean that the request is invalid, so a retry would fail too.
         case 408, 425, 429: self.init(.httpError, message, isRetryable: true)
         default: self.init(.httpError, message, isRetryable: status >= 500)
         }
     }
 
-    /// What a transfer without a response means for a job.
+    /// Creates the error for a transfer without a response.
     init(_ error: CurlError, limit: Int) {
-        let code: FailureCode
+        let code: JobErrorCode
         var message = error.message
         switch error.code {
         case .badURL, .badRequest: code = .invalidJob
@@ -35,7 +35,7 @@ extension Failure {
         case .cannotConnect: code = .connectError
         case .refusedAddress:
             code = .blockedAddress
-            message += "; name it in sources.allow if jobs may reach it"
+            message += "; add it to sources.allow if jobs may access it"
         case .tls: code = .tlsError
         case .timeout: code = .timeout
         case .tooLarge:
@@ -45,12 +45,12 @@ extension Failure {
         case .interrupted, .protocolError: code = .httpError
         case .cancelled, .closed, .other: code = .internal
         }
-        // What had come of a response is not kept for as long as the failure.
+        // The cause must not retain the partial response for the lifetime of the error.
         self.init(code, message, isRetryable: error.isRetriable, cause: CurlError(error.code, error.message))
     }
 }
 
 extension HTTPResponse {
-    /// Whether it is one of those in whose place what is stale will do (RFC 5861, section 4).
+    /// True if a stale response may be used instead of this one (RFC 5861, section 4).
     var allowsStaleUse: Bool { [500, 502, 503, 504].contains(status) }
 }

@@ -1,14 +1,14 @@
 import Curl
-import Digests
 import Formats
 import HalcyonModel
+import Hashing
 
-/// Loads images from the web.
+/// A provider of images from the web.
 ///
-/// Redirects are followed here and not by libcurl, so that each hop's scheme and host are judged like the first one's; each
-/// address is judged when it is dialled, whatever name led to it.
+/// Redirects are followed here and not by libcurl, so that the scheme and host of every hop are checked. Each address
+/// is checked when the connection is opened, whatever host name resolved to it.
 struct WebProvider: SourceProvider {
-    /// An address, and what the job adds to the requests for it.
+    /// A URL and the request headers that the job adds.
     struct Reference: Sendable {
         fileprivate(set) var url: WebURL
         fileprivate(set) var headers: RequestHeaders
@@ -20,14 +20,14 @@ struct WebProvider: SourceProvider {
     }
 
     private(set) var options: SourceOptions
-    private let client: GuardedClient
+    private let client: SSRFSafeClient
 
     init(_ options: SourceOptions) {
         self.options = options
-        client = GuardedClient(options.policy, userAgent: options.userAgent)
+        client = SSRFSafeClient(options.policy, userAgent: options.userAgent)
     }
 
-    /// Bytes of the largest response.
+    /// The size limit of a response, in bytes.
     var maximumBytes: Int {
         get { options.maximumBytes }
         set { options.maximumBytes = newValue }
@@ -35,14 +35,15 @@ struct WebProvider: SourceProvider {
 
     func close() async { await client.close() }
 
-    /// - Throws: ``Failure``; `CancellationError`.
+    /// Fetches an image.
+    /// - Throws: ``JobError``; `CancellationError`.
     func fetch(_ reference: Reference, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         let known = known ?? Validators()
         var (reference, redirects) = (reference, RedirectLimits())
         for _ in 0...options.maximumRedirects {
             let (resource, requestedAt) = (reference.resource, Timestamp.now.seconds)
-            // Validators say nothing to any other resource than the one that sent them. Where nobody wrote down which that
-            // was, a redirect may have led to it.
+            // Validators are valid only for the resource that sent them. If that resource was not recorded, it may be
+            // the target of a redirect.
             let condition = known.resource == resource ? known : Validators()
             let response = try await download(reference.url, unlike: condition) { request in
                 request.add(reference.headers)
@@ -57,51 +58,53 @@ struct WebProvider: SourceProvider {
             redirects.add(
                 status: response.status, headers: response.headers, requestedAt: requestedAt,
                 receivedAt: Timestamp.now.seconds)
-            do throws(Failure) {
+            do throws(JobError) {
                 try reference.move(to: WebURL(target))
             } catch {
-                throw Failure(
-                    .httpError, "redirected to what is no URL to load: \(error.message)", isRetryable: false,
+                throw JobError(
+                    .httpError, "invalid redirect target: \(error.message)", isRetryable: false,
                     cause: error)
             }
         }
-        throw Failure(.tooManyRedirects, "more than \(options.maximumRedirects) redirects")
+        throw JobError(.tooManyRedirects, "more than \(options.maximumRedirects) redirects")
     }
 
-    /// The operator's credentials go to their origin alone, on each hop; what the job says itself is before them.
+    /// Adds the operator's credentials on hops to their origin only. An `Authorization` header of the job takes
+    /// precedence.
     private func identify(_ request: inout HTTPRequest, to url: WebURL) {
         guard !url.hasUser, request.headers["Authorization"] == nil, !options.credentials.isEmpty else { return }
         request.headers["Authorization"] = options.credentials[Origin(url)]?.authorization
     }
 
+    /// Converts a final response.
     /// - Parameters:
-    ///   - fields: the response's, and what is to be known of the way to it.
-    ///   - isConditional: whether the request asked for a change.
+    ///   - fields: The response's header fields, and the fields about the redirects before it.
+    ///   - isConditional: True if the request was conditional.
     private func answer(
         _ response: HTTPResponse, _ fields: HTTPFields, isConditional: Bool
-    ) throws(Failure) -> FetchResponse {
+    ) throws(JobError) -> FetchResponse {
         switch response.status {
-        // 203 says that a proxy has changed something, such as the picture's size.
+        // 203 means that a proxy changed the response, such as the size of the image.
         case 200, 203:
             var loaded = LoadedSource(response)
             loaded.headers = fields
             return .loaded(loaded)
         case 304 where isConditional: return .notModified(.init(headers: fields))
-        default: throw Failure(response)
+        default: throw JobError(response)
         }
     }
 
-    /// One request, within the limits; a redirect is a response.
+    /// Performs one request within the limits. A redirect is returned as a response.
     /// - Parameters:
-    ///   - isTrusted: whether the operator named the host, so that its addresses need not be public.
-    ///   - begun: bytes that are there already, where the request is for the rest.
-    ///   - change: adds what else is to be sent.
-    /// - Throws: ``Failure`` `blocked_address` for a host that is denied; `CancellationError`.
+    ///   - isTrusted: True if the operator configured the host, so that its addresses may be private.
+    ///   - begun: Bytes received earlier, if the request is for the rest.
+    ///   - change: Sets the remaining fields of the request.
+    /// - Throws: ``JobError`` `blocked_address` for a host that is denied; `CancellationError`.
     func transfer(
         _ url: WebURL, isTrusted: Bool = false, after begun: Int = 0, _ change: (inout HTTPRequest) -> Void
     ) async throws -> Transfer {
         guard !options.policy.denies(host: url.host) else {
-            throw Failure(.blockedAddress, "the host \(url.host) is on the list sources.deny")
+            throw JobError(.blockedAddress, "the host \(url.host) is denied by sources.deny")
         }
         var request = HTTPRequest(.get, url.text)
         request.connectTimeout = options.connectTimeout
@@ -114,22 +117,22 @@ struct WebProvider: SourceProvider {
             let progress = LoadMeter.current?.begin(after: begun)
             let admission = SourceMemory.current?.admission(begun)
             return .whole(
-                try await client.perform(
+                try await client.execute(
                     request, to: url.host, isTrusted: isTrusted, progress: progress, admission: admission))
         } catch {
-            // A client that is closed belongs to a worker that is leaving: the source is not to blame.
+            // The client is closed when the worker shuts down. That is not an error of the source.
             if error.code == .cancelled || error.code == .closed { throw CancellationError() }
-            return .broken(Failure(error, limit: options.maximumBytes), partial: error.partial)
+            return .broken(JobError(error, limit: options.maximumBytes), partial: error.partial)
         }
     }
 }
 
 extension WebProvider.Reference {
-    /// What its validators are kept with: a digest, for the URL may be a secret.
+    /// The key that its validators are stored with. It is a digest because the URL may be a secret.
     fileprivate var resource: String { SHA256.hash(url.text).description }
 
-    /// Follows a redirect. What the job adds is for the origin that it named: another one learns nothing of it, be it a
-    /// password or not (RFC 9110, section 15.4), nor does anybody later on the way.
+    /// Follows a redirect. The job's headers are sent only to the origin that the job named. After a redirect to
+    /// another origin they are dropped for all later hops (RFC 9110, section 15.4).
     fileprivate mutating func move(to target: WebURL) {
         if Origin(target) != Origin(url) { headers = RequestHeaders() }
         url = target
@@ -142,14 +145,14 @@ extension HTTPRequest {
     }
 }
 
-/// How a transfer ended.
+/// The outcome of a transfer.
 enum Transfer {
-    /// With a response.
+    /// A complete response.
     case whole(HTTPResponse)
-    /// Without one, or with a part of one.
-    case broken(Failure, partial: HTTPResponse?)
+    /// No response, or a partial one.
+    case broken(JobError, partial: HTTPResponse?)
 
-    /// What came, all of it or a part.
+    /// The response, complete or partial.
     var response: HTTPResponse? {
         switch self {
         case .whole(let response): response
@@ -159,8 +162,9 @@ enum Transfer {
 
     var isWhole: Bool { if case .whole = self { true } else { false } }
 
-    /// The whole response, or why it is not whole.
-    func get() throws(Failure) -> HTTPResponse {
+    /// Returns the complete response.
+    /// - Throws: The error that interrupted the transfer.
+    func get() throws(JobError) -> HTTPResponse {
         switch self {
         case .whole(let response): return response
         case .broken(let failure, _): throw failure
@@ -169,7 +173,7 @@ enum Transfer {
 }
 
 extension LoadedSource {
-    /// What came with a 200 or a 203.
+    /// Creates a source from a 200 or 203 response.
     init(_ response: HTTPResponse) {
         self.init(
             body: response.body, headers: response.headers, status: response.status,
@@ -177,18 +181,19 @@ extension LoadedSource {
     }
 }
 
-/// Who Halcyon is to an origin (HTTP's Basic scheme, RFC 7617). The operator's, and the same for all jobs.
+/// Credentials for an origin (HTTP's Basic scheme, RFC 7617). The operator configures them, and all jobs share them.
 public struct OriginCredentials: Hashable, Sendable {
-    /// Whom they are for, and nobody else.
+    /// The only origin that receives the credentials.
     public let origin: Origin
     /// The value of `Authorization`.
     let authorization: String
 
-    /// From a URL such as `https://user:password@img.example.org:8443`, both percent-encoded.
+    /// Parses a URL such as `https://user:password@img.example.org:8443`. User and password are percent-encoded.
     ///
-    /// nil for what has no user, one that HTTP cannot say, or more than an origin.
+    /// Returns nil if there is no user, if the user is not valid in the Basic scheme, or if the URL is more than an
+    /// origin.
     public init?(_ text: String) {
-        // Settings say of what is nil that it is no such URL.
+        // The settings parser reports nil as an invalid URL.
         guard let url = try? WebURL(text), let (user, password) = url.userAndPassword, !user.isEmpty,
             !user.contains(UInt8(ascii: ":")), (user + password).allSatisfy({ $0 >= 0x20 && $0 != 0x7f })
         else { return nil }

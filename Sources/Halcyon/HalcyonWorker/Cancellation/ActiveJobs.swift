@@ -1,57 +1,57 @@
+import Concurrency
 import Formats
 import HalcyonCluster
 import HalcyonModel
 import HalcyonSources
-import Threads
 
-/// The reason why a job leaves its work. The work goes on while others want it.
+/// The reason for which a job is stopped. An operation that it shares continues while other jobs wait for it.
 enum JobCancellationReason: Error, Equatable {
-    /// Its deadline passed.
+    /// The deadline of the job passed.
     case expired
-    /// Another worker does it: its partition has moved, or this worker leaves.
-    case recalled
-    /// Somebody cancelled it.
+    /// The partition was revoked, or this worker is shutting down. Another worker processes the job.
+    case revoked
+    /// A client cancelled the job.
     case cancelled
-    /// A job of this generation, which is higher than its own, is for its slot.
+    /// A newer job claimed the display slot, with this generation, which is higher than the job's own.
     case superseded(by: Int64)
 }
 
-/// The identity of a job for those who may cancel it.
+/// The attributes of a job by which it is cancelled or superseded.
 struct JobIdentity: Sendable {
     let id: String
     /// Milliseconds since 1970.
     let submitted: Int64
-    let slot: SlotClaim?
+    let slot: SupersedeToken?
 }
 
-/// The jobs that wait for work. Each can be cancelled, for one reason, until it has its results.
+/// The jobs in flight. A job can be cancelled once, with one reason, until it has its results.
 final class ActiveJobs: Sendable {
     private struct State {
         var cancelled: CancelledJobs
-        /// By the bytes of their ids; one id may be that of several jobs.
+        /// The jobs by the UTF-8 bytes of their ids. Several jobs may have the same id.
         var jobs: [[UInt8]: [ActiveJob]] = [:]
-        /// Those for slots, by the bytes of the slot's key.
-        var slots: [[UInt8]: [ActiveJob]] = [:]
+        /// The jobs that have a display slot, by the UTF-8 bytes of its key.
+        var byDisplaySlot: [[UInt8]: [ActiveJob]] = [:]
     }
 
-    private let alarms = Alarms(name: "deadlines")
+    private let timers = TimerThread(name: "deadlines")
     private let state: Lock<State>
 
-    /// - Parameter cancelled: the jobs that are known to be cancelled.
+    /// - Parameter cancelled: The jobs that are known to be cancelled.
     init(cancelled: CancelledJobs) { state = Lock(State(cancelled: cancelled)) }
 
-    /// Does what a job needs.
-    /// - Parameter deadline: when the job expires.
-    /// - Throws: what `body` throws; ``JobCancellationReason`` when the job was cancelled before `body` returned.
+    /// Runs the work of a job, which can be cancelled while it runs.
+    /// - Parameter deadline: The deadline of the job. The job is cancelled as expired when it passes.
+    /// - Throws: An error of `body`, or ``JobCancellationReason`` if the job was cancelled before `body` returned.
     func run<Outcome: Sendable>(
         _ identity: JobIdentity, until deadline: ContinuousClock.Instant?,
         _ body: @escaping @Sendable (ActiveJob) async throws -> Outcome
     ) async throws -> Outcome {
         let job = ActiveJob(identity)
         enter(job)
-        let alarm = deadline.map { alarms.set(at: $0) { job.cancel(.expired) } }
+        let timer = deadline.map { timers.set(at: $0) { job.cancel(.expired) } }
         defer {
-            if let alarm { alarms.cancel(alarm) }
+            if let timer { timers.cancel(timer) }
             leave(job)
         }
         let task = Task { try await body(job) }
@@ -61,15 +61,16 @@ final class ActiveJobs: Sendable {
         return try result.get()
     }
 
-    /// Whether somebody has cancelled a job that is not under way yet.
+    /// Returns true if a job that is not in flight yet was cancelled.
     func isCancelled(_ identity: JobIdentity) -> Bool {
         state.withLock { $0.cancelled.contains(identity.id, submitted: identity.submitted) }
     }
 
-    /// Somebody cancelled the jobs of this id: those under way, and those submitted by then that are taken later.
+    /// Cancels the jobs with this id: those in flight, and those submitted by `moment` that are received later.
     /// - Parameters:
-    ///   - moment: when, in milliseconds since 1970.
-    ///   - isOld: whether that was before this worker listened. Jobs under way may have been submitted since: the moment decides.
+    ///   - moment: The time of the cancellation, in milliseconds since 1970.
+    ///   - isOld: True if the cancellation is older than this worker. Then only jobs submitted by `moment` are
+    ///     cancelled, because jobs in flight may have been submitted later.
     func cancel(_ id: String, at moment: Int64, isOld: Bool = false) {
         let id = Array(id.utf8)
         let jobs = state.withLock { state in
@@ -79,31 +80,31 @@ final class ActiveJobs: Sendable {
         for job in jobs where !isOld || job.identity.submitted <= moment { job.cancel(.cancelled) }
     }
 
-    /// A job of this generation is for the slot of this key.
+    /// Cancels the jobs of a display slot whose generation is lower than `generation`.
     func supersede(_ slotKey: String, by generation: Int64) {
-        for job in state.withLock({ $0.slots[Array(slotKey.utf8)] ?? [] }) {
+        for job in state.withLock({ $0.byDisplaySlot[Array(slotKey.utf8)] ?? [] }) {
             if let slot = job.identity.slot, slot.generation < generation { job.cancel(.superseded(by: generation)) }
         }
     }
 
-    /// How many there are.
+    /// The number of jobs in flight.
     var count: Int { state.withLock { $0.jobs.values.reduce(0) { $0 + $1.count } } }
 
     private func enter(_ job: ActiveJob) {
         let identity = job.identity
         let isCancelled = state.withLock { state in
             state.jobs[Array(identity.id.utf8), default: []].append(job)
-            if let slot = identity.slot { state.slots[Array(slot.key.utf8), default: []].append(job) }
+            if let slot = identity.slot { state.byDisplaySlot[Array(slot.key.utf8), default: []].append(job) }
             return state.cancelled.contains(identity.id, submitted: identity.submitted)
         }
-        // It came since the job was taken.
+        // The cancellation arrived after the job was received.
         if isCancelled { job.cancel(.cancelled) }
     }
 
     private func leave(_ job: ActiveJob) {
         state.withLock { state in
             state.jobs.remove(job, from: Array(job.identity.id.utf8))
-            if let slot = job.identity.slot { state.slots.remove(job, from: Array(slot.key.utf8)) }
+            if let slot = job.identity.slot { state.byDisplaySlot.remove(job, from: Array(slot.key.utf8)) }
         }
     }
 }
@@ -115,7 +116,7 @@ extension [[UInt8]: [ActiveJob]] {
     }
 }
 
-/// One of them.
+/// A job in flight.
 final class ActiveJob: Sendable {
     private struct State {
         var reason: JobCancellationReason?
@@ -136,7 +137,7 @@ final class ActiveJob: Sendable {
         if isCancelled { cancel() }
     }
 
-    /// Takes the job off its work. It is too late once the job has what it wanted, and only the first reason counts.
+    /// Cancels the job. Has no effect once the job has its results. Only the first reason counts.
     func cancel(_ reason: JobCancellationReason) {
         let cancel: (@Sendable () -> Void)? = state.withLock { state in
             guard !state.hasEnded, state.reason == nil else { return nil }
@@ -155,27 +156,27 @@ final class ActiveJob: Sendable {
     }
 }
 
-/// Checks whether anybody still wants a job.
+/// Checks whether a job has been cancelled or superseded.
 struct CancellationChecker: Sendable {
     let activeJobs: ActiveJobs
-    let slots: SlotBook
+    let supersedeStore: SupersedeStore
     let control: ControlReader
 
-    /// Checks before anything is done for a job, and claims its slot.
-    /// - Throws: ``JobCancellationReason`` if nobody wants it.
+    /// Checks a job before its work starts, and claims its display slot.
+    /// - Throws: ``JobCancellationReason`` if the job was cancelled or superseded.
     func checkBeforeStart(_ job: JobIdentity) async throws {
-        // Messages from before this worker began count too.
+        // Messages that were published before this worker started count too.
         await control.caughtUp()
         if activeJobs.isCancelled(job) { throw JobCancellationReason.cancelled }
         guard let slot = job.slot else { return }
-        if let newer = await slots.claim(slot) { throw JobCancellationReason.superseded(by: newer) }
+        if let newer = await supersedeStore.claim(slot) { throw JobCancellationReason.superseded(by: newer) }
     }
 
-    /// Checks whether a newer job has the slot of this one: the message about it may have been missed.
-    /// - Throws: ``JobCancellationReason`` `superseded`.
+    /// Checks Redis for a newer job in the display slot, because the message about it may have been missed.
+    /// - Throws: ``JobCancellationReason`` `superseded` if there is one.
     func checkSuperseded(_ job: JobIdentity) async throws {
         guard let slot = job.slot else { return }
-        if let newer = await slots.newer(than: slot) { throw JobCancellationReason.superseded(by: newer) }
+        if let newer = await supersedeStore.newer(than: slot) { throw JobCancellationReason.superseded(by: newer) }
     }
 }
 
@@ -183,16 +184,17 @@ struct CancellationChecker: Sendable {
 struct ControlMessageHandler: Sendable {
     let activeJobs: ActiveJobs
     let sources: SourceCache
-    let assets: SharedSources
+    let assets: AssetCache
 
-    /// Results, and sources that all workers share, have gone before this was said: what is left is what this worker keeps for itself.
-    func handle(_ told: ControlReader.Told) async {
+    /// Handles one message. Results and sources in the shared caches were purged before the message was published, so
+    /// only the local caches of this worker are purged here.
+    func handle(_ told: ControlReader.ReceivedControlMessage) async {
         switch told.message {
         case .cancel(let id): activeJobs.cancel(id, at: told.moment, isOld: told.isOld)
         case .purge(let purge):
             guard case .source(let source) = purge.target else { return }
             let request = SourceRequest(source, tenant: purge.tenant)
-            // What was kept since an old word is newer than the purge.
+            // A source that was cached after an old purge is newer than the purge.
             await sources.evictLocal(request, storedBefore: told.isOld ? Double(told.moment) / 1000 : .infinity)
             await assets.forget(request)
         }

@@ -1,22 +1,22 @@
+import Concurrency
 import HalcyonCoordination
 import HalcyonImaging
 import HalcyonModel
-import Threads
 
-/// The rendering of some results of one source, for all who want them in this process and in others: fetch, render,
-/// store.
+/// The rendering of some results of one source, for all jobs that need them, in this process and in others: fetch,
+/// render, store.
 ///
-/// It runs in a task of its own, which is no job's.
+/// It runs in a separate task, which belongs to no job.
 struct CoalescedRender: DistributedExecution {
     let render: RenderStage
     let store: StoreStage
-    /// The job that started it: the results are the same for all.
+    /// The job that started the rendering. The results are the same for all jobs.
     let job: JobContext
-    /// Whether cached results are of no use.
+    /// True if cached results are not used.
     let bypassesCache: Bool
 
-    /// Whether results go to no other worker, because the job must not be shared or takes only what is cached. A lease
-    /// then keeps nobody from the same work; it counts the deaths over the record that the job came in.
+    /// True if the results are not shared with other workers, because the job must not be shared or accepts only cached
+    /// results. The lease then does not prevent duplicate work. It counts the crashes caused by the record of the job.
     private var isAlone: Bool { !job.sharesResults || job.job.cache.onlyIfCached }
 
     var usesLeases: Bool { true }
@@ -26,19 +26,19 @@ struct CoalescedRender: DistributedExecution {
         LeaseName(product: isAlone ? "\(key.key):\(job.origin.coordinates)" : key.key.description)
     }
 
-    func seen(_ key: CoalescingKey) -> Seen { bypassesCache ? .anything : .nothing }
+    func seen(_ key: CoalescingKey) -> KnownVersion { bypassesCache ? .anything : .nothing }
 
-    /// Each job reads it from the cache by its own rule.
+    /// Each job reads the result from the cache by its own TTL policy.
     func stored(_ key: CoalescingKey, hasWaited: Bool, _ context: WorkContext) -> CoalescedOutcome? { .cached }
 
     func reaction(to outcome: LeaseOutcome, of key: CoalescingKey) -> LeaseReaction<CoalescedOutcome> {
-        guard case .failed(let reason) = outcome, let failure = Failure(shared: reason) else { return .askAgain }
+        guard case .failed(let reason) = outcome, let failure = JobError(shared: reason) else { return .askAgain }
         return .complete(.failed(failure))
     }
 
-    func verdict(on key: CoalescingKey, deaths: Int, _ limits: DeathLimits) -> CoalescedOutcome? {
-        // A reload tries again.
-        deaths >= limits.coincidences && !bypassesCache ? .failed(.knownPoison.of(variant: 0)) : nil
+    func verdict(on key: CoalescingKey, deaths: Int, _ limits: CrashThresholds) -> CoalescedOutcome? {
+        // A job with `reload` tries again.
+        deaths >= limits.coincidences && !bypassesCache ? .failed(.knownPoison.forVariant(0)) : nil
     }
 
     func execute(
@@ -55,12 +55,12 @@ struct CoalescedRender: DistributedExecution {
             var stored: [ExecutionResult<CoalescedOutcome>] = []
             for result in results { stored.append(await store(result)) }
             return stored
-        } catch let failure as Failure {
-            // Of several results it may be about another one.
+        } catch let failure as JobError {
+            // With several results, the failure may be about another one.
             let outcome: LeaseOutcome = keys.count == 1 && failure.isShared ? .failed(failure.shared) : .givenUp
             return keys.indices.map { index in
                 let isOthers = failure.variant.map { $0 != index } ?? false
-                let own = failure.variant == nil ? failure : failure.of(variant: 0)
+                let own = failure.variant == nil ? failure : failure.forVariant(0)
                 return .completed(isOthers ? .none : .failed(own), outcome, isPoison: failure.code == .poison)
             }
         }

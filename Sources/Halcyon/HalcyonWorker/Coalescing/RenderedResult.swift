@@ -1,15 +1,15 @@
+import Concurrency
 import Formats
 import HalcyonImaging
 import HalcyonModel
 import Telemetry
-import Threads
 
-/// Identifies a result that jobs share: jobs with equal keys wait for one rendering.
+/// The identity of a result that jobs share. Jobs with equal keys wait for one rendering.
 struct CoalescingKey: Hashable, Sendable {
     let key: ResultKey
-    /// A job that wants its source reloaded does not wait for one that uses the cache.
-    let cache: CacheUse
-    /// Whether the result goes into the result cache, and so to jobs of other workers.
+    /// The cache policy. A job that reloads its source does not wait for one that uses the cache.
+    let cache: CachePolicy
+    /// True if the result is stored in the result cache, which all workers share.
     let isShared: Bool
 
     init(_ key: ResultKey, of job: JobContext) {
@@ -21,57 +21,58 @@ struct CoalescingKey: Hashable, Sendable {
 
 /// The value of a coalesced rendering.
 enum CoalescedOutcome: Sendable {
-    /// Another worker rendered it: it is in the result cache.
+    /// Another worker rendered the result and stored it in the result cache.
     case cached
-    /// It was rendered here.
+    /// This worker rendered the result.
     case rendered(RenderedResult)
-    /// It cannot be rendered, whoever asks.
-    case failed(Failure)
-    /// The operation failed over another variant: ask again.
+    /// The result cannot be rendered, for any job.
+    case failed(JobError)
+    /// The operation failed because of another variant. The job asks again.
     case none
 }
 
-/// A result as it was rendered, with all that any waiting job needs.
+/// A rendered result with everything that any waiting job needs.
 struct RenderedResult: Sendable {
     let key: ResultKey
     let image: RenderedImage
-    /// The share of the worker's memory that its bytes take.
-    let memory: ResultMemory.Share
-    let facts: ResultFacts
-    /// The header fields of the source, and when its last byte had come: from these each job's lifetime of the result
-    /// follows.
+    /// The reservation of the worker's memory for its bytes.
+    let memory: ResultMemory.Reservation
+    let facts: ResultMetadata
+    /// The response headers of the source and the time of its last byte, from which each job's TTL of the result is
+    /// computed.
     let headers: HTTPFields
     let completedAt: Double
     /// The cache status of the source.
-    let origin: ResultOrigin
+    let origin: CacheStatus
     var timings: Timings
-    /// The fencing token of its lease; 0 for none.
+    /// The fencing token of its lease, or 0 for none.
     let fence: Int
-    /// The lower of its own fencing token and its source's.
+    /// The lower of the fencing tokens of the result and its source.
     let since: Int
     var storing = StoreOutcome.none
-    /// The span of the job that had it rendered, if it is recorded.
+    /// The span of the job that rendered the result, if it is recorded.
     var maker: TraceContext?
 
     /// The outcome of storing a result.
     enum StoreOutcome: Sendable {
-        /// It was not tried: the result is not shared, or the rule of the job that had it rendered does not store it.
+        /// The result was not stored, because it is not shared or the TTL policy of the rendering job does not store
+        /// it.
         case none
-        /// It is in the result cache until then, in seconds since 1970.
+        /// The result is in the result cache until this time, in seconds since 1970.
         case stored(until: Double)
-        /// Redis did not take it.
+        /// Redis did not store the result.
         case failed
     }
 
-    /// Whether it is in the result cache.
+    /// True if the result is in the result cache.
     var isStored: Bool { if case .stored = storing { true } else { false } }
 }
 
-/// The memory of results that are being stored or delivered. It counts as sources do: while Redis or a target is slow,
-/// fewer sources are loaded.
+/// The memory of results that are being stored or delivered. It is counted like the memory of sources. While Redis or
+/// an upload target is slow, fewer sources are loaded (backpressure).
 final class ResultMemory: Sendable {
-    /// Bytes of one result, held until nobody has it any more.
-    final class Share: Sendable {
+    /// The reserved memory of one result, released with the last reference.
+    final class Reservation: Sendable {
         private let memory: ResultMemory
         private let bytes: Int
 
@@ -83,31 +84,31 @@ final class ResultMemory: Sendable {
         deinit { memory.add(-bytes) }
     }
 
-    private let places: Slots
-    private let bytesPerPlace: Int
+    private let permits: PrioritySemaphore
+    private let bytesPerPermit: Int
     private let bytes = Lock(0)
 
     /// - Parameters:
-    ///   - places: those of sources.
-    ///   - bytesPerPlace: bytes that one place stands for.
-    init(_ places: Slots, bytesPerPlace: Int) {
-        self.places = places
-        self.bytesPerPlace = bytesPerPlace
+    ///   - permits: The permits of sources.
+    ///   - bytesPerPermit: The number of bytes that one permit represents.
+    init(_ permits: PrioritySemaphore, bytesPerPermit: Int) {
+        self.permits = permits
+        self.bytesPerPermit = bytesPerPermit
     }
 
-    /// Counts the bytes of a result from now on, whether or not there is room for them: they are there.
-    func hold(_ bytes: Int) -> Share {
+    /// Reserves the bytes of a result, even beyond the limit, because they are already in memory.
+    func hold(_ bytes: Int) -> Reservation {
         add(bytes)
-        return Share(self, bytes)
+        return Reservation(self, bytes)
     }
 
     private func add(_ change: Int) {
-        let places = bytes.withLock { bytes in
-            let before = bytes / bytesPerPlace
+        let permits = bytes.withLock { bytes in
+            let before = bytes / bytesPerPermit
             bytes += change
-            return bytes / bytesPerPlace - before
+            return bytes / bytesPerPermit - before
         }
-        if places > 0 { self.places.take(places) }
-        if places < 0 { self.places.release(-places) }
+        if permits > 0 { self.permits.forceAcquire(permits) }
+        if permits < 0 { self.permits.release(-permits) }
     }
 }

@@ -1,26 +1,27 @@
+import Concurrency
 import HalcyonCluster
 import HalcyonCoordination
 import HalcyonModel
 import Telemetry
-import Threads
 
-/// Gets a job all results that were not cached: each is rendered once at a time in the cluster, and every job that
-/// wants it waits for that.
+/// Obtains all results of a job that were not cached. The cluster renders each result once at a time, and every job
+/// that needs it waits for it.
 ///
-/// A waiting job holds nothing that others need: no permit of a fetch or of the renderer, and no connection.
+/// A waiting job holds nothing that other jobs need: no fetch permit, no render permit and no connection.
 struct ResultResolver: Sendable {
     let lookup: LookupStage
     let render: RenderStage
     let store: StoreStage
-    let flight: DistributedSingleFlight<CoalescingKey, CoalescedOutcome>
+    let singleFlight: DistributedSingleFlightGroup<CoalescingKey, CoalescedOutcome>
 
-    /// The number of times that a job asks again for what was said to be cached and is not.
+    /// The maximum number of rounds in which a job looks for a result that was reported as cached but is missing.
     private static let mostRounds = 5
 
-    /// - Parameter cached: the results that are cached.
-    /// - Throws: ``Failure``; `CancellationError` when the job is cancelled; the work goes on while others wait for it.
+    /// - Parameter cached: The results that are cached.
+    /// - Throws: ``JobError``; `CancellationError` if the job is cancelled. The work continues while other jobs wait
+    ///   for it.
     func resolve(
-        _ job: JobContext, _ cached: [ResultKey: ReadyResult], _ start: StartNotifier
+        _ job: JobContext, _ cached: [ResultKey: ImageResult], _ start: StartNotifier
     ) async throws -> ResolvedResults {
         let begun = ContinuousClock.now
         var resolved = ResolvedResults(job, cached)
@@ -29,16 +30,17 @@ struct ResultResolver: Sendable {
             let missing = resolved.missing
             if missing.isEmpty { break }
             guard round < Self.mostRounds else {
-                throw Failure(
-                    .internal, "the result was made \(round) times and had gone each time when it was looked for")
+                throw JobError(
+                    .internal, "the result was missing from the cache after each of \(round) renderings")
             }
             let work = CoalescedRender(
                 render: render, store: store, job: job, bypassesCache: job.job.cache.reload || round > 1)
             let context = WorkContext(
-                urgency: Urgency(level: job.lane.level), trace: job.trace?.context, start: start.start(isOwn:))
-            let outcomes: [CoalescingKey: SingleFlight<CoalescingKey, CoalescedOutcome>.Result]
+                urgency: WorkPriority(level: job.lane.level), trace: job.trace?.context, start: start.start(isOwn:))
+            let outcomes: [CoalescingKey: SingleFlightGroup<CoalescingKey, CoalescedOutcome>.Result]
             do {
-                outcomes = try await flight.run(missing.map { CoalescingKey(job.keys[$0], of: job) }, context, work)
+                outcomes = try await singleFlight.run(
+                    missing.map { CoalescingKey(job.keys[$0], of: job) }, context, work)
             } catch is CancellationError where !Task.isCancelled && round < Self.mostRounds - 1 {
                 // The job joined an operation that all others had left.
                 round += 1
@@ -57,30 +59,30 @@ struct ResultResolver: Sendable {
             if let trace = job.trace {
                 for maker in await lookup.makers(of: elsewhere) { trace.link(to: maker) }
             }
-            // Another job's rule stored it: this job's own may let it live longer.
+            // The TTL policy of another job stored it. The policy of this job may extend the TTL.
             let others = outcomes.filter { !$0.value.isOwn || resolved.rendered[$0.key.key] == nil }.map(\.key.key)
             resolved.add(await lookup.refresh(others, job))
-            // Each variant that fails is found by a round of its own.
+            // Each failed variant uses a separate round.
             if resolved.failures.count == failures { round += 1 }
         }
-        return try resolved.finished(after: Lap(from: begun, to: start.moment ?? .now))
+        return try resolved.finished(after: Interval(from: begun, to: start.moment ?? .now))
     }
 }
 
 /// The results of a job so far.
 struct ResolvedResults: Sendable {
     private let job: JobContext
-    /// Those in the cache.
-    private(set) var cached: [ResultKey: ReadyResult]
-    /// Those that were rendered, and are to be delivered.
+    /// The cached results.
+    private(set) var cached: [ResultKey: ImageResult]
+    /// The rendered results, which are to be delivered.
     private(set) var rendered: [ResultKey: RenderedResult] = [:]
-    private(set) var failures: [ResultKey: Failure] = [:]
+    private(set) var failures: [ResultKey: JobError] = [:]
     private(set) var timings = Timings()
-    private(set) var origin: ResultOrigin
-    /// The wait for other jobs and for the start of the work.
-    private(set) var wait = Lap(from: .now, to: .now)
+    private(set) var origin: CacheStatus
+    /// The time spent waiting for other jobs and for the start of the work.
+    private(set) var wait = Interval(from: .now, to: .now)
 
-    init(_ job: JobContext, _ cached: [ResultKey: ReadyResult]) {
+    init(_ job: JobContext, _ cached: [ResultKey: ImageResult]) {
         self.job = job
         self.cached = cached
         origin = job.missing(from: cached).isEmpty ? .memory : .coalesced
@@ -91,10 +93,10 @@ struct ResolvedResults: Sendable {
         job.missing(from: cached).filter { rendered[job.keys[$0]] == nil && failures[job.keys[$0]] == nil }
     }
 
-    /// - Throws: the failure, unless the job takes partial results and it is about one variant alone.
-    mutating func add(_ failure: Failure, for key: ResultKey) throws(Failure) {
+    /// - Throws: The failure, unless the job accepts partial results and the failure is about a single variant.
+    mutating func add(_ failure: JobError, for key: ResultKey) throws(JobError) {
         guard job.job.partial, failure.variant != nil, !failure.isRetryable else {
-            throw failure.naming(
+            throw failure.qualified(
                 job.keys.indices.filter { job.keys[$0] == key }.prefix(1).map(\.self), of: job.keys.count)
         }
         failures[key] = failure
@@ -110,15 +112,15 @@ struct ResolvedResults: Sendable {
         }
     }
 
-    mutating func add(_ refreshed: [ResultKey: ReadyResult]) {
+    mutating func add(_ refreshed: [ResultKey: ImageResult]) {
         for (key, result) in refreshed {
             cached[key] = result
             rendered[key] = nil
         }
     }
 
-    /// - Throws: ``Failure`` if all variants failed.
-    func finished(after wait: Lap) throws(Failure) -> ResolvedResults {
+    /// - Throws: ``JobError`` if all variants failed.
+    func finished(after wait: Interval) throws(JobError) -> ResolvedResults {
         if let failure = namedFailures.first, namedFailures.count == job.keys.count { throw failure }
         var finished = self
         finished.wait = wait
@@ -126,8 +128,8 @@ struct ResolvedResults: Sendable {
         return finished
     }
 
-    /// The failures in the order of the variants, each with the variant that it is about.
-    var namedFailures: [Failure] {
-        job.keys.indices.compactMap { failures[job.keys[$0]]?.naming([$0], of: job.keys.count) }
+    /// The failures in the order of the variants, each with the index of its variant.
+    var namedFailures: [JobError] {
+        job.keys.indices.compactMap { failures[job.keys[$0]]?.qualified([$0], of: job.keys.count) }
     }
 }

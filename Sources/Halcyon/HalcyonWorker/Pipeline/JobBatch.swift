@@ -1,21 +1,21 @@
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import Telemetry
 
 extension JobPipeline {
-    /// Runs the jobs of one poll. Their results are looked up in one pipelined call; jobs whose results are all cached
-    /// end together, and each of the others runs in a task of its own.
-    /// - Parameter onEnd: called once for each record, when nothing more is done for it.
-    func run(_ deliveries: [TakenRecord], onEnd: @escaping @Sendable (TakenRecord) -> Void) async {
-        func start(_ delivery: TakenRecord, _ decoded: DecodedRecord, _ found: [ResultKey: ReadyResult]? = nil) {
+    /// Runs the jobs of one poll. Their results are looked up in one pipelined call. Jobs whose results are all cached
+    /// end together. Each of the others runs in its own task.
+    /// - Parameter onEnd: A callback that is called once for each record, after its processing has ended.
+    func run(_ deliveries: [JobDelivery], onEnd: @escaping @Sendable (JobDelivery) -> Void) async {
+        func start(_ delivery: JobDelivery, _ decoded: DecodedRecord, _ found: [ResultKey: ImageResult]? = nil) {
             Task {
                 await run(delivery, decoded: decoded, found: found)
                 onEnd(delivery)
             }
         }
         await cancellations.control.caughtUp()
-        var jobs: [(delivery: TakenRecord, job: JobContext)] = []
+        var jobs: [(delivery: JobDelivery, job: JobContext)] = []
         for delivery in deliveries {
             let decoded = decode(delivery.record)
             if case .job(let job) = decoded, job.isPlain, !cancellations.activeJobs.isCancelled(job.identity) {
@@ -42,23 +42,23 @@ extension JobPipeline {
         await publish(hits, onEnd)
     }
 
-    /// Publishes the events of jobs that hit the cache. One that Kafka does not take at once goes the way of all
-    /// others.
-    private func publish(_ hits: [CachedJob], _ onEnd: @escaping @Sendable (TakenRecord) -> Void) async {
+    /// Publishes the events of jobs that hit the cache. If Kafka does not accept an event at once, it is published
+    /// individually, like the events of other jobs.
+    private func publish(_ hits: [CachedJob], _ onEnd: @escaping @Sendable (JobDelivery) -> Void) async {
         var claimed: [CachedJob] = []
-        for (hit, isOurs) in zip(hits, TakenRecord.begin(hits.map(\.delivery))) {
+        for (hit, isOurs) in zip(hits, JobDelivery.claim(hits.map(\.delivery))) {
             if isOurs {
                 hit.job.trace?.publishing(to: publisher.topics.events)
                 claimed.append(hit)
             } else {
-                handBack(hit.delivery, hit.job.trace)
+                returnToQueue(hit.delivery, hit.job.trace)
                 onEnd(hit.delivery)
             }
         }
         for (hit, error) in zip(claimed, await publisher.publish(claimed)) {
             let outcome = Outcome.ended(.ready(hit.ready))
             if error == nil {
-                hit.job.trace?.end(JobEnd(outcome))
+                hit.job.trace?.end(JobSpanOutcome(outcome))
                 report.ended(hit.job, outcome)
                 onEnd(hit.delivery)
             } else {
@@ -73,17 +73,18 @@ extension JobPipeline {
 
 /// A job whose results are all cached.
 struct CachedJob: Sendable {
-    let delivery: TakenRecord
+    let delivery: JobDelivery
     let job: JobContext
     let ready: Ready
 }
 
 extension JobContext {
-    /// Whether its end takes no more than its cached results, if there are any: it has no slot, tags, delay or deadline
-    /// to be looked at, its rule extends no lifetime, and its event carries no bytes.
+    /// A Boolean value that indicates whether the job needs only its cached results to end, if they exist. It has no
+    /// display slot, tags, retry delay or deadline to check, its TTL policy extends no lifetime, and its event carries
+    /// no bytes.
     fileprivate var isPlain: Bool {
         retry == nil && job.slot == nil && job.tags.isEmpty && job.deadline == nil && job.cache.looksAtResults
             && !job.cache.onlyIfCached && !job.delivery.isPut && !job.delivery.wantsBytes
-            && !ResultRule(maxAge: job.maxAge).canExtend
+            && !ResultTTLPolicy(maxAge: job.maxAge).canExtend
     }
 }

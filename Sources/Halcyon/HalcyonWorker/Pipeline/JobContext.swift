@@ -1,45 +1,45 @@
+import Concurrency
 import Formats
 import HalcyonCluster
 import HalcyonModel
-import Threads
 
-/// A job in the pipeline: all that is known of it from the start.
+/// A job in the pipeline, with everything that is known about it from the start.
 ///
-/// A class, because it goes from task to task: a job has some fifty fields.
+/// A class, because it is passed from task to task and a job has some fifty fields.
 final class JobContext: Sendable {
-    /// What is to be done.
+    /// The job.
     let job: Job
-    /// What the result of each variant is called. Equal variants have equal keys.
+    /// The result key of each variant. Equal variants have equal keys.
     let keys: [ResultKey]
-    /// How urgent it is.
+    /// The lane, which determines the priority.
     let lane: Lane
-    /// Where the job was first written.
-    let origin: Provenance
-    /// The trace that the job belongs to, if its producer named one.
+    /// The record that first contained the job.
+    let origin: OriginalRecord
+    /// The trace context that the producer sent, if any.
     let traceparent: String?
-    /// How long somebody waits for its end; nil where nobody is known to, and the job is tried as often as any other.
-    let patience: Patience?
-    /// What happened before this worker took it; nil when it comes from its lane.
+    /// The time that a client waits for the result. If it is nil, the wait is unknown and does not limit retries.
+    let waitTimeout: WaitTimeout?
+    /// The previous attempts. Nil if the record comes from a lane.
     let retry: Retry?
-    /// Warnings about its message, for people.
+    /// Human-readable warnings about the message.
     let warnings: [String]
-    /// Fields of its message that mean nothing to this version.
+    /// The fields of the message that this version does not know.
     let unknownFields: [String]
-    /// What is recorded of it; nil for nothing.
+    /// The trace of the job. Nil if it is not recorded.
     let trace: JobTrace?
     private let isStarted: Lock<Bool>
 
-    /// An attempt that follows on others, made by whichever worker.
+    /// The state of a job that was retried through a topic, by any worker.
     struct Retry: Sendable {
-        /// What they left.
+        /// The message with the history of the attempts.
         let message: RetryMessage
-        /// Which of the topics of retries it came through.
+        /// The index of the retry topic that the job was received from.
         let topic: Int
     }
 
     init(
-        job: Job, keys: [ResultKey], lane: Lane, origin: Provenance, traceparent: String?,
-        patience: Patience? = nil, retry: Retry? = nil, warnings: [String] = [],
+        job: Job, keys: [ResultKey], lane: Lane, origin: OriginalRecord, traceparent: String?,
+        waitTimeout: WaitTimeout? = nil, retry: Retry? = nil, warnings: [String] = [],
         unknownFields: [String] = [], trace: JobTrace? = nil
     ) {
         self.job = job
@@ -47,7 +47,7 @@ final class JobContext: Sendable {
         self.lane = lane
         self.origin = origin
         self.traceparent = traceparent
-        self.patience = patience
+        self.waitTimeout = waitTimeout
         self.retry = retry
         self.warnings = warnings
         self.unknownFields = unknownFields
@@ -55,11 +55,11 @@ final class JobContext: Sendable {
         isStarted = Lock(retry?.message.hasStarted ?? false)
     }
 
-    /// Whether it was told that work for the job began.
+    /// True if the `started` event of the job has been published.
     var hasStarted: Bool { isStarted.withLock { $0 } }
 
-    /// Work for the job begins.
-    /// - Returns: whether that is to be told: it is once, however often the job is tried.
+    /// Marks the job as started.
+    /// - Returns: True if the `started` event is to be published. It is published once, however often the job is tried.
     func start() -> Bool {
         isStarted.withLock { isStarted in
             defer { isStarted = true }
@@ -67,70 +67,70 @@ final class JobContext: Sendable {
         }
     }
 
-    /// Where the variants stand that are still to be made: of equal ones the first.
-    func missing(from found: [ResultKey: ReadyResult]) -> [Int] {
+    /// Returns the indices of the variants that have no result yet. Of equal variants only the first is included.
+    func missing(from found: [ResultKey: ImageResult]) -> [Int] {
         var seen: Set<ResultKey> = []
         return keys.indices.filter { found[keys[$0]] == nil && seen.insert(keys[$0]).inserted }
     }
 
-    /// The event of a job whose results are all cached; nil if some are to be rendered, or bytes to be uploaded.
-    func ready(from cached: [ResultKey: ReadyResult]) -> Ready? {
+    /// Returns the event of a job whose results are all cached, or nil if some must be rendered or uploaded.
+    func ready(from cached: [ResultKey: ImageResult]) -> Ready? {
         guard !job.delivery.isPut, missing(from: cached).isEmpty else { return nil }
         return Ready(results: keys.compactMap { cached[$0] }, origin: .memory, timings: Timings())
     }
 
-    /// Its identity for those who cancel or supersede it.
+    /// The identity by which the job is cancelled or superseded.
     var identity: JobIdentity {
         JobIdentity(
-            id: job.id, submitted: origin.submitted, slot: SlotClaim(job, submitted: submitted))
+            id: job.id, submitted: origin.submitted, slot: SupersedeToken(job, submitted: submitted))
     }
 
-    /// Whether its results go into the result cache, and so to jobs of other workers.
-    var sharesResults: Bool { job.cache.memory && ResultRule(maxAge: job.maxAge) != .never }
+    /// True if the results are stored in the result cache, which all workers share.
+    var sharesResults: Bool { job.cache.memory && ResultTTLPolicy(maxAge: job.maxAge) != .never }
 
-    /// When the job was written to its lane, in seconds since 1970.
+    /// The time at which the job was written to its lane, in seconds since 1970.
     private var submitted: Double { Double(origin.submitted) / 1000 }
 
-    /// Milliseconds since then.
+    /// The time since the job was submitted, in milliseconds.
     var queued: Double { max(0, Double(Timestamp.now.milliseconds - origin.submitted)) }
 
-    /// When the result is no longer wanted, in seconds since 1970.
+    /// The deadline, in seconds since 1970.
     private var deadline: Double? { job.deadline?.moment(submitted: submitted) }
 
-    /// Seconds until then; nil when it is wanted for ever.
+    /// The seconds until the deadline. Nil if there is none.
     var left: Double? { deadline.map { $0 - Timestamp.now.seconds } }
 
-    /// Seconds for which it is worth being tried again: until its deadline, or until nobody waits for its end any more.
+    /// The seconds for which a retry is useful: until the deadline, or until no client waits for the result.
     var worthRetrying: Double? {
-        let patience = patience.map { Double($0.milliseconds) / 1000 + submitted - Timestamp.now.seconds }
-        return [left, patience].compactMap(\.self).min()
+        let waitTimeout = waitTimeout.map { Double($0.milliseconds) / 1000 + submitted - Timestamp.now.seconds }
+        return [left, waitTimeout].compactMap(\.self).min()
     }
 
-    /// Looks whether anybody still wants the result.
+    /// Checks the deadline.
     /// - Throws: ``JobCancellationReason`` `expired` once the deadline has passed.
     func checkDeadline() throws(JobCancellationReason) {
         if let left, left <= 0 { throw .expired }
     }
 
-    /// The deadline by the clock that time limits are kept with.
+    /// The deadline as an instant of the monotonic clock.
     var deadlineInstant: ContinuousClock.Instant? {
         left.map { .now + .seconds($0) }
     }
 
-    /// What a job ends with that is no longer wanted.
-    func expired(after last: AttemptHistory.Attempt?) -> Failure {
+    /// Returns the error of a job whose deadline has passed.
+    func expired(after last: AttemptHistory.Attempt?) -> JobError {
         let moment = deadline.map { " at \(Timestamp(seconds: $0).rfc3339)" } ?? ""
         let before = last.map { "; it had failed before, \($0.code.rawValue): \($0.message)" } ?? ""
-        return Failure(.expired, "the deadline passed\(moment)\(before)")
+        return JobError(.expired, "the deadline passed\(moment)\(before)")
     }
 }
 
-/// From one moment to a later one, as it was measured: timings tell how long it was, and spans of traces when, too.
-struct Lap: Sendable {
+/// A measured time interval. Timings use its length, and spans of traces also its start and end.
+struct Interval: Sendable {
     let start: ContinuousClock.Instant
     let end: ContinuousClock.Instant
 
-    /// Until now.
+    /// Creates an interval from `start` until now.
     init(from start: ContinuousClock.Instant) { self.init(from: start, to: .now) }
 
     init(from start: ContinuousClock.Instant, to end: ContinuousClock.Instant) {
@@ -138,17 +138,17 @@ struct Lap: Sendable {
         self.end = end
     }
 
-    /// How long it was.
+    /// The length in milliseconds.
     var milliseconds: Double { start.duration(to: end).milliseconds }
 }
 
-/// Measures from one stage's end to the next one's.
+/// Measures the durations of consecutive stages.
 struct Stopwatch {
     private var last = ContinuousClock.now
 
-    /// What passed since the last lap.
-    mutating func lap() -> Lap {
-        let lap = Lap(from: last)
+    /// Returns the interval since the previous lap.
+    mutating func lap() -> Interval {
+        let lap = Interval(from: last)
         last = lap.end
         return lap
     }

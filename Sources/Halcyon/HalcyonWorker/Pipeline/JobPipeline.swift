@@ -1,17 +1,17 @@
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import Kafka
 import Telemetry
 
-/// The pipeline of a job: read ``run(_:)`` from top to bottom.
+/// The processing pipeline of a job. Start reading at ``run(_:)``.
 ///
 ///     decode ─▶ retry loop { look up ─▶ coalesce { fetch ─▶ render ─▶ store } ─▶ deliver } ─▶ publish ─▶ acknowledge
 ///
-/// The inner braces run once for all jobs that want the same result, wherever they are. A failure is a value: whichever
-/// stage a job stops at, its outcome becomes an event, a retry or a dead letter in one place, ``PublishStage``.
+/// The inner braces run once for all jobs in the cluster that need the same result. Failures are values. Whichever
+/// stage a job stops at, its outcome becomes an event, a retry or a dead letter in ``PublishStage``.
 ///
-/// A class, because the task of each job holds it: a reference is copied, and not every stage.
+/// A class, because the task of each job holds it. Copying a reference is cheaper than copying all stages.
 final class JobPipeline: Sendable {
     let decoder: DecodeStage
     let lookup: LookupStage
@@ -23,7 +23,7 @@ final class JobPipeline: Sendable {
     let cancellations: CancellationChecker
     let tags: TagIndexer
     let retries: RetryScheduler
-    /// nil if no traces are recorded.
+    /// The recorder of traces. Nil if no traces are recorded.
     let tracing: JobTracing?
     let report: JobReport
 
@@ -48,9 +48,9 @@ final class JobPipeline: Sendable {
 
     /// Runs one job, from its record to its published event.
     /// - Parameters:
-    ///   - decoded: the record, if it has been decoded.
-    ///   - found: its cached results, if they have been looked up.
-    func run(_ delivery: TakenRecord, decoded: DecodedRecord? = nil, found: [ResultKey: ReadyResult]? = nil) async {
+    ///   - decoded: The decoded record, if it has been decoded.
+    ///   - found: The cached results, if they have been looked up.
+    func run(_ delivery: JobDelivery, decoded: DecodedRecord? = nil, found: [ResultKey: ImageResult]? = nil) async {
         let job: JobContext
         switch decoded ?? decode(delivery.record) {
         case .job(let decoded): job = decoded
@@ -65,7 +65,7 @@ final class JobPipeline: Sendable {
                 return ready
             }
             return try await cancellations.activeJobs.run(job.identity, until: job.deadlineInstant) { [self] active in
-                delivery.onRecall { active.cancel(.recalled) }
+                delivery.onRevocation { active.cancel(.revoked) }
                 try await cancellations.checkSuperseded(job.identity)
                 let tagVersions = await tags.versions(of: job)
                 let start = StartNotifier(delivery, job, attempt, publisher, progress)
@@ -81,12 +81,12 @@ final class JobPipeline: Sendable {
         await publish(outcome, job, delivery)
     }
 
-    /// Runs attempts until one succeeds, the policy gives the job up, or it moves to a retry topic.
+    /// Runs attempts until one succeeds, the retry policy gives the job up, or the job moves to a retry topic.
     ///
-    /// A job that waits for its next attempt holds a place in the window of its partition and nothing else. Its
-    /// revocation, cancellation or superseding ends the wait at once.
+    /// A job that waits for its next attempt occupies an entry in the window of its partition and nothing else. If it
+    /// is revoked, cancelled or superseded, the wait ends at once.
     private func retryLoop(
-        _ job: JobContext, _ delivery: TakenRecord, _ attempt: (_ number: Int) async throws -> Ready
+        _ job: JobContext, _ delivery: JobDelivery, _ attempt: (_ number: Int) async throws -> Ready
     ) async -> Outcome {
         var attempts = JobAttempts(job)
         do {
@@ -98,14 +98,14 @@ final class JobPipeline: Sendable {
             while true {
                 try job.checkDeadline()
                 attempts.begin()
-                let failure: Failure
+                let failure: JobError
                 do {
                     var ready = try await attempt(attempts.number)
                     try await cancellations.checkSuperseded(job.identity)
                     attempts.succeeded(&ready, job)
                     return .ended(.ready(ready))
                 } catch let error where !(error is JobCancellationReason || error is CancellationError) {
-                    failure = error as? Failure ?? Failure(unforeseen: error)
+                    failure = error as? JobError ?? JobError(unforeseen: error)
                 }
                 let failed = attempts.failed(failure)
                 switch retries.decide(failed, job) {
@@ -121,19 +121,20 @@ final class JobPipeline: Sendable {
         }
     }
 
-    /// - Throws: ``JobCancellationReason``; `CancellationError`.
-    private func wait(for seconds: Double, _ job: JobContext, _ delivery: TakenRecord) async throws {
+    /// Waits before an attempt.
+    /// - Throws: ``JobCancellationReason`` or `CancellationError`.
+    private func wait(for seconds: Double, _ job: JobContext, _ delivery: JobDelivery) async throws {
         guard seconds > 0 else { return }
-        guard delivery.rest() else { throw JobCancellationReason.recalled }
+        guard delivery.release() else { throw JobCancellationReason.revoked }
         try await cancellations.activeJobs.run(job.identity, until: job.deadlineInstant) { active in
-            delivery.onRecall { active.cancel(.recalled) }
+            delivery.onRevocation { active.cancel(.revoked) }
             try await Task.sleep(for: .seconds(seconds))
         }
     }
 
     func decode(_ record: ConsumedRecord) -> DecodedRecord {
         let trace = tracing?.begin(record)
-        do throws(JobRefusal) {
+        do throws(InvalidJobError) {
             let job = try decoder.decode(record, trace)
             report.decoded(job)
             return .job(job)
@@ -142,25 +143,25 @@ final class JobPipeline: Sendable {
         }
     }
 
-    func publish(_ outcome: Outcome, _ job: JobContext, _ delivery: TakenRecord) async {
-        // A job that was recalled may have failed for that alone. Whatever its outcome, this worker or another one
-        // publishes it.
-        if case .handedBack = outcome { return handBack(delivery, job.trace) }
-        guard delivery.begin() else { return handBack(delivery, job.trace) }
+    func publish(_ outcome: Outcome, _ job: JobContext, _ delivery: JobDelivery) async {
+        // A revoked job may have failed only because of the revocation. This worker or the next one publishes its
+        // outcome.
+        if case .handedBack = outcome { return returnToQueue(delivery, job.trace) }
+        guard delivery.claim() else { return returnToQueue(delivery, job.trace) }
         do throws(KafkaError) {
             job.trace?.publishing(to: publisher.destination(of: outcome))
             let published = try await publisher.publish(outcome, of: job, delivery)
-            job.trace?.end(JobEnd(published))
+            job.trace?.end(JobSpanOutcome(published))
             report.ended(job, published)
         } catch {
             report.notPublished(error)
-            handBack(delivery, job.trace)
+            returnToQueue(delivery, job.trace)
         }
     }
 
-    /// Ends a record that is no job that can be done.
-    private func reject(_ delivery: TakenRecord, _ refusal: JobRefusal, _ trace: JobTrace?) async {
-        guard delivery.begin() else { return handBack(delivery, trace) }
+    /// Rejects a record that does not contain a valid job.
+    private func reject(_ delivery: JobDelivery, _ refusal: InvalidJobError, _ trace: JobTrace?) async {
+        guard delivery.claim() else { return returnToQueue(delivery, trace) }
         do throws(KafkaError) {
             trace?.publishing(to: publisher.topics.events)
             try await publisher.reject(delivery, refusal, trace)
@@ -168,12 +169,12 @@ final class JobPipeline: Sendable {
             report.rejected(refusal, decoder.lane(of: delivery.record))
         } catch {
             report.notPublished(error)
-            handBack(delivery, trace)
+            returnToQueue(delivery, trace)
         }
     }
 
-    func handBack(_ delivery: TakenRecord, _ trace: JobTrace?) {
-        delivery.handBack()
+    func returnToQueue(_ delivery: JobDelivery, _ trace: JobTrace?) {
+        delivery.returnToQueue()
         trace?.end(.handedBack)
     }
 }

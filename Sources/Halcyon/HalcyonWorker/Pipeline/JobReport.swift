@@ -1,6 +1,6 @@
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import Kafka
 import Telemetry
 
@@ -16,24 +16,24 @@ struct JobReport: Sendable {
         log.info("unknown fields ignored", fields(of: job, ["fields": job.warnings]))
     }
 
-    func rejected(_ refusal: JobRefusal, _ lane: Lane) {
+    func rejected(_ refusal: InvalidJobError, _ lane: Lane) {
         metrics.refused(refusal.failure.code, lane)
-        let job: LogFields = ["job": refusal.id, "source": refusal.source?.loggedURL]
-        log.warning("job refused", job.merging(LogFields(refusal.failure)))
+        let job: LogMetadata = ["job": refusal.id, "source": refusal.source?.loggedURL]
+        log.warning("job refused", job.merging(LogMetadata(refusal.failure)))
     }
 
-    func lookedUp(_ job: JobContext, _ found: [ResultKey: ReadyResult]) { metrics.lookedUp(job, found) }
+    func lookedUp(_ job: JobContext, _ found: [ResultKey: ImageResult]) { metrics.lookedUp(job, found) }
 
     func willRetry(_ job: JobContext, _ failed: FailedJob, after seconds: Double) {
         metrics.retried(failed.failure.code, .process)
-        log.debug("job tried again", fields(of: job, failed.fields.merging(["after": seconds])))
+        log.debug("retrying failed job", fields(of: job, failed.fields.merging(["after": seconds])))
     }
 
     func notPublished(_ error: KafkaError) {
         if error.code == .illegalGeneration {
-            log.info("a job is told of by another worker: its partition has gone", ["reason": error.message])
+            log.info("partition revoked; another worker will publish this job's event", ["reason": error.message])
         } else {
-            log.error("event not published: the worker is closed", ["error": "\(error)"])
+            log.error("event not published: the worker is shutting down", ["error": "\(error)"])
         }
     }
 
@@ -42,8 +42,8 @@ struct JobReport: Sendable {
         case .handedBack: break
         case .postponed(let failed, let topic, let seconds):
             metrics.retried(failed.failure.code, .topic)
-            let more: LogFields = ["through": topics.retries[topic], "after": seconds]
-            log.info("job tried again later", fields(of: job, failed.fields.merging(more)))
+            let more: LogMetadata = ["through": topics.retries[topic], "after": seconds]
+            log.info("job will be retried later", fields(of: job, failed.fields.merging(more)))
         case .gaveUp(let failed, let reason):
             metrics.ended(failed.body, job.lane)
             if failed.isPutAside(reason) { metrics.putAside(failed.failure.code) }
@@ -55,7 +55,7 @@ struct JobReport: Sendable {
                 log.debug(
                     "job ready", fields(of: job, ["origin": ready.origin.rawValue, "ms": ready.timings[.total]]))
             case .failed(let failure, _, _):
-                log.info("job failed", fields(of: job, LogFields(failure)))
+                log.info("job failed", fields(of: job, LogMetadata(failure)))
             case .cancelled: log.debug("job cancelled", fields(of: job, [:]))
             case .superseded(let generation):
                 log.debug("job superseded", fields(of: job, ["by": Int(generation)]))
@@ -64,10 +64,10 @@ struct JobReport: Sendable {
         }
     }
 
-    /// The fields of every line about a job, and then `more`.
-    private func fields(of job: JobContext, _ more: LogFields) -> LogFields {
+    /// Returns the common fields of all log lines about a job, followed by `more`.
+    private func fields(of job: JobContext, _ more: LogMetadata) -> LogMetadata {
         let trace = (job.trace?.context ?? job.traceparent.flatMap { TraceContext(traceparent: $0) })?.traceID
-        let common: LogFields = [
+        let common: LogMetadata = [
             "job": job.job.id, "source": job.job.source.shownText.loggedURL, "key": job.keys[0].description,
             "trace": trace,
         ]
@@ -76,33 +76,33 @@ struct JobReport: Sendable {
 }
 
 extension FailedJob {
-    fileprivate var fields: LogFields { LogFields(failure).merging(["attempts": history.count]) }
+    fileprivate var fields: LogMetadata { LogMetadata(failure).merging(["attempts": history.count]) }
 }
 
-/// What comes of a job that a worker took.
+/// The outcome of a job on this worker.
 enum Outcome: Sendable {
-    /// It ends: ready, cancelled or superseded, or as nobody wants it any more.
+    /// The job ended: it is ready, cancelled, superseded or expired.
     case ended(Event.Body)
-    /// It failed, and is not tried again.
-    case gaveUp(FailedJob, GivingUp)
-    /// It failed, and is tried again after so many seconds, through the topic at this place of the list.
+    /// The job failed and is not retried.
+    case gaveUp(FailedJob, RetryExhaustedReason)
+    /// The job failed and is retried after a delay in seconds, through the retry topic with this index.
     case postponed(FailedJob, topic: Int, after: Double)
-    /// It is another worker's: this one tells nothing of it.
+    /// The job was returned to the queue. Another worker publishes its outcome.
     case handedBack
 }
 
 /// A job whose last attempt failed.
 struct FailedJob: Sendable {
-    /// What it ended with.
-    let failure: Failure
-    /// All attempts.
+    /// The error of the last attempt.
+    let failure: JobError
+    /// The history of all attempts.
     let history: AttemptHistory
-    /// How long what took.
+    /// The durations of the stages.
     let timings: Timings
 
-    /// Whether the message is put aside when it is given up for this reason, for somebody to look at and to replay.
-    func isPutAside(_ reason: GivingUp) -> Bool { reason.isForLater || failure.code == .poison }
+    /// Returns true if the message goes to the dead-letter topic, where it can be inspected and replayed.
+    func isPutAside(_ reason: RetryExhaustedReason) -> Bool { reason.isForLater || failure.code == .poison }
 
-    /// What is told of it when it is not tried again.
+    /// The body of its final event.
     var body: Event.Body { .failed(failure, attempts: history.count, timings: timings) }
 }

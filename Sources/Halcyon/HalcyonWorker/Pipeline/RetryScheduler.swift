@@ -2,10 +2,10 @@ import Formats
 import HalcyonCluster
 import HalcyonModel
 
-/// Decides when failed jobs are tried again, by the policy and the retry topics there are.
+/// Decides when failed jobs are retried, by the retry policy and the configured retry topics.
 struct RetryScheduler: Sendable {
     let policy: RetryPolicy
-    /// The longest wait in each of the topics, in seconds.
+    /// The delay of each retry topic, in seconds.
     private let delays: [Double]
 
     init(_ policy: RetryPolicy, _ topics: Topics) {
@@ -16,19 +16,19 @@ struct RetryScheduler: Sendable {
     func decide(_ failed: FailedJob, _ job: JobContext) -> RetryPolicy.Decision {
         policy.decide(
             failed.failure,
-            RetryPolicy.Trial(
+            RetryPolicy.RetryContext(
                 attempts: failed.history.count, elapsed: failed.history.elapsed(at: Timestamp.now.milliseconds),
                 left: job.worthRetrying, topic: job.retry?.topic),
             delays: delays)
     }
 
-    /// Seconds until a job that came through a topic is due.
-    func remaining(_ retry: JobContext.Retry) -> Double { retry.message.left(atMost: delays[retry.topic]) }
+    /// Returns the seconds until a job from a retry topic is due.
+    func remaining(_ retry: JobContext.Retry) -> Double { retry.message.left(withTimeout: delays[retry.topic]) }
 }
 
-/// The attempts at a job: their history, number and timings.
+/// The attempts at a job, with their history, number and timings.
 struct JobAttempts {
-    /// The number of the current attempt, from 1 over all workers.
+    /// The number of the current attempt, counted from 1 across all workers.
     private(set) var number: Int
     private var history: AttemptHistory
     private var timings = Timings()
@@ -39,7 +39,7 @@ struct JobAttempts {
         number = history.count
     }
 
-    /// The time until now does not count towards the job's total.
+    /// Restarts the clock, so that the time until now does not count towards the total.
     mutating func restartClock() { start = .now }
 
     mutating func queued(_ job: JobContext) {
@@ -49,7 +49,7 @@ struct JobAttempts {
 
     mutating func begin() { number += 1 }
 
-    /// Completes what the event says of a successful attempt.
+    /// Completes the event of a successful attempt.
     mutating func succeeded(_ ready: inout Ready, _ job: JobContext) {
         ready.attempts = number
         ready.warnings = job.warnings
@@ -58,13 +58,13 @@ struct JobAttempts {
         ready.timings = timings
     }
 
-    mutating func failed(_ failure: Failure) -> FailedJob {
+    mutating func failed(_ failure: JobError) -> FailedJob {
         history.add(failure, at: Timestamp.now.milliseconds)
         timings[.total] = start.duration(to: .now).milliseconds
         return FailedJob(failure: failure, history: history, timings: timings)
     }
 
-    /// The outcome of a job that was cancelled or taken from this worker.
+    /// Returns the outcome of a job that was cancelled or revoked.
     func cancelled(by error: any Error, _ job: JobContext) -> Outcome {
         switch error {
         case JobCancellationReason.expired:

@@ -1,8 +1,8 @@
+import Concurrency
 import HalcyonCluster
 import HalcyonModel
-import Threads
 
-/// Handles the point of no return of a job: from then on this worker does it. Publishes `started` and progress events.
+/// Handles the point at which this worker commits to a job. Publishes its `started` and progress events.
 final class StartNotifier: Sendable {
     private struct State {
         var moment: ContinuousClock.Instant?
@@ -11,7 +11,7 @@ final class StartNotifier: Sendable {
         var isOver = false
     }
 
-    private let delivery: TakenRecord
+    private let delivery: JobDelivery
     private let job: JobContext
     /// The number of the attempt, from 1.
     private let attempt: Int
@@ -20,7 +20,7 @@ final class StartNotifier: Sendable {
     private let state = Lock(State())
 
     init(
-        _ delivery: TakenRecord, _ job: JobContext, _ attempt: Int, _ publisher: PublishStage,
+        _ delivery: JobDelivery, _ job: JobContext, _ attempt: Int, _ publisher: PublishStage,
         _ progress: ProgressReports
     ) {
         self.delivery = delivery
@@ -30,12 +30,12 @@ final class StartNotifier: Sendable {
         self.progress = progress
     }
 
-    /// Claims the job. A recalled job leaves its work in any case. One that joined work under way gets progress events
-    /// alone, and one that takes only cached results may end at once.
-    /// - Parameter isOwn: whether the job's own operation has started.
-    /// - Returns: whether the job stays.
+    /// Claims the job. A revoked job always leaves. A job that joined an operation in flight gets progress events only.
+    /// A job that accepts only cached results may end at once.
+    /// - Parameter isOwn: True if the job's own operation has started.
+    /// - Returns: True if the job stays.
     func start(isOwn: Bool) -> Bool {
-        guard delivery.begin() else { return false }
+        guard delivery.claim() else { return false }
         state.withLock { state in
             // An operation may call this just after the job has left it.
             if state.isOver { return }
@@ -50,10 +50,10 @@ final class StartNotifier: Sendable {
         return true
     }
 
-    /// The start of the job's own work.
+    /// The time at which the job's own operation started.
     var moment: ContinuousClock.Instant? { state.withLock { $0.moment } }
 
-    /// Performs `body`, and waits until all events of the start are published: none follows the terminal event.
+    /// Runs `body` and waits until all events of the start are published, so that none follows the terminal event.
     func notifying<Value>(_ body: () async throws -> Value) async throws -> Value {
         let begun = ContinuousClock.now
         do {
@@ -61,7 +61,7 @@ final class StartNotifier: Sendable {
             await finish()
             return value
         } catch {
-            job.trace?.add(.lease, Lap(from: begun, to: moment ?? .now))
+            job.trace?.add(.lease, Interval(from: begun, to: moment ?? .now))
             await finish()
             throw error
         }
@@ -78,18 +78,19 @@ final class StartNotifier: Sendable {
     }
 }
 
-/// Sends progress events of jobs whose source takes longer than ``interval`` to load.
+/// Publishes progress events of jobs whose source takes longer than ``interval`` to load.
 ///
-/// Each job polls the progress of its source once per interval, whichever job started the load. So every job that waits for a load gets events, and
-/// the transfer only counts bytes. A job whose source is loaded by another worker gets none.
+/// Each job polls the progress of its source once per interval, regardless of the job that started the load. Every job
+/// that waits for a load therefore gets events, and the transfer only counts bytes. A job whose source is loaded by
+/// another worker gets none.
 struct ProgressReports: Sendable {
-    /// Time before the first event of a job and between two of them; zero disables progress events.
+    /// The time before the first event of a job and between two events. Zero disables progress events.
     let interval: Duration
     let render: RenderStage
     let publisher: PublishStage
 
-    /// Sends events until the task is cancelled. The task ends when the event in flight, if any, is acknowledged.
-    /// - Returns: nil if the job gets no progress events.
+    /// Publishes events until the task is cancelled. The task ends when the event in flight, if any, is acknowledged.
+    /// - Returns: The task, or nil if the job gets no progress events.
     func begin(_ job: JobContext, _ attempt: Int) -> Task<Void, Never>? {
         guard interval > .zero, !job.job.cache.onlyIfCached else { return nil }
         return Task {

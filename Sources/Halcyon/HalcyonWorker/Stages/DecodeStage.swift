@@ -1,63 +1,63 @@
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonImaging
 import HalcyonModel
 import HalcyonSources
-import HalcyonWire
 import Kafka
 import Telemetry
 
-/// A record, decoded.
+/// The result of decoding a record.
 enum DecodedRecord: Sendable {
     case job(JobContext)
-    /// It is no job that can be done.
-    case refused(JobRefusal, JobTrace?)
+    /// The record does not contain a valid job.
+    case refused(InvalidJobError, JobTrace?)
 }
 
-/// Decodes a record to a job that can be done.
+/// Decodes records to jobs.
 struct DecodeStage: Sendable {
-    private let reader: JobReader
-    /// By their topics.
+    private let reader: JobDecoder
+    /// The lanes by topic name.
     private let lanes: [String: Lane]
-    /// The topics of retries, by their names.
+    /// The indices of the retry topics by topic name.
     private let retries: [String: Int]
 
-    init(reader: JobReader, topics: Topics) {
+    init(reader: JobDecoder, topics: Topics) {
         self.reader = reader
         lanes = Dictionary(uniqueKeysWithValues: Lane.allCases.map { (topics.jobs($0), $0) })
         retries = Dictionary(uniqueKeysWithValues: topics.retries.enumerated().map { ($1, $0) })
     }
 
-    /// - Parameter trace: the trace of the job, if it is recorded.
-    /// - Throws: ``JobRefusal``.
-    func decode(_ record: ConsumedRecord, _ trace: JobTrace? = nil) throws(JobRefusal) -> JobContext {
+    /// - Parameter trace: The trace of the job, if it is recorded.
+    /// - Throws: ``InvalidJobError`` if the record does not contain a valid job.
+    func decode(_ record: ConsumedRecord, _ trace: JobTrace? = nil) throws(InvalidJobError) -> JobContext {
         let value = record.value ?? []
         let retry = try retry(record, value)
-        let origin = retry?.message.provenance ?? Provenance(record)
+        let origin = retry?.message.provenance ?? OriginalRecord(record)
         let reading = try reader.read(value, defaultID: origin.coordinates)
         let context = JobContext(
             job: reading.job, keys: reading.job.keys, lane: lanes[origin.topic] ?? .normal, origin: origin,
-            traceparent: record.traceparent, patience: Patience(of: record), retry: retry,
+            traceparent: record.traceparent, waitTimeout: WaitTimeout(of: record), retry: retry,
             warnings: reading.warnings, unknownFields: reading.unknownFields, trace: trace)
         trace?.describe(context)
         return context
     }
 
-    /// The lane that a message came from, for what is counted by lanes; the usual one where nothing says.
+    /// Returns the lane of a message, for metrics. It is `normal` if the message does not name one.
     func lane(of record: ConsumedRecord) -> Lane {
         if let lane = lanes[record.topic] { return lane }
-        // It is counted with the others where its headers do not say.
+        // A retry without valid headers is counted as `normal`.
         let retry = try? RetryMessage(record)
         return retry.flatMap { lanes[$0.provenance.topic] } ?? .normal
     }
 
-    /// What a message in a topic of retries says; nil for one in a lane, whatever its headers are.
-    private func retry(_ record: ConsumedRecord, _ value: [UInt8]) throws(JobRefusal) -> JobContext.Retry? {
+    /// Decodes the retry headers of a message. Returns nil for a message in a lane, regardless of its headers.
+    private func retry(_ record: ConsumedRecord, _ value: [UInt8]) throws(InvalidJobError) -> JobContext.Retry? {
         guard let topic = retries[record.topic] else { return nil }
-        do throws(Failure) {
+        do throws(JobError) {
             let message = try RetryMessage(record)
             guard lanes[message.provenance.topic] != nil else {
-                throw Failure(
-                    .invalidJob, "the message is no retry: it comes from \(message.provenance.topic), which is no lane")
+                throw JobError(
+                    .invalidJob, "invalid retry message: its original topic \(message.provenance.topic) is not a lane")
             }
             return JobContext.Retry(message: message, topic: topic)
         } catch {
@@ -67,8 +67,8 @@ struct DecodeStage: Sendable {
 }
 
 extension ConsumedRecord {
-    /// The W3C trace context that the producer sent along, as far as this version of Halcyon knows it; nil for what is none, which no event
-    /// carries on.
+    /// The W3C trace context that the producer sent, limited to the length of the supported version. Nil if it is
+    /// missing or invalid. Events do not carry an invalid one.
     var traceparent: String? {
         guard let bytes = headers.first(where: { $0.name == "traceparent" })?.value else { return nil }
         let text = String(decoding: bytes, as: UTF8.self)
@@ -76,16 +76,16 @@ extension ConsumedRecord {
     }
 }
 
-extension JobReader {
-    /// The same reader, which takes jobs that name these processors, sizers and providers of sources with parameters that they
-    /// can follow.
-    public func knowing(_ extensions: Extensions, _ providers: CustomProviders) -> JobReader {
+extension JobDecoder {
+    /// Returns a decoder that also accepts these processors, sizers and source providers, and validates their
+    /// parameters.
+    public func withExtensions(_ extensions: Extensions, _ providers: CustomProviders) -> JobDecoder {
         var reader = self
         reader.customProcessors = extensions.processorNames
         reader.customSizers = extensions.sizerNames
-        reader.checkCustom = { variant throws(Failure) in try extensions.validate(variant) }
+        reader.checkCustom = { variant throws(JobError) in try extensions.validate(variant) }
         reader.customSources = providers.names
-        reader.customSourceKey = { name, reference throws(Failure) in try providers.cacheKey(name, for: reference) }
+        reader.customSourceKey = { name, reference throws(JobError) in try providers.cacheKey(name, for: reference) }
         return reader
     }
 }

@@ -1,38 +1,39 @@
 import Formats
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonModel
-import HalcyonWire
 import Kafka
 import Telemetry
 
-/// Publishes outcomes as events, retries and dead letters. Everything that is published about a job is published here.
+/// Publishes outcomes as events, retries and dead letters. All messages about jobs are published here.
 struct PublishStage: Sendable {
     let events: EventPublisher
     let outbox: any Outbox
     let refusals: Refusals
     let topics: Topics
-    /// Those of events that nobody waits for.
+    /// The log and counter of failed `started` events, which are not retried.
     let errors: ToleratedErrors
 
-    /// The work for a job begins.
+    /// Publishes that work on a job has started.
     func started(_ job: JobContext) async {
-        // Not worth waiting or failing for: the terminal event is what counts.
+        // Failures are tolerated, because only the terminal event must arrive.
         await errors.tolerating { try await events.publish(event(.started, job, "started")) }
     }
 
-    /// Sends progress event `number` of this attempt.
+    /// Publishes progress event `number` of this attempt.
     ///
-    /// It is sent by the non-transactional producer, like `started`. With exactly-once delivery it therefore does not wait for a commit and is not
-    /// aborted with other jobs, and the transaction does not wait for it. It still precedes the terminal event in the partition, because the job
-    /// waits for its acknowledgement before it ends.
+    /// It is sent by the non-transactional producer, like `started`. With exactly-once delivery it therefore does not
+    /// wait for a commit and is not aborted with other jobs, and the transaction does not wait for it. It still
+    /// precedes the terminal event in the partition, because the job waits for its acknowledgement before it ends.
     func progress(_ progress: LoadProgress, _ attempt: Int, _ number: Int, _ job: JobContext) async {
         await events.offer(event(.progress(progress, attempt: attempt), job, "progress-\(attempt)-\(number)"))
     }
 
-    /// Tells what comes of a job.
-    /// - Returns: what was told: a job that its topic does not take is given up.
-    /// - Throws: ``KafkaError`` when it is not to be told here: the producer is closed, or the job's partition has gone.
-    func publish(_ outcome: Outcome, of job: JobContext, _ delivery: TakenRecord) async throws(KafkaError) -> Outcome {
+    /// Publishes the outcome of a job.
+    /// - Returns: The outcome that was published. A job that its retry topic rejects is given up.
+    /// - Throws: ``KafkaError`` if this worker cannot publish the outcome, because the producer is closed or the
+    ///   partition was revoked.
+    func publish(_ outcome: Outcome, of job: JobContext, _ delivery: JobDelivery) async throws(KafkaError) -> Outcome {
         switch outcome {
         case .handedBack: break
         case .ended(let body): try await end(job, body, delivery)
@@ -41,7 +42,7 @@ struct PublishStage: Sendable {
             do throws(KafkaError) {
                 try await postpone(job, failed.history, to: topics.retries[topic], after: seconds, delivery)
             } catch {
-                // The message may be too large with its headers, or the topic not be there.
+                // The message may be too large with its headers, or the topic may not exist.
                 try await giveUp(job, failed, .attempts, delivery)
                 return .gaveUp(failed, .attempts)
             }
@@ -49,31 +50,31 @@ struct PublishStage: Sendable {
         return outcome
     }
 
-    /// Publishes the events of jobs whose results are cached, and ends those that Kafka takes.
-    /// - Returns: the errors, in the order of the jobs; nil for a job that has ended.
+    /// Publishes the events of jobs whose results are cached, and completes those that Kafka accepts.
+    /// - Returns: The errors, in the order of the jobs. An error is nil if the job has ended.
     func publish(_ hits: [CachedJob]) async -> [KafkaError?] {
-        await outbox.settle(
+        await outbox.complete(
             all: hits.map { hit in
                 (hit.delivery, EventPublisher.record(of: event(.ready(hit.ready), hit.job, "ended"), topics))
             })
     }
 
-    /// The topic that says what comes of a job.
+    /// Returns the topic to which an outcome is published.
     func destination(of outcome: Outcome) -> String {
         if case .postponed(_, let topic, _) = outcome { topics.retries[topic] } else { topics.events }
     }
 
-    /// A job ends.
-    /// - Parameter letter: what is put aside of it, if anything.
+    /// Publishes the final event of a job.
+    /// - Parameter letter: The dead letter to publish with it, if any.
     private func end(
-        _ job: JobContext, _ body: Event.Body, _ delivery: TakenRecord, putAside letter: ProducerRecord? = nil
+        _ job: JobContext, _ body: Event.Body, _ delivery: JobDelivery, putAside letter: ProducerRecord? = nil
     ) async throws(KafkaError) {
-        try await settle(delivery, event(body, job, "ended"), letter)
+        try await complete(delivery, event(body, job, "ended"), letter)
     }
 
-    /// A job failed for good. What may be wanted later is put aside.
+    /// Publishes a permanent failure, with a dead letter if it may be replayed.
     private func giveUp(
-        _ job: JobContext, _ failed: FailedJob, _ reason: GivingUp, _ delivery: TakenRecord
+        _ job: JobContext, _ failed: FailedJob, _ reason: RetryExhaustedReason, _ delivery: JobDelivery
     ) async throws(KafkaError) {
         let letter =
             failed.isPutAside(reason)
@@ -82,30 +83,31 @@ struct PublishStage: Sendable {
         try await end(job, failed.body, delivery, putAside: letter)
     }
 
-    /// A job is to be tried again, by whichever worker.
+    /// Publishes a job to a retry topic, to be received by any worker.
     private func postpone(
-        _ job: JobContext, _ history: AttemptHistory, to topic: String, after seconds: Double, _ delivery: TakenRecord
+        _ job: JobContext, _ history: AttemptHistory, to topic: String, after seconds: Double, _ delivery: JobDelivery
     ) async throws(KafkaError) {
         let message = RetryMessage(
             provenance: job.origin, history: history, after: seconds, hasStarted: job.hasStarted)
         var record = message.record(of: delivery.record, to: topic)
         if let trace = job.trace, !record.headers.contains(where: { $0.name == "traceparent" }) {
-            // The next attempt stands below this one. A trace that its producer began is every attempt's as it is.
+            // The next attempt is a child span of this one. A trace context from the producer is passed on unchanged.
             record.headers.append(RecordHeader("traceparent", trace.context.traceparent))
         }
-        try await outbox.settle(delivery, telling: [record])
+        try await outbox.complete(delivery, publishing: [record])
     }
 
-    /// A message is no job that can be done: it goes to the dead letters as it came, and an event says so to whoever waits for its
-    /// id. A source that nobody serves is a job all the same, and gets the event alone.
-    /// - Throws: ``KafkaError`` when it cannot be told.
+    /// Rejects a message that does not contain a valid job. The message goes to the dead-letter topic unchanged, and an
+    /// event reports the failure to clients that wait for its id. A job whose source no provider serves is valid and
+    /// gets only the event.
+    /// - Throws: ``KafkaError`` if it cannot be published.
     func reject(
-        _ delivery: TakenRecord, _ refusal: JobRefusal, _ trace: JobTrace?
+        _ delivery: JobDelivery, _ refusal: InvalidJobError, _ trace: JobTrace?
     ) async throws(KafkaError) {
         let record = delivery.record
-        // A job that was good when it was postponed is known by the same name, unless its headers do not say it.
+        // A postponed job keeps its original coordinates, unless the retry headers are invalid.
         let retry = topics.retries.contains(record.topic) ? try? RetryMessage(record) : nil
-        let origin = retry?.provenance ?? Provenance(record)
+        let origin = retry?.provenance ?? OriginalRecord(record)
         let isJob = refusal.failure.code != .invalidJob
         let letter =
             isJob
@@ -120,19 +122,20 @@ struct PublishStage: Sendable {
                 webhook: refusal.webhook,
                 body: .failed(refusal.failure, attempts: (retry?.history.count ?? 0) + 1, timings: Timings()))
         }
-        try await settle(delivery, event, letter)
+        try await complete(delivery, event, letter)
     }
 
-    /// Tells both, each as short as it must be for Kafka to take it: no job is left without an end because of its size.
-    private func settle(
-        _ delivery: TakenRecord, _ event: Event?, _ letter: ProducerRecord? = nil
+    /// Publishes the event and the dead letter, shortened as far as necessary for Kafka to accept them. No job is left
+    /// without a final event because of its size.
+    private func complete(
+        _ delivery: JobDelivery, _ event: Event?, _ letter: ProducerRecord? = nil
     ) async throws(KafkaError) {
         var forms = [(event, letter)]
         if let letter { forms.append((event, DeadLetter.shortened(letter))) }
         if let event { forms.append((event.shortened, letter.map(DeadLetter.shortened))) }
-        try await outbox.settle(
+        try await outbox.complete(
             delivery,
-            tellingOneOf: forms.lazy.map { [topics] event, letter in
+            publishingOneOf: forms.lazy.map { [topics] event, letter in
                 [letter, event.map { EventPublisher.record(of: $0, topics) }].compactMap(\.self)
             }, refusals)
     }
@@ -141,27 +144,29 @@ struct PublishStage: Sendable {
         Event(
             id: "\(job.origin.coordinates)-\(suffix)", time: Timestamp.now.seconds, subject: job.job.source.shownText,
             jobID: job.job.id, echo: job.job.echo,
-            // Who hears of it goes on below the job, where that is recorded.
+            // Consumers continue the trace as children of the job, if it is recorded.
             traceparent: job.trace?.context.traceparent ?? job.traceparent, webhook: job.job.webhook, body: body)
     }
 }
 
 extension Event {
-    /// The event without what may be large: a source's text, the job's own values, and images.
+    /// The event without its large parts: the source text, the job's metadata, and images.
     fileprivate var shortened: Event {
         var event = self
-        event.subject = subject.map(Failure.shortened)
-        event.echo = Job.Echo()
+        event.subject = subject.map(JobError.shortened)
+        event.echo = Job.PassthroughMetadata()
         if case .ready = body {
             event.body = .failed(
-                Failure(.internal, "the event is larger than Kafka takes"), attempts: body.attempts, timings: Timings())
+                JobError(.internal, "the event exceeds Kafka's message size limit"), attempts: body.attempts,
+                timings: Timings()
+            )
         }
         return event
     }
 }
 
 extension Event.Body {
-    /// How often the job was tried.
+    /// The number of attempts.
     fileprivate var attempts: Int {
         switch self {
         case .ready(let ready): ready.attempts

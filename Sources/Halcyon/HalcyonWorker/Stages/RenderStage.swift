@@ -1,31 +1,30 @@
+import Concurrency
 import HalcyonCoordination
 import HalcyonImaging
 import HalcyonModel
 import HalcyonSources
 import Telemetry
-import Threads
 
-/// Fetches the source of results, and renders them.
+/// Fetches the source of results and renders them.
 struct RenderStage: Sendable {
     let sources: SourceCache
-    /// For watermarks and overlays, which many jobs have in common.
-    let assets: SharedSources
+    /// The cache of watermarks and overlays, which many jobs share.
+    let assets: AssetCache
     let service: RenderService
-    /// The number of renderings that may be under way or queued: a few more than there are threads, so that none is
-    /// ever idle.
-    let permits: Slots
+    /// The permits of renderings in flight or queued. There are a few more than threads, so that no thread is idle.
+    let permits: PrioritySemaphore
     let memory: ResultMemory
 
-    /// The progress of loading a job's source; nil unless this worker is loading it.
+    /// Returns the progress of loading a job's source, or nil unless this worker is loading it.
     func progress(of job: JobContext) -> LoadProgress? {
         sources.progress(of: job.job.request, job.job.cache.ofSources)
     }
 
     /// Fetches the job's source, and the watermarks and overlays of some of its variants.
     ///
-    /// The lifetime of a result follows from the job's own source alone: a watermark that changes is seen in results
-    /// rendered after it is no longer fresh.
-    /// - Throws: ``Failure`` that names the asset, where it is about one.
+    /// The TTL of a result depends on the job's own source alone. A changed watermark appears in results that are
+    /// rendered after it has expired.
+    /// - Throws: ``JobError``, which names the asset that caused it, if any.
     func fetch(_ indices: [Int], of job: JobContext, _ context: WorkContext) async throws -> FetchedSource {
         let (request, use) = (job.job.request, job.job.cache.ofSources)
         let start = Lock(ContinuousClock.now)
@@ -34,46 +33,48 @@ struct RenderStage: Sendable {
             return context.start(isOwn)
         }
         do {
-            // These first: who waits for them holds no permit, which another may need to fetch one of them.
+            // Assets are loaded first. While a job waits for them it holds no permit, which another job may need to
+            // fetch one of them.
             let assets = try await assets.load(
                 all: Set(indices.flatMap { job.job.variants[$0].assets }), of: request.tenant,
                 onlyKept: use == .onlyKept)
             let found = try await sources.fetch(request, use, startingClock)
-            let lap = Lap(from: start.withLock { $0 })
+            let lap = Interval(from: start.withLock { $0 })
             let fetched = FetchedSource(cached: found, assets: assets, lap: lap)
             job.trace?.fetched(fetched, request, lap)
             return fetched
         } catch {
-            job.trace?.failedToFetch(request, Lap(from: start.withLock { $0 }), error)
+            job.trace?.failedToFetch(request, Interval(from: start.withLock { $0 }), error)
             throw error
         }
     }
 
     /// Renders some of a job's variants from one decoding.
     ///
-    /// The permit of the fetch is released only when there is one of the renderer: slow rendering fills no memory with
-    /// sources, and a slow origin holds up no renderer. What a large source takes beside it is released with the bytes.
-    /// - Parameter fences: fencing tokens in the order of the variants; 0 for none.
-    /// - Throws: ``Failure``, of one of these variants where it is about one; `CancellationError` when the task is
+    /// The fetch permit is released only after a render permit is acquired. Slow rendering therefore does not fill the
+    /// memory with sources, and slow origins do not block the renderer. Additional permits of a large source are
+    /// released together with its bytes.
+    /// - Parameter fences: The fencing tokens in the order of the variants; 0 for none.
+    /// - Throws: ``JobError``, which names the variant that caused it, if any; `CancellationError` if the task is
     ///   cancelled.
     func render(
         _ fetched: FetchedSource, _ indices: [Int], of job: JobContext, fences: [Int],
-        _ isolation: RenderService.Isolation, _ urgency: Urgency
+        _ isolation: RenderService.Isolation, _ urgency: WorkPriority
     ) async throws -> [RenderedResult] {
         try await permits.acquire(urgency)
         defer { permits.release() }
         fetched.cached.permit?.releaseOwn()
         let start = ContinuousClock.now
         let source = fetched.cached.source
-        let rendering: Rendering
+        let rendering: RenderResult
         do {
             rendering = try await service.render(
                 source.body, indices.map { job.job.variants[$0] }, assets: fetched.assets, isolation: isolation)
         } catch {
-            job.trace?.add(.render, Lap(from: start), error: error)
+            job.trace?.add(.render, Interval(from: start), error: error)
             throw error
         }
-        job.trace?.rendered(rendering.timings, Lap(from: start))
+        job.trace?.rendered(rendering.timings, Interval(from: start))
         var timings = Timings()
         timings[.fetch] = fetched.lap.milliseconds
         timings[.decode] = rendering.timings.decode.milliseconds
@@ -83,7 +84,7 @@ struct RenderStage: Sendable {
             let (index, fence) = variant
             return RenderedResult(
                 key: job.keys[index], image: image, memory: memory.hold(image.body.count),
-                facts: ResultFacts(image, of: rendering, from: source), headers: source.headers,
+                facts: ResultMetadata(image, of: rendering, from: source), headers: source.headers,
                 completedAt: source.completedAt, origin: fetched.origin, timings: timings, fence: fence,
                 since: min(fence, fetched.cached.fence ?? .max), maker: job.trace?.context)
         }
@@ -96,14 +97,14 @@ struct FetchedSource: Sendable {
     let cached: CachedSource
     /// The bytes of watermarks and overlays.
     let assets: [Source: [UInt8]]
-    /// The time that it took.
-    let lap: Lap
+    /// The time interval of the fetch.
+    let lap: Interval
 
     /// The cache status of the job's own source.
-    var origin: ResultOrigin { cached.isFromCache ? .sourceCache : .network }
+    var origin: CacheStatus { cached.isFromCache ? .sourceCache : .network }
 }
 
-extension CacheUse {
+extension CachePolicy {
     /// The use of the source cache.
     fileprivate var ofSources: SourceCacheUse {
         guard source else { return .none }
@@ -112,13 +113,13 @@ extension CacheUse {
     }
 }
 
-extension ResultFacts {
-    /// The facts of an output and of the source it was rendered from.
-    init(_ image: RenderedImage, of rendering: Rendering, from source: LoadedSource) {
+extension ResultMetadata {
+    /// Creates the metadata of a rendered image and its source.
+    init(_ image: RenderedImage, of rendering: RenderResult, from source: LoadedSource) {
         self.init(
             width: image.size.width, height: image.size.height, format: image.format, bytes: image.body.count,
             sha256: image.sha256, frames: image.frames, blurhash: image.blurhash, dominantColor: image.dominantColor,
-            source: SourceFacts(
+            source: SourceMetadata(
                 status: source.status, etag: source.validators.etag, bytes: source.body.count,
                 format: rendering.sourceFormat,
                 width: rendering.sourceSize.width, height: rendering.sourceSize.height,
@@ -128,14 +129,14 @@ extension ResultFacts {
 }
 
 extension RenderService {
-    /// Tells what memory its renderings were given, and how many wait for theirs.
+    /// Registers the metrics of the render memory.
     func measure(_ metrics: Metrics) {
-        metrics.reading(
+        metrics.observable(
             .gauge, "halcyon_render_memory_bytes",
-            help: "Memory that renderings under way were given, as estimated before they began."
+            help: "Memory reserved for renderings in flight, as estimated before they started."
         ) { Double(memoryUse.taken) }
-        metrics.reading(
-            .gauge, "halcyon_render_memory_waiting", help: "Renderings that wait until there is memory for them."
+        metrics.observable(
+            .gauge, "halcyon_render_memory_waiting", help: "Renderings waiting for memory."
         ) { Double(memoryUse.waiting) }
     }
 }

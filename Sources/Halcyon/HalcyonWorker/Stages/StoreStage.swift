@@ -1,25 +1,27 @@
+import Concurrency
 import Formats
 import HalcyonCluster
 import HalcyonImaging
 import HalcyonModel
 import Redis
 import Telemetry
-import Threads
 
-/// Puts results where their consumers find them: in the result tier for as long as they are fresh, and else in the event itself or
-/// under a key that only the event names. Each variant is kept by the same rules.
+/// Stores results where their consumers find them: in the result cache for their TTL, and otherwise in the event itself
+/// or under a key that only the event names. The same rules apply to each variant.
 struct StoreStage: Sendable {
-    let results: ResultTier
+    let results: ResultCache
     let options: ResultOptions
     let log: Log
     let metrics: StoreMetrics
-    /// Those of removing what a rule no longer stores: it stays until it expires.
+    /// The log and counter of failed removals. A result that is not removed stays until it expires.
     let errors: ToleratedErrors
 
-    /// Puts a result into the tier by the rule of the job that began its making, for all who wait for it.
-    /// - Returns: what became of it; nil when something newer is there, or it has been purged meanwhile.
+    /// Stores a result in the cache, by the TTL policy of the job that started its rendering, for all jobs that wait
+    /// for it.
+    /// - Returns: The result with the outcome, or nil if a newer result is stored or it has been purged in the
+    ///   meantime.
     func store(_ made: RenderedResult, of job: JobContext) async -> RenderedResult? {
-        let rule = ResultRule(maxAge: job.job.maxAge)
+        let rule = ResultTTLPolicy(maxAge: job.job.maxAge)
         var (kept, stopwatch) = (made, Stopwatch())
         guard let lifetime = await lifetime(of: made, job, rule) else { return kept }
         do throws(RedisError) {
@@ -43,7 +45,7 @@ struct StoreStage: Sendable {
         return kept
     }
 
-    /// Delivers to a job what was rendered for it or while it waited.
+    /// Delivers the results that were rendered for a job or while it waited.
     func deliver(_ resolved: ResolvedResults, _ job: JobContext) async throws -> Ready {
         var (timings, stopwatch) = (resolved.timings, Stopwatch())
         let made = Array(resolved.rendered.values)
@@ -60,14 +62,14 @@ struct StoreStage: Sendable {
             timings: timings)
     }
 
-    /// Delivers to a job what was made for it or while it waited, side by side.
+    /// Delivers rendered results to a job concurrently.
     ///
-    /// - Parameter found: what is in the tier; an event that cannot carry all of its files carries none.
-    /// - Throws: ``Failure`` `internal` when Redis refuses an image that is too large for an event; `CancellationError` when the
-    ///   worker is leaving. Then nothing is told of the others.
+    /// - Parameter found: The cached results. If an event cannot carry all of its files, it carries none.
+    /// - Throws: ``JobError`` `internal` if Redis rejects an image that is too large for an event; `CancellationError`
+    ///   if the worker is shutting down. In both cases the other results are not published.
     func deliver(
-        _ made: [RenderedResult], beside found: [ResultKey: ReadyResult], _ job: JobContext
-    ) async throws -> [ResultKey: ReadyResult] {
+        _ made: [RenderedResult], beside found: [ResultKey: ImageResult], _ job: JobContext
+    ) async throws -> [ResultKey: ImageResult] {
         let fits = job.job.delivery.isPut || bytesToCarry(made, beside: found, job) <= options.inlineLimit
         var results = found
         if !fits { for key in found.keys { results[key]?.inline = nil } }
@@ -75,7 +77,7 @@ struct StoreStage: Sendable {
             results[made[0].key] = try await deliver(made[0], job, fits: fits)
             return results
         }
-        return try await withThrowingTaskGroup(of: (ResultKey, ReadyResult).self) { group in
+        return try await withThrowingTaskGroup(of: (ResultKey, ImageResult).self) { group in
             for output in made {
                 group.addTask { (output.key, try await deliver(output, job, fits: fits)) }
             }
@@ -84,8 +86,9 @@ struct StoreStage: Sendable {
         }
     }
 
-    /// Bytes of the files that the event would have to carry, each as often as it has a variant with it.
-    private func bytesToCarry(_ made: [RenderedResult], beside found: [ResultKey: ReadyResult], _ job: JobContext)
+    /// Returns the total size of the files that the event would carry, in bytes. A file counts once for each variant
+    /// that refers to it.
+    private func bytesToCarry(_ made: [RenderedResult], beside found: [ResultKey: ImageResult], _ job: JobContext)
         -> Int
     {
         var bytes = Dictionary(uniqueKeysWithValues: made.map { ($0.key, $0.image.body.count) })
@@ -93,13 +96,13 @@ struct StoreStage: Sendable {
         return job.keys.reduce(0) { $0 + (bytes[$1] ?? 0) }
     }
 
-    /// While Redis is away it waits, and after a while lets the event carry the image if it can.
-    /// - Parameter fits: whether the event can carry the image.
-    private func deliver(_ made: RenderedResult, _ job: JobContext, fits: Bool) async throws -> ReadyResult {
+    /// Delivers one result. While Redis is unavailable it waits. After a while the event carries the image, if it fits.
+    /// - Parameter fits: True if the event can carry the image.
+    private func deliver(_ made: RenderedResult, _ job: JobContext, fits: Bool) async throws -> ImageResult {
         let body = made.image.body
         let name = made.key.description
-        func result(_ key: String, _ expiresAt: Double?, _ inline: [UInt8]?) -> ReadyResult {
-            ReadyResult(key: key, facts: made.facts, expiresAt: expiresAt, inline: inline)
+        func result(_ key: String, _ expiresAt: Double?, _ inline: [UInt8]?) -> ImageResult {
+            ImageResult(key: key, facts: made.facts, expiresAt: expiresAt, inline: inline)
         }
         let asked = fits && job.job.delivery.wantsBytes ? body : nil
         switch made.storing {
@@ -107,7 +110,7 @@ struct StoreStage: Sendable {
         case .failed where fits: return result(name, nil, body)
         case .failed, .none: break
         }
-        let rule = ResultRule(maxAge: job.job.maxAge)
+        let rule = ResultTTLPolicy(maxAge: job.job.maxAge)
         let lifetime = await lifetime(of: made, job, rule)
         if lifetime == nil, fits { return result(name, nil, body) }
         do throws(RedisError) {
@@ -121,12 +124,12 @@ struct StoreStage: Sendable {
                     metrics.stored.add(body.count)
                     return result(name, stored, asked)
                 }
-                // Something newer has the key.
+                // A newer result is stored under the key.
                 if fits { return result(name, nil, body) }
             }
-            let key = ResultTier.handOffKey(for: made.key)
+            let key = ResultCache.handOffKey(for: made.key)
             let expiresAt = try await keepTrying(untilDone: !fits) { () throws(RedisError) in
-                try await results.handOff(body, made.facts, as: key, for: options.handOffLifetime)
+                try await results.storeOnce(body, made.facts, as: key, for: options.handOffLifetime)
             }
             metrics.handedOff.add(body.count)
             return result(key, expiresAt, asked)
@@ -134,22 +137,23 @@ struct StoreStage: Sendable {
             switch error.code {
             case .cancelled, .closed: throw CancellationError()
             case _ where fits:
-                log.warning("result not stored, delivered in its event", ["key": name, "error": "\(error)"])
+                log.warning("result not stored; delivering it in its event", ["key": name, "error": "\(error)"])
                 return result(name, nil, body)
-            default: throw Failure(.internal, "the result could not be stored in Redis", cause: error)
+            default: throw JobError(.internal, "the result could not be stored in Redis", cause: error)
             }
         }
     }
 
-    /// For how many seconds an output is stored; nil when it is not. Where the job's rule says that, what it stored before goes.
-    private func lifetime(of made: RenderedResult, _ job: JobContext, _ rule: ResultRule) async -> Double? {
+    /// Returns the seconds for which a result is stored, or nil if it is not stored. If the job's TTL policy says so, a
+    /// result that the same policy stored before is removed.
+    private func lifetime(of made: RenderedResult, _ job: JobContext, _ rule: ResultTTLPolicy) async -> Double? {
         guard job.job.cache.memory else { return nil }
         let seconds = rule.seconds(
-            of: ResultLifetime(maxAge: job.job.maxAge, headers: made.headers, completedAt: made.completedAt),
+            of: ResultTTL(maxAge: job.job.maxAge, headers: made.headers, completedAt: made.completedAt),
             age: Timestamp.now.seconds - made.completedAt, standard: options.defaultLifetime,
             cut: options.jitter > 0 ? .random(in: 0...options.jitter) : 0)
         guard let seconds else {
-            // Nothing has its expiry from a rule that never stores.
+            // A policy that never stores has not set any TTL.
             if rule != .never {
                 await errors.tolerating {
                     try await results.remove(made.key.description, by: rule, of: job.job.tenant)
@@ -160,11 +164,12 @@ struct StoreStage: Sendable {
         return results.canHold(made.facts) ? seconds : nil
     }
 
-    /// Tries again while time mends the error: for as long as the options say, or until it is done.
+    /// Retries while the error is transient, until the configured time has passed or, with `untilDone`, until it
+    /// succeeds.
     private func keepTrying<Outcome>(
         untilDone: Bool, _ store: () async throws(RedisError) -> Outcome
     ) async throws(RedisError) -> Outcome {
-        let giveUpAt = ContinuousClock.now + options.patience
+        let giveUpAt = ContinuousClock.now + options.storeTimeout
         var backoff = Backoff(initial: .milliseconds(50), maximum: .seconds(2))
         while true {
             do throws(RedisError) {
@@ -181,18 +186,18 @@ struct StoreStage: Sendable {
     }
 }
 
-/// What is counted of the results that go to Redis.
+/// The counters of bytes stored in Redis.
 struct StoreMetrics: Sendable {
-    /// Bytes of results for all.
+    /// The bytes of shared results.
     let stored: Counter
-    /// Bytes of results for one job alone.
+    /// The bytes of results that are handed to a single job.
     let handedOff: Counter
 
     init(_ metrics: Metrics) {
         func bytes(_ kind: String) -> Counter {
             metrics.counter(
                 "halcyon_stored_bytes_total",
-                help: "Bytes of images that Redis took: as results for all, or as hand-offs to one job alone.",
+                help: "Bytes of images stored in Redis, as shared results or as hand-offs to a single job.",
                 labels: ["as": kind])
         }
         (stored, handedOff) = (bytes("result"), bytes("handoff"))
@@ -204,26 +209,26 @@ struct TagIndexer: Sendable {
     let tags: TagIndex
     let purger: Purger
     let log: Log
-    /// Those of reading purges: a result of a tag that is purged meanwhile may then stay.
+    /// The log and counter of failed purge lookups. A result whose tag is purged in the meantime may then remain.
     let errors: ToleratedErrors
 
-    /// The latest purges of the job's tags before its work began; nil if they cannot be read.
-    func versions(of job: JobContext) async -> TagIndex.Marks? {
+    /// Returns the purge versions of the job's tags before its work starts, or nil if they cannot be read.
+    func versions(of job: JobContext) async -> TagIndex.TagVersions? {
         job.job.tags.isEmpty
             ? nil : await errors.tolerating { try await tags.marks(job.job.tags, of: job.job.tenant) }
     }
 
-    /// Indexes results that are in the result cache. One whose tag was purged while it was rendered is removed.
-    func index(_ results: [ReadyResult], of job: JobContext, since marks: TagIndex.Marks? = nil) async {
+    /// Indexes results in the result cache. A result whose tag was purged during rendering is removed.
+    func index(_ results: [ImageResult], of job: JobContext, since marks: TagIndex.TagVersions? = nil) async {
         guard !job.job.tags.isEmpty else { return }
         for result in results {
             guard let expiresAt = result.expiresAt, let key = ResultKey(result.key) else { continue }
             do throws(RedisError) {
-                let isGood = try await tags.enter(
+                let isGood = try await tags.index(
                     result.key, until: expiresAt, under: job.job.tags, of: job.job.tenant, since: marks)
                 if !isGood { _ = try await purger.run(Purge(.key(key), of: job.job.tenant)) }
             } catch {
-                log.warning("result not entered under its tags", ["key": result.key, "error": "\(error)"])
+                log.warning("failed to add result to the tag index", ["key": result.key, "error": "\(error)"])
             }
         }
     }

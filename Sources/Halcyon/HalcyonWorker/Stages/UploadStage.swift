@@ -1,42 +1,43 @@
+import Concurrency
 import HalcyonModel
 import HalcyonSources
 import Telemetry
-import Threads
 
-/// Uploads results to where jobs want them, by HTTP, before anybody is told that they are ready. A job that is done
-/// again puts again: the same bytes at the same place.
+/// Uploads results to the URLs that jobs name, by HTTP PUT, before the final event is published. A repeated job uploads
+/// the same bytes to the same URL again.
 struct UploadStage: Sendable {
     let loader: SourceLoader
-    /// How many are on their way at once.
-    let permits: Slots
-    /// Bytes that were taken.
+    /// The permits of concurrent uploads.
+    let permits: PrioritySemaphore
+    /// The number of uploaded bytes.
     let bytes: Counter
 
-    init(_ loader: SourceLoader, permits: Slots, metrics: Metrics) {
+    init(_ loader: SourceLoader, permits: PrioritySemaphore, metrics: Metrics) {
         self.loader = loader
         self.permits = permits
         bytes = metrics.counter(
-            "halcyon_put_bytes_total", help: "Bytes of images that were taken where jobs had them put by HTTP.")
+            "halcyon_put_bytes_total", help: "Bytes of images uploaded by HTTP PUT.")
     }
 
-    /// What is to be told of a job: where it wants its result put, that is there by then, and not in the event.
-    /// - Throws: ``Failure``; `CancellationError` when the job is taken off its job.
+    /// Uploads the result if the job requests it.
+    /// - Returns: The event to publish. An uploaded result is not included in it.
+    /// - Throws: ``JobError``; `CancellationError` if the job is cancelled.
     func upload(_ ready: Ready, of job: JobContext) async throws -> Ready {
         guard case .put(let url) = job.job.delivery else { return ready }
-        // A job that has its result put has one.
+        // The caller ensures that a job with an upload has a result with bytes.
         guard let result = ready.results.first, let body = result.inline else {
-            throw Failure(.internal, "the result has gone before it was put where the job wants it")
+            throw JobError(.internal, "the result was removed before it could be uploaded")
         }
-        try await permits.acquire(Urgency(level: job.lane.level))
+        try await permits.acquire(WorkPriority(level: job.lane.level))
         defer { permits.release() }
         let start = ContinuousClock.now
         do {
             try await loader.put(body, mediaType: result.facts.format.mediaType, at: url)
         } catch {
-            job.trace?.put(at: url, body.count, Lap(from: start), error)
+            job.trace?.put(at: url, body.count, Interval(from: start), error)
             throw error
         }
-        job.trace?.put(at: url, body.count, Lap(from: start), nil)
+        job.trace?.put(at: url, body.count, Interval(from: start), nil)
         bytes.add(body.count)
         var told = ready
         told.results[0].inline = nil

@@ -3,10 +3,10 @@ import HalcyonModel
 import Telemetry
 
 extension JobTrace {
-    /// The source is there.
-    func fetched(_ fetched: FetchedSource, _ request: SourceRequest, _ lap: Lap) {
+    /// Records that the source was fetched.
+    func fetched(_ fetched: FetchedSource, _ request: SourceRequest, _ lap: Interval) {
         guard !fetched.cached.isShared else {
-            // Another job's trace has the fetch.
+            // The fetch is recorded in the trace of another job.
             if let other = fetched.cached.loadedFor { link(to: other) }
             return add(.lease, lap, .internal, ["halcyon.source": "shared"])
         }
@@ -19,37 +19,38 @@ extension JobTrace {
         add(.fetch, lap, fetched.origin == .network ? request.source.spanKind : .internal, attributes)
     }
 
-    /// The source does not come.
-    func failedToFetch(_ request: SourceRequest, _ lap: Lap, _ error: any Error) {
+    /// Records that the source could not be fetched.
+    func failedToFetch(_ request: SourceRequest, _ lap: Interval, _ error: any Error) {
         var attributes = request.spanAttributes
-        attributes.merge(["error.type": (error as? Failure)?.code.rawValue])
+        attributes.merge(["error.type": (error as? JobError)?.code.rawValue])
         add(.fetch, lap, request.source.spanKind, attributes, error: error)
     }
 
-    /// A result was put where the job wants it, or not. Of the URL, which may be a secret, the host is told.
-    func put(at url: WebURL, _ bytes: Int, _ lap: Lap, _ error: (any Error)?) {
+    /// Records the upload of a result. Only the host of the URL is recorded, because the URL may be a secret.
+    func put(at url: WebURL, _ bytes: Int, _ lap: Interval, _ error: (any Error)?) {
         let attributes: SpanAttributes = [
             "http.request.method": "PUT", "server.address": url.host, "http.request.body.size": bytes,
-            "error.type": (error as? Failure)?.code.rawValue,
+            "error.type": (error as? JobError)?.code.rawValue,
         ]
         add(.put, lap, .client, attributes, error: error)
     }
 
-    /// The outputs are there. How long its parts took was measured where they were made, one after the other, and the last of them has just
-    /// ended: before the first of them a thread was waited for.
-    func rendered(_ timings: Rendering.Timings, _ lap: Lap) {
+    /// Records that the results were rendered. The durations of the steps were measured during rendering. The steps ran
+    /// one after the other and the last one has just ended; the time before the first one was spent waiting for a
+    /// thread.
+    func rendered(_ timings: RenderResult.Timings, _ lap: Interval) {
         let encode = max(lap.start, lap.end - timings.encode)
         let process = max(lap.start, encode - timings.process)
         let decode = max(lap.start, process - timings.decode)
-        add(.decode, Lap(from: decode, to: process))
-        add(.process, Lap(from: process, to: encode))
-        add(.encode, Lap(from: encode, to: lap.end))
+        add(.decode, Interval(from: decode, to: process))
+        add(.process, Interval(from: process, to: encode))
+        add(.encode, Interval(from: encode, to: lap.end))
     }
 }
 
 extension SourceRequest {
-    /// What a span says of asking for it. Nothing that gives access to the source: no user, and of a query the names alone, for any
-    /// value may be a secret.
+    /// The span attributes of a request for the source. They contain nothing that gives access to the source: no
+    /// credentials, and only the names of the query, because any value may be a secret.
     var spanAttributes: SpanAttributes {
         guard case .web(let url) = source else { return ["halcyon.source": source.kindName] }
         let parts = PublicURL(url.canonical)
@@ -61,7 +62,7 @@ extension SourceRequest {
 }
 
 extension Source {
-    /// What kind of source it is.
+    /// The kind of the source.
     fileprivate var kindName: String {
         switch self {
         case .web: "http"
@@ -74,7 +75,7 @@ extension Source {
         }
     }
 
-    /// Whether somebody else is asked for it.
+    /// The kind of the span: `client` if the source is requested from another server.
     var spanKind: Span.Kind {
         switch self {
         case .web, .s3: .client
@@ -83,14 +84,14 @@ extension Source {
     }
 }
 
-/// A URL as everybody may read it.
+/// A URL without its secrets.
 struct PublicURL {
-    /// Without user; what a query sets is hidden.
+    /// The text of the URL without credentials and with redacted query values.
     let text: String
-    /// The port, the scheme's own if it names none.
+    /// The port, or the default port of the scheme.
     let port: Int
 
-    /// - Parameter canonical: an http or https URL in its canonical form.
+    /// - Parameter canonical: An http or https URL in canonical form.
     init(_ canonical: String) {
         let schemeEnd = canonical.firstRange(of: "://")?.upperBound ?? canonical.startIndex
         let rest = canonical[schemeEnd...]
@@ -106,7 +107,7 @@ struct PublicURL {
         port = (hasPort ? Int(digits) : nil) ?? (canonical.hasPrefix("https") ? 443 : 80)
     }
 
-    /// The query's names.
+    /// Returns the query with its values redacted.
     fileprivate static func hidden(_ query: Substring) -> String {
         query.split(separator: "&", omittingEmptySubsequences: false).map { part in
             guard let equals = part.firstIndex(of: "=") else { return part.isEmpty ? "" : "REDACTED" }
@@ -116,12 +117,13 @@ struct PublicURL {
 }
 
 extension String {
-    /// A source's shown text for the log: of a URL's query the names alone, for any value may be a secret, and not longer than a message.
+    /// The text of a source for the log, shortened to the length of a message. Query values are redacted, because any
+    /// value may be a secret.
     var loggedURL: String {
         guard let start = firstRange(of: "://")?.upperBound, let question = self[start...].firstIndex(of: "?") else {
-            return Failure.shortened(self)
+            return JobError.shortened(self)
         }
-        return Failure.shortened(self[...question] + PublicURL.hidden(self[index(after: question)...]))
+        return JobError.shortened(self[...question] + PublicURL.hidden(self[index(after: question)...]))
     }
 }
 

@@ -1,21 +1,22 @@
+import Concurrency
 import HalcyonCluster
 import HalcyonModel
 import Kafka
 import Telemetry
-import Threads
 
-/// The spans of one job, from its message to its event. There is one only where something is recorded of the job.
+/// The spans of one job, from its message to its event. Exists only for jobs that are recorded.
 ///
-/// They go out together when the job ends. Work that goes on for others after that, as when the job was cancelled, adds its own one by one.
+/// The spans are exported together when the job ends. Work that continues for other jobs after that, for example when
+/// the job was cancelled, exports its own spans individually.
 final class JobTrace: Sendable {
-    /// What a job's time goes into, as its spans are called.
+    /// The stages of a job, by the names of their spans.
     enum Stage: String {
-        /// Waiting on Kafka.
+        /// The wait in Kafka.
         case queue
-        /// Waiting for what others make, and for one's turn.
+        /// The wait for operations of other jobs and for a permit.
         case lease
         case fetch, decode, process, encode
-        /// All of decode, process and encode, where it failed.
+        /// The rendering as a whole, if it failed.
         case render
         case store, put, publish
     }
@@ -25,12 +26,12 @@ final class JobTrace: Sendable {
         var attributes: SpanAttributes
         var links: [TraceContext] = []
         var start: Int64
-        /// Since when it is being told what came of the job, and in which topic.
+        /// The start of publishing the outcome, and the topic.
         var publishing: (start: Int64, topic: String)?
         var hasEnded = false
     }
 
-    /// The place of the job: what it causes stands below.
+    /// The trace context of the job, the parent of its spans.
     let context: TraceContext
     private let parent: TraceContext?
     private let tracer: Tracer
@@ -43,7 +44,7 @@ final class JobTrace: Sendable {
         self.context = context
         self.parent = parent
         self.tracer = tracer
-        // The producer's clock, or the broker's: it may be ahead of this one.
+        // The timestamp comes from the clock of the producer or the broker, which may be ahead of the local clock.
         let written = record.timestamp > 0 ? min(record.timestamp * 1_000_000, clock.start) : clock.start
         let attributes: SpanAttributes = [
             "messaging.system": "kafka", "messaging.operation.name": "process", "messaging.operation.type": "process",
@@ -54,7 +55,7 @@ final class JobTrace: Sendable {
         state = Lock(State(attributes: attributes, start: written))
     }
 
-    /// What the message says.
+    /// Adds the attributes of the decoded job.
     func describe(_ job: JobContext) {
         let attributes: SpanAttributes = [
             "halcyon.job.id": job.job.id, "halcyon.lane": job.lane.rawValue, "halcyon.key": job.keys[0].description,
@@ -63,16 +64,16 @@ final class JobTrace: Sendable {
         state.withLock { $0.attributes.merge(attributes) }
     }
 
-    /// The job's turn came.
+    /// Records the end of the time in the queue.
     func queued(until moment: ContinuousClock.Instant) {
         let start = state.withLock { $0.start }
         add(.queue, from: start, to: clock.nanoseconds(of: moment))
     }
 
-    /// A stage is over.
-    /// - Parameter error: why it failed, if it did.
+    /// Records a completed stage.
+    /// - Parameter error: The error with which it failed, if any.
     func add(
-        _ stage: Stage, _ lap: Lap, _ kind: Span.Kind = .internal, _ attributes: SpanAttributes = [:],
+        _ stage: Stage, _ lap: Interval, _ kind: Span.Kind = .internal, _ attributes: SpanAttributes = [:],
         error: (any Error)? = nil
     ) {
         add(
@@ -80,19 +81,19 @@ final class JobTrace: Sendable {
             error.map(Self.status) ?? .unset)
     }
 
-    /// It was served by that work.
+    /// Links the job to the work that produced its result.
     func link(to work: TraceContext) {
         state.withLock { state in if !state.links.contains(work) { state.links.append(work) } }
     }
 
-    /// It is about to be told what came of it. That lasts until the end.
+    /// Records that the outcome is about to be published. The span lasts until the end of the job.
     func publishing(to topic: String) {
         let now = clock.nanoseconds(of: .now)
         state.withLock { $0.publishing = (now, topic) }
     }
 
-    /// The job has ended, for this worker.
-    func end(_ end: JobEnd) {
+    /// Ends the trace of the job on this worker.
+    func end(_ end: JobSpanOutcome) {
         let now = clock.nanoseconds(of: .now)
         if let (start, topic) = state.withLock({ $0.publishing }) {
             add(
@@ -131,21 +132,21 @@ final class JobTrace: Sendable {
 
     private static func status(of error: any Error) -> Span.Status {
         switch error {
-        case let failure as Failure: .error(failure.code.rawValue)
+        case let failure as JobError: .error(failure.code.rawValue)
         case is CancellationError: .error("cancelled")
-        default: .error(FailureCode.internal.rawValue)
+        default: .error(JobErrorCode.internal.rawValue)
         }
     }
 }
 
-/// Has what the worker does recorded as traces, where that is wanted.
+/// The recorder of traces for the jobs of a worker.
 struct JobTracing: Sendable {
     let tracer: Tracer
-    /// The worker's group.
+    /// The worker's consumer group.
     let group: String
 
-    /// A job was taken.
-    /// - Returns: nil when nothing of it is recorded.
+    /// Starts the trace of a job that was received.
+    /// - Returns: The trace, or nil if it is not recorded.
     func begin(_ record: ConsumedRecord) -> JobTrace? {
         let parent = record.traceparent.flatMap { TraceContext(traceparent: $0) }
         guard let context = tracer.begin(under: parent) else { return nil }
@@ -153,26 +154,26 @@ struct JobTracing: Sendable {
     }
 }
 
-/// What became of a job on this worker, as its span says it.
-struct JobEnd {
-    /// `ready`, `failed`, `postponed`, `handed_back` and so on.
+/// The outcome of a job on this worker, as recorded in its span.
+struct JobSpanOutcome {
+    /// The name of the outcome: `ready`, `failed`, `postponed`, `handed_back` and so on.
     let outcome: String
-    /// Why it failed.
-    var code: FailureCode?
+    /// The error code, if the job failed.
+    var code: JobErrorCode?
     private var more = SpanAttributes()
 
-    /// Another worker does it.
-    static let handedBack = JobEnd("handed_back")
+    /// The outcome of a job that was returned to the queue.
+    static let handedBack = JobSpanOutcome("handed_back")
 
-    /// The message was no job that can be done.
-    static func refused(_ code: FailureCode) -> JobEnd { JobEnd("refused", code) }
+    /// Returns the outcome of a message that did not contain a valid job.
+    static func refused(_ code: JobErrorCode) -> JobSpanOutcome { JobSpanOutcome("refused", code) }
 
-    private init(_ outcome: String, _ code: FailureCode? = nil) {
+    private init(_ outcome: String, _ code: JobErrorCode? = nil) {
         self.outcome = outcome
         self.code = code
     }
 
-    /// What was told of it.
+    /// Creates the outcome that was published.
     init(_ outcome: Outcome) {
         switch outcome {
         case .handedBack: self = .handedBack
@@ -194,15 +195,15 @@ struct JobEnd {
                 more = ["halcyon.attempts": attempts]
             case .cancelled: self.init("cancelled")
             case .superseded: self.init("superseded")
-            case .started, .progress, .purged: preconditionFailure("no job ends with that")
+            case .started, .progress, .purged: preconditionFailure("a job cannot end with this event")
             }
         }
     }
 
-    /// Whether somebody was told.
+    /// True if an outcome was published.
     var isTold: Bool { outcome != Self.handedBack.outcome }
 
-    /// What the job's span says of it.
+    /// The attributes of the job's span.
     var attributes: SpanAttributes {
         var all: SpanAttributes = ["halcyon.outcome": outcome, "error.type": code?.rawValue]
         all.merge(more)

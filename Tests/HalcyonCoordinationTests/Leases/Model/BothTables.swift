@@ -1,6 +1,6 @@
+import Concurrency
 import Redis
 import Testing
-import Threads
 
 @testable import HalcyonCoordination
 
@@ -8,14 +8,14 @@ import Threads
 /// their order, times by bounds.
 final class BothTables {
     private static let store = RedisScript(
-        Fencing.check + """
+        FencingTokens.check + """
             if isFencedOut(KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[2])) then return 0 end
             redis.call('HSET', KEYS[2], 'fence', ARGV[2])
             return 1
             """)
     /// The item, or '' for all; then the products.
     private static let purge = RedisScript(
-        Fencing.purge + """
+        FencingTokens.purge + """
             purge(KEYS[1], ARGV[1] ~= '' and ARGV[1] or nil)
             for i = 2, #KEYS do redis.call('UNLINK', KEYS[i]) end
             """)
@@ -38,8 +38,8 @@ final class BothTables {
 
     func name(of process: Int) -> String { "\(prefix)p\(process)" }
 
-    private func book(_ owner: LeaseTable.Owner, _ duration: Int) -> LeaseBook {
-        LeaseBook(redis: redis, process: name(of: owner.process), duration: .milliseconds(duration))
+    private func store(_ owner: LeaseTable.Owner, _ duration: Int) -> LeaseStore {
+        LeaseStore(redis: redis, process: name(of: owner.process), duration: .milliseconds(duration))
     }
 
     func text(_ owner: LeaseTable.Owner) -> String { "\(name(of: owner.process)):a\(owner.attempt)" }
@@ -76,7 +76,7 @@ final class BothTables {
         duration: Int = long
     ) async throws {
         try await synchronize()
-        let real = try await book(owner, duration).enter(
+        let real = try await store(owner, duration).enter(
             wanted.map { item, seen, isAnything in
                 (names[item], isAnything ? .anything : seen.map { .version($0.real) } ?? .nothing)
             }, attempt: "a\(owner.attempt)", level: level)
@@ -89,11 +89,11 @@ final class BothTables {
         let after = try await time()
         for (real, model) in zip(real, model.answers) {
             switch (real, model) {
-            case (.there, .there): break
-            case (.mine(let lease), .mine(let fence, let deaths)):
+            case (.available, .available): break
+            case (.acquired(let lease), .acquired(let fence, let deaths)):
                 pair(lease.fence, fence, "mine")
                 #expect(lease.deaths == deaths)
-            case (.held(let one), .held(let other)):
+            case (.heldByOther(let one), .heldByOther(let other)):
                 pair(one.fence, other.fence, "held")
                 #expect(one.owner == text(other.owner))
                 #expect(one.left <= .milliseconds(Self.long) && one.left >= .milliseconds(other.until - after - 1))
@@ -115,7 +115,7 @@ final class BothTables {
 
     func renew(_ item: Int, _ owner: LeaseTable.Owner, _ fence: (real: Int, model: Int), level: Int) async throws {
         try await synchronize()
-        let isKept = try await book(owner, Self.long).renew([(lease(item, owner, fence.real), level)])[0]
+        let isKept = try await store(owner, Self.long).renew([(lease(item, owner, fence.real), level)])[0]
         let isKeptHere = table.renew(item, owner, fence: fence.model, level: level, duration: Self.long)
         #expect(isKept == isKeptHere)
         try await compare()
@@ -126,21 +126,21 @@ final class BothTables {
         deaths: Int?
     ) async throws {
         try await synchronize()
-        try await book(owner, Self.long).release(lease(item, owner, fence.real), outcome.real, deaths: deaths)
+        try await store(owner, Self.long).release(lease(item, owner, fence.real), outcome.real, deaths: deaths)
         messages += table.release(item, owner, fence: fence.model, outcome, deaths: deaths) ?? []
         try await compare()
     }
 
     func abandon(_ owner: LeaseTable.Owner, _ leases: [(item: Int, fence: (real: Int, model: Int))]) async throws {
         try await synchronize()
-        let isWanted = try await book(owner, Self.long).areWanted(leases.map { lease($0.item, owner, $0.fence.real) })
+        let isWanted = try await store(owner, Self.long).areWanted(leases.map { lease($0.item, owner, $0.fence.real) })
         let isWantedHere = table.abandon(owner, leases.map { ($0.item, $0.fence.model) })
         #expect(isWanted == isWantedHere)
         try await compare()
     }
 
     func leave(_ item: Int, _ owner: LeaseTable.Owner) async throws {
-        try await book(owner, Self.long).leave(names[item], attempt: "a\(owner.attempt)")
+        try await store(owner, Self.long).leave(names[item], attempt: "a\(owner.attempt)")
         table.leave(item, owner)
         try await compare()
     }
@@ -201,8 +201,8 @@ final class BothTables {
     func read(_ payload: [UInt8], to process: Int) throws -> LeaseTable.Message {
         func item(_ lease: String) throws -> Int { try #require(names.firstIndex { $0.lease == lease }) }
         switch try #require(LeaseMessage(payload)) {
-        case .raise(let lease, let level):
-            return LeaseTable.Message(process: process, item: try item(lease), text: .raise(level: level))
+        case .escalate(let lease, let level):
+            return LeaseTable.Message(process: process, item: try item(lease), text: .escalate(level: level))
         case .ended(let lease, let fence, let outcome):
             let model = try #require(fences.first { $0.real == fence }).model
             let known = try #require([.stored, .failed, .givenUp].first { ($0 as LeaseTable.Outcome).real == outcome })

@@ -1,4 +1,4 @@
-/// The leases and products of one source as a pure value: what the scripts do to them, step for step (`LeaseScripts`, `Fencing`).
+/// The leases and products of one source as a pure value: what the scripts do to them, step for step (`LeaseScripts`, `FencingTokens`).
 ///
 /// That it does the same as they on a real Redis is a test of its own (`LeaseTableTests`). Items are numbers from 0 on.
 struct LeaseTable: Hashable {
@@ -7,7 +7,7 @@ struct LeaseTable: Hashable {
         var attempt: Int
     }
 
-    struct Holder: Hashable {
+    struct LeaseOwner: Hashable {
         var owner: Owner
         var fence: Int
         var level: Int
@@ -30,7 +30,7 @@ struct LeaseTable: Hashable {
     }
 
     struct Item: Hashable {
-        var holder: Holder?
+        var holder: LeaseOwner?
         var attempt: Attempt?
         /// In the order of their first asking since they last waited for nothing.
         var waiters: [Waiter] = []
@@ -39,14 +39,14 @@ struct LeaseTable: Hashable {
         var floor = 0
     }
 
-    enum Seen: Hashable { case nothing, version(Int), anything }
+    enum KnownVersion: Hashable { case nothing, version(Int), anything }
 
-    enum Answer: Hashable { case there, mine(fence: Int, deaths: Int), held(Holder) }
+    enum AcquireReply: Hashable { case available, acquired(fence: Int, deaths: Int), heldByOther(LeaseOwner) }
 
     enum Outcome: Hashable { case stored, failed, givenUp }
 
     struct Message: Hashable {
-        enum Text: Hashable { case ended(fence: Int, Outcome), raise(level: Int) }
+        enum Text: Hashable { case ended(fence: Int, Outcome), escalate(level: Int) }
         var process: Int
         var item: Int
         var text: Text
@@ -74,14 +74,14 @@ struct LeaseTable: Hashable {
     // MARK: What the scripts do
 
     mutating func enter(
-        _ owner: Owner, _ wanted: [(item: Int, seen: Seen)], level: Int = 1, duration: Int = 0
-    ) -> (answers: [Answer], messages: [Message]) {
-        var answers: [Answer] = []
+        _ owner: Owner, _ wanted: [(item: Int, seen: KnownVersion)], level: Int = 1, duration: Int = 0
+    ) -> (answers: [AcquireReply], messages: [Message]) {
+        var answers: [AcquireReply] = []
         var messages: [Message] = []
         for (item, seen) in wanted {
             if isThere(item, seen), mutation != .looksNotAgain {
                 leave(item, owner)
-                answers.append(.there)
+                answers.append(.available)
                 continue
             }
             var holder = items[item].holder
@@ -91,23 +91,23 @@ struct LeaseTable: Hashable {
             if holder?.owner == owner {
                 holder!.until = now + duration
                 items[item].holder = holder
-                answers.append(.mine(fence: holder!.fence, deaths: known(item)?.deaths ?? 0))
+                answers.append(.acquired(fence: holder!.fence, deaths: known(item)?.deaths ?? 0))
             } else if var holder {
                 ask(item, owner)
                 if level < holder.level {
                     holder.level = level
                     items[item].holder = holder
-                    messages.append(Message(process: holder.owner.process, item: item, text: .raise(level: level)))
+                    messages.append(Message(process: holder.owner.process, item: item, text: .escalate(level: level)))
                 }
-                answers.append(.held(holder))
+                answers.append(.heldByOther(holder))
             } else {
                 let above = mutation == .fenceBelowTheProduct ? 0 : (items[item].product ?? 0) + 1
                 last = max(last + 1, micros, above)
                 let deaths = deaths(before: item)
                 items[item].attempt = Attempt(deaths: deaths, fence: last)
-                items[item].holder = Holder(owner: owner, fence: last, level: level, until: now + duration)
+                items[item].holder = LeaseOwner(owner: owner, fence: last, level: level, until: now + duration)
                 items[item].waiters.removeAll { $0.owner == owner }
-                answers.append(.mine(fence: last, deaths: deaths))
+                answers.append(.acquired(fence: last, deaths: deaths))
             }
         }
         return (answers, messages)
@@ -135,7 +135,7 @@ struct LeaseTable: Hashable {
         items[item].attempt = left == 0 ? nil : Attempt(deaths: left, fence: fence, isOpen: false)
     }
 
-    func isThere(_ item: Int, _ seen: Seen) -> Bool {
+    func isThere(_ item: Int, _ seen: KnownVersion) -> Bool {
         guard let product = items[item].product else { return false }
         switch seen {
         case .nothing: return true
@@ -160,7 +160,7 @@ struct LeaseTable: Hashable {
         }
         if max(last, floor, items[item].floor) > fence, mutation != .renewsWhatIsGone { return false }
         last = max(last, fence)
-        items[item].holder = Holder(owner: owner, fence: fence, level: level, until: now + duration)
+        items[item].holder = LeaseOwner(owner: owner, fence: fence, level: level, until: now + duration)
         return true
     }
 

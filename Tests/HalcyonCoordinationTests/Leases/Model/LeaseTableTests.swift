@@ -1,12 +1,12 @@
+import Concurrency
 import Redis
 import TestSupport
 import Testing
-import Threads
 
 @testable import HalcyonCoordination
 
 /// The table that is explored does what the scripts do on a real Redis, whatever comes in whatever order.
-@Suite(.takesTurns) struct LeaseTableTests {
+@Suite(.limitedParallelism) struct LeaseTableTests {
     @Test(arguments: [1, 2, 3, 4] as [UInt64]) func theTableDoesWhatRedisDoes(seed: UInt64) async throws {
         let server = try await RedisServer.start()
         let endpoint = try RedisEndpoint("redis://127.0.0.1:\(server.port)")

@@ -1,4 +1,4 @@
-/// What processes do, as `LeaseAttempt`, `Leases` and those who use them do it.
+/// What processes do, as `LeaseSession`, `Leases` and those who use them do it.
 extension ModelWorld {
     /// Whether an attempt makes an item, or is about to give it back.
     func isAlive(_ owner: LeaseTable.Owner, at item: Int) -> Bool {
@@ -11,7 +11,7 @@ extension ModelWorld {
     }
 
     mutating func look(_ number: Int, _ job: Job) {
-        let seen: LeaseTable.Seen = job.isReload ? .anything : stale > 0 ? .version(stale) : .nothing
+        let seen: LeaseTable.KnownVersion = job.isReload ? .anything : stale > 0 ? .version(stale) : .nothing
         if job.items.allSatisfy({ table.isThere($0, seen) }) {
             processes[number].begun += 1
             return
@@ -34,12 +34,12 @@ extension ModelWorld {
         let reply = table.enter(owner(number), places.map { (items(number)[$0], processes[number].seen[$0]) })
         for (place, answer) in zip(places, reply.answers) {
             switch answer {
-            case .there: processes[number].wishes[place] = .done
-            case .mine(let fence, let deaths):
+            case .available: processes[number].wishes[place] = .done
+            case .acquired(let fence, let deaths):
                 asked(number, place, fence)
                 try begin(number, place, items(number)[place], fence)
                 try given(fence, deaths, items(number)[place])
-            case .held(let holder):
+            case .heldByOther(let holder):
                 asked(number, place, holder.fence)
                 let item = items(number)[place]
                 try check(
@@ -165,7 +165,7 @@ extension ModelWorld {
         }
     }
 
-    /// The end of an attempt, whatever became of it: `LeaseAttempt.end()`.
+    /// The end of an attempt, whatever became of it: `LeaseSession.end()`.
     mutating func end(_ number: Int) {
         let owner = owner(number)
         for (place, item) in items(number).enumerated() {

@@ -77,7 +77,7 @@ extension ModelWorld {
                 letters.append(.leave(item: item, owner))
             }
             processes[number].wishes[place] = .done
-            if case .mine(let fence, let deaths) = answer {
+            if case .acquired(let fence, let deaths) = answer {
                 try given(fence, deaths, item)
                 histories[item].works += 1
                 histories[item].allowed += 1

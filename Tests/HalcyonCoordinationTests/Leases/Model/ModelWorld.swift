@@ -3,7 +3,7 @@ import Testing
 /// What the explorer looks at: processes that run the protocol on a ``LeaseTable``, what is on its way between them, and what must be
 /// remembered to know whether an invariant is broken.
 ///
-/// Each process does its jobs one after the other, each by an attempt of its own, as `LeaseAttempt` and those who use it do.
+/// Each process does its jobs one after the other, each by an attempt of its own, as `LeaseSession` and those who use it do.
 struct ModelWorld: Hashable {
     struct Job: Hashable {
         var items: [Int]
@@ -49,7 +49,7 @@ struct ModelWorld: Hashable {
         /// Of each of its items.
         var wishes: [Wish] = []
         /// What it knows of each.
-        var seen: [LeaseTable.Seen] = []
+        var seen: [LeaseTable.KnownVersion] = []
         /// What was published to it and not taken notice of yet.
         var heard: [LeaseTable.Message] = []
         /// Nobody in this process waits any more: it works for others.
@@ -62,7 +62,7 @@ struct ModelWorld: Hashable {
     }
 
     /// What was sent to Redis and is not there yet. It may be overtaken by whatever the process sends later.
-    enum Letter: Hashable {
+    enum ModelMessage: Hashable {
         case leave(item: Int, LeaseTable.Owner)
         case release(item: Int, LeaseTable.Owner, fence: Int)
         case renew(item: Int, LeaseTable.Owner, fence: Int)
@@ -87,7 +87,7 @@ struct ModelWorld: Hashable {
     var processes: [Process]
     /// The fence of what was there at the beginning and is of no use any more; 0 where nothing was.
     var stale: Int
-    var letters: [Letter] = []
+    var letters: [ModelMessage] = []
     var histories: [History]
     var faults = 0
     /// Renewals that may still be late.

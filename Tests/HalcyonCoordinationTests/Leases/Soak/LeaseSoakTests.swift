@@ -4,14 +4,14 @@ import TestSupport
 import Testing
 
 /// The invariants of docs/coalescing.md in real time, on a real Redis, with faults that come again with the same seed.
-@Suite(.takesTurns) struct LeaseSoakTests {
+@Suite(.limitedParallelism) struct LeaseSoakTests {
     private static let processes = 4
 
     private func run(
-        products: Int, _ options: LeaseOptions, _ faults: @escaping @Sendable (SoakGround) async throws -> Void
-    ) async throws -> SoakGround.Log {
-        try await Grounds.with(.server, ["--enable-debug-command", "yes"]) { grounds in
-            let soak = SoakGround(grounds, products: products, options)
+        products: Int, _ options: LeaseOptions, _ faults: @escaping @Sendable (SoakFixture) async throws -> Void
+    ) async throws -> SoakFixture.Log {
+        try await LeaseFixture.with(.server, ["--enable-debug-command", "yes"]) { fixture in
+            let soak = SoakFixture(fixture, products: products, options)
             try await withThrowingTaskGroup { group in
                 for number in 0..<Self.processes { group.addTask { try await soak.work(as: number) } }
                 let chaos = Task { try await faults(soak) }
@@ -44,8 +44,8 @@ import Testing
                 case 0: soak.log.withLock { $0.fates[process] = .crash }
                 case 1: soak.log.withLock { $0.fates[process] = .pause }
                 case 2: try await soak.flush()
-                case 3: _ = try await soak.grounds.redis.send(["CLIENT", "PAUSE", "300", "ALL"])
-                case 4: _ = try await soak.grounds.redis.send(["DEBUG", "SLEEP", "0.3"])
+                case 3: _ = try await soak.fixture.redis.send(["CLIENT", "PAUSE", "300", "ALL"])
+                case 4: _ = try await soak.fixture.redis.send(["DEBUG", "SLEEP", "0.3"])
                 default: try await soak.purge()
                 }
             }

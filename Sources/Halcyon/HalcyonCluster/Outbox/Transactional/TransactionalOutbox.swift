@@ -1,41 +1,43 @@
+import Concurrency
 import Kafka
 import Telemetry
-import Threads
 
-/// Exactly once: what is told of jobs and the offsets that pass them are committed in one transaction, so that who reads what is committed sees
-/// each job end once, whatever happens to the worker.
+/// An exactly-once outbox, which commits the events of jobs and their offsets in one transaction. A reader of committed
+/// records sees one terminal event for each job, even if the worker crashes.
 ///
-/// One transaction at a time; the jobs that end meanwhile go into the next one. All of a consumer's commits go through here: a commit beside
-/// a transaction could take back what the transaction has committed. docs/delivery.md has the argument.
-public actor TransactionalOutbox: Outbox, OffsetCommits {
+/// There is one transaction at a time. Jobs that end meanwhile join the next one. All commits of the consumer go
+/// through this outbox, because a separate commit could reset offsets that a transaction has committed. See
+/// docs/delivery.md for the reasoning.
+public actor TransactionalOutbox: Outbox, OffsetCommitter {
     private let options: TransactionOptions
     private let log: Log
     private let metrics: TransactionMetrics
     private let transactions: Transactions
     private let onEnd: @Sendable (KafkaError) -> Void
 
-    private var queue = SettlingQueue()
-    private var wishes: [Int: CheckedContinuation<Void, Never>] = [:]
-    private var wishCount = 0
+    private var queue = PendingCompletionQueue()
+    private var commitRequests: [Int: CheckedContinuation<Void, Never>] = [:]
+    private var commitRequestCount = 0
     private var wishing: JobConsumer?
     private var bell: CheckedContinuation<Void, Never>?
     private var nap: Task<Void, Never>?
     private var driver: Task<Void, Never>?
     private var backoff = Backoff.kafka
-    /// Open when the transactional id is this worker's, or never will be.
-    private let readiness = Gate()
-    /// Why nothing is settled any more.
+    /// The event that opens when this worker owns the transactional id, or never will.
+    private let readiness = AsyncEvent()
+    /// The error after which nothing is committed any more.
     private var end: KafkaError?
 
-    /// For how long who wants offsets committed waits for brokers that do not answer.
-    private static let patience = Duration.seconds(5)
+    /// The maximum time that a commit request waits for brokers that do not respond.
+    private static let timeout = Duration.seconds(5)
 
+    /// Creates an outbox.
     /// - Parameters:
-    ///   - properties: of the producer, with a `transactional.id`.
-    ///   - onEnd: called when nothing can be settled any more, and why: another worker has the instance's name, or the brokers know no
-    ///     transactions.
+    ///   - properties: the properties of the producer, with a `transactional.id`.
+    ///   - onEnd: the callback for a fatal error: another worker uses the same instance name, or the brokers do not
+    ///     support transactions.
     public init(
-        properties: [String: String], options: TransactionOptions, events: ClientEvents, log: Log, metrics: Metrics,
+        properties: [String: String], options: TransactionOptions, events: ClientCallbacks, log: Log, metrics: Metrics,
         onEnd: @escaping @Sendable (KafkaError) -> Void
     ) {
         self.options = options
@@ -46,15 +48,15 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
             properties, isNamed: options.instance != nil, events: events, log: log, metrics: self.metrics)
     }
 
-    /// Takes over the transactional id, and begins to settle. To be called once.
+    /// Acquires the transactional id and starts to commit. It must be called once.
     public func start() {
         driver = Task { await drive() }
     }
 
-    /// Waits until the transactional id is this worker's, or never will be, or the task is cancelled.
+    /// Waits until this worker owns the transactional id, or never will, or the task is cancelled.
     public nonisolated func ready() async { await readiness.wait() }
 
-    /// Fails what has not been settled, and ends. A transaction under way is waited for.
+    /// Stops committing, and fails all jobs that wait. It waits for the transaction in progress.
     public func close() async {
         finish(Self.closed)
         await transactions.stopWaiting()
@@ -64,41 +66,42 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
 
     private static let closed = KafkaError(code: .closed, message: "the worker is closed")
 
-    // MARK: What is to be committed
+    // MARK: Requests
 
-    /// Waits, without holding anything, until the job's transaction is committed.
-    public func settle(_ taken: TakenRecord, telling records: [ProducerRecord]) async throws(KafkaError) {
+    /// Waits until the job's transaction is committed. Waiting jobs hold no resources.
+    public func complete(_ delivery: JobDelivery, publishing records: [ProducerRecord]) async throws(KafkaError) {
         if let end { throw end }
         let error = await withCheckedContinuation { continuation in
-            queue.append(Settling(taken, records, continuation))
+            queue.append(PendingCompletion(delivery, records, continuation))
             if queue.count >= options.batch { nap?.cancel() }
             ring()
         }
         if let error { throw error }
     }
 
-    /// Commits what ended without being told of, such as what earlier owners of a partition had ended, and waits for one attempt at it.
+    /// Commits offsets of records that ended without an event, such as those completed by earlier owners of a
+    /// partition. Waits for one attempt.
     public func commit(_ consumer: JobConsumer) async {
-        guard end == nil, queue.hasUntold || consumer.hasUncommitted else { return }
-        wishCount += 1
-        let number = wishCount
-        let patience = Task {
-            try await Task.sleep(for: Self.patience)
+        guard end == nil, queue.hasUntracked || consumer.hasUncommitted else { return }
+        commitRequestCount += 1
+        let number = commitRequestCount
+        let timeout = Task {
+            try await Task.sleep(for: Self.timeout)
             fulfil(number)
         }
         await withCheckedContinuation { continuation in
-            wishes[number] = continuation
+            commitRequests[number] = continuation
             wishing = consumer
             ring()
         }
-        patience.cancel()
+        timeout.cancel()
     }
 
-    private func fulfil(_ number: Int) { wishes.removeValue(forKey: number)?.resume() }
+    private func fulfil(_ number: Int) { commitRequests.removeValue(forKey: number)?.resume() }
 
-    private func fulfilWishes() {
-        for wish in wishes.values { wish.resume() }
-        wishes = [:]
+    private func fulfilCommitRequests() {
+        for commitRequest in commitRequests.values { commitRequest.resume() }
+        commitRequests = [:]
         wishing = nil
     }
 
@@ -112,29 +115,29 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
     private func drive() async {
         do throws(KafkaError) {
             try await transactions.open()
-            readiness.open()
+            readiness.signal()
             while await somethingToDo() { await commitNext() }
         } catch {
             finish(error)
         }
         let end = end ?? Self.closed
-        for settling in queue.removeAll() { settling.fail(end) }
-        fulfilWishes()
+        for completion in queue.removeAll() { completion.fail(end) }
+        fulfilCommitRequests()
     }
 
-    /// Nothing is settled from now on.
+    /// Stops all further commits.
     private func finish(_ error: KafkaError) {
         guard end == nil else { return }
         end = error
-        readiness.open()
+        readiness.signal()
         nap?.cancel()
         ring()
         if error.code != .closed { onEnd(error) }
     }
 
-    /// Waits for jobs that have ended, and for more of them for a moment; false at the end.
+    /// Waits for jobs that have ended, and then briefly for more of them. Returns false after the end.
     private func somethingToDo() async -> Bool {
-        while queue.isEmpty, wishes.isEmpty, end == nil {
+        while queue.isEmpty, commitRequests.isEmpty, end == nil {
             await withCheckedContinuation { bell = $0 }
         }
         if let oldest = queue.oldest, end == nil, queue.count < options.batch {
@@ -147,29 +150,29 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
 
     private func commitNext() async {
         let batch = queue.next(options.batch)
-        guard let consumer = batch.first?.taken.consumer ?? wishing else { return fulfilWishes() }
+        guard let consumer = batch.first?.delivery.consumer ?? wishing else { return fulfilCommitRequests() }
         let membership: GroupMembership
         do throws(KafkaError) {
             membership = try await consumer.membership()
         } catch {
-            // It is on its way into the group, or out of it.
+            // The consumer is joining or leaving the group.
             queue.putBack(staying(batch, consumer))
-            fulfilWishes()
+            fulfilCommitRequests()
             return await rest()
         }
-        // In this order: docs/delivery.md says why.
+        // docs/delivery.md explains this order.
         let snapshot = consumer.snapshot(ending: batch.map(\.entry))
-        var chosen: [Settling] = []
-        for settling in batch {
-            if snapshot.gone.contains(settling.entry) {
-                settling.leave()
-            } else if snapshot.untold.contains(settling.entry) {
-                queue.setAside([settling])
+        var chosen: [PendingCompletion] = []
+        for completion in batch {
+            if snapshot.gone.contains(completion.entry) {
+                completion.leave()
+            } else if snapshot.untracked.contains(completion.entry) {
+                queue.setAside([completion])
             } else {
-                chosen.append(settling)
+                chosen.append(completion)
             }
         }
-        if chosen.isEmpty && snapshot.offsets.isEmpty { return fulfilWishes() }
+        if chosen.isEmpty && snapshot.offsets.isEmpty { return fulfilCommitRequests() }
         let outcome = await transactions.run(
             chosen.flatMap(\.records), offsets: snapshot.offsets, of: membership)
         switch outcome {
@@ -184,51 +187,51 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
             await again(undecided(chosen, consumer), because: reasons(of: failures, in: chosen, error))
         case .over(let error):
             finish(error)
-            for settling in chosen { settling.fail(error) }
+            for completion in chosen { completion.fail(error) }
         }
-        fulfilWishes()
+        fulfilCommitRequests()
     }
 
     private func ended(
-        _ settlings: [Settling], _ offsets: [TopicPartition: GroupOffset], _ consumer: JobConsumer
+        _ completions: [PendingCompletion], _ offsets: [TopicPartition: GroupOffset], _ consumer: JobConsumer
     ) {
-        consumer.committed(offsets, ending: settlings.map(\.entry))
-        metrics.jobs.add(settlings.count)
-        for settling in settlings { settling.end() }
+        consumer.committed(offsets, ending: completions.map(\.entry))
+        metrics.jobs.add(completions.count)
+        for completion in completions { completion.end() }
     }
 
     private func rest() async { await Task.sleepUnlessCancelled(for: backoff.next()) }
 
-    /// Lets go of what another worker has by now.
-    private func staying(_ settlings: [Settling], _ consumer: JobConsumer) -> [Settling] {
-        settlings.filter { settling in
-            if consumer.isCurrent(settling.entry) { return true }
-            settling.leave()
+    /// Fails jobs whose partition was revoked, and returns the others.
+    private func staying(_ completions: [PendingCompletion], _ consumer: JobConsumer) -> [PendingCompletion] {
+        completions.filter { completion in
+            if consumer.isCurrent(completion.entry) { return true }
+            completion.leave()
             return false
         }
     }
 
-    /// Learns, after a transaction that is over but of unknown outcome, which of its jobs have ended.
-    /// - Returns: those that have not.
-    private func undecided(_ settlings: [Settling], _ consumer: JobConsumer) async -> [Settling] {
-        var open = settlings
+    /// Reads the committed offsets after a transaction of unknown outcome, and completes the jobs that it committed.
+    /// - Returns: the jobs that have not ended.
+    private func undecided(_ completions: [PendingCompletion], _ consumer: JobConsumer) async -> [PendingCompletion] {
+        var open = completions
         while end == nil {
             open = staying(open, consumer)
             if open.isEmpty { return [] }
             do throws(KafkaError) {
                 let found = try await consumer.endedOffsets(of: Set(open.map(\.entry.partition)))
                 open = staying(open, consumer)
-                let isEnded = { (settling: Settling) in
-                    found[settling.entry.partition]?.ended.contains(settling.entry.offset) ?? false
+                let isEnded = { (completion: PendingCompletion) in
+                    found[completion.entry.partition]?.ended.contains(completion.entry.offset) ?? false
                 }
                 let done = open.filter(isEnded)
                 log.notice(
-                    "a transaction of unknown outcome is settled",
+                    "resolved a transaction of unknown outcome",
                     ["ended": done.count, "open": open.count - done.count])
                 ended(done, found.mapValues(\.offset), consumer)
                 return open.filter { !isEnded($0) }
             } catch {
-                log.warning("committed offsets not known", ["error": "\(error)"])
+                log.warning("reading committed offsets failed; retrying", ["error": "\(error)"])
                 await rest()
             }
         }
@@ -242,34 +245,34 @@ public actor TransactionalOutbox: Outbox, OffsetCommits {
         consumer.refusedMetadata(ofLength: offsets.values.map(\.metadata.utf8.count).max() ?? 0)
     }
 
-    /// The jobs one of whose records failed for its own sake, or may have: brokers that refuse to add a topic to the transaction do not say
-    /// whose it is.
+    /// The jobs with a record that was rejected, or may have been. Brokers that reject a topic do not tell which record
+    /// is affected.
     private func reasons(
-        of failures: [Int: KafkaError], in settlings: [Settling], _ error: KafkaError
-    ) -> [OffsetLedger.Entry: KafkaError] {
+        of failures: [Int: KafkaError], in completions: [PendingCompletion], _ error: KafkaError
+    ) -> [OffsetTracker.Entry: KafkaError] {
         if error.code == .topicNotAllowed {
-            return Dictionary(settlings.map { ($0.entry, error) }) { first, _ in first }
+            return Dictionary(completions.map { ($0.entry, error) }) { first, _ in first }
         }
-        let places = settlings.flatMap { settling in settling.records.map { _ in settling.entry } }
+        let places = completions.flatMap { completion in completion.records.map { _ in completion.entry } }
         return Dictionary(failures.filter(\.value.isOfTheRecord).map { (places[$0], $1) }) { first, _ in first }
     }
 
-    /// Puts back what is to be told in another transaction. A job whose records no transaction takes though it is alone fails; where several
-    /// went together, each of those that failed is first tried alone.
-    private func again(_ settlings: [Settling], because reasons: [OffsetLedger.Entry: KafkaError]) async {
-        if settlings.count == 1, let reason = reasons[settlings[0].entry] { return settlings[0].fail(reason) }
+    /// Returns jobs to the queue for another transaction. A job fails if its records are rejected in a transaction of
+    /// their own. If several jobs were in the transaction, each suspect is retried alone first.
+    private func again(_ completions: [PendingCompletion], because reasons: [OffsetTracker.Entry: KafkaError]) async {
+        if completions.count == 1, let reason = reasons[completions[0].entry] { return completions[0].fail(reason) }
         queue.putBack(
-            settlings.map { settling in
-                var settling = settling
-                settling.isSuspect = reasons[settling.entry] != nil
-                return settling
+            completions.map { completion in
+                var completion = completion
+                completion.isSuspect = reasons[completion.entry] != nil
+                return completion
             })
         if reasons.isEmpty { await rest() }
     }
 }
 
 extension KafkaError {
-    /// Whether a record failed for its own sake: not because the transaction did, and not for a while.
+    /// True if the record itself was rejected, rather than the transaction, and a retry cannot help.
     fileprivate var isOfTheRecord: Bool {
         !isRetriable && ![.purgedFromQueue, .purgedInFlight, .wrongState, .closed].contains(code)
     }

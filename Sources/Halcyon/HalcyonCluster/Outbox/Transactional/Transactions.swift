@@ -1,37 +1,39 @@
+import Concurrency
 import Kafka
 import Telemetry
-import Threads
 
-/// Makes transactions, one after the other, with one producer after the other: whatever fails, the transaction is over at the brokers when
-/// ``run(_:offsets:of:)`` says what became of it.
+/// Runs transactions one after the other, and replaces the producer after an error. When ``run(_:offsets:of:)``
+/// returns, the transaction has ended at the brokers in any case.
 actor Transactions {
-    /// What became of a transaction.
+    /// The outcome of a transaction.
     enum Outcome: Sendable {
         case committed
-        /// Nothing of it will ever be seen. Records that failed for their own sake or for want of a broker, by place.
+        /// The transaction was aborted. The failures are those of single records, by index.
         case aborted(KafkaError, failures: [Int: KafkaError])
-        /// It is over, and was to be committed: what the group has committed tells whether it is.
+        /// The transaction has ended after an attempt to commit it. The committed offsets of the group tell the
+        /// outcome.
         case inDoubt(KafkaError, failures: [Int: KafkaError])
-        /// There will be no further one.
+        /// No further transaction is possible.
         case over(KafkaError)
     }
 
     private let properties: [String: String]
-    private let events: ClientEvents
+    private let events: ClientCallbacks
     private let isNamed: Bool
     private let log: Log
     private let metrics: TransactionMetrics
     private var producer: TransactionalProducer?
     private var isClosing = false
 
-    /// For how long one call waits for brokers that do not answer.
-    private static let patience = Duration.seconds(10)
+    /// The timeout of one call to the brokers.
+    private static let timeout = Duration.seconds(10)
 
+    /// Creates an instance without a producer.
     /// - Parameters:
-    ///   - properties: librdkafka's, with a `transactional.id`.
-    ///   - isNamed: whether somebody else may take over that id: then whoever is fenced has lost it.
+    ///   - properties: the librdkafka properties, with a `transactional.id`.
+    ///   - isNamed: true if another worker may acquire the same id. A fenced producer has then lost it for good.
     init(
-        _ properties: [String: String], isNamed: Bool, events: ClientEvents, log: Log, metrics: TransactionMetrics
+        _ properties: [String: String], isNamed: Bool, events: ClientCallbacks, log: Log, metrics: TransactionMetrics
     ) {
         self.properties = properties
         self.events = events
@@ -40,8 +42,8 @@ actor Transactions {
         self.metrics = metrics
     }
 
-    /// Takes the transactional id over, and waits for brokers that are away.
-    /// - Throws: ``KafkaError`` when there is nothing to wait for.
+    /// Acquires the transactional id, and retries while the brokers are unavailable.
+    /// - Throws: ``KafkaError`` that a retry cannot fix.
     func open() async throws(KafkaError) {
         var backoff = Backoff.kafka
         while true {
@@ -55,7 +57,7 @@ actor Transactions {
                 await producer.close()
                 if Self.hopeless.contains(error.cause.code) { throw error.cause }
                 if error.kind == .fenced, isNamed { throw Self.replaced(error) }
-                log.warning("transactions not initialized", ["error": "\(error)"])
+                log.warning("initializing transactions failed; retrying", ["error": "\(error)"])
             }
             await Task.sleepUnlessCancelled(for: backoff.next())
         }
@@ -71,7 +73,7 @@ actor Transactions {
         }
     }
 
-    /// What no other producer would do better.
+    /// The errors that a new producer cannot fix.
     private static let hopeless: Set<KafkaError.Code> = [
         .unsupported, .transactionsNotAllowed, .invalidTransactionTimeout, .invalidArgument,
     ]
@@ -81,17 +83,17 @@ actor Transactions {
     private static func replaced(_ error: TransactionError) -> KafkaError {
         KafkaError(
             code: error.cause.code,
-            message: "another worker has this one's name (worker.instance): \(error.cause.message)",
+            message: "another worker uses the same name (worker.instance): \(error.cause.message)",
             isFatal: true)
     }
 
     /// Commits records and offsets together.
-    /// - Parameter membership: read before the offsets were.
+    /// - Parameter membership: the membership in the group, read before the offsets.
     func run(
         _ records: [ProducerRecord], offsets: [TopicPartition: GroupOffset], of membership: GroupMembership
     ) async -> Outcome {
         guard let producer, !isClosing else { return .over(Self.closed) }
-        var sends: TransactionSends?
+        var sends: TransactionBatch?
         var isCommitting = false
         do throws(TransactionError) {
             try await producer.begin()
@@ -99,19 +101,19 @@ actor Transactions {
             sends = sent
             if sent.hasFailures {
                 throw TransactionError(
-                    .abortable, KafkaError(code: .wrongState, message: "a record was not taken by librdkafka"))
+                    .abortable, KafkaError(code: .wrongState, message: "librdkafka rejected a record"))
             }
             if !offsets.isEmpty { try await producer.sendOffsets(offsets, of: membership) }
             isCommitting = true
-            try await producer.commit(within: Self.patience)
+            try await producer.commit(within: Self.timeout)
             metrics.committed.add()
             return .committed
         } catch {
             log.warning(
-                isCommitting ? "transaction not committed" : "transaction aborted",
+                isCommitting ? "committing a transaction failed" : "transaction failed before its commit",
                 ["error": "\(error)", "kind": "\(error.kind)"])
-            let end = await settle(producer, error)
-            // Where the producer failed, the brokers refuse its records with it, whatever is in them.
+            let end = await complete(producer, error)
+            // After a failure of the producer, the brokers reject its records regardless of their contents.
             let failures = error.kind == .abortable ? await sends?.failures() ?? [:] : [:]
             if let end { return .over(end) }
             return isCommitting
@@ -119,17 +121,17 @@ actor Transactions {
         }
     }
 
-    /// Has the failed transaction ended at the brokers.
-    /// - Returns: why there will be no further one; else nil.
-    private func settle(_ producer: TransactionalProducer, _ error: TransactionError) async -> KafkaError? {
+    /// Ends a failed transaction at the brokers.
+    /// - Returns: the error that prevents further transactions; nil if there is none.
+    private func complete(_ producer: TransactionalProducer, _ error: TransactionError) async -> KafkaError? {
         var error = error
         if error.kind == .abortable || error.kind == .retriable {
             do throws(TransactionError) {
-                try await producer.abort(within: Self.patience)
+                try await producer.abort(within: Self.timeout)
                 metrics.aborted.add()
                 return nil
             } catch let other {
-                log.warning("transaction not aborted", ["error": "\(other)", "kind": "\(other.kind)"])
+                log.warning("aborting a transaction failed", ["error": "\(other)", "kind": "\(other.kind)"])
                 error = other
             }
         }
@@ -138,7 +140,7 @@ actor Transactions {
         if error.kind == .fenced, isNamed { return Self.replaced(error) }
         metrics.replaced.add()
         do throws(KafkaError) {
-            // Ends what the one before has left.
+            // The new producer ends the transaction of its predecessor.
             try await open()
             return nil
         } catch {
@@ -146,10 +148,10 @@ actor Transactions {
         }
     }
 
-    /// Brokers that are away are waited for no more.
+    /// Stops waiting for brokers that are unavailable.
     func stopWaiting() { isClosing = true }
 
-    /// Ends the producer, when no transaction is under way.
+    /// Closes the producer. No transaction may be in progress.
     func close() async {
         isClosing = true
         await producer?.close()
@@ -157,40 +159,41 @@ actor Transactions {
     }
 }
 
-/// What is counted of transactions.
+/// The metrics of transactions.
 struct TransactionMetrics: Sendable {
     /// Transactions that were committed.
     let committed: Counter
-    /// Transactions that were aborted and begun again.
+    /// Transactions that were aborted.
     let aborted: Counter
-    /// Producers that could do nothing more and were replaced.
+    /// Producers that were replaced after an error.
     let replaced: Counter
     /// Jobs that ended in committed transactions.
     let jobs: Counter
 
     init(_ metrics: Metrics) {
         committed = metrics.counter(
-            "halcyon_transactions_committed_total", help: "Transactions of events and offsets that were committed.")
+            "halcyon_transactions_committed_total", help: "Committed transactions of events and offsets.")
         aborted = metrics.counter(
             "halcyon_transactions_aborted_total",
-            help: "Transactions that were aborted; what they told is told in others, by whoever has the jobs then.")
+            help: "Aborted transactions. Later ones, possibly of other workers, publish their events.")
         replaced = metrics.counter(
             "halcyon_transactional_producers_replaced_total",
-            help: "Transactional producers that failed, or whose transaction had an unknown outcome.")
+            help: "Transactional producers replaced after a failure or a transaction of unknown outcome.")
         jobs = metrics.counter(
-            "halcyon_transaction_jobs_total", help: "Jobs that ended in committed transactions.")
+            "halcyon_transaction_jobs_total", help: "Jobs completed by committed transactions.")
     }
 }
 
-/// How events and offsets are committed together.
+/// Settings of transactions.
 public struct TransactionOptions: Sendable {
-    /// For how long a job that has ended waits for others to be committed with it. While a transaction is under way they gather anyway.
+    /// The time that an ended job waits for others to be committed with it. Jobs that end during a transaction always
+    /// wait for the next one.
     public var linger = Duration.milliseconds(10)
-    /// Jobs of one transaction, at most.
+    /// The maximum number of jobs in one transaction.
     public var batch = 5000
-    /// The worker's own name, under which no other runs: whoever takes it over ends the one before, and its open transaction at once. Nil for
-    /// a random one, that no other has.
+    /// The unique name of the worker. A new worker with the same name fences the old one and ends its open transaction
+    /// immediately. Nil for a random name.
     public var instance: String?
-    /// The defaults.
+    /// Creates options with default values.
     public init() {}
 }

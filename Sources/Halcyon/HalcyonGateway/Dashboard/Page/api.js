@@ -1,8 +1,8 @@
-// Requests to the gateway, with the key if there is one.
+// Requests to the gateway, with the API key if one is set.
 
 const storage = "halcyon.key";
 
-/** The gateway's refusal (RFC 9457), with `status`. */
+/** An error response of the gateway (RFC 9457), with `status`. */
 export class Refusal extends Error {
   constructor(status, text, retryAfter) {
     super(text);
@@ -14,7 +14,7 @@ export class Refusal extends Error {
 export const setKey = (key) => sessionStorage.setItem(storage, key);
 
 /**
- * The response, when it is a success. A key goes in a header, so that it stands in no log and no address bar.
+ * Sends a request and returns a successful response. The key is sent in a header, so that it appears in no log and no address bar.
  * @throws {Refusal}
  */
 export async function request(path, { headers = {}, ...options } = {}) {
@@ -27,7 +27,7 @@ export async function request(path, { headers = {}, ...options } = {}) {
   if (response.ok) return response;
   const problem = await response.json().catch(() => ({}));
   throw new Refusal(
-    response.status, problem.detail ?? problem.title ?? `the gateway answered ${response.status}`,
+    response.status, problem.detail ?? problem.title ?? `the gateway responded with status ${response.status}`,
     Number(response.headers.get("Retry-After")) || 0);
 }
 
@@ -43,13 +43,13 @@ const postJSON = (body) => ({
   method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
 });
 
-/** The oldest dead letters that were not replayed: `letters`, and `next` where there are more. */
+/** Returns the oldest dead letters that were not replayed: `letters`, and `next` if there are more. */
 export const deadLetters = async (limit) => (await request(`/v1/dead?limit=${limit}`)).json();
 
-/** Sends a dead letter back to where it came from. */
+/** Replays a dead letter: sends it back to its original topic. */
 export const replay = async (letter) => (await request("/v1/dead/replay", postJSON({ letters: [letter] }))).json();
 
-/** The event that ended a job, where it has ended and the gateway remembers it. */
+/** Returns the terminal event of a job, if it has ended and the gateway still stores its state. */
 export async function ending(id) {
   const state = await (await request(`/v1/jobs/${encodeURIComponent(id)}`)).json();
   return state.event;

@@ -1,4 +1,4 @@
-// The cluster as it is: what waits in the lanes, and the workers with what they do.
+// The state of the cluster: the lag of the lanes, and the workers with their jobs in flight.
 
 import { byId, element, say } from "./elements.js";
 import { count } from "./format.js";
@@ -9,7 +9,7 @@ export class Cluster {
   #overview;
   #rows = new Map();
 
-  /** @param overview - what the gateway tells of the cluster; what it does not know is not there. */
+  /** @param overview - the state of the cluster from the gateway; unknown values are undefined. */
   hear(overview) {
     this.#overview = overview;
   }
@@ -30,7 +30,7 @@ export class Cluster {
   #drawWorkers(workers) {
     const empty = byId("workers-empty");
     empty.hidden = workers !== undefined && workers.length > 0;
-    say(empty, workers === undefined ? "Which workers there are is not known now." : "There is no worker.");
+    say(empty, workers === undefined ? "The workers are currently unknown." : "No workers are running.");
     byId("workers").hidden = !empty.hidden;
     const there = new Set();
     for (const worker of workers ?? []) {

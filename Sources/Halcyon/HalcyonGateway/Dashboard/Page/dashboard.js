@@ -1,4 +1,4 @@
-// Puts the page together: one event stream, and what is made of it.
+// Connects the event streams to the parts of the page.
 
 import { setKey } from "./api.js";
 import { Cluster } from "./cluster.js";
@@ -21,7 +21,7 @@ const failures = new Failures(byId("failures"), trial);
 const cluster = new Cluster();
 const dead = new DeadLetters();
 
-// The state of the cluster comes by a stream of its own: it is the newest that counts, and nothing is resumed.
+// The state of the cluster has a separate stream. Only the newest state matters, so the stream is not resumed.
 const overviews = new EventStream({
   path: "/v1/cluster/events",
   hears(overview) {
@@ -69,7 +69,7 @@ byId("key").addEventListener("submit", (event) => {
   dead.read();
 });
 
-// Drawing: a few times a second however much happens, and not where nobody looks.
+// Drawing: twice a second whatever the number of events, and not while the page is hidden.
 
 let isPaused = false;
 

@@ -1,4 +1,4 @@
-// Dead letters: the oldest that were not replayed, each with a button that sends it back. For who has a key of the scope admin, where there are keys.
+// The oldest dead letters that were not replayed, each with a button to replay it. If there are keys, the scope admin is needed.
 
 import { deadLetters, replay } from "./api.js";
 import { byId, element, say } from "./elements.js";
@@ -12,14 +12,14 @@ export class DeadLetters {
   #isReading = false;
   #again;
 
-  /** @param overview - what the gateway tells of the cluster: the list is read anew when their number has changed. */
+  /** @param overview - the state of the cluster; the list is reloaded when the number of dead letters has changed. */
   hear({ dead }) {
     if (dead === undefined || dead === this.#count) return;
     this.#count = dead;
     this.read();
   }
 
-  /** Reads the list anew; as with another key, too. */
+  /** Reloads the list, for example after the key was changed. */
   async read() {
     if (this.#isReading) return;
     this.#isReading = true;
@@ -29,14 +29,14 @@ export class DeadLetters {
         count = this.#count;
         const { letters, next } = await deadLetters(most);
         this.#show(letters);
-        this.#tell(next === undefined ? "" : `These are the oldest ${most}. \`halcyon dead\` works with all of them.`, letters.length === 0);
+        this.#tell(next === undefined ? "" : `Only the oldest ${most} are shown. Use \`halcyon dead\` for all of them.`, letters.length === 0);
       } while (count !== this.#count);
     } catch (error) {
       const isRefused = error.status === 401 || error.status === 403;
       this.#show([]);
       this.#tell(isRefused
-        ? "To see and to replay dead letters, use a key with the scope admin." : `They cannot be read now: ${error.message}`, false);
-      // Their number may stay what it is, and then nothing else would have them read again.
+        ? "To view and replay dead letters, use a key with the scope admin." : `Dead letters cannot be loaded: ${error.message}`, false);
+      // If their number does not change, nothing else triggers a reload.
       clearTimeout(this.#again);
       if (!isRefused) this.#again = setTimeout(() => this.read(), 5000);
     } finally {
@@ -45,7 +45,7 @@ export class DeadLetters {
   }
 
   #tell(text, isEmpty) {
-    say(byId("dead-note"), isEmpty ? "There are none." : text);
+    say(byId("dead-note"), isEmpty ? "No dead letters." : text);
   }
 
   #show(letters) {
@@ -68,7 +68,7 @@ export class DeadLetters {
     button.setAttribute("aria-label", `Retry: ${shortened(String(letter.job ?? letter.letter), 120)}`);
     const note = element("p", { className: "hint" },
       `${letter.letter}, ${new Date(letter.time).toLocaleString("en-GB")}`,
-      letter.attempts > 1 ? `, tried ${letter.attempts} times` : "",
+      letter.attempts > 1 ? `, ${letter.attempts} attempts` : "",
       letter.webhook === undefined ? "" : `, for the webhook ${shortened(letter.webhook, 100)}`);
     button.addEventListener("click", () => this.#retry(letter, button, note));
     return element("li", {},

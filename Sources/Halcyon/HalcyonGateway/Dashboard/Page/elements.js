@@ -1,17 +1,17 @@
-// Makes elements. Text goes in as text: sources, messages and alternative texts come from strangers, so nothing here reads HTML.
+// Creates elements. Sources, messages and alternative texts are untrusted, so text is never parsed as HTML.
 
 const svgNamespace = "http://www.w3.org/2000/svg";
 
 export const byId = (id) => document.getElementById(id);
 
-/** An element with these properties, and children that are elements or texts. */
+/** Creates an element with properties and children. Children are elements or text. */
 export function element(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
   made.append(...children);
   return made;
 }
 
-/** An element of SVG with these attributes. */
+/** Creates an SVG element with attributes and children. */
 export function svg(tag, attributes = {}, ...children) {
   const made = document.createElementNS(svgNamespace, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -19,7 +19,7 @@ export function svg(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Sets a text only where it changes: screen readers and the layout are left alone otherwise. */
+/** Sets a text only if it changes, to avoid needless layout and screen-reader announcements. */
 export function say(target, text) {
   if (target.textContent !== text) target.textContent = text;
 }

@@ -1,19 +1,19 @@
-// Draws what was measured: the tiles, the chart of throughput, and the bar of origins.
+// Draws the statistics: the tiles, the throughput chart, and the bar of cache statuses.
 
 import { byId, element, say, svg } from "./elements.js";
 import { count, duration, originName, rate, share } from "./format.js";
 import { span } from "./measures.js";
 
-/** In pixels; the width is that of the place. */
+/** Dimensions of the chart in pixels. Its width is that of its container. */
 const [height, left, bottom] = [160, 40, 22];
 
-/** 1, 2 or 5 times a power of ten, not below `value`. */
+/** Returns 1, 2 or 5 times a power of ten, at least `value`. */
 function niceTop(value) {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 0.2)));
   return [1, 2, 5, 10].map((step) => step * power).find((top) => top >= value * 0.999);
 }
 
-/** The chart keeps its elements: only their places change. */
+/** The throughput chart. Its elements are reused; only their positions change. */
 class Throughput {
   #target;
   #width = 0;
@@ -34,7 +34,7 @@ class Throughput {
         label: svg("text", { x: left - 6, y: y + 4, "text-anchor": "end" }),
       };
     });
-    // Failures are hatched: the colour is not all that tells them.
+    // Failures are hatched, so that they are not distinguished by color alone.
     const hatch = svg("pattern", { id: "hatch", width: 4, height: 4, patternUnits: "userSpaceOnUse" },
       svg("rect", { width: 4, height: 4, class: "hatch-ground" }),
       svg("path", { d: "M-1 1l2-2M0 4l4-4M3 5l2-2", class: "hatch-line" }));
@@ -54,14 +54,14 @@ class Throughput {
       place(this.#bars[index].ready, 0, ready / top);
       place(this.#bars[index].failed, ready / top, (ready + failed) / top);
     });
-    // The last bar is still growing.
+    // The last bar is incomplete.
     const { ready, failed } = bars.at(-2);
     this.#chart.setAttribute("aria-label",
-      `Jobs a second over the last ${span / 60} minutes: now ${rate(ready)} ready and ${rate(failed)} failed, ` +
-      `at most ${rate(highest)} of both`);
+      `Jobs per second over the last ${span / 60} minutes: currently ${rate(ready)} ready and ${rate(failed)} failed, ` +
+      `at most ${rate(highest)} in total`);
   }
 
-  /** Units are pixels, so that letters have their size on a narrow screen too. */
+  /** Uses pixels as units, so that text has its normal size on narrow screens. */
   #fit(width) {
     if (width === this.#width) return;
     this.#width = width;
@@ -85,7 +85,7 @@ function place(bar, from, to) {
   bar.setAttribute("height", Math.max(0, yOf(from) - yOf(to)));
 }
 
-/** Parts of a bar with their names and numbers beneath. */
+/** A bar that is divided by cache status, with a legend. */
 class Origins {
   #parts = {};
 

@@ -1,16 +1,16 @@
-// Numbers and names for people.
+// Formats numbers and names for display.
 
 const whole = new Intl.NumberFormat("en");
 
 export const count = (value) => whole.format(value);
 
-/** Events a second. */
+/** Formats a rate in events per second. */
 export const rate = (value) => (value === 0 || value >= 10 ? whole.format(Math.round(value)) : value.toPrecision(2));
 
-/** A part of a whole; a dash for a part of nothing. */
+/** Formats a share as a percentage; a dash if the whole is 0. */
 export const share = (part, all) => (all === 0 ? "–" : `${Math.round((100 * part) / all)}\u00a0%`);
 
-/** Milliseconds; a dash for none. */
+/** Formats milliseconds; a dash if undefined. */
 export function duration(milliseconds) {
   if (milliseconds === undefined) return "–";
   if (milliseconds < 1) return `${milliseconds.toFixed(2)}\u00a0ms`;
@@ -19,23 +19,23 @@ export function duration(milliseconds) {
   return `${(milliseconds / 1000).toFixed(1)}\u00a0s`;
 }
 
-/** Three digits of it, as in 9.41 kB. The space does not break. */
+/** Formats a size with three digits, as in 9.41 kB, and a non-breaking space. */
 export function bytes(value) {
   const [number, unit] = value < 1000 ? [value, "B"] : value < 1_000_000 ? [value / 1000, "kB"] : [value / 1_000_000, "MB"];
   return `${number < 100 ? Number(number.toPrecision(3)) : Math.round(number)}\u00a0${unit}`;
 }
 
-/** At most so many characters, the middle left out. */
+/** Shortens a text to `limit` characters by omitting its middle. */
 export function shortened(text, limit = 200) {
   if (text.length <= limit) return text;
   const half = Math.floor(limit / 2);
   return `${text.slice(0, half)}…${text.slice(-half)}`;
 }
 
-/** The end of a text: of a URL it tells most. */
+/** Returns the end of a text, which is the most specific part of a URL. */
 export const tail = (text, limit) => (text.length <= limit ? text : `…${text.slice(1 - limit)}`);
 
 const names = { memory: "cache", "source-cache": "source cache", network: "network", coalesced: "coalesced" };
 
-/** What an event's `origin` is called. */
+/** Returns the display name of an event's `origin`. */
 export const originName = (origin) => names[origin] ?? shortened(String(origin), 40);

@@ -1,14 +1,14 @@
-// The latest images, newest first: so many and no more.
+// The latest images, newest first.
 
 import { element } from "./elements.js";
 import { duration, originName, shortened, tail } from "./format.js";
 import { Picture, sizes } from "./pictures.js";
 
 const most = 24;
-/** Pictures that are fetched at once. */
+/** The maximum number of concurrent fetches. */
 const fetchesAtOnce = 2;
 
-/** What the picture shows, for who does not see it. */
+/** Returns the alternative text of an image. */
 export function altText(event) {
   const alt = event.data?.job?.altText;
   return shortened(typeof alt === "string" && alt !== "" ? alt : String(event.subject ?? "an image"), 500);
@@ -17,9 +17,9 @@ export function altText(event) {
 export class Gallery {
   #list;
   #empty;
-  /** Not shown yet: by result, the newest last. */
+  /** Images that are not shown yet, by result, newest last. */
   #arrivals = new Map();
-  /** Shown, by result. */
+  /** Cards that are shown, by result. */
   #cards = new Map();
   #waiting = [];
   #fetches = 0;
@@ -29,7 +29,7 @@ export class Gallery {
     this.#empty = section.querySelector(".empty");
   }
 
-  /** An image is ready. The same result once more comes to the front. */
+  /** Adds an image. A result that is shown already moves to the front. */
   add(event) {
     const variant = event.data?.variants?.[0];
     if (variant === undefined) return;
@@ -39,7 +39,7 @@ export class Gallery {
     if (this.#arrivals.size > most) this.#arrivals.delete(this.#arrivals.keys().next().value);
   }
 
-  /** Shows what has come since. */
+  /** Shows the images that were added since the last call. */
   draw() {
     if (this.#arrivals.size === 0) return;
     this.#empty.hidden = true;

@@ -1,9 +1,9 @@
-// What the last minutes were like. The memory is fixed: a slot a second, whatever happens in it.
+// Statistics of the last minutes. Memory use is constant: one bucket per second.
 
-/** Seconds that are looked back on. */
+/** The length of the period in seconds. */
 export const span = 300;
 
-// Latencies are counted in classes that grow by 5 %, from 0.1 ms to some 10 minutes: a percentile is true to 2.5 %.
+// A histogram of latencies whose classes grow by 5 %, from 0.1 ms to about 10 minutes. Percentiles are accurate to 2.5 %.
 const least = 0.1;
 const growth = Math.log(1.05);
 const classes = 320;
@@ -27,20 +27,20 @@ class Slot {
 
 export class Measures {
   #slots = Array.from({ length: span }, () => new Slot());
-  /** How far the clock of the events is ahead of this one, in ms. */
+  /** The offset of the events' clock to this one, in ms. */
   ahead = 0;
 
   constructor() { for (const slot of this.#slots) slot.reset(-1); }
 
-  /** The running second, by the clock of the events. */
+  /** The current second of the events' clock. */
   get #now() { return Math.floor((Date.now() + this.ahead) / 1000); }
 
-  /** Counts an event in the second of its own time: what is heard late is no burst. */
+  /** Counts an event in the second of its timestamp, so that late events do not appear as a burst. */
   add(event) {
     const [isReady, isFailed] = [event.type === "halcyon.image.ready", event.type === "halcyon.image.failed"];
     if (!isReady && !isFailed) return;
     const now = this.#now;
-    // Clocks are a little apart: what seems to come from the future is of now.
+    // Clocks differ slightly: an event from the future counts as current.
     const second = Math.min(now, Math.floor(Date.parse(event.time) / 1000));
     if (!(second > now - span)) return;
     const slot = this.#slots[second % span];
@@ -52,7 +52,7 @@ export class Measures {
     if (typeof total === "number") slot.latencies[classOf(total)] += 1;
   }
 
-  /** Sums of the span, percentiles in ms, and `bars`: ready and failed a second by `step` seconds, the oldest first. */
+  /** Returns the sums of the period, percentiles in ms, and `bars`: ready and failed jobs per second in steps of `step` seconds, oldest first. */
   summary(step = 5) {
     const now = this.#now;
     const latencies = new Uint32Array(classes);

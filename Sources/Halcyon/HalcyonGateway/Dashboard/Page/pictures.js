@@ -1,16 +1,16 @@
-// Pictures of results: from the event, or from the gateway. With a key an <img> could not ask for them.
+// Images of results, from the event or from the gateway. They are fetched, because an <img> element cannot send a key.
 
 import { element } from "./elements.js";
 import { bytes } from "./format.js";
 import { imagePath, request } from "./api.js";
 
-/** Larger ones are not looked at unasked. */
+/** The maximum size of an image that is fetched for a preview. */
 const mostBytes = 8_000_000;
 
-/** What a hand-off's key names is given once, and is somebody else's. */
+/** True for the key of a hand-off image, which can be read only once, by its requester. */
 const isHandOff = (key) => key.includes(":handoff:");
 
-/** What is shown of a variant, for people. */
+/** Describes the size and format of a variant. */
 export const sizes = (variant) =>
   `${variant.width} × ${variant.height} ${String(variant.format).toUpperCase()}, ${bytes(variant.bytes)}`;
 
@@ -20,8 +20,8 @@ function fromBase64(text, format) {
 }
 
 /**
- * A picture of one variant. `element` stands where it will be; `load` has it come, and `close` gives its memory back.
- * One's own hand-off (`isOwn`) is taken.
+ * An image of one variant. `element` contains it, `load` fetches it, and `close` releases its memory.
+ * A hand-off image is fetched only if it belongs to a job of this page (`isOwn`).
  */
 export class Picture {
   element = element("div", { className: "picture" });
@@ -42,10 +42,10 @@ export class Picture {
       if (this.#control.signal.aborted) return;
       this.#url = URL.createObjectURL(blob);
       const image = element("img", { alt: this.#alt, src: this.#url });
-      image.addEventListener("error", () => this.#without("your browser does not show this format"));
+      image.addEventListener("error", () => this.#without("your browser does not support this format"));
       this.element.replaceChildren(image);
     } catch (error) {
-      if (!this.#control.signal.aborted) this.#without(error.status === 404 ? "expired already" : error.message);
+      if (!this.#control.signal.aborted) this.#without(error.status === 404 ? "already expired" : error.message);
     }
   }
 
@@ -53,12 +53,12 @@ export class Picture {
     const { key, data, format, bytes: size } = this.#variant;
     if (typeof data === "string") return fromBase64(data, format);
     if (typeof key !== "string") throw new Error("not stored");
-    if (isHandOff(key) && !this.#isOwn) throw new Error("handed to its asker alone");
-    if (size > mostBytes && !this.#isOwn) throw new Error("too large to show unasked");
+    if (isHandOff(key) && !this.#isOwn) throw new Error("available only to its requester");
+    if (size > mostBytes && !this.#isOwn) throw new Error("too large for a preview");
     return (await request(imagePath(key), { signal: this.#control.signal })).blob();
   }
 
-  #without(reason) { this.element.replaceChildren(element("p", {}, `No picture: ${reason}`)); }
+  #without(reason) { this.element.replaceChildren(element("p", {}, `No preview: ${reason}`)); }
 
   close() {
     this.#control.abort();

@@ -1,9 +1,9 @@
-// The event stream. By fetch, for an EventSource cannot send a key; it comes back by itself where it was, as an EventSource would.
+// The event stream. It uses fetch, because an EventSource cannot send a key. It reconnects and resumes as an EventSource would.
 
 import { request } from "./api.js";
 
 const types = "ready,failed,cancelled,superseded";
-/** The gateway gives a sign of life every 15 s: after this long without one the connection is dead. */
+/** The gateway sends a keep-alive every 15 s. Without one for this time, in ms, the connection counts as broken. */
 const patience = 40_000;
 const longestPause = 30_000;
 
@@ -15,10 +15,10 @@ export class EventParser {
   lastId = "";
   retry = 2000;
 
-  /** The events, of `type` and `data`, that are complete with this chunk. */
+  /** Returns the events, with `type` and `data`, that this chunk completes. */
   push(chunk) {
     const events = [];
-    // A line feed right after a carriage return ends no other line.
+    // A line feed directly after a carriage return does not end another line.
     if (this.#afterReturn && chunk.startsWith("\n")) chunk = chunk.slice(1);
     if (chunk !== "") this.#afterReturn = chunk.endsWith("\r");
     const lines = (this.#rest + chunk).split(/\r\n|\n|\r/);
@@ -45,10 +45,10 @@ export class EventParser {
 }
 
 /**
- * Follows events for as long as the page lives.
+ * Receives events until the page is closed.
  *
- * `hears` is called with each event, `tells` with a state ("waiting", "live", "away", "refused") and words for it. `live` comes with
- * whether events may have been missed, and with how far the gateway's clock is ahead, in ms.
+ * `hears` is called with each event. `tells` is called with a state ("waiting", "live", "away", "refused") and its text. `live` includes
+ * whether events may have been missed, and how far the gateway's clock is ahead, in ms.
  */
 export class EventStream {
   #lastId = "";
@@ -58,7 +58,7 @@ export class EventStream {
   #tells;
   #path;
 
-  /** @param path - where the stream is; unless it is given, that of the jobs' ends. */
+  /** @param path - the path of the stream; by default that of terminal events. */
   constructor({ path = `/v1/events?type=${types}`, hears, tells }) {
     this.#path = path;
     this.#hears = hears;
@@ -67,29 +67,29 @@ export class EventStream {
 
   async run() {
     for (;;) {
-      let [reason, pause] = ["the gateway has ended the stream", 0];
+      let [reason, pause] = ["the gateway closed the stream", 0];
       try {
         await this.#follow();
       } catch (error) {
-        reason = error.status === undefined ? "the gateway cannot be reached" : error.message;
+        reason = error.status === undefined ? "the gateway is unreachable" : error.message;
         pause = 1000 * (error.retryAfter ?? 0);
-        // A place that this gateway does not know is another cluster's.
+        // A position that this gateway rejects belongs to another cluster.
         if (error.status === 400) this.#lastId = "";
         if (error.status === 401 || error.status === 403) {
-          this.#tells("refused", error.status === 401 ? "A key is needed" : `Not allowed: ${reason}`);
+          this.#tells("refused", error.status === 401 ? "API key required" : `Not allowed: ${reason}`);
           await new Promise((resolve) => { this.#wake = resolve; });
           continue;
         }
       }
-      // Full jitter, so that all pages do not come back at once.
+      // Full jitter, so that not all pages reconnect at the same time.
       const backoff = Math.min(longestPause, 1000 * 2 ** this.#failures++);
       pause = Math.max(pause, 250 + Math.random() * backoff);
-      this.#tells("away", `Not connected: ${reason}. Trying again in ${Math.ceil(pause / 1000)} s`);
+      this.#tells("away", `Not connected: ${reason}. Reconnecting in ${Math.ceil(pause / 1000)} s`);
       await new Promise((resolve) => { this.#wake = resolve; setTimeout(resolve, pause); });
     }
   }
 
-  /** Tries now, as with another key. */
+  /** Reconnects immediately, for example after the key was changed. */
   retryNow() { this.#wake(); }
 
   async #follow() {
@@ -116,7 +116,7 @@ export class EventStream {
         expectMore();
         const events = parser.push(value);
         this.#lastId = parser.lastId;
-        // Before the first id the gateway does not follow events yet.
+        // Before the first id, the gateway has not caught up with the events.
         if (!isLive && (this.#lastId !== "" || events.length > 0)) {
           [isLive, this.#failures] = [true, 0];
           this.#tells("live", "Live", { mayHaveMissed: !resumed, ahead });

@@ -1,4 +1,4 @@
-// The form to try a job, and what comes of it.
+// The form to try a job, and its result.
 
 import { byId, element, say } from "./elements.js";
 import { originName, shortened } from "./format.js";
@@ -7,12 +7,12 @@ import { altText } from "./gallery.js";
 import { Picture, sizes } from "./pictures.js";
 import { waterfall } from "./waterfall.js";
 
-/** Jobs of this page that are remembered, so that they can be tried again. */
+/** The maximum number of jobs of this page that are stored, so that they can be retried. */
 const mostJobs = 100;
-/** Pictures of one job. */
+/** The maximum number of images shown for one job. */
 const mostPictures = 8;
 
-/** Of random bytes: `crypto.randomUUID` is not there on pages without TLS. */
+/** Creates a job id of random bytes. `crypto.randomUUID` is unavailable on pages without TLS. */
 function newId() {
   const bytes = crypto.getRandomValues(new Uint8Array(12));
   return `dashboard-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
@@ -27,13 +27,13 @@ function object(text, name) {
   return value;
 }
 
-/** What was noticed of a job, as a sentence behind another. */
+/** Formats warnings as a sentence that follows another one. */
 function warning(texts) {
   return texts?.length > 0 ? ` Warning: ${shortened(texts.join(", "), 500)}.` : "";
 }
 
 export class Trial {
-  /** By id, the newest last. */
+  /** Jobs by id, newest last. */
   #jobs = new Map();
   #awaited;
   #pictures = [];
@@ -45,14 +45,14 @@ export class Trial {
     });
   }
 
-  /** A job of this page, without its id; undefined for another's. */
+  /** Returns a job of this page without its id; undefined for other jobs. */
   job(id) { return this.#jobs.get(id); }
 
-  /** Puts a source into the form. */
+  /** Copies a source to the form. */
   fill(source) {
     byId("source").value = source;
     byId("source").focus();
-    this.#say("The source is in the form: give the size, and submit.");
+    this.#say("The source was copied to the form. Enter a size and submit.");
   }
 
   #read() {
@@ -62,13 +62,13 @@ export class Trial {
     for (const name of ["contentMode", "format"]) if (byId(name).value !== "") job[name] = byId(name).value;
     const more = byId("more").value.trim();
     if (more !== "") Object.assign(job, object(more, "More fields"));
-    if (job.source === "") throw new Error("give a source");
+    if (job.source === "") throw new Error("enter a source");
     return job;
   }
 
-  /** Submits a job and shows what comes of it. What an earlier one brings is not shown here any more. */
+  /** Submits a job and shows its result. Results of earlier jobs are no longer shown. */
   async submit(job) {
-    // One that has an id of its own is to have it; the same id twice would be answered by the first one's event.
+    // An id in the job is used the first time. The same id twice would be answered by the event of the first job.
     const id = typeof job.id === "string" && !this.#jobs.has(job.id) ? job.id : newId();
     this.#jobs.set(id, job);
     if (this.#jobs.size > mostJobs) this.#jobs.delete(this.#jobs.keys().next().value);
@@ -86,10 +86,10 @@ export class Trial {
     }
   }
 
-  /** Asks what became of the job that is waited for, when its event may have been missed. */
+  /** Requests the state of the pending job, if its event may have been missed. */
   async catchUp() {
     if (this.#awaited === undefined) return;
-    // It is told by the stream, if not here.
+    // If this fails, the event stream may still deliver the event.
     const event = await ending(this.#awaited).catch(() => undefined);
     if (event !== undefined) this.hear(event);
   }

@@ -1,11 +1,11 @@
-// The timings of a job, one stage after the other.
+// The timings of a job, stage by stage.
 
 import { element, svg } from "./elements.js";
 import { duration } from "./format.js";
 
 const stages = ["queued", "waited", "fetch", "decode", "process", "encode", "store"];
 
-/** A table: each stage's name, a bar from where the ones before it ended, and its milliseconds. */
+/** Creates a table with the name of each stage, a bar that starts at the end of the previous one, and its duration. */
 export function waterfall(timings) {
   const known = stages.filter((stage) => typeof timings[stage] === "number");
   const sum = known.reduce((all, stage) => all + timings[stage], 0);
@@ -22,5 +22,5 @@ export function waterfall(timings) {
       element("td", {}, duration(timings[stage])));
   });
   return element("table", { className: "waterfall" },
-    element("caption", {}, `From taking the job to its event: ${duration(timings.total)}`), element("tbody", {}, ...rows));
+    element("caption", {}, `From receiving the job to publishing its event: ${duration(timings.total)}`), element("tbody", {}, ...rows));
 }

@@ -1,22 +1,21 @@
-import Digests
+import Concurrency
 import Formats
 import Glibc
-import Threads
+import Hashing
 
-/// Entries in files of a local disk, within a number of bytes: what has not been used for longest goes first. They outlive
-/// the process.
+/// A store in files on the local disk with a byte limit and LRU eviction. Entries outlive the process.
 final class DiskSourceStore: SourceStore {
-    private let folder: Folder
-    /// All that is done about a name is done by one of these, one thing after the other.
+    private let folder: DiskCacheDirectory
+    /// The threads for file operations. All operations on a name run on the same thread, one after another.
     private let threads: [ThreadPool]
-    /// The files and how long they are.
+    /// The files and their sizes.
     private let files: Lock<LRUCache<String, Int>>
 
-    /// Takes a folder under `path`, and finds what it left there when it ran last. It blocks.
-    /// - Parameter capacity: bytes of all files together.
-    /// - Throws: ``DiskError`` where the folder cannot be made or taken.
+    /// Locks a folder under `path` and loads the entries that an earlier process left there. The call blocks.
+    /// - Parameter capacity: The byte limit of all files together.
+    /// - Throws: ``DiskError`` if the folder cannot be created or locked.
     init(under path: String, capacity: Int) throws(DiskError) {
-        folder = try Folder(under: path)
+        folder = try DiskCacheDirectory(under: path)
         threads = (0..<2).map { ThreadPool(name: "source-disk-\($0)", threads: 1) }
         var files = LRUCache<String, Int>(capacity: capacity)
         for file in folder.files().sorted(by: { $0.lastUse < $1.lastUse }) {
@@ -27,10 +26,10 @@ final class DiskSourceStore: SourceStore {
         self.files = Lock(files)
     }
 
-    /// Bytes that its files have.
+    /// The total size of the files in bytes.
     var bytes: Int { files.withLock { $0.cost } }
 
-    /// Ends its threads, and leaves the folder. It blocks.
+    /// Stops the threads and unlocks the folder. The call blocks.
     func close() {
         for thread in threads { thread.shutdown() }
         folder.leave()
@@ -43,16 +42,16 @@ final class DiskSourceStore: SourceStore {
             let file = try folder.read(name).flatMap { DiskFile($0) }
             let now = Timestamp.now.seconds
             guard let file, file.key == key, now < file.keptAt + file.lifetime else {
-                // Damaged, another's, or past its time.
+                // The file is damaged, belongs to another key, or has expired.
                 forget(name)
                 return nil
             }
-            // A clock that was set back makes nothing younger than new.
+            // The age is never negative, even if the clock was set back.
             return FoundEntry(entry: file.entry, residentTime: max(0, now - file.keptAt))
         }
     }
 
-    func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: KeepingTerms) async throws -> Bool {
+    func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async throws -> Bool {
         let name = Self.name(of: key)
         return try await thread(of: name).run { [self] in
             let file = DiskFile(key: key, keptAt: Timestamp.now.seconds, lifetime: seconds, entry: entry).bytes
@@ -68,7 +67,7 @@ final class DiskSourceStore: SourceStore {
                 forget(name)
                 throw error
             }
-            // Another may have taken its room meanwhile, and found no file to remove.
+            // Another entry may have evicted this one meanwhile, before its file existed.
             if files.withLock({ $0.peek(name) != nil }) { return true }
             folder.remove(name)
             return false
@@ -80,7 +79,7 @@ final class DiskSourceStore: SourceStore {
         try await thread(of: name).run { [self] in forget(name) }
     }
 
-    /// Forgets what is there, unless it was kept later than this, in seconds since 1970.
+    /// Removes an entry, unless it was stored later than a time in seconds since 1970.
     func remove(_ key: String, keptBy moment: Double) async throws {
         let name = Self.name(of: key)
         try await thread(of: name).run { [self] in
@@ -89,7 +88,7 @@ final class DiskSourceStore: SourceStore {
         }
     }
 
-    /// A disk that is full for others' sake gets some room from here, once.
+    /// Writes a file. If the disk is full, evicts some entries and tries once more.
     private func write(_ file: [UInt8], as name: String) throws(DiskError) {
         do throws(DiskError) {
             try folder.write(file, as: name)
@@ -112,15 +111,15 @@ final class DiskSourceStore: SourceStore {
     private static func name(of key: String) -> String { String(SHA256.hash(Array(key.utf8)).description.prefix(32)) }
 }
 
-/// An entry as a file: what it is called, when it was kept and for how long, what it is, and its bytes, under a checksum.
+/// An entry as a file: key, time of storage, lifetime, metadata and bytes, with a checksum.
 ///
-/// All numbers have their lowest byte first:
+/// All numbers are little-endian:
 ///
 ///     8 bytes   HALCYON1
-///     32        SHA-256 of all that follows
-///     8, 8      when it was kept and for how long, in milliseconds, the first since 1970
-///     4, 4      the lengths of the next two
-///     …         the key, what the entry is (JSON), the source's bytes
+///     32        SHA-256 of everything that follows
+///     8, 8      the time of storage in milliseconds since 1970, and the lifetime in milliseconds
+///     4, 4      the lengths of the next two fields
+///     …         the key, the metadata (JSON), the source's bytes
 struct DiskFile: Sendable {
     private static let magic = Array("HALCYON1".utf8)
     private static let headSize = 64
@@ -130,7 +129,7 @@ struct DiskFile: Sendable {
     let lifetime: Double
     let entry: SourceEntry
 
-    /// The whole file.
+    /// The content of the file.
     var bytes: [UInt8] {
         let (key, description) = (Array(key.utf8), entry.description)
         var rest: [UInt8] = []
@@ -143,7 +142,7 @@ struct DiskFile: Sendable {
         return Self.magic + SHA256.hash(rest).bytes + rest
     }
 
-    /// Takes the values as they are.
+    /// Creates a file.
     init(key: String, keptAt: Double, lifetime: Double, entry: SourceEntry) {
         self.key = key
         self.keptAt = keptAt
@@ -151,7 +150,7 @@ struct DiskFile: Sendable {
         self.entry = entry
     }
 
-    /// Nil for a file that is not whole, or not one of these.
+    /// Parses a file. Returns nil if it is truncated, damaged or of another type.
     init?(_ bytes: [UInt8]) {
         guard bytes.count >= Self.headSize, bytes.starts(with: Self.magic) else { return nil }
         let checksum = bytes.withUnsafeBytes { SHA256.hash(UnsafeRawBufferPointer(rebasing: $0[40...])) }

@@ -1,0 +1,143 @@
+import Concurrency
+import HalcyonCluster
+import Kafka
+import Subprocess
+import TestSupport
+import Vips
+
+/// The test environment of a run: real servers, workers with a separate network each, a sender of jobs and a reader of
+/// events.
+final class ChaosEnvironment: Sendable {
+    /// The configuration of the environment.
+    struct Plan: Sendable {
+        var mode = Audit.Mode.atLeastOnce
+        var seed: UInt64 = 1
+        var workers = 3
+        /// The number of jobs per second.
+        var rate = 150
+        /// The maximum number of jobs that have not ended.
+        var most = 1500
+        var kinds = JobKind.usual
+        /// The file to which the ledger is written at the end.
+        var books: String?
+        /// The file for all log lines of workers and broker; nil for none.
+        var journal: String?
+        /// Additional environment variables of the workers.
+        var settings: [String: String] = [:]
+    }
+
+    let plan: Plan
+    let ledger = Ledger()
+    let journal: WorkerLogCollector
+    let kafka: ApacheKafka
+    let redis: RestartingRedis
+    let origin: Origin
+    /// The disk of the source cache; nil if none can be mounted.
+    let disk: ScratchDisk?
+    /// The supervised workers. The last one runs only during membership faults.
+    let seats: [SupervisedWorker]
+    let traffic: Traffic
+
+    private let loop: EventLoop
+    private let producer: JobProducer
+    private let follower: Task<Void, Never>
+
+    /// The grace period of workers in seconds.
+    static let grace = 10.0
+    /// The delays of the retry topics.
+    private static let retryDelays: [Duration] = [.seconds(2), .seconds(5)]
+
+    init(_ plan: Plan) async throws {
+        self.plan = plan
+        journal = WorkerLogCollector(path: plan.journal)
+        VipsLibrary.start()
+        loop = EventLoop(name: "relays")
+        redis = try await .start()
+        origin = try await .start()
+        disk = await .mount(mebibytes: 8)
+        let doors = (0...plan.workers).map { _ in LoopbackPort.free() }
+        var ways: [(kafka: Relay, redis: Relay)] = []
+        for door in doors {
+            ways.append((try await .start(to: door, on: loop), try await .start(to: redis.port, on: loop)))
+        }
+        kafka = try await ApacheKafka(
+            doors: zip(doors, ways).map { ApacheKafka.Door(port: $0, advertised: $1.kafka.port) },
+            hasOwnController: true,
+            onLine: { [journal] in journal.noteBroker($0) })
+        try await kafka.start()
+        let (topics, brokers) = (Topics(retryDelays: Self.retryDelays), kafka.bootstrapServers)
+        try await kafka.create([topics.control], partitions: 1)
+        try await kafka.create(topics.all.filter { $0 != topics.control }, partitions: Traffic.partitions)
+        producer = try JobProducer(brokers: brokers, ledger)
+        let (ledger, journal) = (ledger, journal)
+        follower = Task { await EventFollower(brokers: brokers, topic: topics.events, ledger: ledger).run() }
+        traffic = Traffic(
+            producer, ledger, JobMix(origin, seed: plan.seed, kinds: plan.kinds), seed: plan.seed &+ 1,
+            rate: plan.rate, most: plan.most)
+        let settings = Self.settings(plan, disk)
+        seats = ways.enumerated().map { number, way in
+            SupervisedWorker(number, kafka: way.kafka, redis: way.redis, settings: settings, ledger, journal)
+        }
+        for supervised in seats.dropLast() { try await supervised.fill() }
+    }
+
+    private static func settings(_ plan: Plan, _ disk: ScratchDisk?) -> [String: String] {
+        var settings = [
+            "HALCYON_DELIVERY": plan.mode.rawValue, "HALCYON_WORKER_CONCURRENCY": "1",
+            "HALCYON_WORKER_GRACE": "\(Int(grace))s", "HALCYON_LOG_LEVEL": plan.journal == nil ? "notice" : "info",
+            "HALCYON_LOG_FORMAT": "json",
+            // Jobs that are retried must end soon after the last fault.
+            "HALCYON_RETRY_BASE_DELAY": "500ms", "HALCYON_RETRY_MAXIMUM_IN_PROCESS_DELAY": "500ms",
+            "HALCYON_RETRY_BUDGET": "20s",
+            "HALCYON_RETRY_DELAYS": retryDelays.map { "\(Int($0 / .seconds(1)))s" }.joined(separator: ","),
+            // These limits reject the malformed files.
+            "HALCYON_IMAGES_MAXIMUM_PIXELS": "20000000", "HALCYON_IMAGES_MAXIMUM_DECODED_BYTES": "128MiB",
+            "HALCYON_IMAGES_MAXIMUM_OUTPUT_PIXELS": "8000000",
+        ]
+        if let disk { settings["HALCYON_SOURCES_DISK_CACHE"] = disk.path }
+        return settings.merging(plan.settings) { $1 }
+    }
+
+    /// Waits until all jobs have ended or `limit` has passed, and then for duplicate events.
+    func quiescence(within limit: Duration, settling: Duration) async throws {
+        try? await idle(within: limit)
+        try await Task.sleep(for: settling)
+    }
+
+    /// Waits until all but the given number of jobs have ended.
+    /// - Throws: `NotInTime`.
+    func idle(besides count: Int = 0, within limit: Duration = .seconds(120)) async throws {
+        try await until("all jobs end", within: limit) { [ledger] in ledger.open <= count }
+    }
+
+    /// The audit of the current ledger.
+    var audit: Audit {
+        Audit(
+            mode: plan.mode, sent: ledger.sent, unsure: ledger.unsure, ends: ledger.ends, faults: ledger.faults,
+            requests: origin.requests)
+    }
+
+    /// Stops the workers gracefully.
+    func closeSeats() async {
+        await withDiscardingTaskGroup { group in
+            for supervised in seats { group.addTask { await supervised.vacate() } }
+        }
+    }
+
+    /// Stops all processes and removes all files.
+    func remove() async {
+        for supervised in seats { await supervised.kill() }
+        follower.cancel()
+        await follower.value
+        await producer.close()
+        for supervised in seats {
+            await supervised.kafka.close()
+            await supervised.redis.close()
+        }
+        await blocking { [loop] in loop.stop() }
+        await kafka.remove()
+        await redis.stop()
+        await origin.stop()
+        await disk?.remove()
+    }
+}

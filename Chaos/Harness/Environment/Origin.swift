@@ -1,0 +1,92 @@
+import MalformedImages
+import Subprocess
+import TestSupport
+import Vips
+
+/// The origin of all sources: an nginx whose log counts the requests. Each kind of failure has a separate host, so that
+/// the circuit breaker of one does not affect the others.
+struct Origin: Sendable {
+    /// A malformed file and the expected outcomes.
+    struct Hostile: Sendable {
+        let url: String
+        let ends: Set<String>
+    }
+
+    /// The URL prefix of images that stay fresh for longer than any run.
+    let fresh: String
+    /// Images that must not be stored.
+    let volatile: String
+    /// The same as `fresh`, transferred over two seconds.
+    let slow: String
+    /// Images of twelve million pixels.
+    let heavy: String
+    /// An image whose transfer takes minutes.
+    let endless: String
+    /// URLs that respond with 404.
+    let missing: String
+    /// URLs that respond with 500.
+    let broken: String
+    /// Malformed files. A number is appended to each URL.
+    let hostile: [Hostile]
+
+    private let server: Nginx
+    private let folder: TemporaryFolder
+
+    static func start() async throws -> Origin {
+        let folder = TemporaryFolder("origin")
+        let picture = try Image(color: [200, 100, 50], width: 480, height: 360).encoded(as: .jpeg)
+        folder.write(picture, to: "picture.jpg")
+        // A PNG is always decoded completely, even for a small result.
+        folder.write(try Image(color: [90, 40, 160], width: 4000, height: 3000).encoded(as: .png), to: "heavy.png")
+        // A JPEG may have any data after its end.
+        folder.write(picture + [UInt8](repeating: 0, count: 1 << 20), to: "endless.jpg")
+        let files = MalformedImage.all().compactMap { file -> (file: MalformedImage, ends: Set<String>)? in
+            guard case .fails(let codes) = file.end, file.time > .seconds(60), !file.isBoundByChild else { return nil }
+            return (file, Set(codes.map { "failed/\($0.rawValue)" }))
+        }.prefix(40)
+        for (number, entry) in files.enumerated() { folder.write(entry.file.bytes(), to: "hostile-\(number)") }
+
+        let port = LoopbackPort.free()
+        let server = try await Nginx.start(
+            serving: folder.path, port: port,
+            """
+            listen 127.0.0.2:\(port);
+            listen 127.0.0.3:\(port);
+            location /fresh/ { rewrite ^ /picture.jpg break; expires 24h; }
+            location /slow/ { rewrite ^ /picture.jpg break; expires 24h; limit_rate \(max(500, picture.count / 2)); }
+            location /heavy/ { rewrite ^ /heavy.png break; expires 24h; }
+            location /endless/ { rewrite ^ /endless.jpg break; expires 24h; limit_rate 2k; }
+            location /volatile/ { rewrite ^ /picture.jpg break; add_header Cache-Control no-store; }
+            location /missing/ { return 404; }
+            location /broken/ { return 500; }
+            location /hostile/ { rewrite ^/hostile/([0-9]+)/ /hostile-$1 break; expires 24h; }
+            """)
+        return Origin(
+            fresh: "\(server.url)/fresh/", volatile: "\(server.url)/volatile/",
+            slow: "http://127.0.0.3:\(port)/slow/", heavy: "\(server.url)/heavy/",
+            endless: "http://127.0.0.3:\(port)/endless/",
+            missing: "\(server.url)/missing/", broken: "http://127.0.0.2:\(port)/broken/",
+            hostile: files.indices.map { Hostile(url: "\(server.url)/hostile/\($0)/", ends: files[$0].ends) },
+            server: server, folder: folder)
+    }
+
+    /// The number of requests for each path.
+    var requests: [String: Int] {
+        var counts: [String: Int] = [:]
+        for line in server.requests() {
+            let words = line.split(separator: " ")
+            if words.count > 1 { counts[String(words[1]), default: 0] += 1 }
+        }
+        return counts
+    }
+
+    /// Returns the path of a URL, as it appears in the log.
+    static func path(of url: String) -> String {
+        "/" + url.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: true).dropFirst(2).joined()
+    }
+
+    func stop() async {
+        await server.stop()
+        await folder.remove()
+    }
+}

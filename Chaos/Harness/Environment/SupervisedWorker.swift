@@ -1,0 +1,89 @@
+import Glibc
+import Subprocess
+import TestSupport
+
+/// A supervisor of one worker process with a separate network to Kafka and Redis. It restarts the worker after a crash,
+/// as a production supervisor does.
+actor SupervisedWorker {
+    /// The number of the worker.
+    nonisolated let number: Int
+    /// The relay to Kafka.
+    nonisolated let kafka: Relay
+    /// The relay to Redis.
+    nonisolated let redis: Relay
+
+    private let settings: [String: String]
+    private let ledger: Ledger
+    private let journal: WorkerLogCollector
+    private var child: ChildProcess?
+    private var isWanted = false
+    private var keeper: Task<Void, Never>?
+
+    init(
+        _ number: Int, kafka: Relay, redis: Relay, settings: [String: String], _ ledger: Ledger,
+        _ journal: WorkerLogCollector
+    ) {
+        self.number = number
+        self.kafka = kafka
+        self.redis = redis
+        self.settings = settings
+        self.ledger = ledger
+        self.journal = journal
+    }
+
+    /// Starts a worker and waits until it logs that it has started, for at most 30 seconds because its servers may be
+    /// unavailable.
+    func fill() async throws {
+        guard !isWanted else { return }
+        let before = journal.starts(of: number)
+        isWanted = true
+        keeper = Task { await self.keep() }
+        try? await until("worker \(number) starts", within: .seconds(30)) { [journal, number] in
+            journal.starts(of: number) > before
+        }
+    }
+
+    /// Kills the worker with SIGKILL.
+    func kill() async {
+        isWanted = false
+        child?.send(SIGKILL)
+        await keeper?.value
+    }
+
+    /// Stops the worker gracefully and waits for it. A worker that does not stop within `limit` is killed, which the
+    /// ledger records.
+    func vacate(within limit: Duration = .seconds(60)) async {
+        isWanted = false
+        guard let child else { return await keeper?.value ?? () }
+        let start = ledger.now
+        let exit = await child.stop(grace: limit)
+        await keeper?.value
+        ledger.add(Ledger.Drain(took: ledger.now - start, isClean: exit == .code(0)))
+    }
+
+    /// The resident memory of the worker in bytes, without its children; nil if no worker is running.
+    var residentBytes: Int? { child.map { Subprocess.residentBytes(of: $0.pid) } }
+
+    /// Freezes the worker (SIGSTOP) or resumes it (SIGCONT).
+    func send(_ signal: Int32) { child?.send(signal) }
+
+    private func keep() async {
+        while isWanted {
+            do {
+                let (journal, number) = (journal, number)
+                let child = try await WorkerProcess.start(
+                    brokers: "127.0.0.1:\(kafka.port)", redisPort: redis.port, settings,
+                    errors: .lines { journal.note($0, of: number) })
+                self.child = child
+                // The worker was stopped while it was being started.
+                if !isWanted { child.send(SIGKILL) }
+                let exit = await child.exit()
+                self.child = nil
+                if isWanted { journal.noteEnd("\(exit)", of: number, at: ledger.now) }
+            } catch {
+                journal.noteEnd("\(error)", of: number, at: ledger.now)
+            }
+            if isWanted { try? await Task.sleep(for: .milliseconds(500)) }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import JSON
+import Kafka
+
+/// Reads job events as a read-committed consumer and adds them to the ledger.
+///
+/// A record is added once, even if the reader is restarted. An event that was published twice is added twice.
+struct EventFollower {
+    let brokers: String
+    let topic: String
+    let ledger: Ledger
+
+    private static let terminal: Set = ["ready", "failed", "cancelled", "superseded"]
+
+    /// Reads the topic from the beginning until the task is cancelled.
+    func run() async {
+        var next: [Int32: Int64] = [:]
+        while !Task.isCancelled {
+            do {
+                let reader = try await TopicReader.open(
+                    topic, from: .beginning,
+                    properties: ["bootstrap.servers": brokers, "isolation.level": "read_committed"])
+                do {
+                    for try await record in reader where record.offset >= next[record.partition, default: 0] {
+                        next[record.partition] = record.offset + 1
+                        if let event = Self.event(record.value ?? [], at: ledger.now) { ledger.add(event) }
+                    }
+                } catch {
+                    say("event reader failed, restarting: \(error)")
+                }
+                await reader.close()
+            } catch {
+                try? await Task.sleep(for: .milliseconds(500))
+            }
+        }
+    }
+
+    /// Parses a terminal event; nil for any other event.
+    static func event(_ value: [UInt8], at now: Double) -> TerminalEvent? {
+        guard let json = try? JSON.parse(value, maximumSize: 2 << 20, maximumDepth: 64),
+            let type = try? json.member("type")?.string(), let id = try? json.member("id")?.string(),
+            let kind = type.split(separator: ".").last, terminal.contains(String(kind))
+        else { return nil }
+        let data = json.member("data")
+        let code = try? data?.member("code")?.string()
+        let message = try? data?.member("message")?.string()
+        return TerminalEvent(
+            id: id, end: kind == "failed" ? "failed/\(code ?? "?")" : String(kind), message: message ?? "", at: now)
+    }
+}

@@ -1,0 +1,95 @@
+/// A record that was sent and acknowledged.
+public struct SentJob: Sendable {
+    /// The id of the job. Records with the same id are distinguished by their positions.
+    public var id: String
+    /// The position, `TOPIC-PARTITION-OFFSET`, with which the ids of its events begin.
+    public var place: String
+    /// The kind of the job.
+    public var kind: String
+    /// The allowed outcomes: `ready`, `cancelled`, `superseded`, `failed/CODE`.
+    public var allowed: Set<String>
+    /// The path of its source at the origin, if requests for it are counted.
+    public var source: String?
+    /// The display slot of the job.
+    public var slot: String?
+    /// The generation of the job in its display slot.
+    public var generation: Int
+    /// The time at which it was sent, in seconds of the run.
+    public var at: Double
+
+    /// Creates a record.
+    public init(
+        id: String, place: String, kind: String, allowed: Set<String>, source: String? = nil, slot: String? = nil,
+        generation: Int = 0, at: Double
+    ) {
+        self.id = id
+        self.place = place
+        self.kind = kind
+        self.allowed = allowed
+        self.source = source
+        self.slot = slot
+        self.generation = generation
+        self.at = at
+    }
+}
+
+/// A terminal event of a job.
+public struct TerminalEvent: Sendable {
+    /// The id of the event.
+    public var id: String
+    /// The outcome: `ready`, `cancelled`, `superseded`, `failed/CODE`.
+    public var end: String
+    /// The error message of a failure.
+    public var message: String
+    /// The time at which it was read, in seconds of the run.
+    public var at: Double
+
+    /// Creates an event.
+    public init(id: String, end: String, message: String = "", at: Double) {
+        self.id = id
+        self.end = end
+        self.message = message
+        self.at = at
+    }
+
+    /// The position of the job's record: the event's id up to its last hyphen.
+    public var place: String { String(id[..<(id.lastIndex(of: "-") ?? id.endIndex)]) }
+}
+
+/// A fault that was injected.
+public struct FaultRecord: Sendable {
+    /// The kind of the fault.
+    public var kind: FaultKind
+    /// The target of the fault and how it was affected.
+    public var what: String
+    /// The time at which it began, in seconds of the run.
+    public var begin: Double
+    /// The time at which it ended.
+    public var end: Double
+    /// The maximum number of fetches of one source that it can have repeated: those of workers that crashed, were
+    /// frozen or were removed from the group.
+    public var disturbances: Int
+    /// True if workers lost data in Redis or the connection to it.
+    public var hitsRedis: Bool
+
+    /// Creates a record of a fault.
+    public init(
+        kind: FaultKind, what: String = "", begin: Double, end: Double, disturbances: Int = 1, hitsRedis: Bool = false
+    ) {
+        self.kind = kind
+        self.what = what
+        self.begin = begin
+        self.end = end
+        self.disturbances = disturbances
+        self.hitsRedis = hitsRedis
+    }
+
+    /// A one-line description.
+    public var description: String { "\(kind.rawValue) \(what) from \(seconds(begin)) to \(seconds(end))" }
+}
+
+/// Formats seconds with one decimal: `12.3 s`.
+func seconds(_ value: Double) -> String {
+    let tenths = Int((value * 10).rounded())
+    return "\(tenths / 10).\(abs(tenths % 10)) s"
+}

@@ -1,0 +1,86 @@
+import CLinux
+import CRdKafka
+import Concurrency
+import Glibc
+
+/// A Kafka cluster inside this process: librdkafka's mock cluster, to which most Kafka clients can connect. (Apache's
+/// own client, from version 4 on, finds no usable node in it: seen with 4.1.1 and librdkafka 2.0.)
+///
+/// For development and tests. It listens on free ports of 127.0.0.1 and stores everything in memory: the newest 5 MB of
+/// each partition. Older records are dropped, read or not. It does not support admin requests (use
+/// ``createTopic(_:partitions:)``), lookups by time, or isolation (aborted records are visible, and offsets sent to a
+/// transaction are lost). It rejects commits while a group rebalances, whereas Apache Kafka accepts them from members
+/// that have not rejoined yet. Topics are created on first use, with four partitions.
+///
+/// It waits for the whole `fetch.wait.max.ms` even if data arrives meanwhile. Set `fetch.wait.max.ms=10` for its
+/// consumers. With librdkafka before 2.8 the first member of a group waits 3 s for others.
+///
+/// Call ``stop()`` before releasing the last reference.
+///
+/// `@unchecked Sendable`: librdkafka passes every call to the cluster's thread.
+public final class MockCluster: @unchecked Sendable {
+    private let client: Client
+    private let cluster: OpaquePointer
+    private let stopped = Lock(false)
+
+    /// The value of `bootstrap.servers` for clients.
+    public let bootstrapServers: String
+
+    /// Starts the brokers, with the ids 1, 2, …
+    /// - Throws: ``KafkaError`` if they cannot be started.
+    public init(brokers: Int = 1, events: ClientCallbacks = ClientCallbacks()) throws(KafkaError) {
+        client = try Client(RD_KAFKA_PRODUCER, properties: [:], events: events)
+        guard let cluster = rd_kafka_mock_cluster_new(client.pointer, Int32(clamping: brokers)) else {
+            throw KafkaError(RD_KAFKA_RESP_ERR__FAIL, "cannot start the mock cluster")
+        }
+        self.cluster = cluster
+        crdkafka_mock_join_at_once(cluster)
+        bootstrapServers = String(cString: rd_kafka_mock_cluster_bootstraps(cluster))
+    }
+
+    /// Creates a topic.
+    /// - Throws: ``KafkaError/Code/topicAlreadyExists``.
+    public func createTopic(_ name: String, partitions: Int) throws(KafkaError) {
+        let code = rd_kafka_mock_topic_create(cluster, name, Int32(clamping: partitions), 1)
+        if let error = KafkaError(unlessNone: code) { throw error }
+    }
+
+    /// Closes all connections and refuses new ones, or accepts them again. Stored data is preserved.
+    public func setDown(_ isDown: Bool) {
+        guard isDown else {
+            rd_kafka_mock_broker_set_up(cluster, -1)
+            return
+        }
+        // A mock broker that goes down closes its socket and binds the port again. It aborts the process if that fails,
+        // which happens while a child process that is being started holds a listening copy.
+        let ports = bootstrapServers.split(separator: ",").compactMap { UInt16($0.drop { $0 != ":" }.dropFirst()) }
+        let kept = ports.map { clinux_end_listening($0) }
+        rd_kafka_mock_broker_set_down(cluster, -1)
+        for socket in kept where socket >= 0 { close(socket) }
+    }
+
+    /// Delays every response by this time.
+    public func setRoundTripTime(_ time: Duration) {
+        rd_kafka_mock_broker_set_rtt(cluster, -1, time.milliseconds)
+    }
+
+    /// Makes the next requests of a kind fail with these errors, one each.
+    /// - Parameter apiKey: The request's number in the Kafka protocol: 0 produce, 1 fetch, 8 offset commit, …
+    public func failRequests(_ apiKey: Int16, with codes: [KafkaError.Code]) {
+        let codes = codes.map { rd_kafka_resp_err_t($0.rawValue) }
+        rd_kafka_mock_push_request_errors_array(cluster, apiKey, codes.count, codes)
+    }
+
+    /// Stops the brokers. A second call does nothing.
+    public func stop() async {
+        await blocking { [self] in
+            let first = stopped.withLock { stopped in
+                defer { stopped = true }
+                return !stopped
+            }
+            guard first else { return }
+            rd_kafka_mock_cluster_destroy(cluster)
+            client.destroy()
+        }
+    }
+}

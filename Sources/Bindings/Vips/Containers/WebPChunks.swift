@@ -1,0 +1,55 @@
+/// The chunks of a WebP file (RFC 9649, section 2).
+enum WebPChunks {
+    /// The file without the metadata that the policy excludes. libvips before 8.14.2 writes EXIF, XMP and the profile
+    /// regardless of its option `strip`.
+    static func keeping(_ kept: MetadataPolicy, in file: [UInt8]) -> [UInt8] {
+        guard isWebP(file) else { return file }
+        return copy(file[...]) { tag in metadata[tag].map { kept.contains($0.kind) } ?? true }
+    }
+
+    /// The file with only the chunks that its pixels need, and its color profile if `keepingProfile` is true. Other
+    /// chunks and trailing bytes are removed. nil for a file that is shorter than its declared length.
+    static func pixels(of file: [UInt8], keepingProfile: Bool) -> [UInt8]? {
+        guard isWebP(file), case let end = 8 + number(in: file, at: 4), end <= file.count else { return nil }
+        return copy(file[..<end]) { tag in
+            ["VP8X", "VP8 ", "VP8L", "ALPH", "ANIM", "ANMF"].contains(tag) || (keepingProfile && tag == "ICCP")
+        }
+    }
+
+    private static func copy(_ file: ArraySlice<UInt8>, where isKept: (String) -> Bool) -> [UInt8] {
+        var output = Array(file[..<12])
+        output.reserveCapacity(file.count)
+        var (position, header) = (12, Int?.none)
+        while position + 8 <= file.count {
+            let tag = String(decoding: file[position..<position + 4], as: UTF8.self)
+            let size = number(in: file, at: position + 4)
+            // Chunks are padded to an even length.
+            let end = min(position + 8 + size + size % 2, file.count)
+            if isKept(tag) {
+                if tag == "VP8X", end > position + 8 { header = output.count + 8 }
+                output += file[position..<end]
+            } else if let header, let chunk = metadata[tag] {
+                // The flags of the extended header declare the chunks of the file. The header comes first.
+                output[header] &= ~chunk.flag
+            }
+            position = end
+        }
+        let length = output.count - 8
+        for byte in 0..<4 { output[4 + byte] = UInt8(truncatingIfNeeded: length >> (8 * byte)) }
+        return output
+    }
+
+    private static let metadata: [String: (flag: UInt8, kind: MetadataPolicy)] = [
+        "EXIF": (0b1000, .exif), "XMP ": (0b100, .xmp), "ICCP": (0b10_0000, .icc),
+    ]
+
+    private static func isWebP(_ file: [UInt8]) -> Bool {
+        file.count >= 12 && file.starts(with: "RIFF".utf8) && file[8..<12].elementsEqual("WEBP".utf8)
+    }
+
+    private static func number<Bytes: RandomAccessCollection<UInt8>>(
+        in file: Bytes, at position: Int
+    ) -> Int where Bytes.Index == Int {
+        (0..<4).reduce(0) { $0 | Int(file[position + $1]) << (8 * $1) }
+    }
+}

@@ -1,0 +1,32 @@
+import HalcyonCluster
+import Redis
+
+extension Configuration {
+    /// Runs `body` with the result cache in Redis and closes the connection afterwards.
+    /// - Throws: the errors of ``withRedis(_:)``.
+    func withResults<Value: Sendable>(_ body: (ResultCache) async throws -> Value) async throws -> Value {
+        try await withRedis { try await body(ResultCache($0)) }
+    }
+
+    /// Runs `body` with a Redis client and closes the connection afterwards.
+    /// - Throws: ``ConfigurationError``, ``CommandError`` if a Redis command fails, and the errors of `body`.
+    func withRedis<Value: Sendable>(_ body: (RedisClient) async throws -> Value) async throws -> Value {
+        try await redis().withClient(body)
+    }
+}
+
+extension RedisEndpoint {
+    /// Runs `body` with a client of this endpoint and closes the connection afterwards.
+    /// - Throws: ``CommandError`` if a Redis command fails, and the errors of `body`.
+    func withClient<Value: Sendable>(_ body: (RedisClient) async throws -> Value) async throws -> Value {
+        let client = RedisClient(self)
+        do {
+            return try await closing({ await client.close() }) { try await body(client) }
+        } catch let error as RedisError {
+            if error.code == .cancelled { throw CancellationError() }
+            throw CommandError(
+                "Redis at \(self): \(error); is it running, and is the address right (--redis)? "
+                    + "Run `halcyon doctor` for details")
+        }
+    }
+}

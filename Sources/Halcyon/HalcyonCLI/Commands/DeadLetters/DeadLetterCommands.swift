@@ -1,0 +1,232 @@
+import Formats
+import HalcyonCluster
+import Kafka
+import ProgramSettings
+
+/// `halcyon dead`: the commands for dead letters.
+enum DeadLetterCommands {
+    static let group = CommandGroup(
+        name: "dead", summary: "List, inspect and replay dead letters.",
+        members: [DeadListCommand.self, DeadShowCommand.self, DeadReplayCommand.self])
+
+    // Parameters that the commands share.
+    static let filters = Parameter<[DeadLetterFilter]>.repeated(
+        "filter", .letterFilter, as: "NAME=VALUE",
+        help:
+            "Select dead letters by NAME=VALUE. Repeatable: values of one name are alternatives, and all names must "
+            + "match. Names: \(DeadLetterFilter.names)."
+    )
+    static let limit = Parameter<Int?>.option(
+        "limit", .integer(in: 1 ... .max), as: "N", help: "Maximum number of dead letters, the oldest first.")
+    static let replayed = Parameter.flag("replayed", help: "Include dead letters that were already replayed.")
+
+    /// The description of the filters for the commands' help.
+    static let filterHelp = """
+        Filters: code=http_error, reason=attempts (or budget), lane=high (or normal, low), tenant=shop-7, \
+        job=article-17 and source=https://example.org/*, where * matches any text. webhook=shop selects the events \
+        that could not be delivered to that webhook, and webhook=* those of all webhooks. since=2h and until=30m \
+        compare the time at which the message was dead-lettered, as an age or as a date and time such as \
+        2026-12-24T18:00:00Z.
+        """
+}
+
+extension ValueKind<DeadLetterFilter> {
+    static var letterFilter: Self {
+        ValueKind("NAME=VALUE with a NAME of \(DeadLetterFilter.names); see the help") {
+            DeadLetterFilter($0)
+        }
+    }
+}
+
+/// Access to the dead letters for a command, with a progress bar while they are read.
+struct DeadLetterAccess: Sendable {
+    let kafka: KafkaAccess
+    let topic: DeadLetterReader
+    private let bar = ProgressBar()
+
+    /// - Throws: ``CommandError`` if Kafka is unavailable or the topic is missing.
+    init(_ configuration: Configuration) async throws {
+        kafka = KafkaAccess(configuration)
+        let start = ContinuousClock.now
+        topic = DeadLetterReader(
+            kafka.topics, properties: kafka.properties.reader, reader: configuration.jobReader, events: kafka.notices,
+            progress: { [bar] in bar.show(ended: $0, of: $1, failures: 0, elapsed: start.duration(to: .now)) })
+        try await kafka.requireNow([kafka.topics.dead])
+    }
+
+    /// Calls `body` with each matching dead letter until it returns false.
+    func forEach(_ query: DeadLetterQuery, _ body: (DeadLetterSummary) async throws -> Bool) async throws {
+        let index = try await index()
+        defer { bar.clear() }
+        _ = try await topic.forEach(query, in: index) { letter in
+            bar.clear()
+            return try await body(letter)
+        }
+    }
+
+    /// Reads the index of the dead letters that have not been replayed.
+    func index() async throws -> DeadLetterIndex {
+        defer { bar.clear() }
+        var index = DeadLetterIndex()
+        _ = try await topic.update(&index)
+        return index
+    }
+}
+
+/// `halcyon dead list`: lists dead letters.
+enum DeadListCommand: Subcommand {
+    private static let json = Parameter.flag("json", help: "Print one JSON object for each dead letter.")
+
+    static let command = Command(
+        "list", summary: "List dead letters, the oldest first.",
+        discussion: """
+            Dead letters are messages that are not valid jobs, jobs that have used up their retries (retry.attempts, \
+            retry.budget), and events that could not be delivered to a webhook (webhooks.attempts, webhooks.budget). \
+            Each line begins with the id of the dead letter, PARTITION-OFFSET. Replayed dead letters are omitted.
+
+            \(DeadLetterCommands.filterHelp)
+            """, parameters: [DeadLetterCommands.filters, DeadLetterCommands.limit, DeadLetterCommands.replayed, json],
+        examples: [
+            .init("halcyon dead list --filter since=1d", "List what was dead-lettered in the last day."),
+            .init("halcyon dead list --json | jq -r .code | sort | uniq -c", "Count dead letters by failure code."),
+        ])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let letters = try await DeadLetterAccess(Configuration(arguments))
+        let limit = arguments[DeadLetterCommands.limit] ?? .max
+        let query = DeadLetterQuery(
+            arguments[DeadLetterCommands.filters], withReplayed: arguments[DeadLetterCommands.replayed])
+        var oldest = Oldest(limit: limit)
+        try await letters.forEach(query) { letter in
+            let record = letter.letter.record
+            let text = arguments[json] ? letter.json(isWhole: false) : Array(letter.line.utf8)
+            oldest.add(Oldest.Entry(time: record.timestamp, id: letter.letter.id, text: text))
+            return true
+        }
+        for text in oldest.texts() {
+            guard Console.print(json: text) else { break }
+        }
+        return .done
+    }
+}
+
+/// The oldest dead letters, sorted by age. Records are in order within a partition, but not across partitions.
+private struct Oldest {
+    struct Entry {
+        let time: Int64
+        let id: DeadLetterID
+        let text: [UInt8]
+
+        var place: (Int64, DeadLetterID) { (time, id) }
+    }
+
+    /// The maximum number of entries.
+    let limit: Int
+    private var entries: [Entry] = []
+
+    init(limit: Int) { self.limit = limit }
+
+    mutating func add(_ entry: Entry) {
+        entries.append(entry)
+        // Truncate occasionally to bound memory.
+        if entries.count / 2 > max(limit, 1000) { cut() }
+    }
+
+    private mutating func cut() {
+        entries.sort { $0.place < $1.place }
+        entries.removeLast(max(0, entries.count - limit))
+    }
+
+    /// The texts in order of age.
+    mutating func texts() -> [[UInt8]] {
+        cut()
+        return entries.map(\.text)
+    }
+}
+
+/// `halcyon dead show`: prints dead letters in full.
+enum DeadShowCommand: Subcommand {
+    private static let letters = Parameter<[DeadLetterID]>.arguments(
+        "ID", .letter, atLeast: 0, help: "Dead letter ids from `halcyon dead list`, PARTITION-OFFSET.")
+    private static let json = Parameter.flag("json", help: "Print one JSON object for each dead letter.")
+
+    static let command = Command(
+        "show", summary: "Show dead letters in full: the original message and its attempts.",
+        discussion: """
+            Exits with code 3 if a dead letter is not found.
+
+            \(DeadLetterCommands.filterHelp)
+            """,
+        parameters: [letters, DeadLetterCommands.filters, DeadLetterCommands.limit, DeadLetterCommands.replayed, json],
+        examples: [
+            .init("halcyon dead show 0-1042", "Show one dead letter."),
+            .init(
+                "halcyon dead show --filter job=article-17-hero --json | jq .history",
+                "Show the failed attempts of a job."),
+        ])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let access = try await DeadLetterAccess(Configuration(arguments))
+        let wanted = Set(arguments[letters])
+        var missing = wanted
+        var count = 0
+        let limit = arguments[DeadLetterCommands.limit] ?? .max
+        // A dead letter that is selected by id is shown even if it was replayed.
+        let query = DeadLetterQuery(
+            arguments[DeadLetterCommands.filters], withReplayed: arguments[DeadLetterCommands.replayed],
+            letters: wanted.isEmpty ? nil : wanted)
+        try await access.forEach(query) { letter in
+            missing.remove(letter.letter.id)
+            count += 1
+            let isRead =
+                arguments[json] ? Console.print(json: letter.json(isWhole: true)) : Console.print(letter.text)
+            return isRead && count < limit && (wanted.isEmpty || !missing.isEmpty)
+        }
+        for letter in missing.sorted() where count < limit { Console.complain("dead letter not found: \(letter)") }
+        return count > 0 && (missing.isEmpty || count >= limit) ? .done : .notFound
+    }
+}
+
+extension ValueKind<DeadLetterID> {
+    static var letter: Self { ValueKind("PARTITION-OFFSET, such as 0-1042") { DeadLetterID($0) } }
+}
+
+extension DeadLetterSummary {
+    /// A summary on one line.
+    var line: String {
+        let attempts = letter.history.map { counted($0.count, "attempt") }
+        let facts = [
+            "\(letter.id)", time, Console.red(letter.code), attempts, webhook.map { "webhook \($0)" }, job, source,
+            isReplayed ? "replayed" : nil,
+        ]
+        return facts.compactMap(\.self).joined(separator: "  ")
+    }
+
+    /// The full text.
+    var text: String {
+        var lines = ["\(letter.id)  \(time)  \(Console.red(letter.code)): \(letter.message)"]
+        func add(_ name: String, _ value: String?) {
+            if let value { lines.append("  \(name.padded(to: 10))\(value)") }
+        }
+        add("webhook", webhook)
+        add("job", job)
+        add("source", source)
+        add("tenant", tenant)
+        add("from", letter.provenance.map { "\($0.coordinates), \(Timestamp(milliseconds: $0.submitted).rfc3339)" })
+        add("reason", letter.reason?.rawValue)
+        add("replays", letter.replays > 0 ? "\(letter.replays)" : nil)
+        add("replayed", isReplayed ? "yes" : nil)
+        for header in letter.headers { add("header", "\(header.name): \(Self.text(header.value ?? []))") }
+        if let history = letter.history {
+            add("attempts", "\(history.count)")
+            for attempt in history.attempts {
+                lines.append(
+                    "    \(Timestamp(milliseconds: attempt.moment).rfc3339)  "
+                        + "\(attempt.code.rawValue): \(attempt.message)")
+            }
+        }
+        if let key = letter.record.key { add("key", Self.text(key)) }
+        add("message", Self.text(letter.record.value ?? []))
+        return lines.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,100 @@
+import Formats
+import HalcyonCluster
+import JSON
+import ProgramSettings
+
+/// `halcyon get`: reads a stored result.
+enum GetCommand: Subcommand {
+    private static let subject = Parameter<String?>.optionalArgument(
+        "KEY-or-SOURCE", .text, help: "The key of a result, or its source. \(SourceArgument.help).")
+    private static let head = Parameter.flag(
+        "head", help: "Print the metadata of each result without reading its image. Read-once results are preserved.")
+    private static let json = Parameter.flag("json", help: "Print the metadata of each result as one JSON object.")
+
+    static let command = Command(
+        "get", summary: "Read a stored result from Redis without creating a job. Exits with code 3 if it is missing.",
+        discussion: """
+            The image is written to the file given by -o, or to standard output if that is a file or a pipe. On a \
+            terminal, with --head, or with --json but no -o, only the metadata of the result is printed.
+
+            For a job with variants all results are read, to the folder given by -o. Nothing is written if one of them \
+            is missing. A result whose key contains `handoff` can be read only once. Reading does not change the LRU \
+            order of a quota.
+            """, parameters: [subject] + SizingOptions.allOfKeys + [ImageOutput.option, head, json],
+        examples: [
+            .init(
+                "halcyon get https://example.org/cat.jpg --width 400 -o cat.jpg",
+                "Write a stored result to a file."),
+            .init(
+                "halcyon get https://example.org/cat.jpg --width 400 --head",
+                "Check whether it is stored, and until when."),
+            .init("halcyon get 'halcyon:{…}:…' | display", "Read a result by the key from an event."),
+            .init(
+                "halcyon get $IMAGE --width 400 -o cat.jpg || halcyon submit $IMAGE --width 400 --wait",
+                "Submit a job if the result is missing."),
+        ])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let configuration = try Configuration(arguments)
+        let (keys, source) = try await keys(arguments, configuration)
+        if arguments[head], arguments[ImageOutput.option] != nil {
+            throw InputError("--head cannot be combined with -o, because it reads no image", of: arguments)
+        }
+        let output = try ImageOutput(arguments, printsFacts: arguments[json] || arguments[head], count: keys.count)
+        return try await configuration.withResults { results in
+            let found = try await results.find(keys)
+            var images: [FileNames.Image] = []
+            for (key, found) in zip(keys, found) {
+                guard let facts = found?.facts, let body = output.isNone ? [] : try await results.read(key)?.body
+                else {
+                    Console.complain(
+                        "no result under \(key); it was never rendered or has expired. "
+                            + "Create it with `halcyon submit … --wait`")
+                    continue
+                }
+                images.append(
+                    FileNames.Image(bytes: body, width: facts.width, height: facts.height, format: facts.format))
+            }
+            guard images.count == keys.count else { return .notFound }
+            let paths = try await output.write(images, of: source)
+            guard output.leavesStandardOutput else { return .done }
+            for (index, found) in found.enumerated() {
+                if let found { describe(found, keys[index], paths[index], asJSON: arguments[json]) }
+            }
+            return .done
+        }
+    }
+
+    /// Returns the requested keys, and the source that output files are named after.
+    private static func keys(
+        _ arguments: ParsedCommand, _ configuration: Configuration
+    ) async throws -> ([String], source: String) {
+        if let text = arguments[subject], text.hasPrefix("halcyon:{") { return ([text], "result") }
+        let prepared = try await SingleJob.prepare(
+            source: arguments[subject], options: SizingOptions.keyFields, arguments, configuration)
+        return (prepared.keys.map(\.description), prepared.job.source.text)
+    }
+
+    private static func describe(_ found: ResultCache.Found, _ key: String, _ file: String?, asJSON: Bool) {
+        let facts = found.facts
+        let expires = Timestamp(seconds: found.expiresAt).rfc3339
+        if asJSON {
+            Console.printObject { writer in
+                writer.member("key", key)
+                writer.member("expiresAt", expires)
+                writer.member("result", facts)
+                writer.member("file", file)
+            }
+            return
+        }
+        let findings = [facts.frames.map { "\($0) frames" }, facts.blurhash, facts.dominantColor].compactMap(\.self)
+        let target = file.map { ", in \($0)" } ?? "; -o FILE writes it"
+        Console.print(
+            """
+            \(facts.width)x\(facts.height) \(facts.format.rawValue), \(byteText(facts.bytes)), \
+            \(findings.map { "\($0), " }.joined())\
+            fresh until \(expires)\(target)
+            """
+        )
+    }
+}

@@ -1,0 +1,118 @@
+/// The capacity that a workload needs: workers, partitions, memory and traffic, estimated from the costs of jobs.
+///
+/// The number of processors follows from the work (rate × cost ÷ utilization). The number of fetches in flight follows
+/// from Little's law (rate × latency; J. D. C. Little, "A Proof for the Queuing Formula L = λW", 1961).
+/// The latencies of jobs come from ``QueueSimulation``.
+public struct CapacityPlan: Sendable {
+    /// The mean number of processors that the work of all workers uses.
+    public let processors: Double
+    /// The resource that determines the number of workers.
+    public enum Bound: String, Sendable {
+        /// Processor time.
+        case processors
+        /// Fetches in flight, which each worker limits.
+        case fetches
+        /// No resource, because one worker is enough.
+        case nothing
+    }
+
+    /// The number of workers, including spare ones.
+    public let workers: Int
+    /// The resource that requires the most workers.
+    public let bound: Bound
+    /// The mean number of fetches in flight over all workers.
+    public let fetchesUnderWay: Double
+    /// The latencies of jobs at the utilization that the rules allow.
+    public let times: QueueSimulation.Times
+    /// The number of partitions of each lane.
+    public let partitions: Int
+    /// The memory of one worker in bytes.
+    public let workerBytes: Double
+
+    /// The number of results that Redis stores at the same time.
+    public let storedResults: Double
+    /// The memory in bytes that Redis needs for results and for cached sources.
+    public let (resultMemory, sourceMemory): (Double, Double)
+    /// The mean number of processors that Redis uses. A single server uses at most one.
+    public let redisProcessors: Double
+    /// The number of Redis servers that the work requires.
+    public let redisServers: Int
+
+    /// The traffic in bytes per second: from origins, to and from Redis, and to Kafka.
+    public let (originTraffic, redisTraffic, kafkaTraffic): (Double, Double, Double)
+    /// The bytes that Kafka retains. Multiply by the replication factor for disk space.
+    public let kafkaDisk: Double
+    /// The mean number of processors that each gateway uses to follow events.
+    public let gatewayProcessors: Double
+
+    /// Estimates the capacity for a workload.
+    public init(_ workload: Workload, _ costs: Costs, _ rules: PlanRules = PlanRules()) {
+        processors = workload.rate * costs.worker(workload)
+        fetchesUnderWay = workload.fetched * workload.originLatency
+        let byProcessors = processors / (rules.utilization * Double(rules.processors))
+        let byFetches = fetchesUnderWay / (rules.utilization * Double(rules.fetches))
+        let needed = max(1, Int(max(byProcessors, byFetches).rounded(.up)))
+        bound = needed == 1 ? .nothing : byFetches > byProcessors ? .fetches : .processors
+        workers = needed + rules.spare
+
+        times = QueueSimulation(workload, costs, processors: rules.processors, workers: needed).run()
+        let inFlight = workload.rate * times.mean
+        let byWindow = inFlight / (rules.utilization * Double(rules.window))
+        partitions = Self.rounded(max(byWindow, Double(workers) * rules.partitionsAWorker), to: rules.partitionStep)
+
+        let fetchesHere = max(1, fetchesUnderWay / Double(needed) / rules.utilization)
+        workerBytes =
+            costs.workerBytes + Double(rules.processors) * costs.renderingBytes + fetchesHere * workload.sourceBytes
+
+        storedResults = min(workload.made * workload.life, workload.distinct ?? .infinity) * Double(workload.outputs)
+        let output = workload.resultBytes / Double(workload.outputs)
+        resultMemory = storedResults * (output + costs.redisEntryBytes) * rules.redisSlack
+        let kept = workload.sourceSizes.filter { $0 <= rules.keptSourceBytes }
+        let keptBytes = kept.reduce(0) { $0 + $1 + costs.redisEntryBytes } / Double(workload.sourceSizes.count)
+        sourceMemory = workload.fetched * rules.sourceLife * keptBytes * rules.redisSlack
+        redisProcessors = workload.rate * costs.redis(workload)
+        redisServers = max(1, Int((redisProcessors / rules.utilization).rounded(.up)))
+
+        originTraffic = workload.fetched * workload.sourceBytes
+        redisTraffic = workload.made * (workload.resultBytes + workload.sourceBytes)
+        // A rendered job has two events: one when it starts and one when it ends.
+        let events = workload.rate + workload.made
+        let (jobTraffic, eventTraffic) = (workload.rate * workload.jobBytes, events * workload.eventBytes)
+        kafkaTraffic = jobTraffic + eventTraffic
+        kafkaDisk = jobTraffic * rules.jobRetention + eventTraffic * rules.eventRetention
+        gatewayProcessors = costs.gateway(events: events)
+    }
+
+    /// Rounds up to a multiple of `step`, at least `step`.
+    private static func rounded(_ value: Double, to step: Int) -> Int {
+        max(1, Int((value / Double(step)).rounded(.up))) * step
+    }
+}
+
+/// The assumptions of a plan: worker settings, topic retention and headroom.
+public struct PlanRules: Hashable, Sendable {
+    /// The fraction of processors, fetch permits and in-flight windows that peak load may use. The rest is headroom.
+    public var utilization = 0.7
+    /// The number of workers that can fail while the others stay within ``utilization``.
+    public var spare = 1
+    /// The processors of a worker, which is the number of concurrent renderings (`worker.concurrency`).
+    public var processors = 2
+    /// The limit of sources in flight or in memory (`worker.fetches`).
+    public var fetches = 256
+    /// The limit of jobs in flight per partition (`worker.maximumInFlight`).
+    public var window = 256
+    /// The number of partitions per lane and worker. More partitions share the work more evenly after a rebalance.
+    public var partitionsAWorker = 2.0
+    /// The number of partitions is a multiple of this value, which many worker counts divide evenly.
+    public var partitionStep = 12
+    /// The maximum size of a source that Redis caches (`sources.redisBytes`), and its retention in seconds
+    /// (`sources.redisRetention`).
+    public var (keptSourceBytes, sourceLife) = (1_048_576.0, 3600.0)
+    /// The ratio of allocated to requested memory, which accounts for allocator overhead.
+    public var redisSlack = 1.1
+    /// The retention of jobs and of events in Kafka, in seconds (`halcyon topics create`).
+    public var (jobRetention, eventRetention) = (604_800.0, 86_400.0)
+
+    /// Creates rules with default values.
+    public init() {}
+}

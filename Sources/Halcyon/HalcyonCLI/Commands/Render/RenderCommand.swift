@@ -1,0 +1,143 @@
+import Concurrency
+import Formats
+import HalcyonCoding
+import HalcyonImaging
+import HalcyonModel
+import HalcyonSources
+import ProgramSettings
+
+/// `halcyon render`: fetches and sizes an image in this process.
+enum RenderCommand: Subcommand {
+    private static let source = Parameter<String?>.optionalArgument(
+        "SOURCE", .file,
+        help: "A local file, or - for standard input. Otherwise: \(SourceArgument.help).")
+    private static let json = Parameter.flag("json", help: "Print one JSON object for each image.")
+
+    static let command = Command(
+        "render", summary: "Fetch and size an image locally, without Kafka or Redis.",
+        discussion: """
+            The output is identical to that of a worker with the same options and limits. SOURCE can be the path or \
+            the file: URL of any readable file, regardless of sources.fileRoots. Text with a URL scheme is a path only \
+            if such a file exists.
+
+            URLs on this machine and in private networks are rejected, as workers do; --set sources.allow=127.0.0.1 \
+            allows one. Without --format the extension of the file selects the format, and unknown extensions such as \
+            .bmp are rejected. A job with variants (--job) writes one file for each, to the folder given by -o.
+            """, parameters: [source] + SizingOptions.all + [ImageOutput.option, json],
+        examples: [
+            .init(
+                "halcyon render cat.jpg --width 400 --height 300 -o small.webp",
+                "Resize a local file and convert it to WebP."),
+            .init("halcyon render https://example.org/cat.jpg --width 400 > cat.jpg", "Resize an image from the web."),
+            .init("halcyon render cat.png --crop-rect 0.5,0,0.5,1 --no-sizing -o right.png", "Cut out the right half."),
+            .init(
+                "halcyon render cat.jpg --width 90 --height 90 --gravity attention --processor blackWhite "
+                    + #"--processor '{"roundCorner":{"widthFraction":0.5}}' -o face.png"#,
+                "Make a round, gray portrait."),
+            .init("halcyon render initials:JD --width 64 -o jd.png", "Draw an avatar with initials."),
+            .init("halcyon render cat.jpg --job sizes.json -o images/", "Render all variants of sizes.json."),
+        ])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let configuration = try Configuration(arguments)
+        configuration.openFormats()
+        let local: (path: String, source: String)? =
+            if let text = arguments[source] { try await SourceArgument.localFile(text) } else { nil }
+        let prepared = try await SingleJob.prepare(
+            source: local?.source ?? arguments[source], arguments, configuration)
+        var variants = prepared.job.variants
+        let output = try ImageOutput(arguments, printsFacts: arguments[json], count: variants.count)
+        guard !output.isNone || arguments[json] else {
+            throw InputError("refusing to write an image to the terminal; use -o FILE", of: arguments)
+        }
+        if variants.count == 1, variants[0].output.format == nil {
+            variants[0].output.format = try output.format(arguments)
+        }
+
+        let clock = ContinuousClock()
+        let start = clock.now
+        let here = LocalRendering(configuration)
+        let (fetched, rendering, fetch) = try await closing({ await here.close() }) { [variants] in
+            let fetched = try await here.fetch(local?.path, prepared.job.request, variants)
+            let fetch = clock.now - start
+            return (fetched, try await here.render(fetched, variants), fetch)
+        }
+        let images = rendering.images.map { image in
+            FileNames.Image(
+                bytes: image.body, width: image.size.width, height: image.size.height, format: image.format)
+        }
+        let files = try await output.write(images, of: local?.path ?? prepared.job.source.text)
+        if output.leavesStandardOutput {
+            let report = RenderReport(
+                rendering: rendering,
+                keys: local?.path == "-"
+                    ? nil
+                    : variants.map { ResultKey(prepared.job.request, variant: $0) },
+                files: files, sourceBytes: fetched.source.body.count, fetch: fetch, total: clock.now - start)
+            report.print(asJSON: arguments[json])
+        }
+        return .done
+    }
+}
+
+/// Fetching and rendering in this process, for one command.
+struct LocalRendering: Sendable {
+    /// A source and the assets that rendering it needs.
+    struct Fetched: Sendable {
+        let source: LoadedSource
+        let assets: [Source: [UInt8]]
+    }
+
+    private let configuration: Configuration
+    private let pool: ThreadPool
+    private let children: RenderProcessPool
+    private let service: RenderService
+    private let loader: SourceLoader
+
+    /// Creates threads, render processes and connections. ``close()`` releases them.
+    /// - Parameter threads: the maximum number of concurrent renderings.
+    init(_ configuration: Configuration, threads: Int = 1) {
+        self.configuration = configuration
+        pool = Renderer.makePool(threads: threads)
+        children = RenderProcessPool(configuration.options.renderChildren) { Console.complain("render process: \($0)") }
+        service = RenderService(
+            renderer: Renderer(limits: configuration.options.worker.images, extensions: configuration.extensions),
+            pool: pool,
+            children: children)
+        loader = SourceLoader(configuration.sources, custom: configuration.providers, drawingOn: pool)
+    }
+
+    /// - Parameter file: a local file to read instead of the source.
+    /// - Throws: ``JobError``, ``FileError``, `CancellationError`.
+    func fetch(_ file: String?, _ request: SourceRequest, _ variants: [Variant]) async throws -> Fetched {
+        let loaded: LoadedSource
+        if let file {
+            let bytes = try await Files.read(file, limit: configuration.sources.maximumBytes)
+            loaded = LoadedSource(body: bytes, completedAt: Timestamp.now.seconds)
+        } else {
+            loaded = try await loader.fetch(request).loaded()
+        }
+        let shared = AssetCache(maximumBytes: 0, defaultLifetime: 0) { [loader] request, _ in
+            try await loader.fetch(request).loaded()
+        }
+        let assets = Set(variants.flatMap(\.assets))
+        return Fetched(source: loaded, assets: try await shared.load(all: assets, of: request.tenant))
+    }
+
+    /// - Throws: ``JobError``, `CancellationError`.
+    func render(_ fetched: Fetched, _ variants: [Variant]) async throws -> RenderResult {
+        do {
+            return try await service.render(fetched.source.body, variants, assets: fetched.assets)
+        } catch let failure as JobError {
+            throw failure.qualified(Array(variants.indices), of: variants.count)
+        }
+    }
+
+    func close() async {
+        await loader.close()
+        await blocking { [pool, children] in
+            pool.shutdown()
+            children.shutdown()
+        }
+    }
+}

@@ -1,0 +1,76 @@
+import HalcyonImaging
+import HalcyonModel
+import JSON
+
+/// The report on images that were rendered in this process.
+struct RenderReport {
+    let rendering: RenderResult
+    /// The keys under which a worker would store the images, or nil for a source from standard input.
+    let keys: [ResultKey]?
+    /// The paths of the images, or nil for images that were not written to a file.
+    let files: [String?]
+    let sourceBytes: Int
+    let fetch: Duration
+    let total: Duration
+
+    /// Prints one JSON object for each image, or a text line for each image and a line with the timings.
+    func print(asJSON: Bool) {
+        for (index, image) in rendering.images.enumerated() {
+            if asJSON {
+                Console.print(json: json(image, index))
+            } else {
+                Console.print(line(image, index))
+            }
+        }
+        if !asJSON {
+            Console.print(timings.map { "\($0) \(spanText(milliseconds: $1.milliseconds))" }.joined(separator: ", "))
+        }
+    }
+
+    private var timings: [(String, Duration)] {
+        [
+            ("fetch", fetch), ("decode", rendering.timings.decode), ("process", rendering.timings.process),
+            ("encode", rendering.timings.encode), ("total", total),
+        ]
+    }
+
+    private func line(_ image: RenderedImage, _ index: Int) -> String {
+        let (from, to) = (rendering.sourceSize, image.size)
+        let facts =
+            [byteText(image.body.count), image.frames.map { "\($0) frames" }, image.blurhash, image.dominantColor]
+            // With several images, the file name identifies each.
+            + [rendering.images.count > 1 ? files[index].map { "in \($0)" } : nil]
+        return """
+            \(from.width)x\(from.height) \(rendering.sourceFormat.rawValue), \(byteText(sourceBytes))\
+            \(rendering.sourceIsTruncated ? ", truncated" : "") \
+            -> \(to.width)x\(to.height) \(image.format.rawValue), \(facts.compactMap(\.self).joined(separator: ", "))
+            """
+    }
+
+    private func json(_ image: RenderedImage, _ index: Int) -> [UInt8] {
+        JSONWriter.object { writer in
+            writer.member("key", keys?[index].description)
+            writer.member("width", image.size.width)
+            writer.member("height", image.size.height)
+            writer.member("format", image.format.rawValue)
+            writer.member("bytes", image.body.count)
+            writer.member("sha256", image.sha256)
+            writer.member("frames", image.frames)
+            writer.member("blurhash", image.blurhash)
+            writer.member("dominantColor", image.dominantColor)
+            writer.member("file", files[index])
+            writer.name("source")
+            writer.object { writer in
+                writer.member("width", rendering.sourceSize.width)
+                writer.member("height", rendering.sourceSize.height)
+                writer.member("format", rendering.sourceFormat.rawValue)
+                writer.member("bytes", sourceBytes)
+                if rendering.sourceIsTruncated { writer.member("truncated", true) }
+            }
+            writer.name("timings")
+            writer.object { writer in
+                for (name, span) in timings { writer.member(name, (span.milliseconds * 1000).rounded() / 1000) }
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+import Glibc
+import HalcyonCluster
+import HalcyonCoding
+import HalcyonImaging
+import HalcyonModel
+import HalcyonNotifications
+import HalcyonSources
+import HalcyonTelemetry
+import HalcyonWorker
+import ProgramSettings
+import Redis
+import Subprocess
+import Telemetry
+import Vips
+
+/// The effective settings and the options derived from them.
+struct Configuration {
+    let settings: Settings<ProgramOptions>
+    private let s3: S3Options
+    private let credentials: [Origin: OriginCredentials]
+    let webhookTargets: WebhookTargets
+    /// The trace options; nil if tracing is disabled.
+    let traces: TraceOptions?
+
+    /// Reads flags, environment and the file named by `HALCYON_CONFIG` or `--config`.
+    /// - Throws: ``SettingsError``, ``ConfigurationError``.
+    init(flags: [SettingFlag], file path: String?) throws {
+        let environment = environmentVariables()
+        let path = path ?? environment["HALCYON_CONFIG"]
+        let file = try path.map { path throws(SettingsError) in try SettingsFile(path: path) }
+        settings = try Settings(ProgramOptions.schema, flags: flags, environment: environment, file: file)
+        guard !settings.options.formats.isEmpty else {
+            throw ConfigurationError("images.formats: expected at least one format")
+        }
+        try Self.checkDelays(settings.options.worker.topics)
+        s3 = try S3Options(settings)
+        credentials = try Self.credentials(settings.options)
+        webhookTargets = try WebhookTargets(settings.options)
+        traces = try TraceOptions(settings)
+        try checkGuarantee()
+        try checkProgressInterval()
+    }
+
+    /// The options with the values of the settings.
+    var options: ProgramOptions { settings.options }
+
+    var topics: Topics { options.worker.topics }
+
+    var kafka: KafkaProperties {
+        KafkaProperties(
+            brokers: options.brokers.map(\.description).joined(separator: ","), properties: options.kafkaProperties)
+    }
+
+    /// Creates the Redis endpoint.
+    /// - Throws: ``ConfigurationError`` that names the setting.
+    func redis() throws -> RedisEndpoint {
+        do throws(RedisError) {
+            return try RedisEndpoint(options.redisURL)
+        } catch {
+            throw ConfigurationError("redis.url: \(error)")
+        }
+    }
+
+    var sources: SourceOptions {
+        var sources = options.worker.sources
+        sources.policy = AddressPolicy(allow: options.allow, deny: options.deny)
+        sources.s3 = s3
+        sources.credentials = credentials
+        sources.userAgent = "Halcyon/\(Version.number)"
+        return sources
+    }
+
+    /// Parses the credentials of origins.
+    /// - Throws: ``ConfigurationError`` that names the setting without its value.
+    private static func credentials(_ options: ProgramOptions) throws(ConfigurationError) -> [Origin: OriginCredentials]
+    {
+        var all: [Origin: OriginCredentials] = [:]
+        for (name, text) in options.sourceCredentials.sorted(by: { $0.key < $1.key }) {
+            guard let credentials = OriginCredentials(text) else {
+                throw ConfigurationError(
+                    "sources.credentials.\(name): expected an origin with a user and a password, both percent-encoded, "
+                        + "such as https://user:password@img.example.org"
+                )
+            }
+            guard all.updateValue(credentials, forKey: credentials.origin) == nil else {
+                throw ConfigurationError("sources.credentials.\(name): \(credentials.origin) already has credentials")
+            }
+        }
+        return all
+    }
+
+    /// Disables the loaders of all other formats in this process. Call it before an image is opened.
+    func openFormats() { VipsLibrary.allow(Set(options.formats)) }
+
+    /// The extensions that the host program registered.
+    var extensions: Extensions { HalcyonProgram.extensions.withLock { $0 } }
+    var providers: CustomProviders { HalcyonProgram.providers.withLock { $0 } }
+
+    /// The job decoder of commands. A worker creates its own from the options.
+    var jobReader: JobDecoder { options.worker.reader.withExtensions(extensions, providers) }
+
+    /// Creates the options of a worker.
+    /// - Throws: ``ConfigurationError``.
+    func worker() throws -> WorkerOptions {
+        var worker = options.worker
+        worker.kafka = kafka
+        worker.redis = try redis()
+        worker.reader.checkWebhook = { [webhookTargets] webhook throws(JobError) in
+            _ = try webhookTargets.endpoint(of: webhook)
+        }
+        worker.sources = sources
+        worker.origins.lease = worker.leases.duration
+        if worker.memoryLimit == 0 { worker.memoryLimit = ResourceLimits.memory / 2 }
+        worker.concurrency = concurrency
+        worker.heartbeat.version = Version.number
+        worker.renderChildren = options.renderChildren
+        worker.extensions = extensions
+        worker.providers = providers
+        let instance = options.instance.isEmpty ? nil : options.instance
+        if options.isStaticMember { worker.staticMember = instance }
+        if options.delivery == .exactlyOnce {
+            worker.transactions = options.transactions
+            worker.transactions?.instance = instance
+        }
+        return worker
+    }
+
+    /// Checks that delays are ascending.
+    /// - Throws: ``ConfigurationError`` for delays that are not.
+    private static func checkDelays(_ topics: Topics) throws(ConfigurationError) {
+        for (name, delays) in [("retry.delays", topics.retryDelays), ("webhooks.delays", topics.webhookDelays)] {
+            guard zip(delays, delays.dropFirst()).allSatisfy({ $0 < $1 }) else {
+                throw ConfigurationError("\(name): expected ascending delays, such as 10s,1m,10m")
+            }
+        }
+        guard !topics.webhookDelays.isEmpty else {
+            throw ConfigurationError("webhooks.delays: expected at least one delay")
+        }
+    }
+
+    /// Checks settings that depend on each other.
+    /// - Throws: ``ConfigurationError`` for an invalid combination.
+    private func checkGuarantee() throws(ConfigurationError) {
+        if options.isStaticMember, options.instance.isEmpty {
+            throw ConfigurationError("worker.staticMember: requires a name; set worker.instance")
+        }
+    }
+
+    /// Checks the interval of progress events.
+    /// - Throws: ``ConfigurationError`` for an interval that would flood the event topic.
+    private func checkProgressInterval() throws(ConfigurationError) {
+        let interval = options.worker.progressInterval
+        guard interval == .zero || interval >= .milliseconds(100) else {
+            throw ConfigurationError("events.progressInterval: expected at least 100ms, or 0 for no progress events")
+        }
+    }
+
+    /// The number of concurrent renderings: the setting, or else the number of processors.
+    var concurrency: Int { options.worker.concurrency > 0 ? options.worker.concurrency : ResourceLimits.processors }
+
+    /// Creates a log writer for standard error. The caller shuts it down.
+    func logWriter() -> LogWriter {
+        let isTerminal = isatty(STDERR_FILENO) == 1
+        let isText = options.logFormat == .text || (options.logFormat == .auto && isTerminal)
+        return LogWriter(format: isText ? .text(isColoured: isTerminal) : .json)
+    }
+}
+
+/// An error in settings that are well-formed, but have an invalid value or combination.
+struct ConfigurationError: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}

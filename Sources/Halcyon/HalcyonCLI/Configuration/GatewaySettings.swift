@@ -1,0 +1,187 @@
+import HalcyonGateway
+import HalcyonModel
+import ProgramSettings
+
+extension ProgramOptions {
+    /// Settings of the gateway.
+    static let gatewaySettings: [Setting<ProgramOptions>] = [
+        Setting("gateway.listen", \.gatewayListen, .list(of: .hostPort))
+            .help(
+                """
+                Addresses (0.0.0.0:8080) that `halcyon gateway` listens on. If one is in use, `halcyon dev` chooses \
+                a free port.
+                """),
+        Setting("gateway.allowAnonymous", \.gateway.access.isOpen, .bool)
+            .help(
+                """
+                Allow a gateway without keys to listen on addresses that other machines can reach. Every client then \
+                has full access, except web pages of origins that gateway.corsOrigins does not name.
+                """),
+        Setting("gateway.requiresExpiry", \.gateway.access.requiresExpiry, .bool)
+            .help("Require an expiry time in signed URLs."),
+        Setting("gateway.corsOrigins", \.gateway.access.origins, .list(of: .text))
+            .help(
+                """
+                Origins (https://example.org) whose pages may read responses (CORS), and submit jobs if no keys are \
+                required; * for all. None by default.
+                """),
+        Setting("gateway.rate", \.gateway.access.limits.rate, .whole(in: 1...1_000_000))
+            .help("Sustained number of requests per second of one caller: a key, or an address without a key."),
+        Setting("gateway.burst", \.gateway.access.limits.burst, .whole(in: 1...1_000_000))
+            .help("Number of requests that a caller may send at once before the rate applies."),
+        Setting("gateway.concurrency", \.gateway.access.limits.concurrency, .integer(in: 1...100_000))
+            .help("Maximum number of requests in flight per caller."),
+        Setting("gateway.clientStreams", \.gateway.access.limits.streams, .integer(in: 1...100_000))
+            .help("Maximum number of event streams per caller."),
+        Setting("gateway.maximumClients", \.gateway.access.limits.mostCallers, .integer(in: 1...10_000_000))
+            .help("Maximum number of callers that are tracked; further callers share one limit."),
+        Setting("gateway.connections", \.gateway.limits.connections, .integer(in: 1...100_000))
+            .help("Maximum number of connections, including event streams."),
+        Setting("gateway.bodyBytes", \.gateway.limits.bodyBytes, .byteSize(in: 1024...(1 << 30)))
+            .help("Maximum size of a request body, such as a batch of jobs."),
+        Setting("gateway.maximumBatchJobs", \.gateway.jobs.linesAtOnce, .integer(in: 1...1_000_000))
+            .help("Maximum number of jobs in a batch request."),
+        Setting("gateway.jobRetention", \.gateway.jobs.memory, .seconds(in: .seconds(1) ... .days(30)))
+            .help("Time after its last event for which /v1/jobs/ID knows a job submitted with POST /v1/jobs."),
+        Setting("gateway.sendTimeout", \.gateway.jobs.sendTime, .duration(in: .milliseconds(100) ... .seconds(50)))
+            .help("Timeout for publishing a job to Kafka. After it the response is 503, and the job is not sent."),
+        Setting("gateway.maximumWait", \.gateway.render.wait, .duration(in: .milliseconds(100) ... .seconds(50)))
+            .help("Maximum time that /v1/render and /v1/jobs/ID?wait= wait."),
+        Setting("gateway.imageCacheTTL", \.gateway.imageCache.time, .duration(in: .zero ... .seconds(60)))
+            .help(
+                """
+                Time for which images are served from memory without asking Redis. They may outlive a missed purge \
+                by this time. 0 disables the cache.
+                """),
+        Setting("gateway.imageCacheBytes", \.gateway.imageCache.bytes, .byteSize(in: 0...(64 << 30)))
+            .help("Maximum size of the image cache; images up to 64 KiB count twice because responses are cached too."),
+        Setting("gateway.formats", \.gateway.render.formats, .list(of: .oneOf))
+            .help(
+                """
+                Formats that format=auto in /v1/render may choose: the first one that the Accept header of the \
+                client names, otherwise the format of the source.
+                """),
+        Setting("gateway.deadLetterPageSize", \.gateway.dead.most, .integer(in: 1...100_000))
+            .help("Maximum number of dead letters per request to /v1/dead or per replay."),
+        Setting("gateway.deadLetterPageBytes", \.gateway.dead.pageBytes, .byteSize(in: 1024...(64 << 20)))
+            .help("Maximum size of a page of dead letters; the last one may exceed it."),
+        Setting("gateway.deadLetterTimeout", \.gateway.dead.time, .duration(in: .milliseconds(100) ... .seconds(50)))
+            .help("Maximum time for reading dead letters per request; the response has those found by then."),
+        Setting(
+            "gateway.overviewInterval", \.gateway.overview.interval,
+            .duration(in: .milliseconds(100) ... .seconds(3600))
+        )
+        .help("Minimum interval between two reads of lanes, workers and dead letters for the overview."),
+        Setting(
+            "gateway.overviewTimeout", \.gateway.overview.timeout, .duration(in: .milliseconds(100) ... .seconds(10))
+        )
+        .help("Timeout of each Kafka request for the overview; missing data is omitted."),
+
+        // Event streams.
+        Setting("gateway.streams", \.gateway.events.streams, .integer(in: 1...100_000))
+            .help("Maximum number of event streams of all callers."),
+        Setting("gateway.eventBufferBytes", \.gateway.events.ringBytes, .byteSize(in: 65_536...(1 << 32)))
+            .help(
+                """
+                Memory for recent events. Clients that reconnect within their range are served without Kafka; \
+                clients that fall behind it are disconnected.
+                """),
+        Setting("gateway.eventReplayWindow", \.gateway.events.memory, .duration(in: .zero ... .days(1)))
+            .help("Age of the events that are read at startup, for clients of a gateway that has exited."),
+        Setting("gateway.replayConcurrency", \.gateway.events.replays, .integer(in: 1...1000))
+            .help("Maximum number of event streams that replay missed events from Kafka; others wait."),
+        Setting(
+            "gateway.keepAliveInterval", \.gateway.events.keepAlive,
+            .duration(in: .milliseconds(100) ... .seconds(3600))
+        )
+        .help("Time without events after which a keep-alive comment is sent on a stream."),
+        Setting(
+            "gateway.slowClientTimeout", \.gateway.events.slowClientTimeout,
+            .duration(in: .milliseconds(100) ... .seconds(3600))
+        )
+        .help("Time after which an event stream is closed if its client does not read."),
+        Setting("gateway.reconnectDelay", \.gateway.events.retry, .duration(in: .zero ... .seconds(3600)))
+            .help("Delay after which clients reconnect to an event stream that has ended."),
+        Setting(
+            "gateway.partitionInterval", \.gateway.events.partitionInterval,
+            .duration(in: .milliseconds(100) ... .seconds(3600))
+        )
+        .help("Interval of checks for new partitions of the event topic."),
+    ]
+}
+
+extension Configuration {
+    /// Creates the options of a gateway.
+    func gateway() throws -> GatewayOptions {
+        var gateway = options.gateway
+        gateway.topics = topics
+        gateway.kafka = kafka
+        gateway.redis = try redis()
+        gateway.group = options.worker.group
+        gateway.reader = jobReader
+        gateway.budget = options.worker.results.budget
+        gateway.access.keys = try keys
+        gateway.access.urlKeys = try urlKeys
+        gateway.jobs.longestWait = gateway.render.wait
+        return gateway
+    }
+
+    private var keys: [APIKey] {
+        get throws(ConfigurationError) {
+            let (secrets, scopes) = (options.gatewayKeys, options.gatewayScopes)
+            for name in scopes.keys.sorted() where secrets[name] == nil {
+                throw ConfigurationError("gateway.scopes.\(name): there is no gateway.keys.\(name)")
+            }
+            var keys: [APIKey] = []
+            for (name, secret) in secrets.sorted(by: { $0.key < $1.key }) {
+                guard secret.utf8.count >= 16, secret.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
+                    throw ConfigurationError(
+                        "gateway.keys.\(name): expected 16 or more visible ASCII characters; try `openssl rand -hex 32`"
+                    )
+                }
+                if let other = secrets.first(where: { $0.key != name && $0.value == secret }) {
+                    throw ConfigurationError(
+                        "gateway.keys.\(name): has the secret of gateway.keys.\(other.key); secrets must be unique"
+                    )
+                }
+                keys.append(APIKey(name: name, secret: secret, scopes: try Self.scopes(of: name, scopes[name])))
+            }
+            return keys
+        }
+    }
+
+    private static func scopes(of name: String, _ text: String?) throws(ConfigurationError) -> Set<Scope> {
+        guard let text else { return [.submit, .read] }
+        var scopes: Set<Scope> = []
+        for word in text.split(separator: ",").map({ $0.filter { $0 != " " } }) {
+            guard let scope = Scope(rawValue: word) else {
+                let words = Scope.allCases.map(\.rawValue).joined(separator: ", ")
+                throw ConfigurationError("gateway.scopes.\(name): expected some of \(words), found \(word)")
+            }
+            scopes.insert(scope)
+        }
+        guard !scopes.isEmpty else {
+            throw ConfigurationError(
+                "gateway.scopes.\(name): expected submit, read or admin, found none; remove the key to disable it"
+            )
+        }
+        return scopes
+    }
+
+    private var urlKeys: [String: [UInt8]] {
+        get throws(ConfigurationError) {
+            var keys: [String: [UInt8]] = [:]
+            for (id, secret) in options.gatewayURLKeys.sorted(by: { $0.key < $1.key }) {
+                guard secret.utf8.count >= 32 else {
+                    throw ConfigurationError(
+                        "gateway.urlKeys.\(id): expected 32 or more characters; try `openssl rand -hex 32`")
+                }
+                if let other = keys.first(where: { $0.value == Array(secret.utf8) }) {
+                    throw ConfigurationError("gateway.urlKeys.\(id): has the secret of gateway.urlKeys.\(other.key)")
+                }
+                keys[id] = Array(secret.utf8)
+            }
+            return keys
+        }
+    }
+}

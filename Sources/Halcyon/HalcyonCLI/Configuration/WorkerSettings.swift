@@ -1,0 +1,150 @@
+import HalcyonModel
+import HalcyonWorker
+import ProgramSettings
+import Vips
+
+extension ProgramOptions {
+    /// Settings of images, results and workers.
+    static let workerSettings: [Setting<ProgramOptions>] = [
+        // Images.
+        Setting("images.formats", \.formats, .list(of: .oneOf))
+            .help("Source formats that are accepted, detected from the bytes. Initials are drawn as png."),
+        Setting("images.frames", \.worker.images.frames, .integer(in: 1...65_535))
+            .help("Maximum number of frames of an animation that are decoded."),
+        Setting("images.maximumPixels", \.worker.images.sourcePixels, .integer(in: 1...(1 << 40)))
+            .help("Maximum number of pixels of a source, over all frames."),
+        Setting("images.maximumDecodedBytes", \.worker.images.decodedBytes, .byteSize(in: 1...(1 << 40)))
+            .help("Maximum memory for decoding one source."),
+        Setting("images.maximumOutputPixels", \.worker.images.outputPixels, .integer(in: 1...(1 << 32)))
+            .help("Maximum number of pixels of an output."),
+        Setting("images.renderTimeout", \.worker.images.renderTime, .duration(in: .milliseconds(1) ... .seconds(3600)))
+            .help("Timeout of one rendering, from opening the source to the last byte of the output."),
+        Setting("images.renderProcessMemory", \.renderChildren.memory, .byteSize(in: (64 << 20)...(1 << 40)))
+            .help(
+                """
+                Memory limit of a render process (RLIMIT_DATA). Render processes handle animations, renderings above \
+                64 MiB, and codecs that cannot be interrupted (AVIF, HEIF, JPEG XL, SVG, PDF).
+                """),
+        Setting("images.tolerance", \.worker.images.tolerance, .oneOf)
+            .help("Default for truncated sources: strict rejects them, truncated renders the part that is there."),
+
+        // Results.
+        Setting("cache.defaultTTL", \.worker.results.defaultLifetime, .seconds(in: .milliseconds(1) ... .days(36_525)))
+            .help("TTL of a result if neither the job nor the origin specifies one."),
+        Setting("cache.jitter", \.worker.results.jitter, .number(in: 0...0.5))
+            .help("Fraction of TTLs not set by jobs that is subtracted at random to spread expiry."),
+        Setting("cache.maximumBytes", \.worker.results.budget.bytes, .zeroAsNil(.byteSize(in: 0...(1 << 50))))
+            .help("Quota in bytes for the results of one tenant, with LRU eviction; 0 for no limit."),
+        Setting("cache.maximumPixels", \.worker.results.budget.pixels, .zeroAsNil(.integer(in: 0...(1 << 50))))
+            .help("Quota in pixels for the results of one tenant, over all frames; 0 for no limit."),
+        Setting("cache.maximumCount", \.worker.results.budget.count, .zeroAsNil(.integer(in: 0...(1 << 50))))
+            .help("Maximum number of results of one tenant; 0 for no limit."),
+        Setting("delivery.inlineLimit", \.worker.results.inlineLimit, .byteSize(in: 0...(700 << 10)))
+            .help("Maximum size of an image embedded in an event; Kafka's default message limit is 1 MiB."),
+        Setting("delivery.oneReadTTL", \.worker.results.handOffLifetime, .seconds(in: .milliseconds(1) ... .days(1)))
+            .help("TTL of an image that can be read only once."),
+        Setting("delivery.putConcurrency", \.worker.puts, .integer(in: 1...10_000))
+            .help("Maximum number of concurrent uploads to URLs of jobs."),
+
+        // The worker.
+        Setting("worker.concurrency", \.worker.concurrency, .integer(in: 0...256))
+            .help("Number of concurrent renderings; 0 for one per CPU that the container or machine provides."),
+        Setting("worker.fetches", \.worker.fetches, .integer(in: 1...10_000))
+            .help("Maximum number of sources that are being fetched or wait in memory for rendering."),
+        Setting("worker.memoryLimit", \.worker.memoryLimit, .byteSize(in: 0...(1 << 40)))
+            .help(
+                """
+                Memory limit of a worker and its render processes: up to 96 MiB for the process itself, a quarter of \
+                the rest for fetched sources, and three quarters for renderings, by estimate. Work that does not fit \
+                waits, and partitions are paused. Work that can never fit fails with too_many_pixels. 0 for half of \
+                the memory of the container or machine.
+                """),
+        Setting("worker.maximumInFlight", \.worker.consumer.window, .integer(in: 1...100_000))
+            .help("Maximum number of jobs in flight per partition."),
+        Setting("worker.maximumInFlightBytes", \.worker.consumer.windowBytes, .byteSize(in: 1...(1 << 40)))
+            .help("Maximum total size of their messages per partition; a larger message is processed alone."),
+        Setting("worker.rebalanceTimeout", \.worker.consumer.revocationTimeout, .duration())
+            .help("Time to finish jobs of revoked partitions during a rebalance; the whole group waits for it."),
+        Setting(
+            "worker.heartbeatInterval", \.worker.heartbeat.interval,
+            .duration(in: .milliseconds(100) ... .seconds(3600))
+        )
+        .help("Heartbeat interval of the worker registry; a starting worker waits for a heartbeat of all others."),
+        Setting("worker.grace", \.worker.grace, .duration()).help("Grace period for finishing jobs on shutdown."),
+        Setting("health.stuckAfter", \.worker.health.stuckAfter, .duration(in: .milliseconds(100) ... .seconds(3600)))
+            .help("Delay without progress after which a worker counts as stuck."),
+        Setting("health.exitAfter", \.worker.health.exitAfter, .zeroAsNil(.duration(in: .zero ... .days(1))))
+            .help("Time after which a stuck worker exits, so that its supervisor restarts it; 0 for never."),
+        Setting("worker.cancellationRetention", \.worker.cancelMemory, .seconds(in: .seconds(1) ... .days(1)))
+            .help("Time for which cancellations of jobs that have not been received yet are retained."),
+        Setting("worker.maximumCancellations", \.worker.cancelledJobs, .integer(in: 1...10_000_000))
+            .help("Maximum number of retained cancellations; the oldest are dropped first."),
+        Setting("events.progressInterval", \.worker.progressInterval, .duration(in: .zero ... .seconds(3600)))
+            .help("Interval of progress events while a source is fetched, and delay before the first; 0 for none."),
+        Setting("jobs.strict", \.worker.reader.isStrict, .bool)
+            .help("Reject jobs with unknown fields. Otherwise they are ignored and listed in the job's event."),
+        Setting("worker.maximumJobBytes", \.worker.reader.maximumBytes, .byteSize(in: 64...(64 << 20)))
+            .help("Maximum size of a job message."),
+
+        // Delivery and group membership.
+        Setting("delivery", \.delivery, .oneOf)
+            .help("Delivery guarantee of terminal events: at-least-once, or exactly-once with Kafka transactions."),
+        Setting("delivery.linger", \.transactions.linger, .duration(in: .zero ... .seconds(1)))
+            .help("Time for which a completed job waits to share a transaction with others; exactly-once only."),
+        Setting("delivery.batch", \.transactions.batch, .integer(in: 1...50_000))
+            .help("Maximum number of jobs per transaction; exactly-once only."),
+        Setting("worker.instance", \.instance, .text)
+            .help(
+                """
+                Unique name of the worker, such as its pod's. A new worker with the same name replaces the old one. \
+                Random by default.
+                """),
+        Setting("worker.staticMember", \.isStaticMember, .bool)
+            .help("Static group membership: a named worker keeps its partitions for session.timeout.ms while away."),
+
+        // Retries.
+        Setting("retry.attempts", \.worker.retries.attempts, .integer(in: 1...100))
+            .help("Maximum number of attempts of a job with transient errors; 1 for no retries."),
+        Setting("retry.baseDelay", \.worker.retries.base, .seconds(in: .milliseconds(1) ... .seconds(60)))
+            .help(
+                "Maximum backoff before the second attempt, doubled with each attempt; the backoff is random from 0."),
+        Setting("retry.maximumInProcessDelay", \.worker.retries.inProcess, .seconds(in: .zero ... .seconds(60)))
+            .help("Longest backoff that is waited for in the worker; longer ones use a retry topic."),
+        Setting("retry.budget", \.worker.retries.budget, .seconds(in: .zero ... .days(1)))
+            .help("Time after the first attempt during which a job is retried."),
+        Setting(
+            "retry.delays", \.worker.topics.retryDelays, .list(of: .duration(in: .milliseconds(10) ... .seconds(3600)))
+        )
+        .help(
+            """
+            Delays of the retry topics, which are named after them (retry.10s). They must be the same for all \
+            workers. A topic whose delay is removed is no longer read.
+            """),
+
+        // Leases and priorities.
+        Setting("leases.duration", \.worker.leases.duration, .duration(in: .milliseconds(500) ... .seconds(600)))
+            .help("Lease duration. Leases are renewed every third of it."),
+        Setting("leases.fallbackTimeout", \.worker.leases.fallbackTimeout, .duration(in: .zero ... .seconds(600)))
+            .help("Time without a response from Redis after which workers continue without leases."),
+        Setting("worker.fetchesWithoutLeases", \.worker.fetchesWithoutLeases, .integer(in: 1...10_000))
+            .help(
+                "Maximum number of results that are produced concurrently without leases while Redis is unavailable."),
+        Setting("poison.crashes", \.worker.leases.deaths.deaths, .integer(in: 2...100))
+            .help("Crashes of workers and quarantined render processes after which a job is declared poison."),
+        Setting("poison.crashThreshold", \.worker.leases.deaths.coincidences, .integer(in: 2...1000))
+            .help("Worker crashes after which a job is declared poison without any other evidence."),
+        share(.high), share(.normal), share(.low),
+    ]
+
+    private static func share(_ lane: Lane) -> Setting<ProgramOptions> {
+        Setting("lanes.\(lane.rawValue)", \.worker.shares[of: lane], .integer(in: 1...1000))
+            .help("Weight of this lane in fetching and rendering while jobs of all lanes wait.")
+    }
+}
+
+extension [Lane: Int] {
+    fileprivate subscript(of lane: Lane) -> Int {
+        get { self[lane] ?? 1 }
+        set { self[lane] = newValue }
+    }
+}

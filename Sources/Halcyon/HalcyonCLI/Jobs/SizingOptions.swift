@@ -1,0 +1,170 @@
+import Formats
+import HalcyonModel
+import JSON
+import ProgramSettings
+
+/// The options that select the source and the output, and thereby the key of the result. See docs/jobs.md.
+enum SizingOptions {
+    static let job = Parameter<String?>.option(
+        "job", .file, as: "FILE",
+        help: """
+            A JSON file with a job (- for standard input), optionally with variants. Options and SOURCE \
+            override its fields and are the defaults of its variants.
+            """)
+
+    static let fields: [FieldOption] = [
+        FieldOption(
+            "width", .number, as: "POINTS",
+            help: "Display width. Without --height, the height follows the aspect ratio."),
+        FieldOption(
+            "height", .number, as: "POINTS",
+            help: "Display height. Without --width, the width follows the aspect ratio."),
+        FieldOption("screen-scale", .number, as: "1…4", help: "Pixels per point."),
+        FieldOption(
+            "content-mode", .oneOf(ContentMode.allCases.map(\.rawValue) + ["fill", "contain", "cover"]), as: "MODE",
+            help: "How the image fills the display if width and height are given. Default: scaleAspectFill."),
+        FieldOption(
+            "scale-options", .oneOf(ScaleOptions.allCases.map(\.rawValue)), as: "OPTIONS",
+            help: "What to do with the excess if aspect ratios differ."),
+        FieldOption(
+            "crop-rect", .rectangle, as: "X,Y,WIDTH,HEIGHT[,pixels]",
+            help: "Crop the image first, in fractions of its sides (0.5,0,0.5,1 is the right half) or in pixels."),
+        FieldOption(
+            "sizer", .sizer, as: "SIZER",
+            help:
+                "A rule instead of width and height: natural, aspectScaleDownByWidth=PIXELS, …ByHeight=PIXELS or JSON."
+        ),
+        FieldOption(flag: "no-sizing", field: "sizeForDisplay", sets: false, help: "Keep the size of the image."),
+        FieldOption(
+            "gravity", .gravity, as: "GRAVITY",
+            help: "The part that scaleAspectFill retains: a word, or a point such as 0.5,0.2 in fractions."),
+        FieldOption(flag: "upscale", help: "Allow a sizer, or a width or height alone, to enlarge the image."),
+        FieldOption(
+            flag: "no-upscale", field: "upscale", sets: false,
+            help: "Never enlarge the image. Shrink the display to the size that the image can fill."),
+        FieldOption(
+            "interpolation-quality", .oneOf(InterpolationQuality.allCases.map(\.rawValue)), as: "QUALITY",
+            help: "The interpolation filter."),
+        FieldOption(
+            "background", .color, as: "COLOR",
+            help: "The color around and behind the image: a CSS color such as white or #ff8800."),
+        FieldOption(
+            repeated: "processor", field: "processors", .processor, as: "PROCESSOR",
+            help:
+                "Apply a processor: a name such as blackWhite, or JSON such as "
+                + #"{"roundCorner": {"radius": 12}}. Repeatable, in order. See docs/jobs.md."#),
+        FieldOption(
+            "format", .oneOf(["auto"] + ImageFormat.writable.map(\.rawValue)), as: "FORMAT",
+            help: "The output format. auto keeps the kind of the source."),
+        FieldOption("quality", .integer(), as: "1…100", help: "The quality of lossy formats."),
+        FieldOption(flag: "lossless", help: "Encode without loss if the format supports it."),
+        FieldOption("effort", .integer(), as: "0…9", help: "The encoder effort, from fast (0) to small (9)."),
+        FieldOption(flag: "progressive", help: "Write a progressive JPEG or an interlaced PNG."),
+        FieldOption(
+            flag: "keep-metadata", field: "stripMetadata", sets: false, help: "Keep EXIF, XMP and IPTC of the source."),
+        FieldOption(flag: "keep-profile", help: "Keep the colors and ICC profile of the source instead of sRGB."),
+        FieldOption("frames", .integer(), as: "N", help: "Maximum number of animation frames. 1 makes a still image."),
+        FieldOption(
+            "tolerance", .oneOf(Tolerance.allCases.map(\.rawValue)), as: "TOLERANCE",
+            help: "Reject damaged sources (strict), or render the available part of a JPEG, PNG or GIF (truncated)."),
+        FieldOption(flag: "blurhash", help: "Compute the BlurHash of the output."),
+        FieldOption(flag: "dominant-color", help: "Compute the dominant color of the output."),
+        FieldOption(
+            repeatedMember: "header", of: "headers", .header, as: "NAME:VALUE",
+            help: "Add a header to the HTTP requests for the source. Repeatable."),
+    ]
+
+    static let all: [any AnyParameter] = fields.map(\.parameter) + [job]
+
+    /// The options that determine the key of a result, including the tenant.
+    static let keyFields = fields + [JobOptions.tenant]
+    static let allOfKeys: [any AnyParameter] = keyFields.map(\.parameter) + [job]
+}
+
+/// A rectangle within an image, in fractions of its sides or in pixels.
+struct RectangleArgument: JSONWritable, Sendable {
+    let x, y, width, height: Double
+    let isInPixels: Bool
+
+    func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("x", x)
+            writer.member("y", y)
+            writer.member("width", width)
+            writer.member("height", height)
+            if isInPixels { writer.member("unit", "pixels") }
+        }
+    }
+}
+
+extension ValueKind<RectangleArgument> {
+    static var rectangle: Self {
+        ValueKind("four numbers such as 0.5,0,0.5,1, or 10,20,300,200,pixels") { text in
+            let parts = text.split(separator: ",", omittingEmptySubsequences: false)
+            let isInPixels = parts.count == 5 && parts[4] == "pixels"
+            let sides = (isInPixels ? parts.dropLast() : parts).map { Double($0) ?? .nan }
+            guard sides.count == 4, sides.allSatisfy(\.isFinite) else { return nil }
+            return RectangleArgument(
+                x: sides[0], y: sides[1], width: sides[2], height: sides[3], isInPixels: isInPixels)
+        }
+    }
+}
+
+/// The part of the image that cropping retains: a word or a point.
+struct GravityArgument: JSONWritable, Sendable {
+    let word: String
+    let point: (x: Double, y: Double)?
+
+    func write(to writer: inout JSONWriter) {
+        guard let point else { return writer.value(word) }
+        writer.object { writer in
+            writer.member("x", point.x)
+            writer.member("y", point.y)
+        }
+    }
+}
+
+extension ValueKind<GravityArgument> {
+    static var gravity: Self {
+        let words = ["center", "attention", "entropy"]
+        return ValueKind(
+            "\(words.joined(separator: ", ")), or a point such as 0.5,0.2", completion: .words(words)
+        ) { text in
+            if words.contains(text) { return GravityArgument(word: text, point: nil) }
+            let parts = text.split(separator: ",", omittingEmptySubsequences: false).map { Double($0) ?? .nan }
+            guard parts.count == 2, parts.allSatisfy(\.isFinite) else { return nil }
+            return GravityArgument(word: text, point: (parts[0], parts[1]))
+        }
+    }
+}
+
+extension ValueKind<String> {
+    /// A color in CSS notation.
+    static var color: Self {
+        ValueKind("a CSS color such as white, #ff8800 or rgb(255 136 0 / 50%)") { CSSColor($0) == nil ? nil : $0 }
+    }
+}
+
+extension ValueKind<JSONArgument> {
+    /// A sizer: a name, a name with a number, or JSON with parameters.
+    static var sizer: Self {
+        let expectation = "natural, aspectScaleDownByWidth=PIXELS, aspectScaleDownByHeight=PIXELS, or JSON"
+        return ValueKind(expectation) { text in
+            if text == "natural" { return JSONArgument(String(decoding: text.json, as: UTF8.self)) }
+            guard text.first != "{" else { return JSONArgument(text) }
+            let parts = text.split(separator: "=", omittingEmptySubsequences: false)
+            guard parts.count == 2, ["aspectScaleDownByWidth", "aspectScaleDownByHeight"].contains(parts[0]),
+                let limit = Double(parts[1]), limit.isFinite
+            else { return nil }
+            return JSONArgument(#"{"\#(parts[0])":\#(limit)}"#)
+        }
+    }
+
+    /// A processor: a name, or JSON with parameters.
+    static var processor: Self {
+        ValueKind(#"a name such as blackWhite, or JSON such as {"blur": {"radius": 3}}"#) { text in
+            guard text.first != "{" else { return JSONArgument(text) }
+            return text.isEmpty ? nil : JSONArgument(String(decoding: text.json, as: UTF8.self))
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import Concurrency
+import Glibc
+import JSON
+import ProgramSettings
+
+/// Standard output and standard error.
+enum Console {
+    /// True if standard output, or standard error, is a terminal.
+    static let outputIsTerminal = isatty(STDOUT_FILENO) == 1
+    static let errorsAreTerminal = isatty(STDERR_FILENO) == 1
+
+    /// Writes text and a line break to standard output without buffering.
+    /// - Returns: false if the reader has closed the pipe.
+    @discardableResult
+    static func print(_ text: String) -> Bool {
+        write(Array((text.hasSuffix("\n") ? text : text + "\n").utf8), to: STDOUT_FILENO)
+    }
+
+    /// Writes JSON and a line break to standard output without buffering.
+    /// - Returns: false if the reader has closed the pipe.
+    @discardableResult
+    static func print(json: [UInt8]) -> Bool { write(json + [UInt8(ascii: "\n")], to: STDOUT_FILENO) }
+
+    /// Writes a JSON object and a line break to standard output without buffering.
+    static func printObject(_ members: (inout JSONWriter) -> Void) { print(json: JSONWriter.object(members)) }
+
+    /// Writes a diagnostic to standard error.
+    static func complain(_ text: String) {
+        write(Array("halcyon: \(text)\n".utf8), to: STDERR_FILENO)
+    }
+
+    /// True if the user can be prompted: standard input and standard error are terminals.
+    static let canAsk = isatty(STDIN_FILENO) == 1 && errorsAreTerminal
+
+    /// Prompts for a yes or no until the task is cancelled.
+    /// - Returns: true if the user answered yes.
+    static func confirm(_ question: String) async -> Bool {
+        write(Array("\(question) [y/N] ".utf8), to: STDERR_FILENO)
+        while !Task.isCancelled {
+            let isThere = await blocking {
+                var poll = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+                return Glibc.poll(&poll, 1, 100) > 0
+            }
+            if isThere { return ["y", "yes"].contains(readLine()?.lowercased()) }
+        }
+        return false
+    }
+
+    /// Writes all bytes.
+    /// - Returns: false on failure, with the reason in `errno`.
+    @discardableResult
+    static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0 {
+                if errno == EINTR { continue }
+                guard errno == EAGAIN else { return false }
+                // Another process made the terminal non-blocking.
+                var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = Glibc.poll(&poll, 1, -1)
+                continue
+            }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+
+    // MARK: Color
+
+    /// Text in green, if standard output is a terminal and NO_COLOR is not set (https://no-color.org).
+    static func green(_ text: String) -> String { painted(text, "32") }
+    /// Text in red, under the same conditions.
+    static func red(_ text: String) -> String { painted(text, "31") }
+    /// Text in yellow, under the same conditions.
+    static func yellow(_ text: String) -> String { painted(text, "33") }
+
+    private static func painted(_ text: String, _ colour: String) -> String {
+        outputIsTerminal && getenv("NO_COLOR") == nil ? "\u{1b}[\(colour)m\(text)\u{1b}[0m" : text
+    }
+}
+
+extension JSONWriter {
+    /// Encodes a JSON object with the given members.
+    static func object(_ members: (inout JSONWriter) -> Void) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.object(members)
+        return writer.bytes
+    }
+}
+
+/// A progress line on standard error. It is not drawn if standard error is not a terminal.
+final class ProgressBar: Sendable {
+    private let isShown = Lock(false)
+
+    /// Draws the line over the previous one.
+    func show(ended: Int, of total: Int, failures: Int, elapsed: Duration) {
+        guard Console.errorsAreTerminal else { return }
+        let columns = terminalColumns(of: STDERR_FILENO) ?? 80
+        let line = Self.line(ended: ended, of: total, failures: failures, elapsed: elapsed, columns: columns)
+        isShown.withLock { $0 = true }
+        Console.write(Array("\r\(line)\u{1b}[K".utf8), to: STDERR_FILENO)
+    }
+
+    /// Erases the line.
+    func clear() {
+        let wasShown = isShown.withLock { isShown in
+            defer { isShown = false }
+            return isShown
+        }
+        if wasShown { Console.write(Array("\r\u{1b}[K".utf8), to: STDERR_FILENO) }
+    }
+
+    /// Formats a line such as `[########            ] 8/20, 1 failed, 3.2 s` that fits the width of the terminal.
+    static func line(ended: Int, of total: Int, failures: Int, elapsed: Duration, columns: Int) -> String {
+        let failed = failures == 0 ? "" : ", \(failures) failed"
+        let text = "\(ended)/\(total)\(failed), \(decimal(elapsed / .seconds(1), places: 1)) s"
+        let width = min(40, columns - text.count - 4)
+        guard width >= 4 else { return String(text.prefix(max(0, columns - 1))) }
+        let full = total == 0 ? width : width * ended / total
+        return "[\(String(repeating: "#", count: full))\(String(repeating: " ", count: width - full))] \(text)"
+    }
+}

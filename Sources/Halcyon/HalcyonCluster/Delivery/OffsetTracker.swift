@@ -1,0 +1,220 @@
+import Kafka
+
+/// The state of all jobs in all assigned partitions. It computes the offsets to commit, the credit to grant, and the
+/// callbacks to call when a partition is revoked.
+///
+/// A pure state machine: it returns commits, grants and callbacks, and its owner performs them.
+struct OffsetTracker {
+    /// Identifies one assignment of a partition.
+    struct Assignment: Hashable, Sendable {
+        let partition: TopicPartition
+        fileprivate let generation: Int
+    }
+
+    /// Identifies a job that was received.
+    struct Entry: Hashable, Sendable {
+        let offset: Int64
+        fileprivate let assignment: Assignment
+        var partition: TopicPartition { assignment.partition }
+    }
+
+    /// The decision about an incoming record.
+    enum Acceptance {
+        /// The record must be processed.
+        case taken(Entry)
+        /// An earlier owner of the partition completed the record. The credit is to be granted.
+        case hasEnded(credit: Credit)
+        /// The partition is not assigned to this consumer, or the record was received before.
+        case notOurs
+    }
+
+    private var partitions: [TopicPartition: PartitionTracker] = [:]
+    private var generations = 0
+    private let window: Credit
+    private var metadataLimit: Int
+
+    /// Creates a tracker without partitions.
+    /// - Parameters:
+    ///   - window: the limit of records in flight per partition.
+    ///   - metadataLimit: the maximum number of characters of commit metadata.
+    init(window: Credit, metadataLimit: Int) {
+        self.window = window
+        self.metadataLimit = metadataLimit
+    }
+
+    // MARK: Partitions
+
+    /// The number of assigned partitions.
+    var partitionCount: Int { partitions.count }
+
+    /// Adds an assigned partition. Its committed offset must be read next; no record is received before
+    /// ``open(_:committed:map:)``.
+    mutating func assign(_ partition: TopicPartition) -> Assignment {
+        generations += 1
+        partitions[partition] = PartitionTracker(generation: generations)
+        return Assignment(partition: partition, generation: generations)
+    }
+
+    /// True if the partition has not been revoked since.
+    func isCurrent(_ assignment: Assignment) -> Bool {
+        partitions[assignment.partition]?.generation == assignment.generation
+    }
+
+    /// True if the job's partition has not been revoked since the job was received.
+    func isCurrent(_ entry: Entry) -> Bool { isCurrent(entry.assignment) }
+
+    /// Opens a partition whose committed offset is known. Records may then be received.
+    /// - Parameter map: the completed offsets beyond the committed one; nil if unknown.
+    /// - Returns: the credit to grant; none if the partition has been revoked meanwhile.
+    mutating func open(_ assignment: Assignment, committed: GroupOffset?, map: CompletedRanges?) -> Credit {
+        guard isCurrent(assignment) else { return .none }
+        partitions[assignment.partition]?.open(committed, map)
+        return window
+    }
+
+    /// Closes partitions (nil for all) that are about to be revoked. No record of them is received or begun any more.
+    /// - Returns: the callbacks of jobs that have not begun.
+    mutating func close(_ closing: [TopicPartition]?) -> [@Sendable () -> Void] {
+        (closing ?? Array(partitions.keys)).flatMap { partitions[$0]?.close() ?? [] }
+    }
+
+    mutating func revoke(_ partition: TopicPartition) {
+        partitions[partition] = nil
+    }
+
+    mutating func revokeAll() {
+        partitions = [:]
+    }
+
+    /// The number of jobs of these partitions (nil for all) that have begun and not ended.
+    func begun(in partitions: [TopicPartition]?) -> Int {
+        (partitions ?? Array(self.partitions.keys)).reduce(0) { $0 + (self.partitions[$1]?.begun ?? 0) }
+    }
+
+    // MARK: Jobs
+
+    mutating func take(
+        _ offset: Int64, bytes: Int, of partition: TopicPartition, at now: ContinuousClock.Instant = .now
+    ) -> Acceptance {
+        guard let generation = partitions[partition]?.generation,
+            let taking = partitions[partition]?.take(offset, bytes: bytes, at: now)
+        else { return .notOurs }
+        switch taking {
+        case .taken:
+            return .taken(Entry(offset: offset, assignment: Assignment(partition: partition, generation: generation)))
+        case .hasEnded:
+            return .hasEnded(credit: credit(of: partition))
+        case .cameBefore: return .notOurs
+        }
+    }
+
+    /// Records that all records of a partition below this offset were received.
+    mutating func reachEnd(_ offset: Int64, of partition: TopicPartition) {
+        partitions[partition]?.reachEnd(offset)
+    }
+
+    /// Begins a job. Returns true if it may be processed or has begun before, and false if it must be returned to the
+    /// queue.
+    mutating func begin(_ entry: Entry) -> Bool {
+        isCurrent(entry) && partitions[entry.partition]?.begin(entry.offset) == true
+    }
+
+    /// Resets a job to the state before it began. Returns false if it must be returned to the queue now.
+    mutating func rest(_ entry: Entry) -> Bool {
+        isCurrent(entry) && partitions[entry.partition]?.rest(entry.offset) == true
+    }
+
+    /// Sets the callback for the case that the job must be returned to the queue before it has begun.
+    /// - Returns: true if that is the case already.
+    mutating func onRevocation(_ entry: Entry, _ body: @escaping @Sendable () -> Void) -> Bool {
+        !isCurrent(entry) || partitions[entry.partition]?.onRevocation(entry.offset, body) == true
+    }
+
+    /// Ends a job. Its offset may be committed.
+    /// - Returns: the credit to grant to the partition now.
+    mutating func end(_ entry: Entry, at now: ContinuousClock.Instant = .now) -> Credit {
+        guard isCurrent(entry) else { return .none }
+        partitions[entry.partition]?.end(entry.offset, at: now)
+        return credit(of: entry.partition)
+    }
+
+    private mutating func credit(of partition: TopicPartition) -> Credit {
+        partitions[partition]?.credit(window: window, metadataLimit: metadataLimit) ?? .none
+    }
+
+    /// Removes a job that is not processed here. Its offset is not committed, and the next owner of the partition
+    /// receives it again.
+    mutating func returnToQueue(_ entry: Entry) {
+        if isCurrent(entry) { partitions[entry.partition]?.returnToQueue(entry.offset) }
+    }
+
+    // MARK: Offsets
+
+    /// The number of jobs in flight in the partition that has most.
+    var mostUnderWay: Int { partitions.values.lazy.map(\.inFlight).max() ?? 0 }
+
+    /// The range from the first incomplete offset to the last one received, for each partition that has had records.
+    var spans: [TopicPartition: Range<Int64>] { partitions.compactMapValues(\.span) }
+
+    /// The time since which the offset to commit has not moved, of the partition where that is longest; nil without
+    /// jobs.
+    var heldSince: ContinuousClock.Instant? { partitions.values.lazy.compactMap(\.heldSince).min() }
+
+    /// The offsets that can be committed and are not committed yet.
+    func uncommitted() -> [TopicPartition: GroupOffset] {
+        partitions.compactMapValues { $0.uncommitted(metadataLimit: metadataLimit).offset }
+    }
+
+    /// The number of completed offsets of these partitions (nil for all) that do not fit into commit metadata.
+    func untracked(in partitions: [TopicPartition]?) -> Int {
+        (partitions ?? Array(self.partitions.keys)).reduce(0) {
+            $0 + (self.partitions[$1]?.untracked(metadataLimit: metadataLimit) ?? 0)
+        }
+    }
+
+    /// Records offsets that the brokers have stored.
+    mutating func committed(_ offsets: [TopicPartition: GroupOffset]) {
+        for (partition, offset) in offsets { partitions[partition]?.committed(offset) }
+    }
+
+    /// The commit for a group of jobs that end together.
+    struct Snapshot: Sendable {
+        /// The offsets to commit, for these jobs and for everything else that is uncommitted.
+        var offsets: [TopicPartition: GroupOffset] = [:]
+        /// Jobs whose partition was revoked since they were received. They do not end here.
+        var gone: Set<Entry> = []
+        /// Jobs that must wait for earlier ones to end, because they do not fit into commit metadata.
+        var untracked: Set<Entry> = []
+    }
+
+    /// Computes the commit that ends exactly these jobs and no others in flight. It changes nothing; the jobs end once
+    /// it is committed.
+    func snapshot(ending entries: some Sequence<Entry>) -> Snapshot {
+        var snapshot = Snapshot()
+        var ending: [TopicPartition: [Entry]] = [:]
+        for entry in entries {
+            if isCurrent(entry) {
+                ending[entry.partition, default: []].append(entry)
+            } else {
+                snapshot.gone.insert(entry)
+            }
+        }
+        for (partition, ledger) in partitions {
+            var chosen = (ending[partition] ?? []).sorted { $0.offset < $1.offset }
+            var next = ledger.uncommitted(ending: chosen.map(\.offset), metadataLimit: metadataLimit)
+            // The metadata omits the highest offsets. The lowest job always fits, because it leaves less to store. (If
+            // the limit was lowered and earlier completed offsets do not fit, at least no more are omitted.)
+            while !next.tellsAll, let last = chosen.popLast() {
+                let now = ledger.uncommitted(metadataLimit: metadataLimit)
+                if !now.tellsAll, next.toldEnd >= now.toldEnd { break }
+                snapshot.untracked.insert(last)
+                next = ledger.uncommitted(ending: chosen.map(\.offset), metadataLimit: metadataLimit)
+            }
+            snapshot.offsets[partition] = next.offset
+        }
+        return snapshot
+    }
+
+    /// Lowers the metadata limit after the brokers rejected its size; 0 for no metadata.
+    mutating func limitMetadata(to limit: Int) { metadataLimit = min(metadataLimit, limit) }
+}

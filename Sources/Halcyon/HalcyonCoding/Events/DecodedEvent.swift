@@ -1,0 +1,146 @@
+import HalcyonModel
+import Hashing
+import JSON
+
+/// The members of an event that are relevant to clients waiting for a job. Events of future versions can be decoded
+/// too.
+public struct DecodedEvent: Sendable {
+    /// An output of a ready job.
+    public struct Output: Sendable {
+        /// The key in the result tier.
+        public let key: String
+        /// The width in pixels.
+        public let width: Int
+        /// The height in pixels.
+        public let height: Int
+        /// The file format; nil if it is unknown to this version.
+        public let format: ImageFormat?
+        /// The size of the file in bytes.
+        public let bytes: Int
+        /// The number of frames of an animation; nil for a still image.
+        public let frames: Int?
+        /// The BlurHash, if the job requested it.
+        public let blurhash: String?
+        /// The dominant color, if the job requested it.
+        public let dominantColor: String?
+        /// The file, if the event contains it.
+        public let data: [UInt8]?
+    }
+
+    /// The failure of a variant of a ready job.
+    public struct VariantFailure: Sendable {
+        /// The index of the variant in the job, from 0.
+        public let variant: Int
+        /// The error code; see `JobErrorCode`.
+        public let code: String
+        /// The error message.
+        public let message: String
+    }
+
+    /// The outcome of a job.
+    public enum Ending: Sendable {
+        /// The outputs in the order of the variants, at least one, and the failed variants.
+        case ready([Output], failures: [VariantFailure])
+        /// The error code (see `JobErrorCode`) and the error message.
+        case failed(code: String, message: String)
+        /// The job was cancelled.
+        case cancelled
+        /// The job was superseded by a job of this generation.
+        case superseded(by: Int)
+    }
+
+    /// The CloudEvents type without the prefix `halcyon.image.`.
+    public let type: String
+    /// The source as given in the job.
+    public let subject: String?
+    /// The job's id; nil for an event without a job.
+    public let jobID: String?
+    /// The outcome of the job; nil if the event is not terminal.
+    public let ending: Ending?
+    /// The purged target; nil for other events.
+    public let purged: Purged.Target?
+    /// The milliseconds from the worker's receipt of the job to its end.
+    public let total: Double?
+
+    /// Decodes an event; returns nil if the JSON is not an event of Halcyon.
+    public init?(json: [UInt8]) {
+        // The maximum depth exceeds that of jobs, because events contain the job's metadata.
+        // A record that is not JSON is not an event.
+        guard let root = try? JSON.parse(json, maximumSize: 64 << 20, maximumDepth: 64),
+            let type = root.text("type"), type.hasPrefix(Event.typePrefix), let data = root.member("data")
+        else { return nil }
+        self.type = String(type.dropFirst(Event.typePrefix.count))
+        subject = root.text("subject")
+        jobID = data.member("job")?.text("id")
+        total = data.member("timings")?.member("total")?.asDouble
+        let kind = Event.Kind(rawValue: self.type)
+        purged = kind == .purged ? Purged.Target(data) : nil
+        switch kind {
+        case .ready: ending = Output.all(in: data).map { .ready($0, failures: VariantFailure.all(in: data)) }
+        case .failed: ending = .failed(code: data.text("code") ?? "internal", message: data.text("message") ?? "")
+        case .cancelled: ending = .cancelled
+        case .superseded: ending = .superseded(by: data.whole("supersededBy"))
+        case .started, .progress, .purged, nil: ending = nil
+        }
+    }
+}
+
+extension DecodedEvent.Output {
+    /// Returns the outputs of a ready event; nil if there are none.
+    fileprivate static func all(in data: JSONElement) -> [DecodedEvent.Output]? {
+        var outputs: [DecodedEvent.Output] = []
+        // Events of later releases may have another type here; they have no outputs then.
+        try? data.member("variants")?.forEachElement { variant in
+            if let output = DecodedEvent.Output(variant) { outputs.append(output) }
+        }
+        return outputs.isEmpty ? nil : outputs
+    }
+
+    private init?(_ variant: JSONElement) {
+        guard let key = variant.text("key") else { return nil }
+        self.key = key
+        width = variant.whole("width")
+        height = variant.whole("height")
+        format = variant.text("format").flatMap(ImageFormat.init(rawValue:))
+        bytes = variant.whole("bytes")
+        frames = variant.member("frames") == nil ? nil : variant.whole("frames")
+        blurhash = variant.text("blurhash")
+        dominantColor = variant.text("dominantColor")
+        data = variant.text("data").flatMap(Base64.decode)
+    }
+}
+
+extension DecodedEvent.VariantFailure {
+    fileprivate static func all(in data: JSONElement) -> [DecodedEvent.VariantFailure] {
+        var failures: [DecodedEvent.VariantFailure] = []
+        // Another type is ignored here too.
+        try? data.member("failures")?.forEachElement { failure in
+            failures.append(
+                DecodedEvent.VariantFailure(
+                    variant: failure.whole("variant"), code: failure.text("code") ?? "internal",
+                    message: failure.text("message") ?? ""))
+        }
+        return failures
+    }
+}
+
+extension Purged.Target {
+    /// Decodes the target from the member `source`, `tag` or `key`; nil if there is none, as in events of later
+    /// versions.
+    fileprivate init?(_ data: JSONElement) {
+        if let source = data.text("source") {
+            self = .source(source)
+        } else if let tag = data.text("tag") {
+            self = .tag(tag)
+        } else if let key = data.text("key") {
+            self = .key(key)
+        } else {
+            return nil
+        }
+    }
+}
+
+extension JSONElement {
+    fileprivate func text(_ name: String) -> String? { member(name)?.asString }
+    fileprivate func whole(_ name: String) -> Int { Int(max(0, member(name)?.asInteger ?? 0)) }
+}

@@ -1,0 +1,166 @@
+import HalcyonModel
+import JSON
+
+/// A decoded job and the warnings found while decoding it.
+public struct DecodedJob: Sendable {
+    /// The job.
+    public let job: Job
+    /// The fields that are unknown to this version. Fields of variants have a path: `variants[1].widht`.
+    public let unknownFields: [String]
+    /// The lane requested by the field `priority`. It applies to submissions by HTTP or the command line. For messages
+    /// on Kafka the topic determines the lane.
+    public let lane: Lane?
+
+    /// The unknown fields as human-readable warnings: the first ten, and the number of further ones.
+    public var warnings: [String] { Self.warnings(of: unknownFields) }
+
+    static func warnings(of unknownFields: [String]) -> [String] {
+        let named = unknownFields.prefix(mostNamed).map { "unknown field \"\($0.prefix(longestNamed))\"" }
+        let more = unknownFields.count - named.count
+        return more == 0 ? named : named + ["\(more) more unknown fields"]
+    }
+
+    private static let mostNamed = 10
+    /// The maximum length of a name in a warning, in characters.
+    private static let longestNamed = 100
+}
+
+/// Decodes job messages in the format of `schemas/job.schema.json`.
+public struct JobDecoder: Sendable {
+    /// The maximum size of a message, in bytes.
+    public var maximumBytes: Int
+    /// True if unknown fields are errors.
+    public var isStrict: Bool
+    /// The names of the host program's processors. Built-in processors take precedence.
+    public var customProcessors: Set<String>
+    /// The names of the host program's sizers. Built-in sizers take precedence.
+    public var customSizers: Set<String>
+    /// The names of the host program's source providers. Built-in kinds take precedence.
+    public var customSources: Set<String> = []
+    /// A function that returns the key of a custom source, or throws if the provider does not accept the reference.
+    public var customSourceKey: @Sendable (_ name: String, _ reference: String) throws(JobError) -> String = { $1 }
+    /// A function that validates the parameters of custom processors and sizers in each variant.
+    public var checkCustom: @Sendable (Variant) throws(JobError) -> Void = { _ in }
+
+    /// A function that checks that a webhook is permitted. The default permits all, for programs that only forward
+    /// jobs.
+    public var checkWebhook: @Sendable (Webhook) throws(JobError) -> Void = { _ in }
+
+    /// Creates a decoder. The defaults match Kafka's limit of 1 MiB per message and a program without extensions.
+    public init(
+        maximumBytes: Int = 1 << 20, isStrict: Bool = false, customProcessors: Set<String> = [],
+        customSizers: Set<String> = []
+    ) {
+        self.maximumBytes = maximumBytes
+        self.isStrict = isStrict
+        self.customProcessors = customProcessors
+        self.customSizers = customSizers
+    }
+
+    /// Decodes and validates a job message.
+    /// - Parameter defaultID: The id of a job that has none: its topic, partition and offset.
+    /// - Throws: ``InvalidJobError`` if the message is not a valid job.
+    public func read(_ bytes: [UInt8], defaultID: String) throws(InvalidJobError) -> DecodedJob {
+        let root: JSONElement
+        let reading: DecodedJob
+        do {
+            root = try JSON.parse(bytes, maximumSize: maximumBytes)
+        } catch {
+            throw InvalidJobError(JobError(error), read: self)
+        }
+        do throws(JSONError) {
+            var fields = JobFields(reader: self)
+            try root.forEachMember { name, value throws(JSONError) in try fields.take(name, value) }
+            let job = try fields.job(defaultID: defaultID)
+            if isStrict, let name = fields.unknown.first {
+                throw JSONError(.unknown, "unknown field", path: name)
+            }
+            reading = DecodedJob(job: job, unknownFields: fields.unknown, lane: fields.lane)
+        } catch {
+            throw InvalidJobError(JobError(error), of: root, read: self)
+        }
+        try check(reading.job.variants, of: root)
+        do throws(JobError) {
+            if let webhook = reading.job.webhook { try checkWebhook(webhook) }
+        } catch {
+            throw InvalidJobError(error.within("webhook"), of: root, read: self)
+        }
+        return reading
+    }
+
+    /// Returns the error for a message that is rejected for a reason outside its value.
+    public func refuse(_ bytes: [UInt8], for failure: JobError) -> InvalidJobError {
+        // Malformed JSON has no fields to report.
+        InvalidJobError(failure, of: try? JSON.parse(bytes, maximumSize: maximumBytes), read: self)
+    }
+
+    private func check(_ variants: [Variant], of root: JSONElement) throws(InvalidJobError) {
+        for (index, variant) in variants.enumerated() {
+            do throws(JobError) {
+                try checkCustom(variant)
+            } catch var failure {
+                failure.variant = index
+                throw InvalidJobError(
+                    failure.qualified(Array(variants.indices), of: variants.count), of: root, read: self)
+            }
+        }
+    }
+}
+
+/// The error for an invalid job message, with the valid fields that its event contains. Each field is decoded
+/// independently.
+public struct InvalidJobError: Error, Sendable {
+    /// The failure, with the name of the invalid field.
+    public let failure: JobError
+    /// The job's id; nil if it is missing or invalid.
+    public let id: String?
+    /// The source; nil if it cannot be the subject of an event.
+    public let source: String?
+    /// The webhook of the job; nil if it is missing, invalid or not permitted.
+    public let webhook: Webhook?
+    /// The values that the job passes through.
+    public let echo: Job.PassthroughMetadata
+
+    /// Creates the error for a rejected message.
+    /// - Parameters:
+    ///   - failure: The reason.
+    ///   - root: The message; nil if it is not JSON.
+    ///   - reader: The decoder that rejected the message.
+    init(_ failure: JobError, of root: JSONElement? = nil, read reader: JobDecoder) {
+        func field<Value>(_ name: String, _ read: (JSONElement) throws(JSONError) -> Value) -> Value? {
+            // Other invalid fields are omitted.
+            root?.member(name)?.given.flatMap { try? read($0) }
+        }
+        self.failure = failure
+        id = field("id", JobFields.id)
+        source = field("source") { source throws(JSONError) in try Self.subject(source, reader) }
+        let webhook: Webhook? = field("webhook") { value throws(JSONError) in try value.webhook() }
+        // Webhooks that are not permitted are omitted.
+        self.webhook = webhook.flatMap { (try? reader.checkWebhook($0)) == nil ? nil : $0 }
+        echo = Job.PassthroughMetadata(
+            metadata: field("metadata", JobFields.echoed), placeholder: field("placeholder", JobFields.echoed),
+            altText: field("altText", JobFields.echoed))
+    }
+
+    /// Returns the text of a source, which may be of an unsupported kind.
+    private static func subject(_ source: JSONElement, _ reader: JobDecoder) throws(JSONError) -> String {
+        // The text of an unsupported source is used without its credentials.
+        if let source = try? reader.source(source) { return source.shownText }
+        let text = try source.string()
+        guard (1...WebURL.longest).contains(text.utf8.count) else { throw JSONError(.invalid, "cannot be a subject") }
+        return text.withoutCredentials
+    }
+}
+
+extension JobError {
+    /// Creates the failure of a message that cannot be decoded.
+    init(_ error: JSONError) {
+        let code: JobErrorCode =
+            switch error.code {
+            case .noMemory: .internal
+            case .unsupported: .unsupportedSource
+            default: .invalidJob
+            }
+        self.init(code, error.path.isEmpty ? "the message: \(error)" : "\(error)", cause: error)
+    }
+}

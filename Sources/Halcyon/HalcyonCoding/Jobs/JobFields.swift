@@ -1,0 +1,175 @@
+import Formats
+import HalcyonModel
+import JSON
+
+/// The fields of a job message. Each field is validated on its own; ``job(defaultID:)`` validates their combination.
+struct JobFields {
+    let reader: JobDecoder
+    var id: String?
+    var source: Source?
+    /// The defaults of all variants, and the only output of a job without `variants`.
+    var defaults = VariantFields()
+    var variants: JSONElement?
+    var partial = false
+    var maxAge = 0.0
+    var cache = CachePolicy()
+    var tenant: String?
+    var headers = RequestHeaders()
+    var tags: [String] = []
+    var slot: String?
+    var generation: Int64?
+    var delivery = Job.Delivery.reference
+    var deadline: Job.Deadline?
+    var webhook: Webhook?
+    var lane: Lane?
+    var echo = Job.PassthroughMetadata()
+    var unknown: [String] = []
+
+    /// The maximum number of outputs of a job.
+    static let mostVariants = 16
+
+    init(reader: JobDecoder) {
+        self.reader = reader
+    }
+
+    mutating func take(_ name: JSONName, _ value: JSONElement) throws(JSONError) {
+        guard !value.isNull else {
+            if try !defaults.take(name, value, reader), !Self.isOfTheJob(name) { unknown.append("\(name)") }
+            return
+        }
+        switch name {
+        case "id": id = try Self.id(value)
+        case "source": source = try reader.source(value)
+        case "variants": variants = value
+        case "maxAge": maxAge = try value.double()
+        case "delivery": delivery = try value.delivery()
+        case "deadline": deadline = try Job.Deadline(value)
+        case "metadata": echo.metadata = try Self.echoed(value)
+        case "placeholder": echo.placeholder = try Self.echoed(value)
+        case "altText": echo.altText = try Self.echoed(value)
+        case "priority": lane = try value.choice(of: Lane.allCases)
+        default:
+            if try !defaults.take(name, value, reader), try !takeSeldom(name, value) { unknown.append("\(name)") }
+        }
+    }
+
+    /// Decodes a rarely used field. Names are compared sequentially, so these are compared last.
+    /// - Returns: True if `name` is such a field.
+    private mutating func takeSeldom(_ name: JSONName, _ value: JSONElement) throws(JSONError) -> Bool {
+        switch name {
+        case "partial": partial = try value.bool()
+        case "cache": cache = try CachePolicy(value)
+        case "tenant": tenant = try Self.tenant(value)
+        case "headers": headers = try RequestHeaders(value)
+        case "tags": tags = try value.tags()
+        case "slot": slot = try value.slotName()
+        case "generation": generation = try value.integer(in: 0...Job.DisplaySlot.highestGeneration)
+        case "webhook": webhook = try value.webhook()
+        default: return false
+        }
+        return true
+    }
+
+    /// Returns true if `name` is a field of the job, not of its variants.
+    private static func isOfTheJob(_ name: JSONName) -> Bool {
+        switch name {
+        case "id", "source", "variants", "maxAge", "delivery", "deadline", "metadata", "placeholder", "altText",
+            "priority", "partial", "cache", "tenant", "headers", "tags", "slot", "generation", "webhook":
+            true
+        default: false
+        }
+    }
+
+    mutating func job(defaultID: String) throws(JSONError) -> Job {
+        guard let source else { throw JSONError(.missing, "is missing: say what to load", path: "source") }
+        try headers.check(for: source)
+        guard slot != nil || generation == nil else {
+            throw JSONError(.invalid, "requires a slot", path: "generation")
+        }
+        let variants = try outputs()
+        guard variants.count == 1 || !delivery.isPut else {
+            throw JSONError(
+                .invalid, "requires a single variant, found \(variants.count); submit one job per variant",
+                path: "delivery.put")
+        }
+        return Job(
+            id: id ?? defaultID, source: source, variants: variants, partial: partial, maxAge: maxAge, cache: cache,
+            tenant: tenant, headers: headers, tags: tags,
+            slot: slot.map { Job.DisplaySlot(name: $0, generation: generation) },
+            delivery: delivery, deadline: deadline, webhook: webhook, echo: echo)
+    }
+
+    private mutating func outputs() throws(JSONError) -> [Variant] {
+        guard let variants else { return [try defaults.variant(reader)] }
+        try defaults.checkSizer()
+        do throws(JSONError) {
+            return try outputs(of: variants)
+        } catch {
+            throw error.within("variants")
+        }
+    }
+
+    private mutating func outputs(of list: JSONElement) throws(JSONError) -> [Variant] {
+        var outputs: [Variant] = []
+        try list.forEachElement { element throws(JSONError) in
+            guard outputs.count < Self.mostVariants else { throw .tooMany(Self.mostVariants) }
+            var fields = defaults.inherited(by: element)
+            try element.forEachMember { name, value throws(JSONError) in
+                if try fields.take(name, value, reader) { return }
+                guard !Self.isOfTheJob(name) else {
+                    throw JSONError(.invalid, "belongs to the job, not to one of its variants")
+                }
+                unknown.append("variants[\(outputs.count)].\(name)")
+            }
+            outputs.append(try fields.variant(reader))
+        }
+        guard !outputs.isEmpty else { throw JSONError(.invalid, "expected 1 to \(Self.mostVariants) variants") }
+        return outputs
+    }
+
+    static func id(_ value: JSONElement) throws(JSONError) -> String {
+        let id = try value.string()
+        guard Job.isID(id) else {
+            throw JSONError(.invalid, "expected 1 to \(Job.longestID) characters, none of them U+0000")
+        }
+        return id
+    }
+
+    /// Decodes a tenant's name. It is part of names in Redis, so its characters never require quoting.
+    static func tenant(_ value: JSONElement) throws(JSONError) -> String {
+        let name = try value.string()
+        guard Job.isTenant(name) else {
+            throw JSONError(
+                .invalid, "expected 1 to \(Job.longestTenant) letters, digits, dots, hyphens and underscores")
+        }
+        return name
+    }
+
+    static func echoed(_ value: JSONElement) throws(JSONError) -> [UInt8] {
+        let bytes = value.bytes
+        guard bytes.count <= Job.PassthroughMetadata.longest else {
+            throw JSONError(
+                .invalid, "\(bytes.count) bytes, and at most \(Job.PassthroughMetadata.longest) are allowed")
+        }
+        return bytes
+    }
+}
+
+extension Job.Deadline {
+    fileprivate init(_ value: JSONElement) throws(JSONError) {
+        if value.kind == .number {
+            self = .after(try value.double(in: 0...315_360_000))
+        } else if let moment = Timestamp(rfc3339: try value.string()) {
+            self = .at(moment.seconds)
+        } else {
+            throw JSONError(.invalid, "expected seconds, or an RFC 3339 date and time")
+        }
+    }
+}
+
+extension JSONError {
+    /// The error for a list with too many elements.
+    static func tooMany(_ most: Int) -> JSONError {
+        JSONError(.invalid, "is one too many; at most \(most) are allowed")
+    }
+}

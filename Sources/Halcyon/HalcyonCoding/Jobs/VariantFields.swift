@@ -1,0 +1,123 @@
+import HalcyonModel
+import JSON
+
+/// The fields of an output. Each field is validated on its own; ``variant(_:)`` validates their combination.
+///
+/// Null is equivalent to the default of a field.
+struct VariantFields {
+    private var width: Double?
+    private var height: Double?
+    private var sizer: Sizing.Goal?
+    private var sizeForDisplay = true
+    private var screenScale = 1.0
+    private var contentMode = ContentMode.scaleAspectFill
+    private var scaleOptions = ScaleOptions.fitLeavesExcessAndFillCropsExcess
+    private var cropRect = CropRect.whole
+    private var gravity = Gravity.center
+    private var upscale: Bool?
+    private var interpolationQuality = InterpolationQuality.default
+    private var background = CSSColor.transparent
+    private var processors: ProcessorList?
+    private var tolerance: Tolerance?
+    private var output = OutputOptions()
+    private var findings: Set<AnalysisKind> = []
+
+    /// The longest side that any of the formats supports, in pixels.
+    static let longestSide = 65_535.0
+
+    /// Decodes a field.
+    /// - Returns: True if `name` is a field of an output.
+    mutating func take(_ name: JSONName, _ value: JSONElement, _ reader: JobDecoder) throws(JSONError) -> Bool {
+        let isNull = value.isNull
+        switch name {
+        case "width": width = try isNull ? nil : value.points()
+        case "height": height = try isNull ? nil : value.points()
+        case "screenScale": screenScale = try isNull ? 1 : CanonicalNumber.rounded(value.double(in: 1...4))
+        case "contentMode":
+            contentMode =
+                try isNull ? .scaleAspectFill : value.choice(of: ContentMode.allCases, ContentMode.init(name:))
+        case "scaleOptions":
+            scaleOptions = try isNull ? .fitLeavesExcessAndFillCropsExcess : value.choice(of: ScaleOptions.allCases)
+        case "cropRect": cropRect = try isNull ? .whole : CropRect(value)
+        case "format": output.format = try isNull ? nil : OutputOptions.format(value)
+        case "quality": output.quality = try isNull ? nil : Int(value.integer(in: 1...100))
+        case "sizeForDisplay": sizeForDisplay = try isNull ? true : value.bool()
+        case "sizer": sizer = try isNull ? nil : value.sizer(registered: reader.customSizers)
+        case "gravity": gravity = try isNull ? .center : Gravity(value)
+        case "upscale": upscale = try isNull ? nil : value.bool()
+        case "interpolationQuality":
+            interpolationQuality = try isNull ? .default : value.choice(of: InterpolationQuality.allCases)
+        case "background": background = try isNull ? .transparent : value.color()
+        case "processors": processors = try isNull ? nil : ProcessorList(value, reader)
+        case "lossless": output.lossless = try isNull ? false : value.bool()
+        case "effort": output.effort = try isNull ? nil : Int(value.integer(in: 0...9))
+        case "progressive": output.progressive = try isNull ? false : value.bool()
+        case "stripMetadata": output.stripMetadata = try isNull ? true : value.bool()
+        case "keepProfile": output.keepProfile = try isNull ? false : value.bool()
+        case "frames": output.frames = try isNull ? nil : Int(value.integer(in: 1...65_535))
+        case "tolerance": tolerance = try isNull ? nil : value.choice(of: Tolerance.allCases)
+        case "blurhash": find(.blurhash, try isNull ? false : value.bool())
+        case "dominantColor": find(.dominantColor, try isNull ? false : value.bool())
+        default: return false
+        }
+        return true
+    }
+
+    private mutating func find(_ finding: AnalysisKind, _ isWanted: Bool) {
+        if isWanted { findings.insert(finding) } else { findings.remove(finding) }
+    }
+
+    /// Returns the defaults for a variant. A variant that has any field for its size inherits none of the size fields.
+    func inherited(by variant: JSONElement) -> VariantFields {
+        var fields = self
+        if ["width", "height", "sizer", "sizeForDisplay"].contains(where: { variant.member($0) != nil }) {
+            (fields.width, fields.height, fields.sizer, fields.sizeForDisplay) = (nil, nil, nil, true)
+        }
+        return fields
+    }
+
+    /// Creates the variant.
+    func variant(_ reader: JobDecoder) throws(JSONError) -> Variant {
+        let sizing = Sizing(
+            goal: try goal(), cropRect: cropRect, screenScale: screenScale, gravity: gravity, upscale: upscale)
+        return Variant(
+            sizing: sizing, interpolationQuality: interpolationQuality, background: background,
+            processors: try processors?.scaled(by: screenScale, reader) ?? [], tolerance: tolerance,
+            output: output, findings: findings)
+    }
+
+    /// Checks that a sizer is not combined with a width or height.
+    func checkSizer() throws(JSONError) {
+        if sizer != nil, width != nil || height != nil {
+            throw JSONError(.invalid, "cannot be combined with width or height", path: "sizer")
+        }
+    }
+
+    private func goal() throws(JSONError) -> Sizing.Goal {
+        try checkSizer()
+        for (name, side) in [("width", width), ("height", height)] {
+            if let side, pixels(side) > Self.longestSide { throw .tooManyPixels(Self.longestSide).within(name) }
+        }
+        return switch (sizer, width, height) {
+        case _ where !sizeForDisplay: .original
+        case (let sizer?, _, _): sizer
+        case (nil, let width?, let height?):
+            .display(Display(width: width, height: height, contentMode: contentMode, scaleOptions: scaleOptions))
+        case (nil, let width?, nil): .sizer(.aspectScaleDownByWidth(pixels(width)))
+        case (nil, nil, let height?): .sizer(.aspectScaleDownByHeight(pixels(height)))
+        case (nil, nil, nil): .sizer(.natural)
+        }
+    }
+
+    /// Converts points to output pixels: round(points) × scale.
+    private func pixels(_ points: Double) -> Double {
+        CanonicalNumber.rounded(max(1, points.rounded(.toNearestOrAwayFromZero)) * screenScale)
+    }
+}
+
+extension JSONError {
+    /// The error for a length that is valid in points, but too large after scaling.
+    static func tooManyPixels(_ most: Double) -> JSONError {
+        JSONError(.invalid, "is more than \(Int(most)) pixels")
+    }
+}

@@ -1,0 +1,131 @@
+import HalcyonModel
+import JSON
+
+/// The processors of an output. Lengths are in points until the scale is known.
+struct ProcessorList {
+    private let element: JSONElement
+    /// The processors at one pixel per point.
+    private let unscaled: [Processor]
+
+    /// The maximum number of processors of an output.
+    static let most = 32
+
+    /// Decodes a list of processors.
+    /// - Parameter reader: The decoder, which has the names registered by the host program.
+    init(_ element: JSONElement, _ reader: JobDecoder) throws(JSONError) {
+        self.element = element
+        unscaled = try Self.read(element, scale: 1, reader)
+    }
+
+    /// Returns the processors with lengths in pixels.
+    func scaled(by scale: Double, _ reader: JobDecoder) throws(JSONError) -> [Processor] {
+        guard scale != 1, !unscaled.isEmpty else { return unscaled }
+        do throws(JSONError) {
+            return try Self.read(element, scale: scale, reader)
+        } catch {
+            throw error.within("processors")
+        }
+    }
+
+    private static func read(
+        _ element: JSONElement, scale: Double, _ reader: JobDecoder
+    ) throws(JSONError) -> [Processor] {
+        var processors: [Processor] = []
+        try element.forEachElement { element throws(JSONError) in
+            guard processors.count < most else { throw .tooMany(most) }
+            processors.append(try element.processor(scale: scale, reader))
+        }
+        return processors
+    }
+}
+
+extension JSONElement {
+    /// Decodes a processor: its name, or an object with one member, whose name is the processor and whose value is its
+    /// parameters.
+    fileprivate func processor(scale: Double, _ reader: JobDecoder) throws(JSONError) -> Processor {
+        guard kind == .object else {
+            let name = try string()
+            do throws(JSONError) {
+                return try Self.processor(name, nil, scale, reader)
+            } catch {
+                throw error.within(name)
+            }
+        }
+        var processor: Processor?
+        try forEachGiven { name, value throws(JSONError) in
+            guard processor == nil else {
+                throw JSONError(.invalid, "is a second processor in the same object; expected only one")
+            }
+            processor = try Self.processor("\(name)", value, scale, reader)
+        }
+        guard let processor else { throw JSONError(.missing, "expected an object that names a processor") }
+        return processor
+    }
+
+    private static func processor(
+        _ name: String, _ value: JSONElement?, _ scale: Double, _ reader: JobDecoder
+    ) throws(JSONError) -> Processor {
+        if let kind = ProcessorKind(rawValue: name) {
+            return try kind.read(try Parameters(value, of: kind, scale: scale, reader))
+        }
+        guard reader.customProcessors.contains(name) else {
+            throw .noRule(
+                name, "processor", among: ProcessorKind.allCases.map(\.rawValue) + reader.customProcessors.sorted())
+        }
+        return .custom(CustomExtension(name: name, parameters: try value?.ruleParameters() ?? "{}"))
+    }
+}
+
+/// The built-in processors, by their names in jobs.
+enum ProcessorKind: String, CaseIterable {
+    case roundCorner, resize, crop, blur, tint, overlay, blend, colorControls, blackWhite, border, downsample, sharpen
+    case pixelate, watermark, rotate, flip
+
+    /// The names of the processor's parameters.
+    var parameters: [String] {
+        switch self {
+        case .roundCorner: ["radius", "widthFraction", "heightFraction", "corners", "background"]
+        case .resize: ["width", "height", "mode"]
+        case .crop: ["width", "height", "anchor"]
+        case .blur: ["radius"]
+        case .tint: ["color"]
+        case .overlay: ["color", "fraction", "source", "opacity"]
+        case .blend: ["mode", "opacity", "background"]
+        case .colorControls: ["brightness", "contrast", "saturation", "exposure"]
+        case .blackWhite: []
+        case .border: ["width", "color", "radius", "widthFraction", "heightFraction", "corners"]
+        case .downsample: ["width", "height"]
+        case .sharpen: ["radius", "amount"]
+        case .pixelate: ["size"]
+        case .watermark: ["source", "position", "margin", "widthFraction", "opacity", "tiled"]
+        case .rotate: ["degrees", "background"]
+        case .flip: ["direction"]
+        }
+    }
+
+    /// Creates the processor from its parameters.
+    func read(_ parameters: Parameters) throws(JSONError) -> Processor {
+        switch self {
+        case .roundCorner: .roundCorner(try parameters.roundCorner())
+        case .resize:
+            .resize(try parameters.size(), try parameters.choice("mode", of: ResizeMode.allCases) ?? .none)
+        case .crop: .crop(try parameters.size(), anchor: try parameters.optional("anchor", UnitPoint.init) ?? .center)
+        case .blur: .blur(radius: try parameters.required("radius", parameters.blurRadius))
+        case .tint: .tint(try parameters.required("color", color))
+        case .overlay: .overlay(try parameters.overlay())
+        case .blend: .blend(try parameters.blend())
+        case .colorControls: .colorControls(try parameters.colorControls())
+        case .blackWhite: .blackWhite
+        case .border: .border(try parameters.border())
+        case .downsample: .downsample(try parameters.size())
+        case .sharpen: .sharpen(try parameters.sharpen())
+        case .pixelate: .pixelate(try parameters.required("size", parameters.pixels))
+        case .watermark: .watermark(try parameters.watermark())
+        case .rotate:
+            .rotate(
+                degrees: try parameters.required("degrees", degrees),
+                background: try parameters.optional("background", color) ?? .transparent)
+        case .flip: .flip(try parameters.choice("direction", of: Flip.allCases) ?? .horizontal)
+        }
+    }
+}

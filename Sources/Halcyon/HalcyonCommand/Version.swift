@@ -1,5 +1,0 @@
-/// Which Halcyon this is.
-enum Version {
-    /// By semantic versioning.
-    static let number = "0.1.0"
-}

@@ -1,0 +1,121 @@
+import HalcyonCluster
+import HalcyonCoding
+import HalcyonModel
+import JSON
+import Kafka
+import Redis
+import Telemetry
+
+/// The states of jobs submitted by `POST /v1/jobs`, stored in Redis under `halcyon:job:ID` with a TTL. All gateways can
+/// read them.
+///
+/// The name of the API key that submitted the job is stored under `halcyon:job-key:ID`, so that no other key can cancel
+/// the job or reuse its id.
+///
+/// Jobs submitted in other ways have no state here, because it is rarely requested. A gateway stores the state
+/// `accepted`. The consumer group of the gateways follows the committed events and updates the states that exist.
+struct JobStateStore: Sendable {
+    let redis: RedisClient
+    /// Seconds for which the state of a job is stored after its last event.
+    let lifetime: Double
+    let log: Log
+
+    /// The size of an event above which it contains an image that is not stored elsewhere. Its state has a shorter TTL,
+    /// the same as that of images which workers store because they do not fit into an event.
+    private static let mostBytes = 64 << 10
+    private static let imageLifetime = 300.0
+
+    /// Stores that a job was accepted, before it is published. If Redis is down, the job is published anyway and its
+    /// state remains unknown.
+    func note(accepted id: String) async {
+        var writer = JSONWriter(capacity: 128)
+        writer.object { writer in
+            writer.member("id", id)
+            writer.member("state", "accepted")
+        }
+        await send(["SET", Self.key(of: id), .bytes(writer.bytes), "PX", milliseconds])
+    }
+
+    /// Reserves an id for a key for as long as the state of its job is stored. Does nothing if Redis is down.
+    /// - Throws: ``Problem`` if the id belongs to another key.
+    func claim(_ id: String, for name: String) async throws(Problem) {
+        let key = Self.ownerKey(of: id)
+        let owner: [UInt8]?
+        do throws(RedisError) {
+            let taken = try await redis.send(["SET", key, .string(name), "PX", milliseconds, "NX"])
+            owner = taken.isNull ? try await redis.send(["GET", key]).bytes : nil
+        } catch {
+            log.debug("failed to store the owner of a job", ["error": "\(error)"])
+            return
+        }
+        guard let owner else { return }
+        guard owner == Array(name.utf8) else {
+            throw Problem(.conflict, "another key has submitted a job with this id; use a different id")
+        }
+        await send(["PEXPIRE", key, milliseconds])
+    }
+
+    /// True if a job is known to have been submitted with the key of this name.
+    /// - Throws: ``Problem`` if Redis is unavailable.
+    func isOwned(_ id: String, by name: String) async throws(Problem) -> Bool {
+        do throws(RedisError) {
+            return try await redis.send(["GET", Self.ownerKey(of: id)]).bytes == Array(name.utf8)
+        } catch {
+            throw Problem(.unavailable, "the owner of the job cannot be read at the moment; try again", retryAfter: 2)
+        }
+    }
+
+    /// Deletes the state of a job that was not published.
+    func forget(_ id: String) async { await send(["DEL", Self.key(of: id)]) }
+
+    /// Returns the state of a job as JSON with its `id` and `state`; nil if it is unknown.
+    /// - Throws: ``Problem`` if Redis is unavailable.
+    func state(of id: String) async throws(Problem) -> [UInt8]? {
+        do throws(RedisError) {
+            return try await redis.send(["GET", Self.key(of: id)]).bytes
+        } catch {
+            throw Problem(.unavailable, "job states cannot be read at the moment; try again", retryAfter: 2)
+        }
+    }
+
+    private func send(_ command: [RedisArgument]) async {
+        do throws(RedisError) {
+            _ = try await redis.send(command)
+        } catch {
+            log.debug("failed to store the state of a job", ["error": "\(error)"])
+        }
+    }
+
+    private var milliseconds: RedisArgument { .integer(Int(lifetime * 1000)) }
+
+    private static func key(of id: String) -> RedisArgument { .string("halcyon:job:\(id)") }
+    private static func ownerKey(of id: String) -> RedisArgument { .string("halcyon:job-key:\(id)") }
+
+    // MARK: Events
+
+    /// Returns the commands that store an event if the state of its job exists. Progress is not stored: the state
+    /// remains `started`, and a late event of a suspended worker must not replace the terminal event of another one.
+    func commands(for record: ConsumedRecord) -> [[RedisArgument]] {
+        guard let json = record.value, let event = DecodedEvent(json: json), let id = event.jobID,
+            event.type != Event.Kind.progress.rawValue
+        else { return [] }
+        let seconds = json.count <= Self.mostBytes ? lifetime : min(lifetime, Self.imageLifetime)
+        let state = Self.state(after: event, json)
+        return [
+            ["SET", Self.key(of: id), .bytes(state), "XX", "PX", .integer(Int(seconds * 1000))],
+            ["PEXPIRE", Self.ownerKey(of: id), milliseconds],
+        ]
+    }
+
+    /// Returns the state of a job after an event.
+    static func state(after event: DecodedEvent, _ json: [UInt8]) -> [UInt8] {
+        var writer = JSONWriter(capacity: json.count + 128)
+        writer.object { writer in
+            writer.member("id", event.jobID)
+            writer.member("state", event.type)
+            writer.name("event")
+            writer.raw(json)
+        }
+        return writer.bytes
+    }
+}

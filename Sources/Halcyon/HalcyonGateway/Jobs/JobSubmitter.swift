@@ -1,0 +1,126 @@
+import Formats
+import HalcyonCluster
+import HalcyonCoding
+import HalcyonModel
+import Hashing
+import JSON
+import Kafka
+
+/// Submits jobs: validates them as workers do and publishes them to Kafka. A job is accepted when Kafka has
+/// acknowledged it.
+struct JobSubmitter: Sendable {
+    let producer: Producer
+    let topics: Topics
+    let reader: JobDecoder
+    let memory: JobStateStore
+    /// The timeout of a request, and the time limit for publishing to Kafka.
+    let times: (request: Duration, send: Duration)
+
+    /// The minimum time between the expiry of a job's send and the timeout of its request. librdkafka checks for
+    /// expired messages only once a second.
+    static let margin = Duration.seconds(5)
+
+    /// Parses and validates a job. A job without an id receives a random one.
+    /// - Throws: ``Problem`` of the kind `invalidJob`.
+    func prepare(_ json: [UInt8]) throws(Problem) -> ValidatedJob {
+        let draft: JobBuilder
+        do throws(JSONError) {
+            draft = try JobBuilder(json: json, maximumSize: reader.maximumBytes)
+        } catch {
+            throw Problem(.invalidJob, "invalid job: \(error)", code: JobErrorCode.invalidJob.rawValue)
+        }
+        return try prepare(draft, naming: "http")
+    }
+
+    /// Validates a job. A job without an id receives a random one that starts with `kind`.
+    func prepare(_ draft: JobBuilder, naming kind: String) throws(Problem) -> ValidatedJob {
+        var draft = draft
+        if draft["id"] == nil { draft.set("id", "\(kind)-\(String.randomHexadecimal())") }
+        do throws(InvalidJobError) {
+            return try ValidatedJob(draft, fallbackID: "", by: reader)
+        } catch {
+            throw Problem(.invalidJob, error.failure.message, code: error.failure.code.rawValue)
+        }
+    }
+
+    /// Returns the time after which a job of this request must not be published any more. The request could time out
+    /// before the outcome is known, and a job that was answered with 503 must not be sent later.
+    func latest(for call: RequestContext) -> ContinuousClock.Instant {
+        call.began + times.request - times.send - Self.margin
+    }
+
+    /// Stores the state of a job, publishes the job to its lane and waits for Kafka's acknowledgement.
+    /// - Parameter latest: the time after which it is not sent any more.
+    /// - Throws: ``Problem`` if the id belongs to a job of another key, or Kafka did not accept the job and never
+    ///   will.
+    func submit(
+        _ prepared: ValidatedJob, for caller: Principal, traceparent: String?, by latest: ContinuousClock.Instant? = nil
+    ) async throws(Problem) {
+        if let name = caller.name { try await memory.claim(prepared.job.id, for: name) }
+        // Stored before the job is published, because its events must come later.
+        await memory.note(accepted: prepared.job.id)
+        do throws(Problem) {
+            try await send(prepared, traceparent: traceparent, by: latest)
+        } catch {
+            await memory.forget(prepared.job.id)
+            throw error
+        }
+    }
+
+    /// Publishes a job whose id is not returned to the client, so that its state is not stored.
+    /// - Parameter waitTimeout: the time that the client waits for the result, if no other client needs it.
+    func send(
+        _ prepared: ValidatedJob, traceparent: String?, by latest: ContinuousClock.Instant? = nil,
+        waitTimeout: WaitTimeout? = nil
+    ) async throws(Problem) {
+        let trace = traceparent.map { RecordHeader("traceparent", Array($0.utf8)) }
+        let headers = [trace, waitTimeout?.header].compactMap(\.self)
+        do throws(KafkaError) {
+            _ = try await producer.send(topics.record(of: prepared, headers: headers), by: latest)
+        } catch {
+            throw Self.problem(error)
+        }
+    }
+
+    private static func problem(_ error: KafkaError) -> Problem {
+        error.code == .messageTooLarge
+            ? Problem(.tooLarge, "the job exceeds the maximum message size of the Kafka brokers")
+            : Problem(.unavailable, "the job cannot be published to Kafka now; submit it again", retryAfter: 5)
+    }
+}
+
+/// The response to a submitted job.
+struct AcceptedJob: JSONWritable {
+    private let prepared: ValidatedJob
+
+    init(_ prepared: ValidatedJob) { self.prepared = prepared }
+
+    /// The path of the job's state.
+    var location: String { "/v1/jobs/\(PercentEncoding.encode(pathSegment: prepared.job.id))" }
+
+    func write(to writer: inout JSONWriter) { writer.object { writeMembers(to: &$0) } }
+
+    /// Writes the members: the job's id and lane, and the paths of its state and images.
+    func writeMembers(to writer: inout JSONWriter) {
+        writer.member("id", prepared.job.id)
+        writer.member("lane", prepared.lane.rawValue)
+        writer.member("status", location)
+        writer.name("images")
+        writer.array { writer in
+            for key in prepared.keys {
+                writer.value("/v1/images/\(PercentEncoding.encode(pathSegment: key.description))")
+            }
+        }
+        if !prepared.unknownFields.isEmpty {
+            writer.name("unknownFields")
+            writer.array { writer in
+                for name in prepared.unknownFields { writer.value(name) }
+            }
+        }
+    }
+}
+
+extension PercentEncoding {
+    /// Encodes one segment of a path. Colons are not escaped.
+    static func encode(pathSegment text: String) -> String { encode(text, keeping: ":") }
+}

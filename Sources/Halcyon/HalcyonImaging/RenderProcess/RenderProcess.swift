@@ -1,0 +1,189 @@
+import CLinux
+import Concurrency
+import Glibc
+import HalcyonModel
+import Subprocess
+
+/// A child process that renders one image at a time. Only one thread at a time may use it.
+final class RenderProcess: Sendable {
+    /// The interval at which the memory of a busy render process is checked, in milliseconds.
+    private static let watchInterval: Int32 = 20
+
+    private let process: ChildProcess
+    private let socket: MessageSocket
+    private let renderings = Lock(0)
+    private let baseMemory: Int
+
+    /// Starts the process. Blocks the calling thread.
+    /// - Throws: ``ChildProcessError`` or ``MessageError``.
+    init(_ options: RenderProcessOptions, hears: @escaping @Sendable (String) -> Void) throws {
+        let (own, childs) = try MessageSocket.pair()
+        defer { close(childs) }
+        socket = own
+        baseMemory = options.baseMemory
+        process = try ChildProcess.startBlocking(
+            options.program, options.arguments, options: options.process(input: childs, hears: hears))
+    }
+
+    /// The process id, for tests and logs.
+    var pid: Int32 { process.pid }
+    var isRunning: Bool { process.isRunning }
+    /// The number of completed renderings.
+    var answered: Int { renderings.withLock { $0 } }
+
+    /// Sends a request and waits for the reply.
+    /// - Parameter memory: The maximum memory of the rendering, in bytes.
+    /// - Throws: ``MessageError``, `ended` if the process crashes; ``OutgrownMemory`` if it exceeds its memory; other
+    ///   errors if its reply is invalid.
+    func answer(
+        _ order: RenderTask.Input, within limits: ImageLimits, memory: Int
+    ) throws -> (answer: RenderReply.RenderResponse, privateBytes: Int) {
+        try socket.send(RenderRequest.message(order, within: limits, memory: memory))
+        // An eighth and 16 MiB more, because the memory is an estimate.
+        try wait(allowing: memory + memory / 8 + baseMemory + order.bytes + (16 << 20))
+        // No encoder produces more bytes than the pixels at 16 bits per sample, plus a small amount.
+        let most = order.variants.count * (limits.outputPixels * 8 + 1 << 20)
+        guard let message = try socket.receive(MessageSocket.Limits(bytes: most)) else { throw MessageError.ended }
+        let reply = try message.value(RenderReply.self)
+        guard let answer = reply.answer(message.bodies) else { throw MismatchedReply() }
+        renderings.withLock { $0 += 1 }
+        return (answer, reply.privateBytes)
+    }
+
+    /// Waits for the reply and checks the memory of the render process meanwhile. The system limit (``GrantedMemory``)
+    /// counts reserved memory whether or not it is used, and therefore has to be higher. Also, some libraries continue
+    /// after a failed allocation and write a damaged file.
+    private func wait(allowing bytes: Int) throws(OutgrownMemory) {
+        while !socket.hasInput(within: Self.watchInterval) {
+            // The shadow memory of a sanitizer exceeds any limit.
+            guard clinux_has_sanitizer() || privateBytes(of: process.pid) <= bytes else { throw OutgrownMemory() }
+        }
+    }
+
+    /// Kills the process. May be called from any thread.
+    @Sendable func kill() { process.send(SIGKILL) }
+
+    /// Waits for the process to exit. Blocks the calling thread.
+    func exit() -> ChildProcess.Exit { process.exitBlocking() }
+}
+
+/// The error of a render process that exceeds the memory of its rendering.
+struct OutgrownMemory: Error {}
+
+/// The error of a reply whose bodies do not match its description.
+private struct MismatchedReply: Error {}
+
+/// The options of render processes.
+public struct RenderProcessOptions: Sendable {
+    /// The program. It must call ``RenderProcessProgram/run(_:)`` when it is started with ``arguments``.
+    public var program: String
+    /// The arguments of the program.
+    public var arguments: [String]
+    /// The maximum memory of a render process, in bytes (RLIMIT_DATA of setrlimit(2)). While it renders, the limit is
+    /// the memory of the rendering plus a reserve.
+    public var memory = 2 << 30
+    /// The memory of a render process without a rendering, in bytes.
+    public var baseMemory = 32 << 20
+    /// The number of renderings after which a render process is replaced, so that memory leaks in libraries do not
+    /// accumulate.
+    public var renderings = 500
+    /// The maximum private memory of an idle render process, in bytes. A process that exceeds it is replaced.
+    public var restingMemory = 48 << 20
+
+    /// - Parameters:
+    ///   - program: The program to start. By default the running program, even if its file has been replaced in the
+    ///     meantime.
+    public init(program: String = "/proc/self/exe", arguments: [String] = ["render-child"]) {
+        self.program = program
+        self.arguments = arguments
+    }
+
+    /// Returns the options for starting the process.
+    func process(input: Int32, hears: @escaping @Sendable (String) -> Void) -> ChildProcess.Options {
+        var options = ChildProcess.Options()
+        options.input = .descriptor(input)
+        options.errors = .lines(hears)
+        options.environment = Self.environment
+        options.limits = [
+            // A core dump would contain users' images, and take a second to write.
+            Int32(RLIMIT_CORE.rawValue): 0,
+            Int32(RLIMIT_DATA.rawValue): UInt64(memory),
+            // Temporary files of libvips, if the operator enables them, are not larger than the memory limit.
+            Int32(RLIMIT_FSIZE.rawValue): UInt64(memory),
+            Int32(RLIMIT_NOFILE.rawValue): Self.openFiles,
+        ]
+        return options
+    }
+
+    /// The maximum number of open files: its socket, its standard error, fonts and temporary files of libvips.
+    private static let openFiles: UInt64 = 128
+
+    /// The environment variables that libraries use, without the secrets in settings.
+    private static let environment: [String: String] = {
+        let names: Set = ["PATH", "HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "GLIBC_TUNABLES"]
+        let beginnings = ["LC_", "LD_", "MALLOC_", "VIPS_", "FONTCONFIG_", "XDG_", "ASAN_", "LSAN_", "TSAN_"]
+        var variables = environmentVariables().filter { name, _ in
+            names.contains(name) || beginnings.contains(where: name.hasPrefix)
+        }
+        // A crash is reported by its exit status. Fifty lines of backtrace in the worker's log would add nothing.
+        variables["SWIFT_BACKTRACE"] = "enable=no"
+        return variables
+    }()
+}
+
+/// The unexpected exit of a render process during a rendering.
+struct RenderProcessCrash: Error {
+    let exit: ChildProcess.Exit
+
+    /// The error to report if the same image has crashed two render processes without affecting a worker.
+    var failure: JobError {
+        switch exit {
+        case .signal(SIGSEGV), .signal(SIGBUS), .signal(SIGABRT), .signal(SIGILL), .signal(SIGTRAP), .signal(SIGFPE),
+            .signal(SIGSYS):
+            JobError(.corruptImage, "a decoder or encoder crashes on this image (\(exit))")
+        case .signal(SIGXCPU):
+            JobError(
+                .timeout, "rendering exceeds the CPU time that images.renderTimeout allows (\(exit))",
+                isRetryable: false)
+        default:
+            // The kernel kills processes with SIGKILL when memory runs out.
+            JobError(.internal, "the render process was killed twice (\(exit))")
+        }
+    }
+}
+
+extension JobError {
+    /// Creates the error of a rendering that exceeds the maximum memory.
+    init(beyondMemory bytes: Int) {
+        self.init(.tooManyPixels, "rendering needs more than the maximum of \(bytes >> 20) MiB of memory")
+    }
+
+    /// True if the libraries report a failed allocation. Intended for render processes, in which no other rendering
+    /// could have caused the message. There is no other indication that all libraries give.
+    var isOutOfMemory: Bool {
+        (code == .corruptImage || code == .internal) && message.lowercased().contains("memory")
+    }
+}
+
+/// The CPU time limit of this process (getrlimit(2), RLIMIT_CPU).
+///
+/// The parent kills a render process that exceeds its deadline. It cannot do so while it is suspended or hangs. This
+/// limit then ends the process.
+enum CPULimit {
+    /// Determined once, because each rendering sets a limit.
+    private static let processors = ResourceLimits.processors
+
+    /// Allows this amount of additional time on each processor, because encoders use several threads. A process that
+    /// exceeds it receives SIGXCPU.
+    static func limit(to time: Duration) {
+        var usage = rusage()
+        getrusage(RUSAGE_SELF.rawValue, &usage)
+        let used = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_CPU.rawValue), &limit) == 0 else { return }
+        // Two more seconds allow for rounding.
+        limit.rlim_cur = min(
+            limit.rlim_max, rlim_t(used + processors * Int(time.components.seconds + 1) + 2))
+        setrlimit(__rlimit_resource_t(RLIMIT_CPU.rawValue), &limit)
+    }
+}

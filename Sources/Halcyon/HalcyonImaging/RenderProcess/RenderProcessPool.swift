@@ -1,0 +1,217 @@
+import CLinux
+import Concurrency
+import Glibc
+import HalcyonModel
+import Subprocess
+
+/// A pool of child processes for renderings that should not run in this process: those with codecs that cannot be
+/// interrupted, and those that may crash the process.
+///
+/// Processes are started on demand and reused. A process that was killed, crashed, uses too much memory or has reached
+/// its number of renderings is replaced. All of them exit with this process, even if it crashes.
+public final class RenderProcessPool: Sendable {
+    /// An event for the log.
+    public enum PoolEvent: Sendable, CustomStringConvertible {
+        /// A render process wrote this line to standard error.
+        case wrote(String)
+        /// A render process exited unexpectedly during a rendering.
+        case died(ChildProcess.Exit)
+
+        /// The text for the log.
+        public var description: String {
+            switch self {
+            case .wrote(let line): line
+            case .died(let exit): "crashed while rendering: \(exit)"
+            }
+        }
+    }
+
+    private struct State {
+        /// The idle processes, each with its memory reservation. The most recently used one is used next, so that
+        /// unused ones are paged out.
+        var idle: [(child: RenderProcess, memory: MemoryBudget.Reservation)] = []
+        /// All running processes.
+        var all: [RenderProcess] = []
+        var isClosed = false
+    }
+
+    /// The initial memory of a rendering without an estimate, in bytes. Most renderings need no more.
+    private static let memoryUnseen = 64 << 20
+
+    private let options: RenderProcessOptions
+    private let tell: @Sendable (PoolEvent) -> Void
+    private let state = Lock(State())
+
+    /// Creates an empty pool.
+    /// - Parameter tell: A callback for events, called on any thread.
+    public init(_ options: RenderProcessOptions, tell: @escaping @Sendable (PoolEvent) -> Void) {
+        self.options = options
+        self.tell = tell
+    }
+
+    /// The ids of the running processes.
+    public var processes: [Int32] { state.withLock { $0.all.filter(\.isRunning).map(\.pid) } }
+
+    /// Kills all render processes. Call it when no rendering is in flight. Blocks the calling thread.
+    public func shutdown() {
+        let all = state.withLock { state in
+            state.isClosed = true
+            state.idle = []
+            return state.all
+        }
+        for child in all { end(child) }
+    }
+
+    /// Renders in a child process, and once more in a new one if the first one crashes. A trial is not repeated.
+    ///
+    /// A process is used only after the memory for the rendering has been reserved. Without an estimate a small amount
+    /// is reserved first. If the process replies that it needs more, that amount is waited for without occupying a
+    /// process. If it crashed or exceeded its memory, the next one gets as much as decoding any image may need.
+    ///
+    /// - Parameter estimate: The estimated memory in bytes, or nil without an estimate.
+    /// - Throws: ``RenderTask/CancellationReason``; ``RenderProcessCrash`` for a trial; ``JobError``: an error of the
+    ///   rendering, `corruptImage` if the image crashed two processes, `timeout` if both exceeded their CPU time,
+    ///   `internal` if two were killed from outside, a reply was invalid, or no process could be started.
+    func render(
+        _ order: RenderTask.Input, taking estimate: Int?, within limits: ImageLimits, _ reservation: MemoryReservation
+    ) throws -> RenderResult {
+        let isOnTrial = if case .trial = order.isolation { true } else { false }
+        var memory = estimate ?? (isOnTrial ? limits.memory : min(Self.memoryUnseen, limits.memory))
+        var hasKilled = false
+        while true {
+            do {
+                switch try attempt(order, limits, memory, reservation, inFresh: hasKilled) {
+                case .rendered(let rendering): return rendering
+                case .failed(let failure): throw failure
+                case .needs(let more):
+                    guard more > memory, more <= limits.renderedBytes else { throw nonsense("it needs \(more) bytes") }
+                    memory = more
+                }
+            } catch is OutgrownMemory {
+                guard memory < limits.memory else { throw JobError(beyondMemory: memory) }
+                memory = limits.memory
+            } catch let death as RenderProcessCrash {
+                if isOnTrial { throw death }
+                if hasKilled { throw death.failure }
+                hasKilled = true
+                memory = max(memory, limits.memory)
+            }
+        }
+    }
+
+    /// Reserves the memory and renders in a child process.
+    /// - Parameter memory: The memory of the rendering itself, in bytes.
+    private func attempt(
+        _ order: RenderTask.Input, _ limits: ImageLimits, _ memory: Int, _ reservation: MemoryReservation,
+        inFresh isFresh: Bool
+    ) throws -> RenderReply.RenderResponse {
+        var share: MemoryBudget.Reservation? = try reservation.task.run(stoppedBy: reservation.memory.wake) {
+            try reservation.enter(options.baseMemory + order.bytes + memory)
+        }
+        defer { withExtendedLifetime(share) {} }
+        let child = try (isFresh ? nil : idle()) ?? start()
+        let answer: RenderReply.RenderResponse
+        let privateBytes: Int
+        do {
+            (answer, privateBytes) = try reservation.task.run(stoppedBy: child.kill) {
+                try child.answer(order, within: limits, memory: memory)
+            }
+        } catch MessageError.ended {
+            let death = RenderProcessCrash(exit: end(child))
+            tell(.died(death.exit))
+            throw death
+        } catch {
+            end(child)
+            throw error is RenderTask.CancellationReason || error is OutgrownMemory
+                ? error : nonsense("unreadable reply", error)
+        }
+        share = nil
+        keep(child, privateBytes, in: reservation.memory)
+        return answer
+    }
+
+    private func nonsense(_ what: String, _ cause: (any Error)? = nil) -> JobError {
+        JobError(.internal, "invalid reply of a render process: \(what)", isRetryable: false, cause: cause)
+    }
+
+    // MARK: Processes
+
+    private func idle() -> RenderProcess? {
+        while let (child, _) = state.withLock({ $0.idle.popLast() }) {
+            if child.isRunning { return child }
+            end(child)
+        }
+        return nil
+    }
+
+    private func start() throws(JobError) -> RenderProcess {
+        let child: RenderProcess
+        do {
+            child = try RenderProcess(options) { [tell] in tell(.wrote($0)) }
+        } catch {
+            throw JobError(.internal, "could not start a render process: \(error)", cause: error)
+        }
+        let isClosed = state.withLock { state in
+            state.all.append(child)
+            return state.isClosed
+        }
+        guard !isClosed else {
+            end(child)
+            throw JobError(.internal, "rendering is shutting down")
+        }
+        return child
+    }
+
+    private func keep(_ child: RenderProcess, _ privateBytes: Int, in memory: MemoryBudget) {
+        guard privateBytes <= options.restingMemory, child.answered < options.renderings,
+            let share = memory.rest(privateBytes)
+        else {
+            end(child)
+            return
+        }
+        let isClosed = state.withLock { state in
+            if !state.isClosed { state.idle.append((child, share)) }
+            return state.isClosed
+        }
+        if isClosed { end(child) }
+    }
+
+    /// Kills the idle render processes, because their memory is needed.
+    func endIdle() {
+        let idle = state.withLock { state in
+            defer { state.idle = [] }
+            return state.idle
+        }
+        for (child, _) in idle { end(child) }
+    }
+
+    @discardableResult
+    private func end(_ child: RenderProcess) -> ChildProcess.Exit {
+        // A render process has nothing to clean up, so it is killed.
+        child.kill()
+        let exit = child.exit()
+        state.withLock { state in state.all.removeAll { $0 === child } }
+        return exit
+    }
+}
+
+/// The memory limit of this process, a render process, for its current rendering (getrlimit(2), RLIMIT_DATA).
+///
+/// The memory of a rendering is an estimate, and the parent process checks the actual use. If the parent cannot check
+/// it in time, the render process fails or crashes, and not the worker or the machine. Libraries reserve up to twice
+/// the memory that they use.
+struct GrantedMemory {
+    /// The additional memory of a process, in bytes, for caches of libraries, fragmentation, and thread stacks, which
+    /// are reserved but hardly used.
+    private static let spare = 64 << 20 + ResourceLimits.processors * (16 << 20)
+
+    private let base = dataBytes()
+
+    /// Sets the limit for a rendering that needs this number of bytes.
+    func limit(to bytes: Int) {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit) == 0 else { return }
+        limit.rlim_cur = min(limit.rlim_max, rlim_t(base + Self.spare + 2 * bytes))
+        setrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit)
+    }
+}

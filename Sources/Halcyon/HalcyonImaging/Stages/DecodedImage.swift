@@ -1,0 +1,122 @@
+import HalcyonModel
+import Vips
+
+/// Step 4, decode: the pixels of a source as its outputs need them. A single pass for one output; in memory for
+/// several.
+///
+/// Confined to the rendering that created it, as are its images.
+final class DecodedImage {
+    /// The image at one resolution.
+    struct Level {
+        let image: Image
+        /// The number of pixels per stored pixel along each side.
+        let across: Double
+        let down: Double
+    }
+
+    private struct SizedPart: Equatable {
+        let frame: Int
+        let part: PixelRect
+        let target: PixelSize
+        let quality: InterpolationQuality
+    }
+
+    private let isInMemory: Bool
+    private let cancellation: Cancellation?
+    private let whole: Image
+    private(set) var frames: [Level] = []
+    /// The image that was resized last. The same image is often needed in several formats in succession.
+    private var last: (key: SizedPart, image: Image)?
+
+    init(_ source: SourceImage, _ load: LoadPlan, _ cancellation: Cancellation?) throws(VipsError) {
+        self.cancellation = cancellation
+        isInMemory = !load.isOnePass
+        let opened = try source.open(load)
+        let image = isInMemory ? try opened.inMemory(cancellation) : opened
+        let (across, down) =
+            switch load.reduction {
+            case .none: (1.0, 1.0)
+            // The JPEG decoder combines each whole block of 2, 4 or 8 pixels and drops the remainder.
+            case .shrink(let factor): (1 / Double(factor), 1 / Double(factor))
+            case .scale:
+                (
+                    Double(image.width) / Double(source.rawSize.width),
+                    Double(image.height) / Double(source.rawSize.height)
+                )
+            }
+        whole = image
+        for index in 0..<image.frames {
+            let frame = image.frames > 1 ? try image.page(index) : image
+            frames.append(Level(image: frame, across: across, down: down))
+        }
+    }
+
+    /// Returns a part of a frame at the size of an output, computed once for outputs that differ only in later steps.
+    ///
+    /// - Parameter part: The part in pixels of the source as stored.
+    func sized(
+        _ index: Int, _ part: PixelRect, to target: PixelSize, for output: OutputPlan
+    ) throws(VipsError) -> Image {
+        let quality = output.variant.interpolationQuality
+        let key = SizedPart(frame: index, part: part, target: target, quality: quality)
+        if let last, last.key == key { return last.image }
+        let level = frames[index]
+        let image = try level.image.resized(part, at: level, to: target, quality).inMemory(cancellation)
+        if isInMemory, frames.count == 1 { last = (key, image) }
+        return image
+    }
+
+    /// Joins the frames of an output to an animation with the timing of the source.
+    func animation(of frames: [Image]) throws(VipsError) -> Image {
+        guard frames.count > 1 else { return frames[0] }
+        let delays = whole.frameDelays.prefix(frames.count)
+        return try .strip(
+            frames, delays: delays.count == frames.count ? Array(delays) : [], loop: whole.loopCount ?? 0)
+    }
+}
+
+extension Image {
+    /// Step 7, color: converts to 8-bit sRGB or 8-bit grey and retains alpha. It runs on the resized image, where a
+    /// conversion is cheap.
+    ///
+    /// With `keepingProfile`, an image with an embedded profile keeps its color space, unless it is CMYK.
+    ///
+    /// An embedded profile is applied unless it is sRGB. CMYK without a profile uses libvips' built-in CMYK profile. A
+    /// profile that does not match the pixels is ignored, as in browsers.
+    func inSRGB(keepingProfile: Bool) throws(VipsError) -> Image {
+        let profile = keepingProfile ? nil : bytes(of: "icc-profile-data")
+        if interpretation == .cmyk || profile.map({ !ICCProfile($0).isSRGB }) ?? false {
+            // A profile that does not match is ignored.
+            if let converted = try? converted() { return converted }
+        }
+        switch interpretation {
+        case .sRGB where sampleFormat == .uint8, .grey where sampleFormat == .uint8: return self
+        case .grey, .grey16: return try calling("colourspace", ["space": "b-w"])
+        default: return try calling("colourspace", ["space": "srgb"])
+        }
+    }
+
+    /// Converts grey to red, green and blue.
+    func inColour() throws(VipsError) -> Image {
+        guard bands < 3 else { return self }
+        return try calling("colourspace", ["space": "srgb"])
+    }
+
+    /// Converts by profiles to 8 bits. libvips 8.14 would clip a 16-bit alpha at 255 if the profile is grey, so alpha
+    /// is converted separately.
+    private func converted() throws(VipsError) -> Image {
+        guard hasAlpha, sampleFormat == .uint16 else { return try throughProfiles() }
+        let alpha = try alpha().calling("cast", ["format": "uchar", "shift": true])
+        return try Operation.call(
+            "bandjoin", ["in": .images([try withoutAlpha().throughProfiles(), alpha])]
+        ).image()
+    }
+
+    private func throughProfiles() throws(VipsError) -> Image {
+        var arguments: [String: Value] = [
+            "output-profile": "srgb", "embedded": true, "depth": 8, "intent": "relative",
+        ]
+        if interpretation == .cmyk { arguments["input-profile"] = "cmyk" }
+        return try calling("icc_transform", arguments)
+    }
+}

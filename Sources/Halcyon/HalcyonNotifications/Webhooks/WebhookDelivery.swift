@@ -1,0 +1,226 @@
+import Formats
+import HalcyonCluster
+import HalcyonModel
+import HalcyonSources
+import Kafka
+import Telemetry
+
+/// Delivers one event to a webhook: immediately, after a backoff, or later through a retry topic. A webhook that cannot
+/// be delivered goes to the dead-letter topic.
+struct WebhookDelivery: Sendable {
+    let post: WebhookHTTPRequest
+    let options: WebhookOptions
+    let topics: Topics
+    let breakers: WebhookCircuitBreakers
+    let outbox: AcknowledgedOutbox
+    let refusals: Refusals
+    let metrics: WebhookMetrics
+    let log: Log
+
+    /// The outcome of a delivery.
+    private enum DeliveryOutcome {
+        case delivered
+        /// Events of this kind are not sent.
+        case unwanted
+        case later(AttemptHistory, topic: Int, after: Double)
+        case dead(JobError, AttemptHistory, RetryExhaustedReason)
+    }
+
+    /// Processes a record, and acknowledges it or returns it to the queue.
+    func run(_ delivery: JobDelivery) async {
+        do throws(KafkaError) {
+            let notice: WebhookRequest
+            do throws(JobError) {
+                notice = try WebhookRequest(delivery.record, topics)
+            } catch {
+                guard delivery.claim() else { return delivery.returnToQueue() }
+                return try await putAside(delivery, from: OriginalRecord(delivery.record), error, nil, nil)
+            }
+            // The only error is that the record was revoked.
+            guard let fate = try? await fate(of: notice, delivery), delivery.claim() else {
+                return delivery.returnToQueue()
+            }
+            try await complete(fate, notice, delivery)
+        } catch {
+            // The producer is closed because the notifier is shutting down. Another one repeats the delivery.
+            log.error("could not record webhook outcome", ["error": "\(error)"])
+            delivery.returnToQueue()
+        }
+    }
+
+    /// - Throws: `CancellationError` if the record is to be returned to the queue.
+    private func fate(of notice: WebhookRequest, _ delivery: JobDelivery) async throws -> DeliveryOutcome {
+        if let kind = notice.kind, !options.kinds.contains(kind) { return .unwanted }
+        if notice.wait > 0 { try await delivery.untilRecalled { try await Task.sleep(for: .seconds(notice.wait)) } }
+        var history = notice.history
+        while true {
+            let decision: RetryPolicy.Decision
+            let failure: JobError
+            if let found = try await attempt(notice, delivery) {
+                guard let reason = found.failure else { return .delivered }
+                failure = reason
+                history.add(failure, at: Timestamp.now.milliseconds)
+                decision = decide(failure, history, notice, options.retries)
+            } else {
+                // No request was made. This does not count as an attempt, so only the retry budget can end the
+                // delivery.
+                failure = JobError(.connectError, "the webhook's host is down or has too many requests waiting")
+                var patient = options.retries
+                patient.attempts = .max
+                decision = decide(failure.retryAfter(atLeast: patient.inProcess), history, notice, patient)
+            }
+            switch decision {
+            case .giveUp(let reason): return .dead(failure, history, reason)
+            case .later(let topic, let seconds): return .later(history, topic: topic, after: seconds)
+            case .now(let seconds):
+                metrics.count(.retried)
+                log.debug("retrying failed webhook", fields(notice, failure, ["after": seconds]))
+                guard delivery.release() else { throw CancellationError() }
+                try await delivery.untilRecalled { try await Task.sleep(for: .seconds(seconds)) }
+            }
+        }
+    }
+
+    private func decide(
+        _ failure: JobError, _ history: AttemptHistory, _ notice: WebhookRequest, _ policy: RetryPolicy
+    ) -> RetryPolicy.Decision {
+        policy.decide(
+            failure,
+            RetryPolicy.RetryContext(
+                attempts: max(1, history.count), elapsed: history.elapsed(at: Timestamp.now.milliseconds),
+                topic: notice.topic), delays: topics.webhookDelays.map { $0 / .seconds(1) })
+    }
+
+    /// The result of an attempt.
+    private struct Attempt {
+        /// The error, or nil if the webhook was delivered.
+        let failure: JobError?
+    }
+
+    /// Makes one request when the target's limits permit it.
+    /// - Returns: The result, or nil if the delivery is to be postponed without a request.
+    /// - Throws: `CancellationError` if the record is to be returned to the queue.
+    private func attempt(_ notice: WebhookRequest, _ delivery: JobDelivery) async throws -> Attempt? {
+        let endpoint: WebhookTargets.Endpoint
+        do throws(JobError) {
+            endpoint = try options.targets.endpoint(of: notice.webhook)
+        } catch {
+            // Another process accepted the webhook. Its settings may be newer.
+            var failure = error
+            failure.isRetryable = true
+            return Attempt(failure: failure)
+        }
+        let target = Origin(endpoint.url)
+        guard try await delivery.untilRecalled({ try await breakers.acquire(target) }) else { return nil }
+        var outcome = WebhookCircuitBreakers.Breaker.Outcome.unknown
+        defer { breakers.release(target, outcome) }
+        guard delivery.claim() else { throw CancellationError() }
+        let failure = try await post.send(notice, to: endpoint)
+        outcome = failure == nil ? .success : .failure
+        return Attempt(failure: failure)
+    }
+
+    // MARK: Completion
+
+    /// - Throws: ``KafkaError`` if the producer is closed.
+    private func complete(_ fate: DeliveryOutcome, _ notice: WebhookRequest, _ delivery: JobDelivery)
+        async throws(KafkaError)
+    {
+        switch fate {
+        case .unwanted: delivery.acknowledge()
+        case .delivered:
+            delivery.acknowledge()
+            metrics.count(.delivered)
+            log.debug("webhook delivered", fields(notice))
+        case .later(let history, let topic, let seconds):
+            let message = RetryMessage(
+                provenance: notice.provenance, history: history, after: seconds, hasStarted: false)
+            do throws(KafkaError) {
+                try await outbox.complete(
+                    delivery, publishing: [message.record(of: delivery.record, to: topics.webhookRetries[topic])])
+            } catch {
+                // The message may be too large with its headers, or the topic may not exist.
+                guard error.code != .closed else { throw error }
+                let failure = JobError(.internal, "the webhook cannot be postponed: \(error.message)", cause: error)
+                return try await putAside(delivery, from: notice.provenance, failure, history, .attempts, notice)
+            }
+            metrics.count(history.count > notice.history.count ? .retried : .postponed)
+            log.info(
+                "webhook will be retried later",
+                fields(
+                    notice, history.attempts.last.map { JobError($0.code, $0.message) },
+                    ["attempts": history.count, "through": topics.webhookRetries[topic], "after": seconds]))
+        case .dead(let failure, let history, let reason):
+            try await putAside(delivery, from: notice.provenance, failure, history, reason, notice)
+        }
+    }
+
+    /// Writes the record to the dead-letter topic, where it can be inspected and replayed.
+    private func putAside(
+        _ delivery: JobDelivery, from provenance: OriginalRecord, _ failure: JobError, _ history: AttemptHistory?,
+        _ reason: RetryExhaustedReason?, _ notice: WebhookRequest? = nil
+    ) async throws(KafkaError) {
+        let letter = DeadLetter.record(
+            of: delivery.record, from: provenance, for: failure, after: history.flatMap { $0.count > 0 ? $0 : nil },
+            reason, topics)
+        let more: LogMetadata = ["given_up": reason?.rawValue, "attempts": history?.count]
+        try await outbox.complete(delivery, publishingOneOf: [[letter], [DeadLetter.shortened(letter)]], refusals)
+        metrics.count(.dead)
+        log.warning("webhook given up", fields(notice, failure, more))
+    }
+
+    /// Returns the common fields of all log lines about a webhook. Of a URL only the origin is logged, because the rest
+    /// may be a secret.
+    private func fields(_ notice: WebhookRequest?, _ failure: JobError? = nil, _ more: LogMetadata = [:]) -> LogMetadata
+    {
+        let target: String? =
+            switch notice?.webhook {
+            case .name(let name): name
+            case .url(let url): Origin(url).description
+            case nil: nil
+            }
+        let common: LogMetadata = ["webhook": target, "event": notice?.id]
+        return common.merging(LogMetadata(failure)).merging(more)
+    }
+}
+
+/// The counters of webhook deliveries.
+struct WebhookMetrics: Sendable {
+    private let webhooks: [WebhookOutcome: Counter]
+
+    /// The outcome of a webhook delivery, temporary or final.
+    enum WebhookOutcome: String, CaseIterable {
+        /// The webhook responded with a 2xx status.
+        case delivered
+        /// A request failed and is retried.
+        case retried
+        /// The delivery was postponed without a request, because the target has too many requests in flight or its
+        /// circuit breaker is open.
+        case postponed
+        /// The webhook was written to the dead-letter topic.
+        case dead
+    }
+
+    init(_ metrics: Metrics) {
+        webhooks = Dictionary(
+            uniqueKeysWithValues: WebhookOutcome.allCases.map { outcome in
+                let counter = metrics.counter(
+                    "halcyon_webhooks_total", help: "Webhook deliveries, by outcome.",
+                    labels: ["outcome": outcome.rawValue])
+                return (outcome, counter)
+            })
+    }
+
+    /// Counts a webhook.
+    func count(_ outcome: WebhookOutcome) { webhooks[outcome]?.add() }
+}
+
+extension JobDelivery {
+    /// Runs an operation that must not delay the revocation of a partition.
+    /// - Throws: An error of `body`, or `CancellationError` if the record is revoked first.
+    func untilRecalled<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        let task = Task { try await body() }
+        onRevocation { task.cancel() }
+        return try await task.value
+    }
+}

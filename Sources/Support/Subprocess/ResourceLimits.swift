@@ -1,0 +1,73 @@
+import CLinux
+import Glibc
+
+/// The resources that this process may use: the limits of its control group (cgroups(7), either version), which include
+/// a container's limits, and the processors to which it is bound (sched_setaffinity(2)). Without limits, the resources
+/// of the machine.
+public enum ResourceLimits {
+    /// The memory limit in bytes.
+    public static var memory: Int {
+        let limits = ["memory.max", "memory/memory.limit_in_bytes"].compactMap { Int(line(of: $0)) }
+        return min(limits.min() ?? .max, sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE)))
+    }
+
+    /// The number of processors that can be kept busy, at least 1. A fraction counts as one.
+    public static var processors: Int {
+        let quota =
+            quota(line(of: "cpu.max"))
+            ?? quota("\(line(of: "cpu/cpu.cfs_quota_us")) \(line(of: "cpu/cpu.cfs_period_us"))")
+        return max(1, min(Int(clinux_bound_processors()), quota ?? .max))
+    }
+
+    /// Parses `QUOTA PERIOD`, the processor time per period in microseconds; nil for no limit, which is `max` in
+    /// version 2 and -1 in version 1.
+    static func quota(_ text: String) -> Int? {
+        let parts = text.split(separator: " ").map { Double($0) }
+        guard parts.count == 2, let time = parts[0], let period = parts[1], time > 0, period > 0 else { return nil }
+        return Int((time / period).rounded(.up))
+    }
+
+    private static func line(of name: String) -> String {
+        String(systemText(of: "/sys/fs/cgroup/\(name)").prefix { $0 != "\n" })
+    }
+}
+
+/// The resident memory of a process in bytes (proc(5), statm: the second number counts pages); 0 if it cannot be read.
+/// - Parameter pid: The process id; nil for this process.
+public func residentBytes(of pid: pid_t? = nil) -> Int { pages(of: pid)(1) }
+
+/// The resident memory of a process in bytes, without pages shared with files, such as the program and its libraries; 0
+/// if it cannot be read.
+/// - Parameter pid: The process id; nil for this process.
+public func privateBytes(of pid: pid_t? = nil) -> Int {
+    let bytes = pages(of: pid)
+    return bytes(1) - bytes(2)
+}
+
+/// The memory of this process in bytes that counts towards RLIMIT_DATA (getrlimit(2)), used or not; 0 if it cannot be
+/// read.
+public func dataBytes() -> Int { pages(of: nil)(5) }
+
+/// The numbers of /proc/PID/statm, in bytes: size, resident, shared, text, 0, data.
+private func pages(of pid: pid_t?) -> (Int) -> Int {
+    let numbers = systemText(of: "/proc/\(pid.map(String.init) ?? "self")/statm").split(separator: " ")
+    return { index in
+        guard numbers.indices.contains(index), let count = Int(numbers[index]) else { return 0 }
+        return count * sysconf(Int32(_SC_PAGESIZE))
+    }
+}
+
+/// The text of a file that Linux generates when it is read (proc(5), cgroups(7)) and whose length is not known
+/// beforehand; empty if it cannot be read.
+public func systemText(of path: String) -> String {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return "" }
+    defer { close(descriptor) }
+    var bytes: [UInt8] = []
+    var part = [UInt8](repeating: 0, count: 4096)
+    while true {
+        let count = read(descriptor, &part, part.count)
+        guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
+        bytes += part.prefix(count)
+    }
+}

@@ -1,0 +1,104 @@
+import Concurrency
+import Testing
+
+@Suite struct CancellableWaitTests {
+    /// A place for one waiter, as many types have it.
+    private final class Slot: Sendable {
+        private let waiter = Lock<CheckedContinuation<Bool, Never>?>(nil)
+
+        var isEmpty: Bool { waiter.withLock { $0 == nil } }
+
+        func wait() async -> Bool {
+            await withCancellableContinuation { continuation in
+                waiter.withLock { $0 = continuation }
+            } onCancel: {
+                resume(returning: false)
+            }
+        }
+
+        func resume(returning value: Bool) {
+            waiter.withLock { waiter in
+                defer { waiter = nil }
+                return waiter
+            }?.resume(returning: value)
+        }
+    }
+
+    @Test func whoeverWaitsIsResumed() async {
+        let slot = Slot()
+        let task = Task { await slot.wait() }
+        while slot.isEmpty { await Task.yield() }
+        slot.resume(returning: true)
+        #expect(await task.value)
+    }
+
+    @Test func whoeverWaitsIsCancelled() async {
+        let slot = Slot()
+        let task = Task { await slot.wait() }
+        while slot.isEmpty { await Task.yield() }
+        task.cancel()
+        #expect(await !task.value)
+    }
+
+    @Test func aCancellationThatCameBeforeCountsToo() async {
+        let slot = Slot()
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await slot.wait()
+        }
+        #expect(await !task.value && slot.isEmpty)
+    }
+
+    @Test func noCancellationIsMissed() async {
+        for _ in 0..<1000 {
+            let slot = Slot()
+            let task = Task { await slot.wait() }
+            task.cancel()
+            #expect(await !task.value)
+        }
+    }
+
+    @Test func errorsAreThrown() async {
+        await #expect(throws: CancellationError.self) {
+            try await withCancellableThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                continuation.resume(throwing: CancellationError())
+            } onCancel: {
+            }
+        }
+    }
+
+    @Test func aTaskIsCancelledWithItsWaiter() async throws {
+        let inner = Task { try await Task.sleep(for: .seconds(3600)) }
+        let outer = Task { await inner.resultCancelledWithWaiter }
+        outer.cancel()
+        await #expect(throws: CancellationError.self) { try await outer.value.get() }
+        #expect(inner.isCancelled)
+        #expect(await Task { 7 }.resultCancelledWithWaiter.get() == 7)
+    }
+
+    /// An actor on a thread of its own, as readers of Kafka are.
+    private actor Reader {
+        let loop = EventLoop(name: "reader")
+        nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+        /// Whether both kinds of wait look for what there is on the actor's own thread.
+        func waitsOnItsOwnThread() async throws -> Bool {
+            let first = await withCancellableContinuation { (continuation: CheckedContinuation<Bool, Never>) in
+                continuation.resume(returning: loop.isCurrent)
+            } onCancel: {
+            }
+            let second = try await withCancellableThrowingContinuation {
+                (continuation: CheckedContinuation<Bool, any Error>) in
+                continuation.resume(returning: loop.isCurrent)
+            } onCancel: {
+            }
+            return first && second && loop.isCurrent
+        }
+    }
+
+    @Test func anActorIsNotLeft() async throws {
+        let reader = Reader()
+        #expect(try await reader.waitsOnItsOwnThread())
+        reader.loop.stop()
+    }
+}

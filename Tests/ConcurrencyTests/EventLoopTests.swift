@@ -1,0 +1,96 @@
+import Concurrency
+import Glibc
+import Testing
+
+@Suite struct EventLoopTests {
+    /// An actor that lives on a loop, as the doors' connections do.
+    actor Resident {
+        let loop: EventLoop
+        nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+        private(set) var notes: [String] = []
+
+        init(_ loop: EventLoop) { self.loop = loop }
+
+        func isOnLoop() -> Bool { loop.isCurrent }
+
+        func fireTimers() async {
+            await withCheckedContinuation { continuation in
+                let taken = loop.schedule(after: .milliseconds(5)) {
+                    self.assumeIsolated { $0.notes.append("taken back") }
+                }
+                loop.schedule(after: .milliseconds(20)) {
+                    self.assumeIsolated { $0.notes.append("late") }
+                    continuation.resume()
+                }
+                loop.schedule(after: .milliseconds(10)) { self.assumeIsolated { $0.notes.append("early") } }
+                loop.cancel(taken)
+            }
+        }
+
+        func firstByte(of descriptor: Int32) async -> UInt8 {
+            await withCheckedContinuation { continuation in
+                loop.watch(descriptor, for: .readable) { [loop] readiness in
+                    var byte: UInt8 = 0
+                    #expect(readiness.contains(.readable))
+                    #expect(read(descriptor, &byte, 1) == 1)
+                    loop.unwatch(descriptor)
+                    continuation.resume(returning: byte)
+                }
+            }
+        }
+    }
+
+    @Test func runsItsActorsOnItsThreadAndNowhereElse() async {
+        let loop = EventLoop(name: "loop")
+        let resident = Resident(loop)
+        #expect(await resident.isOnLoop())
+        #expect(!loop.isCurrent)
+        NamedThread(name: "stopper") { loop.stop() }.join()
+    }
+
+    @Test func firesTimersInOrderAndNotThoseTakenBack() async {
+        let loop = EventLoop(name: "loop")
+        let resident = Resident(loop)
+        await resident.fireTimers()
+        #expect(await resident.notes == ["early", "late"])
+        NamedThread(name: "stopper") { loop.stop() }.join()
+    }
+
+    @Test func tellsOfReadableDescriptors() async {
+        let loop = EventLoop(name: "loop")
+        let resident = Resident(loop)
+        var ends: [Int32] = [0, 0]
+        #expect(pipe(&ends) == 0)
+        let (reader, writer) = (ends[0], ends[1])
+        async let byte = resident.firstByte(of: reader)
+        #expect(write(writer, [7] as [UInt8], 1) == 1)
+        #expect(await byte == 7)
+        NamedThread(name: "stopper") { loop.stop() }.join()
+        close(reader)
+        close(writer)
+    }
+
+    @Test func runsJobsHandedInFromManyTasks() async {
+        let loop = EventLoop(name: "loop")
+        let resident = Resident(loop)
+        let all = await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<2_000 { group.addTask { await resident.isOnLoop() } }
+            return await group.allSatisfy { $0 }
+        }
+        #expect(all)
+        NamedThread(name: "stopper") { loop.stop() }.join()
+    }
+
+    @Test func performsCallsInOrderOnItsThread() async {
+        let loop = EventLoop(name: "loop")
+        let seen = Lock<[Int]>([])
+        await withCheckedContinuation { continuation in
+            for number in 0..<100 {
+                loop.perform { if loop.isCurrent { seen.withLock { $0.append(number) } } }
+            }
+            loop.perform { continuation.resume() }
+        }
+        #expect(seen.withLock { $0 } == Array(0..<100))
+        NamedThread(name: "stopper") { loop.stop() }.join()
+    }
+}

@@ -1,0 +1,82 @@
+import Kafka
+import TestSupport
+import Testing
+
+@testable import HalcyonCluster
+
+/// What jobs are taken from.
+enum Broker: CaseIterable {
+    case mock, apache
+    static let available: [Broker] = ApacheKafka.isAvailable ? [.mock, .apache] : [.mock]
+}
+
+/// Topics of a test's own on a broker.
+struct ConsumerFixture: Sendable {
+    let topics: Topics
+    let kafka: KafkaProperties
+    let properties: [String: String]
+    let mock: MockCluster?
+
+    static func with(_ broker: Broker, partitions: Int, _ body: (ConsumerFixture) async throws -> Void) async throws {
+        let mock = broker == .mock ? try MockCluster() : nil
+        let servers =
+            if let mock {
+                mock.bootstrapServers
+            } else {
+                try #require(SharedApacheKafka.current).bootstrapServers
+            }
+        let topics = Topics(prefix: "test\(UInt32.random(in: 0 ... .max)).")
+        var own = ["session.timeout.ms": "6000"]
+        if mock != nil { own["fetch.wait.max.ms"] = "10" }
+        let kafka = KafkaProperties(brokers: servers, properties: own)
+        let fixture = ConsumerFixture(
+            topics: topics, kafka: kafka, properties: kafka.worker(group: topics.prefix, exactlyOnce: true), mock: mock)
+        do {
+            try await fixture.makeTopics(partitions)
+            try await body(fixture)
+        } catch {
+            await mock?.stop()
+            throw error
+        }
+        await mock?.stop()
+    }
+
+    private func makeTopics(_ partitions: Int) async throws {
+        if let mock {
+            for topic in topics.all { try mock.createTopic(topic, partitions: partitions) }
+            return
+        }
+        let admin = try Admin(properties: properties.filter { $0.key == "bootstrap.servers" })
+        _ = try await admin.create(topics.all.map { NewTopic($0, partitions: partitions, replication: 1) })
+        await admin.close()
+    }
+
+    /// Jobs that are named by numbers, in any order.
+    func submit(_ numbers: Range<Int>) async throws {
+        let servers = properties.filter { $0.key == "bootstrap.servers" }
+        let producer = try Producer(properties: servers.merging(["linger.ms": "5"]) { $1 })
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in numbers {
+                let record = ProducerRecord(topic: topics.jobs(.normal), value: Array("\(number)".utf8))
+                group.addTask { try await producer.send(record) }
+            }
+            try await group.waitForAll()
+        }
+        await producer.close()
+    }
+
+    /// Jobs of the first partition whose names are their offsets.
+    func submitInOrder(_ numbers: Range<Int>) async throws {
+        let producer = try Producer(
+            properties: properties.filter { $0.key == "bootstrap.servers" }.merging(["linger.ms": "0"]) { $1 })
+        for number in numbers {
+            _ = try await producer.send(
+                ProducerRecord(topic: topics.jobs(.normal), partition: 0, value: Array("\(number)".utf8)))
+        }
+        await producer.close()
+    }
+
+    func start(_ consumer: JobConsumer) async throws {
+        try await consumer.start(topics: topics.taken, properties: properties, events: ClientCallbacks())
+    }
+}

@@ -1,0 +1,58 @@
+import Redis
+import TestSupport
+import Testing
+
+@testable import HalcyonCluster
+
+/// The roll of workers, in a real Redis.
+@Suite struct WorkerRegistryTests {
+    private func with(_ body: (WorkerRegistry, RedisClient) async throws -> Void) async throws {
+        let server = try await RedisServer.start()
+        let redis = RedisClient(RedisEndpoint(loopbackPort: server.port))
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(WorkerRegistry(redis), redis)) } catch { result = .failure(error) }
+        await redis.close()
+        await server.stop()
+        try result.get()
+    }
+
+    private func entry(_ id: String, _ jobs: [String: Int] = [:]) -> WorkerInfo {
+        WorkerInfo(
+            id: id, host: "h", pid: 7, version: "1.0", since: 1_795_257_067_000, threads: 2, jobs: jobs)
+    }
+
+    private func texts(_ registry: WorkerRegistry) async throws -> [String] {
+        try await registry.entries().map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    @Test func whoSignsIsThereUntilTheyLeave() async throws {
+        try await with { registry, _ in
+            #expect(try await registry.entries().isEmpty)
+            try await registry.register(entry("b"), for: .seconds(600))
+            try await registry.register(entry("a", ["high": 2, "normal": 0]), for: .seconds(600))
+            #expect(
+                try await texts(registry) == [
+                    #"{"id":"a","host":"h","pid":7,"version":"1.0","since":"2026-11-21T10:31:07.000Z","threads":2,"jobs":{"high":2,"normal":0}}"#,
+                    #"{"id":"b","host":"h","pid":7,"version":"1.0","since":"2026-11-21T10:31:07.000Z","threads":2,"jobs":{}}"#,
+                ])
+            try await registry.register(entry("b", ["low": 1]), for: .seconds(600))
+            #expect(try await texts(registry)[1].contains(#""jobs":{"low":1}"#))
+            try await registry.deregister("a")
+            #expect(try await texts(registry).count == 1)
+        }
+    }
+
+    @Test func whoSignsNoMoreGoesByItself() async throws {
+        try await with { registry, redis in
+            try await registry.register(entry("gone"), for: .milliseconds(50))
+            try await registry.register(entry("there"), for: .seconds(600))
+            try await until("it is off the roll") { try await texts(registry).count == 1 }
+            #expect(try await texts(registry)[0].contains(#""id":"there""#))
+            // Neither what nobody reads nor what is no entry stays for ever.
+            #expect(try await redis.send("HLEN", "halcyon:{workers}").integer == 1)
+            #expect(try await redis.send("PTTL", "halcyon:{workers}").integer.map { $0 > 0 } == true)
+            _ = try await redis.send("HSET", "halcyon:{workers}", "x", "9999999999999 {half")
+            #expect(try await texts(registry).count == 1)
+        }
+    }
+}

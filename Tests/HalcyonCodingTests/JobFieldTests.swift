@@ -1,0 +1,275 @@
+import HalcyonCoding
+import HalcyonModel
+import Testing
+
+/// Each field for itself: good values, and what is said of bad ones.
+@Suite struct JobFieldTests {
+    @Test func theLeastJobIsASource() throws {
+        let job = try read("")
+        #expect(job.id == "halcyon.jobs-0-7")
+        #expect(job.source.text == "https://example.org/cat.jpg")
+        #expect(job.variant == Variant(sizing: Sizing(goal: .sizer(.natural))))
+        #expect(job.maxAge == 0)
+        #expect(job.delivery == .reference)
+        #expect(job.deadline == nil)
+        #expect(job.echo == Job.PassthroughMetadata())
+        #expect(job.tags == [] && job.slot == nil)
+    }
+
+    @Test func everyFieldArrives() throws {
+        let job = try read(
+            """
+            "id":"j","width":400,"height":300.5,"screenScale":2,"contentMode":"center","scaleOptions":"fitCropsExcess",\
+            "cropRect":{"x":0.5,"y":0,"width":0.25,"height":1},"interpolationQuality":"low","format":"webp","quality":70,\
+            "lossless":true,"effort":3,"progressive":true,"stripMetadata":false,"keepProfile":true,"frames":5,"tolerance":"truncated",\
+            "gravity":{"x":0.25,"y":0.3333333},"upscale":false,"background":"#ff8800","processors":["flip"],\
+            "blurhash":true,"dominantColor":true,"maxAge":60.5,"delivery":"inline","deadline":30,\
+            "metadata":{"a":1},"placeholder":"p","altText":[1],"priority":"low",\
+            "tags":["a","b","a"],"slot":"cell","generation":3
+            """)
+        #expect(job.tags == ["a", "b"])
+        #expect(job.slot == Job.DisplaySlot(name: "cell", generation: 3))
+        #expect(job.id == "j")
+        #expect(job.variant.sizing.screenScale == 2)
+        #expect(job.variant.sizing.cropRect == CropRect(x: 0.5, y: 0, width: 0.25, height: 1))
+        #expect(
+            job.variant.sizing.goal
+                == .display(Display(width: 400, height: 300.5, contentMode: .center, scaleOptions: .fitCropsExcess)))
+        #expect(job.variant.sizing.gravity == .focalPoint(UnitPoint(x: 0.25, y: 0.333333)))
+        #expect(job.variant.sizing.upscale == false)
+        #expect(job.variant.interpolationQuality == .low)
+        #expect(job.variant.background == CSSColor(red: 255, green: 136, blue: 0))
+        #expect(job.variant.processors == [.flip(.horizontal)])
+        #expect(job.variant.tolerance == .truncated)
+        #expect(job.variant.findings == [.blurhash, .dominantColor])
+        #expect(
+            job.variant.output
+                == OutputOptions(
+                    format: .webp, quality: 70, lossless: true, effort: 3, progressive: true, stripMetadata: false,
+                    keepProfile: true, frames: 5))
+        #expect(job.maxAge == 60.5)
+        #expect(job.delivery == .inline)
+        #expect(job.deadline == .after(30))
+        #expect(
+            job.echo
+                == Job.PassthroughMetadata(
+                    metadata: Array(#"{"a":1}"#.utf8), placeholder: Array(#""p""#.utf8), altText: Array("[1]".utf8)))
+    }
+
+    @Test func everyContentModeAndAliasIsTaken() throws {
+        let aliases: [(String, ContentMode)] = [
+            ("fill", .scaleToFill), ("contain", .scaleAspectFit), ("cover", .scaleAspectFill),
+        ]
+        for (word, mode) in ContentMode.allCases.map({ ($0.rawValue, $0) }) + aliases {
+            let job = try read(#""width":4,"height":3,"contentMode":"\#(word)""#)
+            #expect(job.variant.sizing.goal == .display(Display(width: 4, height: 3, contentMode: mode)))
+        }
+        #expect(ContentMode.allCases.count == 13)
+    }
+
+    @Test func everyScaleOptionInterpolationAndFormatIsTaken() throws {
+        for options in ScaleOptions.allCases {
+            let job = try read(#""width":4,"height":3,"scaleOptions":"\#(options.rawValue)""#)
+            #expect(job.variant.sizing.goal == .display(Display(width: 4, height: 3, scaleOptions: options)))
+        }
+        for quality in InterpolationQuality.allCases {
+            #expect(try read(#""interpolationQuality":"\#(quality.rawValue)""#).variant.interpolationQuality == quality)
+        }
+        for format in ImageFormat.writable {
+            #expect(try read(#""format":"\#(format.rawValue)""#).variant.output.format == format)
+        }
+        #expect(try read(#""format":"auto""#).variant.output.format == nil)
+    }
+
+    /// Members of a job, and how its failure's message begins.
+    static let faults: [(members: String, message: String)] = [
+        (#""id":"""#, "id: expected 1 to 128 characters, none of them U+0000"),
+        (#""id":"a\u0000b""#, "id: expected 1 to 128 characters, none of them U+0000"),
+        (#""id":7"#, "id: expected a string, found a number"),
+        (#""width":"400""#, "width: expected a number, found a string"),
+        (#""width":0"#, "width: expected a number above 0"),
+        (#""width":-4"#, "width: expected 0.0 to 65535.0, found -4.0"),
+        (#""height":65535.5"#, "height: expected 0.0 to 65535.0, found 65535.5"),
+        (#""height":1e300"#, "height: expected 0.0 to 65535.0, found 1e+300"),
+        (#""screenScale":0.5"#, "screenScale: expected 1.0 to 4.0, found 0.5"),
+        (#""screenScale":true"#, "screenScale: expected a number, found true or false"),
+        (#""contentMode":"stretch""#, "contentMode: expected one of scaleToFill, scaleAspectFit, "),
+        (#""contentMode":1"#, "contentMode: expected a string, found a number"),
+        (#""scaleOptions":"both""#, "scaleOptions: expected one of fitLeavesExcessAndFillCropsExcess, "),
+        (#""sizeForDisplay":0"#, "sizeForDisplay: expected true or false, found a number"),
+        (#""interpolationQuality":"best""#, "interpolationQuality: expected one of none, low, "),
+        (
+            #""format":"jpg""#,
+            "format: unsupported output format \"jpg\"; expected one of auto, jpeg, png, webp, avif, gif, tiff, jxl"
+        ),
+        (
+            #""format":"heic""#,
+            "format: unsupported output format \"heic\"; expected one of auto, jpeg, png, webp, avif, gif, tiff, jxl"
+        ),
+        (#""quality":0"#, "quality: expected 1 to 100, found 0"),
+        (#""quality":80.5"#, "quality: expected a whole number"),
+        (#""lossless":"yes""#, "lossless: expected true or false, found a string"),
+        (#""effort":10"#, "effort: expected 0 to 9, found 10"),
+        (#""progressive":1"#, "progressive: expected true or false, found a number"),
+        (
+            #""gravity":"north""#,
+            "gravity: expected center, attention, entropy or {\"x\": 0…1, \"y\": 0…1}, found \"north\""
+        ),
+        (#""gravity":{"x":0.5}"#, "gravity: expected x and y as fractions of the image"),
+        (#""gravity":{"x":0.5,"y":1.1}"#, "gravity.y: expected 0.0 to 1.0, found 1.1"),
+        (#""gravity":{"x":0.5,"y":1,"z":1}"#, "gravity.z: unknown member of a point; expected x or y"),
+        (#""gravity":{"x":0.5,"y":1,"x":1}"#, "gravity.x: duplicate name"),
+        (#""gravity":0.5"#, "gravity: expected a string, found a number"),
+        (#""upscale":"no""#, "upscale: expected true or false, found a string"),
+        (#""background":"blurple""#, "background: expected a CSS color such as white, #ff8800 or rgb("),
+        (#""background":16711680"#, "background: expected a string, found a number"),
+        (#""stripMetadata":1"#, "stripMetadata: expected true or false, found a number"),
+        (#""tolerance":"lax""#, "tolerance: expected one of strict, truncated, found \"lax\""),
+        (#""keepProfile":"p3""#, "keepProfile: expected true or false, found a string"),
+        (#""frames":0"#, "frames: expected 1 to 65535, found 0"),
+        (#""frames":65536"#, "frames: expected 1 to 65535, found 65536"),
+        (#""frames":1.5"#, "frames: expected a whole number"),
+        (#""blurhash":"4x3""#, "blurhash: expected true or false, found a string"),
+        (#""dominantColor":0"#, "dominantColor: expected true or false, found a number"),
+        (#""maxAge":"60""#, "maxAge: expected a number, found a string"),
+        (#""delivery":"email""#, "delivery: expected one of reference, inline, found \"email\""),
+        (#""delivery":{}"#, "delivery: expected {\"put\": URL}"),
+        (#""delivery":{"put":1}"#, "delivery.put: expected a string, found a number"),
+        (#""delivery":{"put":"ftp://h/"}"#, "delivery.put: expected an http or https URL"),
+        (#""delivery":{"put":"https://u:s3cr3t/x@h/"}"#, "delivery.put: expected an http or https URL"),
+        (#""webhook":"https://u:s3cr3t/x@h/""#, "webhook: expected an http or https URL"),
+        (#""delivery":{"post":"http://h/"}"#, "delivery.post: unknown delivery method; expected \"put\""),
+        (
+            #""delivery":{"put":"http://h/"},"variants":[{"width":1},{"width":2}]"#,
+            "delivery.put: requires a single variant, found 2; submit one job per variant"
+        ),
+        (#""tags":"a""#, "tags: expected an array, found a string"),
+        (#""tags":["a",""]"#, "tags[1]: expected 1 to 128 bytes without control characters"),
+        (#""tags":["\u001f"]"#, "tags[0]: expected 1 to 128 bytes without control characters"),
+        (#""slot":"""#, "slot: expected 1 to 256 bytes"),
+        (#""slot":"a","generation":-1"#, "generation: expected 0 to 9007199254740992, found -1"),
+        (#""slot":"a","generation":9007199254740993"#, "generation: expected 0 to 9007199254740992, found"),
+        (#""generation":1"#, "generation: requires a slot"),
+        (#""generation":1,"slot":null"#, "generation: requires a slot"),
+        (#""priority":"urgent""#, "priority: expected one of high, normal, low, found \"urgent\""),
+    ]
+
+    @Test(arguments: faults)
+    func saysWhichFieldIsWrongAndWhatWasExpected(members: String, message: String) throws {
+        let refused = try #require(refusal(members))
+        #expect(refused.failure.code == .invalidJob)
+        #expect(refused.failure.message.hasPrefix(message), "\(refused.failure.message)")
+        #expect(!refused.failure.message.contains("s3cr3t"))
+        #expect(!refused.failure.isRetryable)
+    }
+
+    @Test func anIDHasUpTo128CharactersOfUnicode() throws {
+        for character in ["a", "é", "\u{1f600}"] {
+            #expect(try read(#""id":"\#(String(repeating: character, count: 128))""#).id.unicodeScalars.count == 128)
+            #expect(refusal(#""id":"\#(String(repeating: character, count: 129))""#) != nil)
+        }
+        // One character to a reader, thousands to a log.
+        #expect(refusal(#""id":"a\#(String(repeating: "\u{301}", count: 2000))""#) != nil)
+    }
+
+    @Test func wholeNumbersMayBeSpeltWithFractionsAndExponents() throws {
+        #expect(try read(#""quality":8e1"#).variant.output.quality == 80)
+        #expect(try read(#""effort":4.0"#).variant.output.effort == 4)
+        #expect(try read(#""width":4e2"#).variant == read(#""width":400"#).variant)
+    }
+
+    @Test(arguments: [
+        ("30", Job.Deadline.after(30)), ("0", .after(0)), ("0.25", .after(0.25)), ("315360000", .after(315_360_000)),
+        (#""2026-11-21T10:31:07Z""#, .at(1_795_257_067)), (#""2026-11-21T12:31:07.5+02:00""#, .at(1_795_257_067.5)),
+    ])
+    func deadlinesAreSecondsOrMoments(json: String, deadline: Job.Deadline) throws {
+        #expect(try read(#""deadline":\#(json)"#).deadline == deadline)
+    }
+
+    @Test(arguments: [
+        "-1", "315360001", "true", "\"\"", "\"30\"", "\"soon\"", "\"2026-11-21\"", "\"2026-02-30T00:00:00Z\"",
+        "\"2026-11-21T10:31:07\"", "[30]",
+    ])
+    func refusesWhatIsNoDeadline(json: String) throws {
+        #expect(try #require(refusal(#""deadline":\#(json)"#)).failure.message.hasPrefix("deadline: expected "))
+    }
+
+    static let everyField = [
+        "id", "width", "height", "screenScale", "contentMode", "scaleOptions", "cropRect", "gravity", "sizeForDisplay",
+        "sizer", "upscale", "interpolationQuality", "background", "processors", "format", "quality", "lossless",
+        "effort", "progressive", "stripMetadata", "keepProfile", "frames", "blurhash", "dominantColor", "variants",
+        "partial",
+        "maxAge", "cache", "tenant", "headers", "tags", "slot", "generation", "delivery", "deadline", "metadata",
+        "placeholder", "altText", "webhook", "priority",
+    ]
+
+    @Test(arguments: everyField) func nullIsTheSameAsAbsence(field: String) throws {
+        let reading = try read(message: #"{"source":"http://h/a","\#(field)":null}"#)
+        #expect("\(reading.job)" == "\(try read(message: #"{"source":"http://h/a"}"#).job)")
+        #expect(reading.lane == nil && reading.unknownFields.isEmpty)
+    }
+
+    @Test func nullIsTheSameAsAbsenceWithinObjects() throws {
+        let jobs = [
+            (#""cache":{"memory":null,"reload":true}"#, #""cache":{"reload":true}"#),
+            (#""headers":{"Accept":null,"X-A":"1"}"#, #""headers":{"X-A":"1"}"#),
+            (#""gravity":{"x":0,"y":1,"z":null}"#, #""gravity":{"x":0,"y":1}"#),
+            (
+                #""sizer":{"aspectScaleDownByWidth":null,"aspectScaleDownByHeight":4}"#,
+                #""sizer":{"aspectScaleDownByHeight":4}"#
+            ),
+            (#""processors":[{"blur":null,"flip":{"direction":null}}]"#, #""processors":["flip"]"#),
+        ]
+        for (job, same) in jobs { #expect("\(try read(job) as Job)" == "\(try read(same) as Job)") }
+        let drawn = try read(message: #"{"source":{"initials":"J","base64":null,"video":null}}"#)
+        #expect(drawn.job.source == (try read(message: #"{"source":"initials:J"}"#)).job.source)
+    }
+
+    @Test func aJobThatIsRefusedIsKnownByNoNull() throws {
+        let refused = try #require(refusal(message: #"{"id":null,"metadata":null,"source":7}"#))
+        #expect(refused.id == nil && refused.echo == Job.PassthroughMetadata())
+    }
+
+    @Test func aDraftHasNoFieldThatIsNull() throws {
+        let draft = try JobBuilder(json: Array(#"{"id":null,"source":"initials:J"}"#.utf8), maximumSize: 100)
+        #expect(draft["id"] == nil && draft["source"] != nil)
+    }
+
+    @Test func warningsNameTenUnknownFieldsInShort() throws {
+        func warnings(_ members: String) throws -> [String] {
+            try read(message: #"{"source":"http://h/a",\#(members)}"#, by: JobDecoder()).warnings
+        }
+        #expect(try warnings(#""width":4"#).isEmpty)
+        #expect(
+            try warnings(#""widht":4,"variants":[{"x":1}]"#)
+                == [#"unknown field "widht""#, #"unknown field "variants[0].x""#])
+        let many = (0..<13).map { #""\#(String(repeating: "é", count: 5000))\#($0)":1"# }.joined(separator: ",")
+        #expect(try warnings(many).count == 11)
+        #expect(try warnings(many).last == "3 more unknown fields")
+        #expect(try warnings(many)[0] == "unknown field \"\(String(repeating: "é", count: 100))\"")
+    }
+
+    @Test func thereAreUpTo32Tags() throws {
+        let tags = (0..<33).map { "\"\($0)\"" }
+        #expect(try read(#""tags":[\#(tags.dropLast().joined(separator: ","))]"#).tags.count == 32)
+        #expect(
+            try #require(refusal(#""tags":[\#(tags.joined(separator: ","))]"#)).failure.message
+                == "tags[32]: is one too many; at most 32 are allowed")
+    }
+
+    @Test func twoSpellingsOfALetterAreTwoTags() throws {
+        #expect(try read(#""tags":["\u00e9","e\u0301","\u00e9"]"#).tags.map(\.utf8.count) == [2, 3])
+    }
+
+    @Test func theTimeOfSubmissionIsTheGenerationOfASlotWithoutOne() throws {
+        let slot = try #require(try read(#""slot":"cell","generation":null"#).slot)
+        #expect(slot.generation == nil && slot.generation(submitted: 1_795_257_067.25) == 1_795_257_067_250)
+        #expect(Job.DisplaySlot(name: "cell", generation: 0).generation(submitted: 5) == 0)
+        #expect(slot.generation(submitted: -3) == 0 && slot.generation(submitted: 1e300) == 1 << 53)
+    }
+
+    @Test func aDeadlineCountsFromTheSubmission() {
+        #expect(Job.Deadline.after(30).moment(submitted: 1000) == 1030)
+        #expect(Job.Deadline.at(500).moment(submitted: 1000) == 500)
+    }
+}

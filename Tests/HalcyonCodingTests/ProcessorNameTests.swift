@@ -1,0 +1,10 @@
+import HalcyonModel
+import Testing
+
+@testable import HalcyonCoding
+
+@Suite struct ProcessorNameTests {
+    @Test func theModelAndTheReaderKnowTheSameNames() {
+        #expect(Set(ProcessorKind.allCases.map(\.rawValue)) == Processor.names)
+    }
+}

@@ -1,0 +1,81 @@
+import HalcyonModel
+
+/// Makes up events with every choice taken now and then: the same for the same seed.
+struct RandomEvents {
+    private var generator: SeededGenerator
+
+    init(seed: UInt64) {
+        generator = SeededGenerator(seed: seed)
+    }
+
+    mutating func next() -> Event {
+        let time = Double.random(in: 0...4e9, using: &generator)
+        if Int.random(in: 0..<8, using: &generator) == 0 {
+            return Event(id: text(), time: time, subject: maybe(text()), jobID: nil, body: .purged(purged()))
+        }
+        return Event(
+            id: text(), time: time, subject: maybe(text()), jobID: text(),
+            echo: Job.PassthroughMetadata(metadata: maybe(json()), placeholder: maybe(json()), altText: maybe(json())),
+            traceparent: maybe("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), body: body())
+    }
+
+    private mutating func purged() -> Purged {
+        Purged(pick([.source(text()), .tag(text()), .key(SampleEvents.key)]), of: maybe("shop-7"), count: count() - 1)
+    }
+
+    private mutating func body() -> Event.Body {
+        switch Int.random(in: 0..<6, using: &generator) {
+        case 0: return .started
+        case 2: return .cancelled
+        case 4: return .progress(LoadProgress(received: count() - 1, total: maybe(count())), attempt: count())
+        case 3: return .superseded(by: Int64.random(in: 0...Job.DisplaySlot.highestGeneration, using: &generator))
+        case 1:
+            let failure = JobError(pick(JobErrorCode.allCases), text(), isRetryable: maybe(.random(using: &generator)))
+            return .failed(failure, attempts: Int.random(in: 1...9, using: &generator), timings: timings())
+        default:
+            let origin = pick([CacheStatus.memory, .sourceCache, .network, .coalesced])
+            return .ready(
+                Ready(
+                    results: (0..<Int.random(in: 1...3, using: &generator)).map { _ in result() },
+                    failures: maybe([JobError(pick(JobErrorCode.allCases), "words", variant: 3)]) ?? [], origin: origin,
+                    timings: timings(), attempts: Int.random(in: 1...4, using: &generator),
+                    warnings: [[], [text()], ["a", "b"]].randomElement(using: &generator)!))
+        }
+    }
+
+    private mutating func result() -> ImageResult {
+        ImageResult(
+            key: SampleEvents.key, facts: facts(), expiresAt: maybe(Double.random(in: 0...4e9, using: &generator)),
+            inline: maybe([UInt8](repeating: 7, count: count())))
+    }
+
+    private mutating func facts() -> ResultMetadata {
+        ResultMetadata(
+            width: count(), height: count(), format: pick(ImageFormat.writable), bytes: count(),
+            sha256: String(repeating: "0a", count: 32),
+            frames: maybe(count()), blurhash: maybe("LEHV6nWB2yk8pyo0adR*.7kCMdnj"), dominantColor: maybe("#8a6f5c"),
+            source: SourceMetadata(
+                status: maybe(200), etag: maybe(text()), bytes: count(), format: pick(ImageFormat.allCases),
+                width: count(), height: count(), isTruncated: Bool.random(using: &generator)))
+    }
+
+    private mutating func timings() -> Timings {
+        var timings = Timings()
+        for stage in Timings.Stage.allCases { timings[stage] = maybe(Double.random(in: 0...1e6, using: &generator)) }
+        return timings
+    }
+
+    private mutating func count() -> Int { Int.random(in: 1...100_000, using: &generator) }
+
+    private mutating func text() -> String {
+        pick(["a", "\u{0}\u{1f}\"\\/\n\t\r\u{7f}", "é\u{301}😀\u{2028}", String(repeating: "x", count: 300)])
+    }
+
+    private mutating func json() -> [UInt8] {
+        pick(["null", "0", "\"é\"", #"{"a":[1,{"b":null}]}"#, "[]"].map { Array($0.utf8) })
+    }
+
+    private mutating func pick<Value>(_ values: [Value]) -> Value { values.randomElement(using: &generator)! }
+
+    private mutating func maybe<Value>(_ value: Value) -> Value? { Bool.random(using: &generator) ? value : nil }
+}

@@ -1,0 +1,158 @@
+import HalcyonCoding
+import HalcyonModel
+import Testing
+
+/// Several outputs of one job: what each inherits, and what none may say.
+@Suite struct VariantFieldTests {
+    static func variants(_ members: String) throws -> [Variant] { try read(members).variants }
+
+    static func goals(_ members: String) throws -> [Sizing.Goal] { try variants(members).map(\.sizing.goal) }
+
+    @Test func aJobWithoutThemHasOne() throws {
+        #expect(try Self.variants(#""width":4"#).count == 1)
+        #expect(try Self.variants(#""width":4,"variants":null"#) == Self.variants(#""width":4"#))
+        #expect(try Self.variants(#""width":4,"variants":[{}]"#) == Self.variants(#""width":4"#))
+    }
+
+    @Test func eachIsAsAJobOfItsOwn() throws {
+        let own =
+            #""width":40,"height":30,"contentMode":"contain","format":"webp","processors":["flip"],"upscale":false"#
+        #expect(try Self.variants(#""variants":[{"width":7},{\#(own)}]"#)[1] == read(own).variant)
+    }
+
+    @Test func theFieldsOfTheJobAreTheDefaults() throws {
+        // Wherever they stand.
+        let variants = try Self.variants(
+            #""format":"webp","variants":[{},{"format":"png"},{"quality":50}],"quality":80,"gravity":"entropy""#)
+        #expect(variants.map(\.output.format) == [.webp, .png, .webp])
+        #expect(variants.map(\.output.quality) == [80, 80, 50])
+        #expect(variants.allSatisfy { $0.sizing.gravity == .entropy })
+    }
+
+    @Test func whoSaysAnythingOfTheSizeSaysAllOfIt() throws {
+        let display = Sizing.Goal.display(Display(width: 400, height: 300))
+        #expect(
+            try Self.goals(
+                #"""
+                "width":400,"height":300,"variants":[{},{"width":200},{"height":200},{"sizer":{"aspectScaleDownByWidth":6}},
+                {"sizeForDisplay":false},{"sizeForDisplay":true},{"width":null},{"quality":5}]
+                """#)
+                == [
+                    display, .sizer(.aspectScaleDownByWidth(200)), .sizer(.aspectScaleDownByHeight(200)),
+                    .sizer(.aspectScaleDownByWidth(6)), .original, .sizer(.natural), .sizer(.natural), display,
+                ])
+        #expect(
+            try Self.goals(#""sizer":{"aspectScaleDownByWidth":6},"variants":[{},{"width":200},{"sizer":null}]"#)
+                == [.sizer(.aspectScaleDownByWidth(6)), .sizer(.aspectScaleDownByWidth(200)), .sizer(.natural)])
+        #expect(
+            try Self.goals(#""sizeForDisplay":false,"variants":[{},{"width":200}]"#)
+                == [.original, .sizer(.aspectScaleDownByWidth(200))])
+    }
+
+    @Test func placingIsInheritedWithANewSize() throws {
+        #expect(
+            try Self.goals(#""width":4,"contentMode":"center","variants":[{"width":40,"height":30}]"#)
+                == [.display(Display(width: 40, height: 30, contentMode: .center))])
+    }
+
+    @Test func processorsAreReplaced() throws {
+        let variants = try Self.variants(
+            #""processors":["flip"],"variants":[{},{"processors":["blackWhite"]},{"processors":[]},{"processors":null}]"#
+        )
+        #expect(variants.map(\.processors) == [[.flip(.horizontal)], [.blackWhite], [], []])
+    }
+
+    @Test func inheritedLengthsTakeTheVariantsScale() throws {
+        let variants = try Self.variants(
+            #""processors":[{"blur":{"radius":3}}],"width":100,"screenScale":2,"variants":[{},{"screenScale":3},{"screenScale":null}]"#
+        )
+        #expect(variants.map(\.processors) == [[.blur(radius: 6)], [.blur(radius: 9)], [.blur(radius: 3)]])
+        #expect(
+            variants.map(\.sizing.goal) == [200, 300, 100].map { .sizer(.aspectScaleDownByWidth($0)) })
+    }
+
+    /// Every field that makes an output, at what is not its default.
+    static let others = [
+        #""width":4"#, #""height":4"#, #""screenScale":2"#, #""contentMode":"top""#,
+        #""scaleOptions":"fillLeavesExcess""#,
+        #""cropRect":{"x":0.5,"y":0,"width":0.5,"height":1}"#, #""gravity":"entropy""#, #""sizeForDisplay":false"#,
+        #""sizer":{"aspectScaleDownByWidth":6}"#, #""upscale":true"#, #""interpolationQuality":"low""#,
+        #""background":"white""#, #""processors":["flip"]"#, #""format":"png""#, #""quality":7"#, #""lossless":true"#,
+        #""effort":3"#, #""progressive":true"#, #""stripMetadata":false"#, #""keepProfile":true"#, #""frames":3"#,
+        #""tolerance":"strict""#, #""blurhash":true"#, #""dominantColor":true"#,
+    ]
+
+    @Test(arguments: others)
+    func nullResetsToTheDefault(field: String) throws {
+        let name = field.split(separator: "\"")[0]
+        let plain = try read("").variant
+        #expect(try Self.variants(#"\#(field),"variants":[{"\#(name)":null}]"#) == [plain])
+        #expect(try read(#""\#(name)":null"#).variant == plain)
+        let size = #""width":40,"height":30"#
+        if !["width", "height", "sizer"].contains(name) {
+            #expect(try Self.variants(#""variants":[{\#(size),\#(field)}]"#) != Self.variants(size))
+        }
+    }
+
+    @Test func equalOnesAreKept() throws {
+        let variants = try Self.variants(#""variants":[{"width":4},{"width":4}]"#)
+        #expect(variants.count == 2)
+        #expect(variants[0] == variants[1])
+    }
+
+    @Test(arguments: [
+        (#""variants":[]"#, "variants: expected 1 to 16 variants"),
+        (#""variants":{}"#, "variants: expected an array, found an object"),
+        (#""variants":[{},null]"#, "variants[1]: expected an object, found null"),
+        (#""variants":[{"width":4},{"width":-4}]"#, "variants[1].width: expected 0.0 to 65535.0, found -4.0"),
+        (#""variants":[{"width":4,"width":4}]"#, "variants[0].width: duplicate name"),
+        (
+            #""variants":[{},{"width":4,"sizer":"natural"}]"#,
+            "variants[1].sizer: cannot be combined with width or height"
+        ),
+        (#""sizer":"natural","width":4,"variants":[{"width":4}]"#, "sizer: cannot be combined with width or height"),
+        (#""variants":[{"width":40000,"screenScale":2}]"#, "variants[0].width: is more than 65535 pixels"),
+        (#""width":40000,"variants":[{},{"screenScale":2}]"#, "variants[1].width: is more than 65535 pixels"),
+        (
+            #""variants":[{"processors":["flip",{"blur":{"radius":-1}}]}]"#,
+            "variants[0].processors[1].blur.radius: expected 0.0 to 250.0, found -1.0"
+        ),
+        (
+            #""processors":[{"blur":{"radius":200}}],"variants":[{"screenScale":2}]"#,
+            "variants[0].processors[0].blur.radius: is more than 250 pixels"
+        ),
+        (#""processors":["blurr"],"variants":[{"processors":[]}]"#, "processors[0].blurr: unknown processor"),
+        (#""variants":[{},{},{"widht":4}]"#, "variants[2].widht: unknown field"),
+    ])
+    func saysWhereAndWhatIsWrong(members: String, message: String) throws {
+        let failure = try #require(refusal(members)).failure
+        #expect(failure.code == .invalidJob)
+        #expect(failure.message.hasPrefix(message), "\(failure.message)")
+    }
+
+    @Test(arguments: [
+        "id", "source", "variants", "maxAge", "delivery", "deadline", "metadata", "placeholder", "altText", "priority",
+        "tags", "headers", "cache", "slot", "generation", "webhook", "tenant",
+    ])
+    func theFieldsOfTheJobStandInNoVariant(name: String) throws {
+        for isStrict in [true, false] {
+            let refused = refusal(#""variants":[{"\#(name)":null}]"#, by: JobDecoder(isStrict: isStrict))
+            #expect(
+                refused?.failure.message
+                    == "variants[0].\(name): belongs to the job, not to one of its variants")
+        }
+    }
+
+    @Test func thereAreAtMost16() throws {
+        func list(_ count: Int) -> String { "[" + Array(repeating: "{}", count: count).joined(separator: ",") + "]" }
+        #expect(try Self.variants(#""variants":\#(list(16))"#).count == 16)
+        let failure = try #require(refusal(#""variants":\#(list(17))"#)).failure
+        #expect(failure.message == "variants[16]: is one too many; at most 16 are allowed")
+    }
+
+    @Test func unknownFieldsAreToldWithTheirPlace() throws {
+        let message = #"{"source":"http://h/a","variants":[{"widht":4},{"x":1}],"y":1}"#
+        #expect(
+            try read(message: message, by: JobDecoder()).unknownFields == ["y", "variants[0].widht", "variants[1].x"])
+    }
+}

@@ -1,0 +1,101 @@
+import HalcyonCoding
+import TestSupport
+import Testing
+
+@testable import HalcyonGateway
+
+/// Waiting for the end of a job.
+@Suite struct JobCompletionWaiterTests {
+    @Test func learnsOfTheFirstEndOfItsJob() async throws {
+        try await EventFixture.with { fixture in
+            try await fixture.withFeed { feed in
+                let (one, same, other) = (feed.wait(for: "a"), feed.wait(for: "a"), feed.wait(for: "b"))
+                try await fixture.tell("a", "started")
+                try await fixture.tell("a", "progress")
+                try await fixture.tell("a", "failed")
+                try await fixture.tell("a", "ready")
+                let end = try await one.end()
+                guard case .failed("not_found", "gone") = end.event.ending else {
+                    Issue.record("another end: \(String(describing: end.event.ending))")
+                    return
+                }
+                #expect(String(decoding: end.json, as: UTF8.self) == EventFixture.event("a", "failed"))
+                #expect(try await same.end().event.type == "failed")
+                // Asked again, it says the same.
+                #expect(try await same.end().event.type == "failed")
+                #expect(feed.waiters.count == 1)
+                other.leave()
+                other.leave()
+                #expect(feed.waiters.count == 0)
+            }
+        }
+    }
+
+    /// Two spellings of é are two ids.
+    @Test func anIdThatOnlyLooksTheSameIsAnother() async throws {
+        let waiters = JobCompletionRegistry()
+        let (one, two) = (waiters.add("caf\u{e9}"), waiters.add("cafe\u{301}"))
+        for id in ["cafe\u{301}", "caf\u{e9}"] {
+            let kind = id.utf8.count == 5 ? "failed" : "ready"
+            waiters.take(key: Array(id.utf8), json: Array(EventFixture.event(id, kind).utf8))
+        }
+        #expect(try await one.end().event.type == "failed")
+        #expect(try await two.end().event.type == "ready")
+    }
+
+    @Test(arguments: ["ready", "failed", "cancelled", "superseded"])
+    func everyKindOfEndCounts(_ kind: String) async throws {
+        try await EventFixture.with { fixture in
+            try await fixture.withFeed { feed in
+                let waiter = feed.wait(for: "a")
+                try await fixture.tell("a", kind)
+                #expect(try await waiter.end().event.type == kind)
+            }
+        }
+    }
+
+    @Test func anEndThatWasThereBeforeTheGatewayIsNone() async throws {
+        try await EventFixture.with { fixture in
+            try await fixture.tell("a", "failed", partition: 0)
+            let feed = fixture.start()
+            // Before the feed follows.
+            let waiter = feed.wait(for: "a")
+            await feed.ready()
+            #expect(feed.isFollowing)
+            try await fixture.tell("a", "cancelled", partition: 0)
+            #expect(try await waiter.end().event.type == "cancelled")
+            await feed.close()
+        }
+    }
+
+    @Test func isLetGoByCancellationByLeavingAndByTheEndOfTheFeed() async throws {
+        try await EventFixture.with { fixture in
+            try await fixture.withFeed { feed in
+                let waiters = (0..<3).map { _ in feed.wait(for: "a") }
+                let tasks = waiters.map { waiter in Task { try await waiter.end().event.type } }
+                tasks[0].cancel()
+                waiters[1].leave()
+                await feed.close()
+                for task in tasks {
+                    await #expect(throws: CancellationError.self) { try await task.value }
+                }
+                await #expect(throws: CancellationError.self) { try await feed.wait(for: "b").end() }
+            }
+        }
+    }
+
+    @Test func brokersThatAreAwayAreWaitedFor() async throws {
+        try await EventFixture.with { fixture in
+            fixture.mock?.setDown(true)
+            let feed = fixture.start()
+            let waiter = feed.wait(for: "a")
+            try await Task.sleep(for: .milliseconds(200))
+            #expect(!feed.isFollowing)
+            fixture.mock?.setDown(false)
+            await feed.ready()
+            try await fixture.tell("a")
+            #expect(try await waiter.end().event.type == "ready")
+            await feed.close()
+        }
+    }
+}

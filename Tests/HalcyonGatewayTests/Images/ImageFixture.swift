@@ -1,0 +1,100 @@
+import HalcyonCluster
+import HalcyonModel
+import Hashing
+import Redis
+import TestSupport
+import Testing
+
+@testable import HalcyonGateway
+
+/// A gateway's images with the Redis that has them, for one test.
+struct ImageFixture {
+    let port: UInt16
+    let tier: ResultCache
+    let redis: RedisClient
+    let server: RedisDeployment
+
+    /// `/v1/images/` and the key, percent-encoded.
+    func target(_ key: String) -> String {
+        "/v1/images/" + key.replacing("{", with: "%7B").replacing("}", with: "%7D")
+    }
+
+    func ask(_ method: String, _ key: String, _ headers: String = "") async throws -> RawClient.RawResponse {
+        try await RawClient(port).ask(method, target(key), headers)
+    }
+
+    func get(_ key: String, _ headers: String = "") async throws -> RawClient.RawResponse {
+        try await ask("GET", key, headers)
+    }
+
+    /// Commands that the server has done of these kinds.
+    func calls(_ names: Set<String>) async throws -> [String: Int] {
+        let text = try await redis.send(["INFO", "commandstats"]).string ?? ""
+        var calls: [String: Int] = [:]
+        for line in text.split(whereSeparator: \.isNewline) where line.hasPrefix("cmdstat_") {
+            let name = String(line.dropFirst(8).prefix { $0 != ":" })
+            guard names.contains(name), let count = line.split(separator: "=").dropFirst().first else { continue }
+            calls[name] = Int(count.prefix { $0 != "," })
+        }
+        return calls
+    }
+
+    // MARK: What is stored
+
+    static let source = String(repeating: "0a", count: 16)
+    static let key = "halcyon:{\(source)}:\(String(repeating: "1b", count: 16))"
+    static let body = Array("the bytes of an image, whatever they are".utf8)
+
+    static func facts(_ body: [UInt8], _ format: ImageFormat = .png) -> ResultMetadata {
+        ResultMetadata(
+            width: 4, height: 3, format: format, bytes: body.count, sha256: SHA256.hash(body).description,
+            source: SourceMetadata(status: 200, etag: nil, bytes: 9, format: .jpeg, width: 40, height: 30))
+    }
+
+    // MARK: Life
+
+    /// Serves them with these settings while `body` runs.
+    static func with(
+        _ kind: RedisDeployment.Kind = .server, _ access: AccessOptions = AccessOptions(),
+        _ settings: RedisSettings? = nil, imageCache: ImageMemoryCacheOptions = .none,
+        _ body: (ImageFixture) async throws -> Void
+    ) async throws {
+        var patient = RedisSettings()
+        (patient.commandTimeout, patient.connectTimeout) = (.seconds(120), .seconds(120))
+        patient.outageGrace = .seconds(120)
+        let server = try await RedisDeployment.start(kind)
+        let redis = RedisClient(try RedisEndpoint(server.url), settings: settings ?? patient)
+        let tier = ResultCache(redis)
+        let result: Result<Void, any Error>
+        do {
+            let headers = CommonHeaders(crossOrigin: CrossOrigin(origins: access.origins))
+            let routes = ImageRoutes(
+                results: tier, imageCache: ImageMemoryCache(imageCache), headers: headers, log: .silent
+            ).all
+            try await withServed(routes, access) {
+                try await body(ImageFixture(port: $0, tier: tier, redis: redis, server: server))
+            }
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        await redis.close()
+        await server.stop()
+        try result.get()
+    }
+
+    /// The seconds that an answer may be kept.
+    static func maxAge(_ answer: RawClient.RawResponse) throws -> Int {
+        let control = try #require(answer.headers["cache-control"])
+        return try #require(control.split(separator: "max-age=").last.flatMap { Int($0) })
+    }
+}
+
+extension ImageMemoryCacheOptions {
+    /// Redis is asked each time.
+    static var none: ImageMemoryCacheOptions {
+        var options = ImageMemoryCacheOptions()
+        options.time = .zero
+        return options
+    }
+}

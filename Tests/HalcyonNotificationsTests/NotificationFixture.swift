@@ -1,0 +1,127 @@
+import Formats
+import HalcyonCluster
+import HalcyonModel
+import HalcyonSources
+import Kafka
+import Redis
+import Telemetry
+import TestSupport
+
+@testable import HalcyonNotifications
+
+/// A broker, a redis-server and a notifier for one test, and events that somebody has committed.
+struct NotificationFixture: Sendable {
+    let topics: Topics
+    let brokers: String
+    let redis: RedisServer
+    let producer: Producer
+    let metrics = Metrics()
+
+    static func with(
+        webhookDelays: [Duration] = [.seconds(3600)], partitions: Int = 2,
+        _ body: (NotificationFixture) async throws -> Void
+    ) async throws {
+        let topics = Topics(webhookDelays: webhookDelays)
+        let broker = try MockCluster()
+        for topic in topics.all { try broker.createTopic(topic, partitions: partitions) }
+        let fixture = try await NotificationFixture(topics: topics, brokers: broker.bootstrapServers)
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(fixture)) } catch { result = .failure(error) }
+        await fixture.close()
+        await broker.stop()
+        try result.get()
+    }
+
+    init(topics: Topics, brokers: String) async throws {
+        self.topics = topics
+        self.brokers = brokers
+        redis = try await RedisServer.start()
+        producer = try Producer(properties: ["bootstrap.servers": brokers, "linger.ms": "0"])
+    }
+
+    func close() async {
+        await producer.close()
+        await redis.stop()
+    }
+
+    private var properties: [String: String] { ["bootstrap.servers": brokers, "fetch.wait.max.ms": "10"] }
+
+    /// What a notifier here is told: nothing is for webhooks, and attempts follow soon.
+    var options: NotifierOptions {
+        var options = NotifierOptions(
+            topics: topics,
+            kafka: KafkaProperties(
+                brokers: brokers, properties: ["fetch.wait.max.ms": "10", "session.timeout.ms": "6000"]),
+            redis: RedisEndpoint(loopbackPort: redis.port))
+        options.policy = AddressPolicy(allow: ["127.0.0.0/8"])
+        options.webhooks.retries.base = 0.05
+        return options
+    }
+
+    /// Runs `body` beside a notifier, which is drained at the end.
+    func withNotifier(
+        _ change: (inout NotifierOptions) -> Void = { _ in }, log: Log = .silent, _ body: () async throws -> Void
+    ) async throws {
+        var options = options
+        change(&options)
+        let notifier = try await Notifier.start(options, log: log, metrics: metrics)
+        let result: Result<Void, any Error>
+        do {
+            await notifier.ready()
+            result = .success(try await body())
+        } catch {
+            result = .failure(error)
+        }
+        await notifier.shutdown(gracePeriod: .seconds(5))
+        try result.get()
+    }
+
+    /// The message of an event.
+    static func event(_ job: String, _ kind: String = "ready", data: String = "") -> String {
+        #"{"specversion":"1.0","id":"halcyon.jobs-0-\#(job)-\#(kind)","type":"halcyon.image.\#(kind)","data":{"job":{"id":"\#(job)"}\#(data)}}"#
+    }
+
+    func record(
+        _ job: String, _ kind: String = "ready", for webhook: String? = nil, data: String = "", timestamp: Int64? = nil
+    ) -> ProducerRecord {
+        ProducerRecord(
+            topic: topics.events, key: Array(job.utf8), value: Array(Self.event(job, kind, data: data).utf8),
+            headers: webhook.map { [RecordHeader("halcyon-webhook", $0)] } ?? [], timestamp: timestamp)
+    }
+
+    func tell(_ record: ProducerRecord) async throws { try await producer.send(record) }
+
+    /// How often a metric with an outcome was counted.
+    func count(_ name: String, _ outcome: String) -> Int {
+        Int(metrics.value(of: "halcyon_\(name)_total{outcome=\"\(outcome)\"}"))
+    }
+
+    /// Dead letters, as soon as there are so many.
+    func letters(_ count: Int) async throws -> [DeadLetter] {
+        let reader = try await TopicReader.open(topics.dead, from: .beginning, properties: properties)
+        var found: [DeadLetter] = []
+        for try await record in reader {
+            if let letter = DeadLetter(record) { found.append(letter) }
+            if found.count >= count { break }
+        }
+        await reader.close()
+        return found
+    }
+}
+
+/// A webhook's secret, and another one.
+enum Secrets {
+    static let one = WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")!
+    static let other = WebhookSecret("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")!
+}
+
+extension RawOrigin.Request {
+    /// The value of a header, its name in lower case.
+    func header(_ name: String) -> String? {
+        head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("\(name): ") }
+            .map { String($0.dropFirst(name.count + 2)) }
+    }
+
+    /// Which event it is, by its id.
+    var event: String? { header("webhook-id") }
+}

@@ -1,0 +1,203 @@
+import Redis
+import TestSupport
+import Testing
+
+@testable import HalcyonSources
+
+/// What both books do, one suite for them.
+@Suite struct OriginLimiterStoreTests {
+    enum Kind: CaseIterable { case redis, cluster, local }
+
+    let origin = Origin("https://img.example.org")
+
+    /// Two books of this kind that are one and the same: two workers'.
+    static func with(
+        _ kind: Kind, _ change: (inout OriginLimits) -> Void,
+        _ body: (any OriginLimiterStore, any OriginLimiterStore) async throws -> Void
+    ) async throws {
+        var limits = OriginLimits()
+        // Longer than any machine stalls.
+        limits.lease = .seconds(600)
+        change(&limits)
+        guard kind != .local else {
+            let store = LocalOriginLimiterStore(limits)
+            return try await body(store, store)
+        }
+        let deployment = try await RedisDeployment.start(kind == .cluster ? .cluster : .server)
+        let endpoint = try RedisEndpoint(deployment.url)
+        let clients = (0..<2).map { _ in RedisClient(endpoint) }
+        let books = clients.map { RedisOriginLimiterStore($0, limits) }
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(books[0], books[1])) } catch { result = .failure(error) }
+        for client in clients { await client.close() }
+        await deployment.stop()
+        try result.get()
+    }
+
+    private func isWait(_ answer: OriginAnswer) -> Bool { if case .wait = answer { true } else { false } }
+    private func isResting(_ answer: OriginAnswer) -> Bool { if case .resting = answer { true } else { false } }
+
+    @Test(arguments: Kind.allCases) func soManyAtOnceAndNoMore(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            $0.concurrency = 3
+        } _: { one, two async throws in
+            for load in ["a", "b"] { #expect(try await one.acquire(origin, load: load) == .go) }
+            #expect(try await two.acquire(origin, load: "c") == .go)
+            #expect(isWait(try await one.acquire(origin, load: "d")))
+            #expect(isWait(try await two.acquire(origin, load: "e")))
+            // Others have their own.
+            #expect(try await two.acquire(Origin("http://img.example.org"), load: "e") == .go)
+            try await two.release(origin, load: "a", of: "u", .answered)
+            #expect(try await one.acquire(origin, load: "d") == .go)
+            #expect(isWait(try await two.acquire(origin, load: "e")))
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func aLoadOfWhichNothingIsHeardIsOverInTime(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            $0.concurrency = 1
+            $0.lease = .milliseconds(300)
+        } _: { one, two async throws in
+            #expect(try await one.acquire(origin, load: "a") == .go)
+            try await until("its lease is over") { try await two.acquire(origin, load: "b") == .go }
+            // It is late to say now that the first goes on.
+            try await two.prolong([origin: ["a"]])
+            try await two.release(origin, load: "b", of: "u", .answered)
+            #expect(try await one.acquire(origin, load: "c") == .go)
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func aLoadThatGoesOnIsCountedForAsLong(_ kind: Kind) async throws {
+        let origin = origin
+        try await Self.with(kind) {
+            $0.concurrency = 1
+            $0.lease = .seconds(15)
+        } _: { one, two async throws in
+            // Where the machine stalls for too long it begins anew.
+            try await until("it was counted for longer than its lease", within: .seconds(600)) {
+                for load in ["a", "b"] { try await two.release(origin, load: load, of: "u", .answered) }
+                let start = ContinuousClock.now
+                guard try await one.acquire(origin, load: "a") == .go else { return false }
+                while start.duration(to: .now) < .seconds(18) {
+                    try await Task.sleep(for: .milliseconds(200))
+                    try await one.prolong([origin: ["a"], Origin("http://img.example.org"): ["b"]])
+                    if try await two.acquire(origin, load: "b") == .go { return false }
+                }
+                return true
+            }
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func soManyASecondAfterABurst(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            $0.rate = 4
+            $0.burst = 3
+        } _: { one, two async throws in
+            let start = ContinuousClock.now
+            var begun = 0
+            while begun < 9 {
+                switch try await (begun % 2 == 0 ? one : two).acquire(origin, load: "\(begun)") {
+                case .go: begun += 1
+                case .wait(let time):
+                    #expect(begun >= 3 && time > .zero && time <= .milliseconds(251))
+                    try await Task.sleep(for: time)
+                case .resting: Issue.record("it rests")
+                }
+            }
+            // Three at once, and six at four a second.
+            #expect(start.duration(to: .now) >= .milliseconds(1400))
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func manyFailuresOpenTheBreakerUntilAProbeSucceeds(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            $0.failures = 3
+            $0.rest = .seconds(3)
+        } _: { one, two async throws in
+            func load(_ name: String, _ outcome: OriginOutcome) async throws {
+                #expect(try await one.acquire(origin, load: name) == .go)
+                try await two.release(origin, load: name, of: name, outcome)
+            }
+            // Of the last six loads only two failed; unknown outcomes do not count.
+            for (name, outcome) in [
+                ("a", OriginOutcome.failed), ("b", .answered), ("c", .answered), ("d", .answered), ("e", .answered),
+                ("f", .answered), ("g", .failed), ("h", .unknown), ("i", .failed),
+            ] {
+                try await load(name, outcome)
+            }
+            #expect(try await one.acquire(origin, load: "late") == .go)
+            try await load("j", .failed)
+            #expect(isResting(try await one.acquire(origin, load: "b")))
+            #expect(isResting(try await two.acquire(origin, load: "b")))
+            // Loads that began before the breaker opened do not change it.
+            try await one.release(origin, load: "late", of: "late", .failed)
+            try await until("it is over") { try await two.acquire(origin, load: "probe") == .go }
+            // One is let through, and the others wait for what it finds out.
+            #expect(isResting(try await one.acquire(origin, load: "c")))
+            try await two.release(origin, load: "probe", of: "probe", .failed)
+            guard case .resting(let left) = try await one.acquire(origin, load: "c") else {
+                Issue.record("no rest after the probe failed")
+                return
+            }
+            #expect(left <= .seconds(6))
+            try await until("it is over") { try await two.acquire(origin, load: "probe") == .go }
+            try await two.release(origin, load: "probe", of: "probe", .answered)
+            for name in ["x", "y", "z"] { #expect(try await one.acquire(origin, load: name) == .go) }
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func retriesOfOneBadURLOpenNothing(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            $0.failures = 3
+        } _: { one, two async throws in
+            for name in 0..<10 {
+                #expect(try await one.acquire(origin, load: "bad\(name)") == .go)
+                try await two.release(origin, load: "bad\(name)", of: name % 2 == 0 ? "a" : "b", .failed)
+            }
+            #expect(try await two.acquire(origin, load: "good") == .go)
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func failuresOutsideTheWindowOpenNothing(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            ($0.failures, $0.failingURLs) = (2, 1)
+            $0.window = .milliseconds(1)
+        } _: { one, two async throws in
+            for name in ["a", "b", "c"] {
+                #expect(try await one.acquire(origin, load: name) == .go)
+                try await two.release(origin, load: name, of: "u", .failed)
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            #expect(try await two.acquire(origin, load: "good") == .go)
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func aProbeThatIsGivenUpLetsAnotherThrough(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            $0.failures = 1
+            $0.rest = .milliseconds(50)
+        } _: { one, two async throws in
+            #expect(try await one.acquire(origin, load: "a") == .go)
+            try await one.release(origin, load: "a", of: "u", .failed)
+            try await until("it is over") { try await two.acquire(origin, load: "probe") == .go }
+            try await two.release(origin, load: "probe", of: "u", .unknown)
+            #expect(try await one.acquire(origin, load: "again") == .go)
+        }
+    }
+
+    @Test func restsGrowUpToTheLongest() {
+        var limits = OriginLimits()
+        (limits.failures, limits.rest, limits.maximumCooldown) = (1, .seconds(5), .seconds(30))
+        var now = ContinuousClock.now
+        var state = OriginCircuitBreaker(limits, at: now)
+        for expected in [5, 10, 20, 30, 30] {
+            #expect(state.acquire("a", at: now) == .go)
+            state.release("a", of: "u", .failed, at: now)
+            #expect(state.acquire("b", at: now) == .resting(.seconds(expected)))
+            now += .seconds(expected)
+        }
+        #expect(state.acquire("a", at: now) == .go)
+        state.release("a", of: "u", .answered, at: now)
+        #expect(state.isIdle(at: now))
+    }
+}

@@ -1,0 +1,87 @@
+import Concurrency
+import HalcyonModel
+import Redis
+import Subprocess
+import TestSupport
+import Testing
+
+@testable import HalcyonSources
+
+@Suite struct OriginRateLimiterTests {
+    let origin = Origin("https://img.example.org")
+
+    /// Loads as many as are asked for through these gates, and tells how many were under way at once. Each goes on until so
+    /// many are as are expected, so that it does not depend on how fast the machine is.
+    private func most(_ loads: Int, through gates: [OriginRateLimiter], expecting expected: Int) async throws -> Int {
+        let running = Lock((now: 0, most: 0))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for load in 0..<loads {
+                group.addTask { [origin] in
+                    let rateLimiter = gates[load % gates.count]
+                    let pass = try await rateLimiter.acquire(origin, "u")
+                    running.withLock { running in
+                        running.now += 1
+                        running.most = max(running.most, running.now)
+                    }
+                    try await until("\(expected) are under way") { running.withLock { $0.most >= expected } }
+                    // Time for one more to come, were it let through.
+                    try await Task.sleep(for: .milliseconds(10))
+                    running.withLock { $0.now -= 1 }
+                    await rateLimiter.release(pass, .answered)
+                }
+            }
+            try await group.waitForAll()
+        }
+        return running.withLock { $0.most }
+    }
+
+    @Test func workersShareAnOriginsPlaces() async throws {
+        let server = try await RedisServer.start()
+        let clients = (0..<3).map { _ in RedisClient(RedisEndpoint(loopbackPort: server.port)) }
+        var limits = OriginLimits()
+        limits.concurrency = 4
+        limits.lease = .seconds(600)
+        let gates = clients.map { OriginRateLimiter($0, limits) }
+        #expect(try await most(120, through: gates, expecting: 4) == 4)
+        for client in clients { await client.close() }
+        await server.stop()
+    }
+
+    @Test func withoutRedisEachTakesHalfOfThem() async throws {
+        var limits = OriginLimits()
+        limits.concurrency = 6
+        #expect(try await most(30, through: [OriginRateLimiter(nil, limits)], expecting: 6) == 6)
+        let client = RedisClient(RedisEndpoint(loopbackPort: LoopbackPort.free()))
+        #expect(try await most(30, through: [OriginRateLimiter(client, limits)], expecting: 3) == 3)
+        await client.close()
+    }
+
+    @Test func whoIsCancelledWhileItWaitsLeavesTheOthersAlone() async throws {
+        var limits = OriginLimits()
+        limits.concurrency = 1
+        let rateLimiter = OriginRateLimiter(nil, limits)
+        let first = try await rateLimiter.acquire(origin, "u")
+        let waiting = (0..<3).map { _ in Task { [origin] in try await rateLimiter.acquire(origin, "u") } }
+        try await Task.sleep(for: .milliseconds(50))
+        waiting[0].cancel()
+        waiting[1].cancel()
+        await #expect(throws: CancellationError.self) { try await waiting[0].value }
+        await #expect(throws: CancellationError.self) { try await waiting[1].value }
+        await rateLimiter.release(first, .answered)
+        await rateLimiter.release(try await waiting[2].value, .answered)
+    }
+
+    @Test func whileAnOriginRestsItsLoadsFailAtOnceAndOthersDoNot() async throws {
+        var limits = OriginLimits()
+        limits.failures = 2
+        limits.rest = .seconds(600)
+        limits.maximumCooldown = .seconds(600)
+        let rateLimiter = OriginRateLimiter(nil, limits)
+        for url in ["a", "b"] { await rateLimiter.release(try await rateLimiter.acquire(origin, url), .failed) }
+        let failure = await #expect(throws: JobError.self) { try await rateLimiter.acquire(origin, "u") }
+        #expect(failure?.code == .originUnavailable && failure?.isRetryable == true)
+        #expect(failure?.message.contains("https://img.example.org") == true)
+        #expect((1...600).contains(failure?.retryAfter ?? 0))
+        await rateLimiter.release(try await rateLimiter.acquire(Origin("https://other.example.org"), "u"), .answered)
+    }
+}

@@ -1,0 +1,122 @@
+import Curl
+import Formats
+import Testing
+
+@testable import HalcyonSources
+
+/// Which responses can be continued, and with what.
+@Suite struct RangeResumeTests {
+    private static func response(_ status: Int, _ fields: [(String, String)], _ body: String) -> HTTPResponse {
+        var headers = HTTPFields()
+        for (name, value) in fields { headers.add(name, value) }
+        return HTTPResponse(status: status, headers: headers, body: Array(body.utf8))
+    }
+
+    private static let first = response(200, [("ETag", "\"a\"")], "01234")
+
+    @Test(
+        arguments: [
+            ([("ETag", "\"a\"")], "\"a\""), ([("ETag", "\"a\""), ("Accept-Ranges", "bytes")], "\"a\""),
+            (
+                [("Last-Modified", "Sun, 06 Nov 1994 08:49:36 GMT"), ("Date", "Sun, 06 Nov 1994 08:49:37 GMT")],
+                "Sun, 06 Nov 1994 08:49:36 GMT"
+            ),
+            ([("ETag", "W/\"a\"")], nil), ([], nil), ([("ETag", "\"a\""), ("Accept-Ranges", "none")], nil),
+            ([("ETag", "\"a\""), ("Content-Encoding", "gzip")], nil),
+            ([("Last-Modified", "Sun, 06 Nov 1994 08:49:36 GMT")], nil),
+            ([("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT"), ("Date", "Sun, 06 Nov 1994 08:49:37 GMT")], nil),
+            (
+                [
+                    ("ETag", "W/\"a\""), ("Last-Modified", "Sun, 06 Nov 1994 08:49:36 GMT"),
+                    ("Date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+                ], nil
+            ),
+        ] as [([(String, String)], String?)])
+    func isContinuedOnlyWithAStrongValidator(_ fields: [(String, String)], _ validator: String?) {
+        let resumption = RangeResume(Self.response(200, fields, "01234"))
+        #expect(resumption?.fields.map(\.value) == validator.map { ["bytes=5-", $0] })
+        #expect(RangeResume(Self.response(404, fields, "01234")) == nil)
+    }
+
+    @Test func theRestMakesItWhole() throws {
+        let resumption = try #require(RangeResume(Self.first))
+        for range in ["bytes 5-9/10", "bytes 5-9/*", "Bytes 5-9/10"] {
+            guard
+                case .whole(let whole) = resumption.joined(
+                    with: Self.response(206, [("Content-Range", range)], "56789"), isWhole: true)
+            else {
+                Issue.record("\(range) does not make it whole")
+                continue
+            }
+            #expect(whole.status == 200 && whole.body == Array("0123456789".utf8))
+            #expect(whole.headers["ETag"] == "\"a\"")
+        }
+    }
+
+    @Test func objectsOfStoresAreContinuedByTheirTagAlone() throws {
+        let resumption = try #require(RangeResume(Self.first, .ifMatch))
+        #expect(resumption.fields.map(\.name) == ["Range", "If-Match"])
+        #expect(resumption.fields.map(\.value) == ["bytes=5-", "\"a\""])
+        let dated = [("Last-Modified", "Sun, 06 Nov 1994 08:49:36 GMT"), ("Date", "Sun, 06 Nov 1994 08:49:37 GMT")]
+        #expect(RangeResume(Self.response(200, dated, "01234"), .ifMatch) == nil)
+        guard case .changed = resumption.joined(with: Self.response(412, [], ""), isWhole: true) else {
+            Issue.record("a store that has another one is not believed")
+            return
+        }
+        // Who asked with If-Range has not asked for that answer.
+        guard
+            case .useless = try #require(RangeResume(Self.first)).joined(
+                with: Self.response(412, [], ""), isWhole: true)
+        else {
+            Issue.record("an answer to another question is taken")
+            return
+        }
+    }
+
+    @Test(arguments: RangeResume.Condition.allCases)
+    func aPartOfAnotherVersionIsNeverTaken(_ condition: RangeResume.Condition) throws {
+        let resumption = try #require(RangeResume(Self.first, condition))
+        for (tag, isTaken) in [("\"a\"", true), ("\"b\"", false), ("W/\"a\"", false)] {
+            let fields = [("Content-Range", "bytes 5-9/10"), ("ETag", tag)]
+            let outcome = resumption.joined(with: Self.response(206, fields, "56789"), isWhole: true)
+            if case .whole = outcome { #expect(isTaken) } else { #expect(!isTaken, "\(tag)") }
+        }
+    }
+
+    @Test func aRestThatBreaksOffIsContinuedAgain() throws {
+        let resumption = try #require(RangeResume(Self.first))
+        guard
+            case .more(let more) = resumption.joined(
+                with: Self.response(206, [("Content-Range", "bytes 5-9/10")], "56"), isWhole: false)
+        else {
+            Issue.record("it is not continued")
+            return
+        }
+        #expect(more.fields[0].value == "bytes=7-")
+    }
+
+    @Test(arguments: [
+        (206, "bytes 4-9/10", "456789", true), (206, "bytes 5-9/11", "56789", true),
+        (206, "bytes 5-9/10", "5678", true),
+        (206, "items 5-9/10", "56789", true), (206, "bytes 5-/10", "56789", true), (206, "", "56789", true),
+        (206, "bytes 9-5/10", "56789", true), (416, "bytes */5", "", true), (500, "", "x", true),
+        (200, "", "01", false),
+    ])
+    func whatDoesNotFitIsOfNoUse(_ status: Int, _ range: String, _ body: String, _ isWhole: Bool) throws {
+        let resumption = try #require(RangeResume(Self.first))
+        let rest = Self.response(status, range.isEmpty ? [] : [("Content-Range", range)], body)
+        guard case .useless = resumption.joined(with: rest, isWhole: isWhole) else {
+            Issue.record("\(status) \(range) is of use")
+            return
+        }
+    }
+
+    @Test func aSourceThatHasChangedBeginsAnew() throws {
+        let resumption = try #require(RangeResume(Self.first))
+        guard case .anew(let response) = resumption.joined(with: Self.response(200, [], "new"), isWhole: true) else {
+            Issue.record("it does not begin anew")
+            return
+        }
+        #expect(response.body == Array("new".utf8))
+    }
+}

@@ -1,0 +1,87 @@
+import Glibc
+import Subprocess
+import Testing
+
+@Suite struct ChildProcessTests {
+    @Test func tellsHowAChildEnded() async throws {
+        #expect(try await ChildProcess.start("sh", ["-c", "exit 3"]).exit() == .code(3))
+        let sleeper = try await ChildProcess.start("sleep", ["1000"])
+        #expect(sleeper.isRunning)
+        sleeper.send(SIGKILL)
+        #expect(await sleeper.exit() == .signal(SIGKILL))
+        #expect(!sleeper.isRunning)
+        #expect(await sleeper.exit() == .signal(SIGKILL))
+    }
+
+    @Test func saysWhatCannotBeRun() async {
+        await #expect(throws: ChildProcessError.self) { try await ChildProcess.start("no-such-program-here") }
+        await #expect(throws: ChildProcessError.self) { try await ChildProcess.start("/etc/passwd") }
+    }
+
+    @Test func stopsAChildThatIgnoresSIGTERM() async throws {
+        let stubborn = try await ChildProcess.start("sh", ["-c", "trap '' TERM; while :; do sleep 0.01; done"])
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(await stubborn.stop(grace: .milliseconds(100)) == .signal(SIGKILL))
+    }
+
+    @Test func waitsForAServersOwnWord() async throws {
+        let server = try await ChildProcess.start(
+            "sh", ["-c", "printf 'I am re'; sleep 0.05; echo ady.; exec sleep 100"], readyWhenItSays: "ready.")
+        #expect(server?.isRunning == true)
+        await server?.stop()
+        let failing = try await ChildProcess.start("sh", ["-c", "echo no port"], readyWhenItSays: "ready.")
+        #expect(failing == nil)
+        await #expect(throws: ChildProcessError.self) {
+            try await ChildProcess.start("no-such-program-here", [], readyWhenItSays: "ready.")
+        }
+    }
+
+    @Test func aServerThatIsReadyMaySayMore() async throws {
+        // Far more than a socket holds, and then an exit code that says that all of it was taken.
+        let server = try await ChildProcess.start(
+            "sh", ["-c", "echo ready; head -c 3000000 /dev/zero && exit 7"], readyWhenItSays: "ready")
+        #expect(await server?.exit() == .code(7))
+    }
+
+    @Test func setsLimits() async throws {
+        var options = ChildProcess.Options()
+        options.limits = [Int32(RLIMIT_NOFILE.rawValue): 17]
+        #expect(try await ChildProcess.start("sh", ["-c", "exit $(ulimit -n)"], options: options).exit() == .code(17))
+    }
+
+    @Test func passesOutputAndEnvironment() async throws {
+        var ends: [Int32] = [0, 0]
+        #expect(pipe(&ends) == 0)
+        var options = ChildProcess.Options()
+        options.environment = ["WORD": "halcyon"]
+        options.output = .descriptor(ends[1])
+        #expect(
+            try await ChildProcess.start("/bin/sh", ["-c", "printf %s $WORD"], options: options).exit() == .code(0))
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = read(ends[0], &bytes, bytes.count)
+        #expect(String(decoding: bytes.prefix(count), as: UTF8.self) == "halcyon")
+        close(ends[0])
+        close(ends[1])
+    }
+
+    @Test func inheritsNoDescriptorThatItWasNotGiven() async throws {
+        var ends: [Int32] = [0, 0]
+        #expect(pipe(&ends) == 0)
+        let child = try await ChildProcess.start("sleep", ["1000"])
+        close(ends[1])
+        // Nobody has the writing end any more, but for other tests' children on their way to exec.
+        var byte: UInt8 = 0
+        var reading = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
+        #expect(poll(&reading, 1, 10_000) == 1)
+        #expect(read(ends[0], &byte, 1) == 0)
+        close(ends[0])
+        await child.stop()
+    }
+
+    @Test func childOutlivesTheTaskThatStartedIt() async throws {
+        let child = try await Task.detached { try await ChildProcess.start("sleep", ["1000"]) }.value
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(child.isRunning)
+        await child.stop()
+    }
+}
