@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = [
-    ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "charts/halcyon/README.md", ROOT / "Benchmarks/README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "charts/halcyon/README.md", ROOT / "Benchmarks/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 # Why a block is not run here: what it needs, and what then stands in it.
 NEEDS = {
