@@ -17,18 +17,20 @@ enum OffsetFuzzer {
     }
 
     private static func read(_ text: String) {
-        guard let map = CompletedRanges(note: text, at: base) else { return }
-        let again = map.note(limit: text.utf8.count)
+        guard let map = CompletedRanges(commitMetadata: text, at: base) else { return }
+        let again = map.commitMetadata(limit: text.utf8.count)
         guard again == CommitMetadata(text: text, untracked: 0) else { fatalError("\(text) encodes as \(again)") }
     }
 
     private static func write(_ map: CompletedRanges, limit: Int) {
-        let note = map.note(limit: limit)
-        guard note.text.utf8.count <= limit else { fatalError("\(note) exceeds the limit of \(limit) bytes") }
-        let read = CompletedRanges(note: note.text, at: base) ?? CompletedRanges(from: base)
+        let commitMetadata = map.commitMetadata(limit: limit)
+        guard commitMetadata.text.utf8.count <= limit else {
+            fatalError("\(commitMetadata) exceeds the limit of \(limit) bytes")
+        }
+        let read = CompletedRanges(commitMetadata: commitMetadata.text, at: base) ?? CompletedRanges(from: base)
         let told = read.runs.reduce(0) { $0 + $1.count }
         let all = map.runs.reduce(0) { $0 + $1.count }
-        guard map.runs.starts(with: read.runs), told + note.untracked == all else {
+        guard map.runs.starts(with: read.runs), told + commitMetadata.untracked == all else {
             fatalError("\(map) was decoded as \(read)")
         }
     }

@@ -10,7 +10,7 @@ import Testing
 
     @Test func aSourceIsThereUntilItIsNoLongerFresh() {
         var kept = AssetLRUCache(capacity: 100_000)
-        kept.keep(source(10_000), as: "a", until: now + .seconds(5))
+        kept.store(source(10_000), as: "a", until: now + .seconds(5))
         #expect(kept.source("a", at: now + .milliseconds(4999))?.body.count == 10_000)
         #expect(kept.bytes == 10_000)
         #expect(kept.source("a", at: now + .seconds(5)) == nil)
@@ -19,31 +19,31 @@ import Testing
 
     @Test func whatWasNotUsedForLongestGoesFirst() {
         var kept = AssetLRUCache(capacity: 30_000)
-        for name in ["a", "b", "c"] { kept.keep(source(10_000), as: name, until: now + .seconds(5)) }
+        for name in ["a", "b", "c"] { kept.store(source(10_000), as: name, until: now + .seconds(5)) }
         #expect(kept.source("a", at: now) != nil)
-        kept.keep(source(15_000), as: "d", until: now + .seconds(5))
+        kept.store(source(15_000), as: "d", until: now + .seconds(5))
         #expect(["a", "b", "c", "d"].map { kept.source($0, at: now) != nil } == [true, false, false, true])
         #expect(kept.bytes == 25_000)
     }
 
     @Test func whatIsTooLargeIsNotKeptAndTakesNothingAway() {
         var kept = AssetLRUCache(capacity: 30_000)
-        kept.keep(source(10_000), as: "a", until: now + .seconds(5))
-        kept.keep(source(30_001), as: "b", until: now + .seconds(5))
+        kept.store(source(10_000), as: "a", until: now + .seconds(5))
+        kept.store(source(30_001), as: "b", until: now + .seconds(5))
         #expect(kept.source("a", at: now) != nil && kept.source("b", at: now) == nil)
         var none = AssetLRUCache(capacity: 0)
-        none.keep(source(0), as: "a", until: now + .seconds(5))
+        none.store(source(0), as: "a", until: now + .seconds(5))
         #expect(none.source("a", at: now) == nil && none.bytes == 0)
     }
 
     @Test func anotherOfTheSameNameTakesItsPlace() {
         var kept = AssetLRUCache(capacity: 100_000)
-        kept.keep(source(20_000), as: "a", until: now + .seconds(5))
-        kept.keep(source(1), as: "a", until: now + .seconds(9))
+        kept.store(source(20_000), as: "a", until: now + .seconds(5))
+        kept.store(source(1), as: "a", until: now + .seconds(9))
         #expect(kept.source("a", at: now + .seconds(8))?.body.count == 1)
         #expect(kept.bytes == AssetLRUCache.leastCost)
         // It has grown too large: what was there under its name is no longer true.
-        kept.keep(source(100_001), as: "a", until: now + .seconds(9))
+        kept.store(source(100_001), as: "a", until: now + .seconds(9))
         #expect(kept.source("a", at: now) == nil && kept.bytes == 0)
     }
 }
@@ -55,7 +55,7 @@ extension AssetLRUCache {
 
     fileprivate mutating func remove(_ name: String) { remove(Array(name.utf8)) }
 
-    fileprivate mutating func keep(_ source: LoadedSource, as name: String, until expiry: ContinuousClock.Instant) {
-        keep(source, as: Array(name.utf8), until: expiry)
+    fileprivate mutating func store(_ source: LoadedSource, as name: String, until expiry: ContinuousClock.Instant) {
+        store(source, as: Array(name.utf8), until: expiry)
     }
 }

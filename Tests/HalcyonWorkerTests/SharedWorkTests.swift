@@ -75,7 +75,7 @@ import Testing
             await admin.close()
             return Dictionary(
                 uniqueKeysWithValues: offsets.map { partition, offset in
-                    let map = CompletedRanges(note: offset.metadata, at: offset.offset)
+                    let map = CompletedRanges(commitMetadata: offset.metadata, at: offset.offset)
                     return (partition.partition, map ?? CompletedRanges(from: offset.offset))
                 })
         }

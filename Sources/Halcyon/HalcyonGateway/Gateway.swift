@@ -62,7 +62,7 @@ public final class Gateway: Sendable {
         let imageCache = ImageMemoryCache(options.imageCache)
         let feed = EventFeed.start(
             options.events, topics: options.topics, properties: options.kafka.reader, log: log, metrics: metrics
-        ) { imageCache.forget($0, at: .now) }
+        ) { imageCache.invalidate($0, at: .now) }
         metrics.observable(
             .gauge, "halcyon_gateway_consuming", help: "1 if this gateway is reading the events topic, otherwise 0."
         ) { [weak feed] in feed?.isFollowing == true ? 1 : 0 }

@@ -48,7 +48,7 @@ public final class Worker: Sendable {
         let redis = RedisClient(
             options.redis,
             onStateChange: { [gauge = ConnectionMetrics.redis(metrics)] in
-                $0.tell(log)
+                $0.report(log)
                 gauge.set($0.isServing ? 1 : 0)
             })
         let clock = ClusterClock(
@@ -243,7 +243,7 @@ public final class Worker: Sendable {
 
 extension RedisState {
     /// Logs once when Redis, or a primary of its cluster, becomes unavailable, and once when it is available again.
-    fileprivate func tell(_ log: Log) {
+    fileprivate func report(_ log: Log) {
         switch self {
         case .connected: log.notice("connected to Redis")
         case .impaired(let error):

@@ -5,7 +5,7 @@ import Testing
 @Suite struct CommittedOffsetTests {
     @Test func neverPassesAnUnfinishedJob() {
         var committedOffset = CommittedOffset(startingAt: 10)
-        for offset in Int64(10)..<14 { expect(committedOffset.take(offset), .taken) }
+        for offset in Int64(10)..<14 { expect(committedOffset.receive(offset), .taken) }
         expect(committedOffset.end(12), false)
         #expect(committedOffset.base == 10)
         #expect(committedOffset.ended.runs == [12..<13])
@@ -21,7 +21,7 @@ import Testing
 
     @Test func countsGapsAsDone() {
         var committedOffset = CommittedOffset(startingAt: 0)
-        for offset in [5, 6, 9] as [Int64] { expect(committedOffset.take(offset), .taken) }
+        for offset in [5, 6, 9] as [Int64] { expect(committedOffset.receive(offset), .taken) }
         #expect(committedOffset.base == 5)
         #expect(committedOffset.ended.runs == [7..<9])
         expect(committedOffset.end(5), true)
@@ -33,9 +33,9 @@ import Testing
 
     @Test func takesNothingTwice() {
         var committedOffset = CommittedOffset(startingAt: 3)
-        expect(committedOffset.take(3), .taken)
-        expect(committedOffset.take(3), .cameBefore)
-        expect(committedOffset.take(2), .cameBefore)
+        expect(committedOffset.receive(3), .taken)
+        expect(committedOffset.receive(3), .cameBefore)
+        expect(committedOffset.receive(2), .cameBefore)
         expect(committedOffset.end(3), true)
         expect(committedOffset.end(3), false)
         expect(committedOffset.end(99), false)
@@ -47,21 +47,21 @@ import Testing
         map.append(11..<13)
         map.append(20..<30)
         var committedOffset = CommittedOffset(startingAt: 10, map: map)
-        expect(committedOffset.take(10), .taken)
-        expect(committedOffset.take(11), .hasEnded)
-        expect(committedOffset.take(12), .hasEnded)
-        expect(committedOffset.take(13), .taken)
+        expect(committedOffset.receive(10), .taken)
+        expect(committedOffset.receive(11), .hasEnded)
+        expect(committedOffset.receive(12), .hasEnded)
+        expect(committedOffset.receive(13), .taken)
         #expect(committedOffset.ended.runs == [11..<13, 20..<30])
         expect(committedOffset.end(10), true)
         #expect(committedOffset.base == 13)
         // 14 to 24 are not there any more.
-        expect(committedOffset.take(25), .hasEnded)
+        expect(committedOffset.receive(25), .hasEnded)
         expect(committedOffset.end(13), true)
         #expect(committedOffset.base == 26)
         #expect(committedOffset.ended.runs == [26..<30])
-        expect(committedOffset.take(26), .hasEnded)
+        expect(committedOffset.receive(26), .hasEnded)
         #expect(committedOffset.base == 27)
-        expect(committedOffset.take(40), .taken)
+        expect(committedOffset.receive(40), .taken)
         #expect(committedOffset.base == 40)
         #expect(committedOffset.ended == CompletedRanges(from: 40))
     }
@@ -71,7 +71,7 @@ import Testing
         map.append(12..<14)
         map.append(20..<22)
         var committedOffset = CommittedOffset(startingAt: 10, map: map)
-        expect(committedOffset.take(10), .taken)
+        expect(committedOffset.receive(10), .taken)
         committedOffset.reachEnd(16)
         #expect(committedOffset.base == 10 && committedOffset.next == 16)
         _ = committedOffset.end(10)
@@ -80,7 +80,7 @@ import Testing
         #expect(committedOffset.base == 16)
         committedOffset.reachEnd(21)
         #expect(committedOffset.base == 21)
-        expect(committedOffset.take(21), .hasEnded)
+        expect(committedOffset.receive(21), .hasEnded)
         #expect(committedOffset.base == 22)
     }
 
@@ -101,7 +101,7 @@ import Testing
                 // What is not there counts as done.
                 done.formUnion(next..<offset)
                 next = offset + 1
-                expect(committedOffset.take(offset), done.contains(offset) ? .hasEnded : .taken)
+                expect(committedOffset.receive(offset), done.contains(offset) ? .hasEnded : .taken)
                 if !done.contains(offset) { open.insert(offset) }
             } else {
                 let offset = open.randomElement(using: &dice)!

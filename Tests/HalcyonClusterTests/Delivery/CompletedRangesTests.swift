@@ -36,10 +36,10 @@ import Testing
     @Test(arguments: 0..<200) func itsTextIsReadBack(seed: Int) throws {
         var dice = SplitMix(seed: UInt64(seed))
         let map = Self.random(&dice, runs: Int.random(in: 1...60, using: &dice))
-        let note = map.note(limit: 1 << 20)
-        #expect(note.untracked == 0)
-        #expect(CompletedRanges(note: note.text, at: map.base) == map)
-        #expect(note.text.utf8.allSatisfy { 33...126 ~= $0 })
+        let commitMetadata = map.commitMetadata(limit: 1 << 20)
+        #expect(commitMetadata.untracked == 0)
+        #expect(CompletedRanges(commitMetadata: commitMetadata.text, at: map.base) == map)
+        #expect(commitMetadata.text.utf8.allSatisfy { 33...126 ~= $0 })
     }
 
     @Test func theTextIsTheDocumentedOne() {
@@ -48,42 +48,42 @@ import Testing
         map.append(503..<600)
         map.append(601..<1601)
         // printf 'e1.500.DhDBof' | sha256sum
-        #expect(map.note(limit: 4096).text == "e1.5b0a123d.DhDBof")
+        #expect(map.commitMetadata(limit: 4096).text == "e1.5b0a123d.DhDBof")
     }
 
     @Test func nothingEndedIsNoText() {
-        #expect(CompletedRanges(from: 7).note(limit: 4096) == CommitMetadata(text: "", untracked: 0))
-        #expect(CompletedRanges(note: "", at: 7) == nil)
+        #expect(CompletedRanges(from: 7).commitMetadata(limit: 4096) == CommitMetadata(text: "", untracked: 0))
+        #expect(CompletedRanges(commitMetadata: "", at: 7) == nil)
     }
 
     @Test func oneHoleInAHundredTakesThreeCharacters() {
         var map = CompletedRanges(from: 0)
         for hole in 0..<500 { map.append(Int64(hole * 100 + 1)..<Int64(hole * 100 + 100)) }
-        let note = map.note(limit: 4096)
+        let commitMetadata = map.commitMetadata(limit: 4096)
         // 50,000 offsets; as a bitmap in base64 they would take 8,334 characters.
-        #expect(note.untracked == 0)
-        #expect(note.text.utf8.count == 500 * 3 + 12)
+        #expect(commitMetadata.untracked == 0)
+        #expect(commitMetadata.text.utf8.count == 500 * 3 + 12)
     }
 
     @Test(arguments: 0..<20) func everyTruncationIsNoMap(seed: Int) {
         var dice = SplitMix(seed: UInt64(seed))
         let map = Self.random(&dice, runs: 12)
-        let text = map.note(limit: 4096).text
+        let text = map.commitMetadata(limit: 4096).text
         for length in 0..<text.utf8.count {
-            #expect(CompletedRanges(note: String(text.prefix(length)), at: map.base) == nil)
-            #expect(CompletedRanges(note: String(text.suffix(length)), at: map.base) == nil)
+            #expect(CompletedRanges(commitMetadata: String(text.prefix(length)), at: map.base) == nil)
+            #expect(CompletedRanges(commitMetadata: String(text.suffix(length)), at: map.base) == nil)
         }
     }
 
     @Test(arguments: 0..<20) func everyFlippedBitIsNoMap(seed: Int) {
         var dice = SplitMix(seed: UInt64(seed))
         let map = Self.random(&dice, runs: 12)
-        let text = Array(map.note(limit: 4096).text.utf8)
+        let text = Array(map.commitMetadata(limit: 4096).text.utf8)
         for place in text.indices {
             for bit in 0..<8 {
                 var flipped = text
                 flipped[place] ^= 1 << bit
-                #expect(CompletedRanges(note: String(decoding: flipped, as: UTF8.self), at: map.base) == nil)
+                #expect(CompletedRanges(commitMetadata: String(decoding: flipped, as: UTF8.self), at: map.base) == nil)
             }
         }
     }
@@ -91,22 +91,24 @@ import Testing
     @Test func aMapBesideAnotherOffsetIsNone() {
         var map = CompletedRanges(from: 1000)
         map.append(1001..<1005)
-        let text = map.note(limit: 4096).text
-        #expect(CompletedRanges(note: text, at: 1000) == map)
-        for offset in [-1, 0, 999, 1001, Int64.max] { #expect(CompletedRanges(note: text, at: offset) == nil) }
+        let text = map.commitMetadata(limit: 4096).text
+        #expect(CompletedRanges(commitMetadata: text, at: 1000) == map)
+        for offset in [-1, 0, 999, 1001, Int64.max] {
+            #expect(CompletedRanges(commitMetadata: text, at: offset) == nil)
+        }
     }
 
     @Test func foreignTextsAreNoMap() {
         var map = CompletedRanges(from: 0)
         map.append(1..<5)
-        let text = map.note(limit: 4096).text
+        let text = map.commitMetadata(limit: 4096).text
         let foreign = [
             " ", ".", "..", "...", "e1", "e1.", "e1..", "{}", "null", "NULL", "metadata", "\u{0}", "é",
             String(repeating: "A", count: 4096), text + ".", text + "A", "." + text, text.uppercased(), text + "\n",
             // The next version, sealed in its own way.
             "e2" + text.dropFirst(2),
         ]
-        for other in foreign { #expect(CompletedRanges(note: other, at: 0) == nil, "\(other)") }
+        for other in foreign { #expect(CompletedRanges(commitMetadata: other, at: 0) == nil, "\(other)") }
     }
 
     /// With a right checksum: what somebody wrote who knew how, or what one damage in four thousand million would look like.
@@ -116,16 +118,16 @@ import Testing
         "ggggggggggggIB", "BggggggggggggI", "__________________", "____________HB", "____________H____________H",
     ])
     func sealedNonsenseIsNoMap(lengths: String) {
-        #expect(CompletedRanges(note: CommitMetadata.seal(lengths, at: 9), at: 9) == nil)
+        #expect(CompletedRanges(commitMetadata: CommitMetadata.seal(lengths, at: 9), at: 9) == nil)
     }
 
     @Test func theGreatestNumbersAreRead() {
         var map = CompletedRanges(from: 0)
         map.append((Int64.max - 1)..<Int64.max)
-        #expect(CompletedRanges(note: map.note(limit: 4096).text, at: 0) == map)
+        #expect(CompletedRanges(commitMetadata: map.commitMetadata(limit: 4096).text, at: 0) == map)
         map = CompletedRanges(from: Int64.max - 1)
         map.append((Int64.max - 1)..<Int64.max)
-        #expect(CompletedRanges(note: map.note(limit: 4096).text, at: Int64.max - 1) == map)
+        #expect(CompletedRanges(commitMetadata: map.commitMetadata(limit: 4096).text, at: Int64.max - 1) == map)
     }
 
     /// What takes most room: every other offset, and gaps and runs that need many digits each.
@@ -137,12 +139,12 @@ import Testing
             map.append(start..<start + length)
         }
         // Each run takes as much as any other.
-        let room = (map.note(limit: 1 << 20).text.utf8.count - 12) / 5000
-        let note = map.note(limit: limit)
-        #expect(note.text.utf8.count <= limit)
-        let read = CompletedRanges(note: note.text, at: 77)?.runs ?? []
+        let room = (map.commitMetadata(limit: 1 << 20).text.utf8.count - 12) / 5000
+        let commitMetadata = map.commitMetadata(limit: limit)
+        #expect(commitMetadata.text.utf8.count <= limit)
+        let read = CompletedRanges(commitMetadata: commitMetadata.text, at: 77)?.runs ?? []
         #expect(read == Array(map.runs.prefix(read.count)))
         #expect(read.count == min(5000, max(0, limit - 12) / room))
-        #expect(note.untracked == Int(length) * (5000 - read.count))
+        #expect(commitMetadata.untracked == Int(length) * (5000 - read.count))
     }
 }

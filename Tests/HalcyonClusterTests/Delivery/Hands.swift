@@ -38,10 +38,10 @@ final class Hands: Sendable {
 
     /// A consumer that gives its jobs to these hands.
     func consumer(_ options: JobConsumer.Options, log: Log = .silent, metrics: Metrics = Metrics()) -> JobConsumer {
-        JobConsumer(options: options, log: log, metrics: metrics) { for record in $0 { self.take(record) } }
+        JobConsumer(options: options, log: log, metrics: metrics) { for record in $0 { self.receive(record) } }
     }
 
-    private func take(_ job: JobDelivery) {
+    private func receive(_ job: JobDelivery) {
         let name = job.name
         state.withLock { $0.taken.append(name) }
         switch way(name) {

@@ -37,7 +37,8 @@ import Testing
                 ledger.committed([partition: offset])
                 broker = offset
                 let map =
-                    CompletedRanges(note: offset.metadata, at: offset.offset) ?? CompletedRanges(from: offset.offset)
+                    CompletedRanges(commitMetadata: offset.metadata, at: offset.offset)
+                    ?? CompletedRanges(from: offset.offset)
                 told = Set(records.filter { map.contains($0) })
                 // What a commit tells has ended, without exception.
                 #expect(told.allSatisfy { times[$0, default: 0] > 0 })

@@ -21,7 +21,7 @@ import Testing
     func commit(_ base: Int64, _ runs: Range<Int64>...) -> GroupOffset {
         var map = CompletedRanges(from: base)
         for run in runs { map.append(run) }
-        return GroupOffset(base, metadata: map.note(limit: 4096).text)
+        return GroupOffset(base, metadata: map.commitMetadata(limit: 4096).text)
     }
 
     @Test func theOffsetHasNoHoleAndTheMapTellsTheRest() {
@@ -90,12 +90,14 @@ import Testing
         var ledger = OffsetTracker(window: Credit(records: 100, bytes: 80), metadataLimit: 4096)
         expect(ledger.reassign(partition, nil), Credit(records: 100, bytes: 80))
         let entries = [10, 5, 5, 60, 1].enumerated().compactMap { offset, bytes -> OffsetTracker.Entry? in
-            guard case .taken(let entry) = ledger.take(Int64(offset), bytes: bytes, of: partition) else { return nil }
+            guard case .taken(let entry) = ledger.receive(Int64(offset), bytes: bytes, of: partition) else {
+                return nil
+            }
             return entry
         }
         // What begins, rests or waits weighs as much as before.
         expect(ledger.begin(entries[0]), true)
-        expect(ledger.rest(entries[0]), true)
+        expect(ledger.release(entries[0]), true)
         let credit = entries.map { ledger.end($0) }
         #expect(credit == [0, 0, Credit(records: 3, bytes: 20), Credit(records: 1, bytes: 60), 1])
     }
@@ -105,7 +107,7 @@ import Testing
         _ = ledger.reassign(partition, commit(0, 1..<6))
         var credit: [Credit] = []
         for offset in Int64(0)..<7 {
-            if case .hasEnded(let granted) = ledger.take(offset, bytes: 1, of: partition) { credit.append(granted) }
+            if case .hasEnded(let granted) = ledger.receive(offset, bytes: 1, of: partition) { credit.append(granted) }
         }
         #expect(credit == [0, 2, 0, 2, 0])
     }
@@ -128,22 +130,22 @@ import Testing
         let calls = Lock(0)
         expect(ledger.begin(entries[0]), true)
         expect(ledger.onRevocation(entries[0]) { calls.withLock { $0 += 1 } }, false)
-        expect(ledger.rest(entries[0]), true)
+        expect(ledger.release(entries[0]), true)
         #expect(ledger.begun(in: nil) == 0 && ledger.uncommitted().isEmpty)
         expect(ledger.onRevocation(entries[0]) { calls.withLock { $0 += 100 } }, false)
         // It begins again, and another one that has not begun rests too.
         expect(ledger.begin(entries[0]), true)
-        expect(ledger.rest(entries[1]), true)
+        expect(ledger.release(entries[1]), true)
         expect(ledger.onRevocation(entries[1]) { calls.withLock { $0 += 10 } }, false)
         for body in ledger.close(nil) { body() }
         #expect(calls.withLock { $0 } == 10 && ledger.begun(in: nil) == 1)
         // Too late to rest: what has begun is handed back, or ends.
-        expect(ledger.rest(entries[0]), false)
-        expect(ledger.rest(entries[1]), false)
+        expect(ledger.release(entries[0]), false)
+        expect(ledger.release(entries[1]), false)
         ledger.returnToQueue(entries[0])
         #expect(ledger.begun(in: nil) == 0)
         ledger.revokeAll()
-        expect(ledger.rest(entries[2]), false)
+        expect(ledger.release(entries[2]), false)
     }
 
     @Test func takesNothingOfPartitionsItHasNot() {
@@ -279,12 +281,12 @@ extension OffsetTracker {
         let assignment = assign(partition)
         return open(
             assignment, committed: committed,
-            map: committed.flatMap { CompletedRanges(note: $0.metadata, at: $0.offset) })
+            map: committed.flatMap { CompletedRanges(commitMetadata: $0.metadata, at: $0.offset) })
     }
 
     /// The entry of an offset that is to be done.
     mutating func taken(_ offset: Int64, of partition: TopicPartition) -> Entry? {
-        if case .taken(let entry) = take(offset, bytes: 1, of: partition) { entry } else { nil }
+        if case .taken(let entry) = receive(offset, bytes: 1, of: partition) { entry } else { nil }
     }
 }
 

@@ -26,7 +26,7 @@ import Testing
                 switch Int.random(in: 0..<4, using: &dice) {
                 case 0 where credit != .none && !unread.isEmpty:
                     credit += -1
-                    switch ledger.take(unread.removeFirst(), bytes: 1, of: partition) {
+                    switch ledger.receive(unread.removeFirst(), bytes: 1, of: partition) {
                     case .taken(let entry): held.append(entry)
                     case .hasEnded(let more): credit += more
                     case .notOurs: Issue.record("a record came that is nobody's")

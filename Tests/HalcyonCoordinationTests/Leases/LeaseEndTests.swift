@@ -61,10 +61,10 @@ import Testing
             let one = first.attempt([fixture.name], .result, WorkPriority(level: 1))
             let other = second.attempt([fixture.name], .result, WorkPriority(level: 1))
             // Both are connected.
-            await one.finish(try lease(try await one.ask([(fixture.name, .nothing)]))[0], .givenUp)
-            await other.finish(try lease(try await other.ask([(fixture.name, .nothing)]))[0], .givenUp)
+            await one.finish(try lease(try await one.acquire([(fixture.name, .nothing)]))[0], .givenUp)
+            await other.finish(try lease(try await other.acquire([(fixture.name, .nothing)]))[0], .givenUp)
             _ = try await fixture.server.tell("CLIENT", "PAUSE", "100000", "WRITE")
-            let asking = Task { try await one.ask([(fixture.name, .nothing)]) }
+            let asking = Task { try await one.acquire([(fixture.name, .nothing)]) }
             try await until("the question has come") {
                 try await fixture.server.tell("CLIENT", "LIST").contains("cmd=evalsha")
             }
@@ -72,7 +72,7 @@ import Testing
             await #expect(throws: CancellationError.self) { try await asking.value }
             _ = try await fixture.server.tell("CLIENT", "UNPAUSE")
             await one.end()
-            _ = try lease(try await other.ask([(fixture.name, .nothing)]))
+            _ = try lease(try await other.acquire([(fixture.name, .nothing)]))
             await other.end()
         }
     }
@@ -105,15 +105,15 @@ import Testing
             let attempts = try (0..<3).map { _ in
                 try fixture.process().attempt([fixture.name], .result, WorkPriority(level: 1))
             }
-            let old = try lease(try await attempts[0].ask([(fixture.name, .anything)]))[0]
-            for attempt in attempts.dropFirst() { _ = try await attempt.ask([(fixture.name, .anything)]) }
+            let old = try lease(try await attempts[0].acquire([(fixture.name, .anything)]))[0]
+            for attempt in attempts.dropFirst() { _ = try await attempt.acquire([(fixture.name, .anything)]) }
             _ = try await fixture.redis.send(["HSET", .string(fixture.product), "fence", .integer(old.fence)])
             await attempts[0].finish(old, .stored)
             // That one was begun before the others asked.
-            let new = try lease(try await attempts[1].ask([(fixture.name, .anything)]))[0]
+            let new = try lease(try await attempts[1].acquire([(fixture.name, .anything)]))[0]
             _ = try await fixture.redis.send(["HSET", .string(fixture.product), "fence", .integer(new.fence)])
             await attempts[1].finish(new, .stored)
-            #expect(try await attempts[2].ask([(fixture.name, .anything)]) == [.available])
+            #expect(try await attempts[2].acquire([(fixture.name, .anything)]) == [.available])
             for attempt in attempts { await attempt.end() }
         }
     }

@@ -8,10 +8,10 @@ import Testing
 
 @Suite struct LeaseTests {
     /// What a process is told that asks for the product of `fixture`.
-    private func ask(_ attempt: LeaseSession, _ fixture: LeaseFixture, _ seen: KnownVersion = .nothing) async throws
+    private func acquire(_ attempt: LeaseSession, _ fixture: LeaseFixture, _ seen: KnownVersion = .nothing) async throws
         -> AcquireResult
     {
-        try await attempt.ask([(fixture.name, seen)])[0]
+        try await attempt.acquire([(fixture.name, seen)])[0]
     }
 
     private func attempt(_ leases: Leases, _ fixture: LeaseFixture, level: Int = 1) -> LeaseSession {
@@ -22,10 +22,10 @@ import Testing
     func oneMakesAndTheOthersWaitUntilItIsThere(on kind: RedisDeployment.Kind) async throws {
         try await LeaseFixture.with(kind) { fixture in
             let (one, other) = (attempt(try fixture.process(), fixture), attempt(try fixture.process(), fixture))
-            let lease = try await ask(one, fixture).given()
+            let lease = try await acquire(one, fixture).given()
             // Asking again changes nothing.
-            #expect(try await ask(one, fixture) == .acquired(lease))
-            guard case .heldByOther(let holder) = try await ask(other, fixture) else {
+            #expect(try await acquire(one, fixture) == .acquired(lease))
+            guard case .heldByOther(let holder) = try await acquire(other, fixture) else {
                 Issue.record("it was held")
                 return
             }
@@ -36,9 +36,9 @@ import Testing
             await one.finish(lease, .stored)
             let heard = try await news
             #expect(heard.isEmpty || heard == [fixture.name: .stored])
-            #expect(try await ask(other, fixture) == .available)
+            #expect(try await acquire(other, fixture) == .available)
             // Of a version that is of no use somebody makes a newer one.
-            let newer = try await ask(other, fixture, .version(lease.fence)).given()
+            let newer = try await acquire(other, fixture, .version(lease.fence)).given()
             #expect(newer.fence > lease.fence)
             await one.end()
             await other.end()
@@ -57,8 +57,8 @@ import Testing
                 return channels.array?.count == 2
             }
             let (one, other) = (attempt(first, fixture), attempt(second, fixture))
-            let lease = try await ask(one, fixture).given()
-            _ = try await ask(other, fixture)
+            let lease = try await acquire(one, fixture).given()
+            _ = try await acquire(other, fixture)
             await one.finish(lease, .failed("not_found: a b c"))
             #expect(try await other.wait(for: [fixture.name]) == [fixture.name: .failed("not_found: a b c")])
             await one.end()
@@ -72,29 +72,29 @@ import Testing
             options.duration = .seconds(30)
             let (first, second) = (try fixture.process(options), try fixture.process(options))
             let (one, other) = (attempt(first, fixture), attempt(second, fixture))
-            let lease = try await ask(one, fixture).given()
+            let lease = try await acquire(one, fixture).given()
             // It is prolonged, and more than once: its end is moved on.
             let key = RedisArgument.string(fixture.name.lease)
             let end = try await fixture.redis.send(["PEXPIRETIME", key]).integer ?? 0
             try await until("the lease has been prolonged") {
                 try await fixture.redis.send(["PEXPIRETIME", key]).integer ?? 0 > end + 5000
             }
-            guard case .heldByOther = try await ask(other, fixture) else {
+            guard case .heldByOther = try await acquire(other, fixture) else {
                 Issue.record("it was kept")
                 return
             }
             // Renews nothing any more, as if it were dead.
             _ = await first.keeper.close()
-            var answer = try await ask(other, fixture)
+            var answer = try await acquire(other, fixture)
             while case .heldByOther = answer {
                 _ = try await other.wait(for: [fixture.name])
-                answer = try await ask(other, fixture)
+                answer = try await acquire(other, fixture)
             }
             let newer = try answer.given()
             #expect(newer.fence > lease.fence)
             // The dead one comes back, and ends a lease that is no longer its own: nothing happens.
             await one.finish(lease, .stored)
-            #expect(try await ask(other, fixture) == .acquired(newer))
+            #expect(try await acquire(other, fixture) == .acquired(newer))
             await other.end()
         }
     }
@@ -105,10 +105,10 @@ import Testing
             // Renewed, and so seen to be lost, after a third of it.
             options.duration = .seconds(45)
             let (one, other) = (attempt(try fixture.process(options), fixture), attempt(try fixture.process(), fixture))
-            let lease = try await ask(one, fixture).given()
+            let lease = try await acquire(one, fixture).given()
             _ = try await fixture.redis.send(["FLUSHALL"])
             try await until("it is held again") { try await fixture.redis.send(["DBSIZE"]).integer != 0 }
-            guard case .heldByOther(let holder) = try await ask(other, fixture) else {
+            guard case .heldByOther(let holder) = try await acquire(other, fixture) else {
                 Issue.record("it was taken again")
                 return
             }
@@ -123,7 +123,7 @@ import Testing
             var options = LeaseOptions()
             options.duration = .milliseconds(900)
             let one = attempt(try fixture.process(options), fixture)
-            let lease = try await ask(one, fixture).given()
+            let lease = try await acquire(one, fixture).given()
             let script = RedisScript(
                 FencingTokens.check
                     + "return isFencedOut(KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[2])) and 1 or 0")
@@ -154,9 +154,9 @@ import Testing
             let (first, second) = (try fixture.process(), try fixture.process())
             let one = first.attempt([names[1]], .result, WorkPriority(level: 1))
             let other = second.attempt(names, .result, WorkPriority(level: 1))
-            _ = try await one.ask([(names[1], .nothing)])
+            _ = try await one.acquire([(names[1], .nothing)])
             _ = try await fixture.redis.send(["HSET", .string(names[2].product), "fence", "7"])
-            let answers = try await other.ask(names.map { ($0, .nothing) })
+            let answers = try await other.acquire(names.map { ($0, .nothing) })
             guard case .acquired(let lease) = answers[0], case .heldByOther = answers[1], case .available = answers[2]
             else {
                 Issue.record("\(answers)")
@@ -164,7 +164,7 @@ import Testing
             }
             #expect(lease.name == names[0])
             // Who wants it anew does not look.
-            _ = try await other.ask([(names[2], .anything)])[0].given()
+            _ = try await other.acquire([(names[2], .anything)])[0].given()
             await one.end()
             await other.end()
         }
@@ -173,14 +173,14 @@ import Testing
     @Test func workThatIsWantedElsewhereIsKnown() async throws {
         try await LeaseFixture.with(.server) { fixture in
             let (one, other) = (attempt(try fixture.process(), fixture), attempt(try fixture.process(), fixture))
-            _ = try await ask(one, fixture)
-            _ = try await ask(other, fixture)
+            _ = try await acquire(one, fixture)
+            _ = try await acquire(other, fixture)
             #expect(await one.isWantedElsewhere())
             await other.end()
             #expect(await !one.isWantedElsewhere())
             // Whoever comes now need not wait for what was given up.
             let third = attempt(try fixture.process(), fixture)
-            _ = try await ask(third, fixture).given()
+            _ = try await acquire(third, fixture).given()
             await third.end()
             await one.end()
         }
@@ -196,8 +196,8 @@ import Testing
             let urgency = WorkPriority(level: 2)
             let one = first.attempt([fixture.name], .result, urgency)
             let other = attempt(second, fixture, level: 0)
-            _ = try await ask(one, fixture)
-            _ = try await ask(other, fixture)
+            _ = try await acquire(one, fixture)
+            _ = try await acquire(other, fixture)
             try await until("it is raised") { urgency.level == 0 }
             await other.end()
             await one.end()
@@ -212,14 +212,14 @@ import Testing
         options.fallbackTimeout = .milliseconds(700)
         let leases = try fixture.process(options)
         let one = attempt(leases, fixture)
-        let lease = try await ask(one, fixture).given()
+        let lease = try await acquire(one, fixture).given()
         await one.finish(lease, .givenUp)
         await server.stop()
-        #expect(try await ask(one, fixture) == .unavailable)
+        #expect(try await acquire(one, fixture) == .unavailable)
         #expect(leases.isWithout)
         let again = try await RedisServer.start(port: port)
         try await until("there are leases again") { !leases.isWithout }
-        _ = try await ask(one, fixture).given()
+        _ = try await acquire(one, fixture).given()
         await one.end()
         await fixture.close()
         await again.stop()
@@ -230,7 +230,7 @@ import Testing
             let leases = try fixture.process()
             let one = attempt(leases, fixture)
             _ = try await fixture.redis.send(["CONFIG", "SET", "maxmemory", "1"])
-            #expect(try await ask(one, fixture) == .unavailable)
+            #expect(try await acquire(one, fixture) == .unavailable)
             _ = try await fixture.redis.send(["CONFIG", "SET", "maxmemory", "0"])
             try await until("there are leases again") { !leases.isWithout }
             await one.end()

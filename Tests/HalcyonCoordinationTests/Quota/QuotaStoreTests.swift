@@ -58,7 +58,7 @@ import Testing
     @Test func whatWasUsedStays() async throws {
         try await Self.with { accounts, client in
             for number in 0..<3 { try await Self.store("thing\(number)", bytes: 1, in: "a", accounts, client) }
-            accounts.uses.note(["thing0"], in: "a")
+            accounts.uses.recordAccess(["thing0"], in: "a")
             // Told when it is closed, if not before.
             await accounts.uses.close()
             try await Self.store("thing3", bytes: 1, in: "a", accounts, client)
@@ -93,7 +93,7 @@ import Testing
             QuotaTracker.Entry(key: "lost", storedAt: "1", expiresAt: 4e12, cost: Cost(bytes: 1)), in: "a")
         await accounts.extend("thing", to: 5e12, in: "a")
         await accounts.remove("thing", "1", in: "a")
-        accounts.uses.note(["thing"], in: "a")
+        accounts.uses.recordAccess(["thing"], in: "a")
         await accounts.uses.close()
         #expect(metrics.value(of: counted) == 4)
         await client.close()

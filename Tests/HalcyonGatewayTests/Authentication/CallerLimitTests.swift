@@ -15,9 +15,9 @@ import Testing
         var rateLimiter = RateLimiterState(limits)
         for account: Principal.Account in [.key("a"), .key("b"), .address("a")] {
             #expect(rateLimiter.account(of: account, at: Self.start) == account)
-            #expect(rateLimiter.take(account, at: Self.start) == nil)
-            #expect(rateLimiter.take(account, at: Self.start) == nil)
-            #expect(rateLimiter.take(account, at: Self.start) == .seconds(1))
+            #expect(rateLimiter.consumeToken(account, at: Self.start) == nil)
+            #expect(rateLimiter.consumeToken(account, at: Self.start) == nil)
+            #expect(rateLimiter.consumeToken(account, at: Self.start) == .seconds(1))
         }
     }
 
@@ -28,15 +28,15 @@ import Testing
         let accounts: [Principal.Account] = (0..<6).map { .address("10.0.0.\($0)") }
         for account in accounts.prefix(3) {
             #expect(rateLimiter.account(of: account, at: Self.start) == account)
-            _ = rateLimiter.take(account, at: Self.start)
+            _ = rateLimiter.consumeToken(account, at: Self.start)
         }
         let isIn = rateLimiter.acquirePermit(accounts[0], .stream)
         #expect(isIn)
         // All have taken something: who comes now shares an allowance.
         #expect(rateLimiter.account(of: accounts[3], at: Self.start) == .others)
-        #expect(rateLimiter.take(.others, at: Self.start) == nil)
+        #expect(rateLimiter.consumeToken(.others, at: Self.start) == nil)
         #expect(rateLimiter.account(of: accounts[4], at: Self.start) == .others)
-        #expect(rateLimiter.take(.others, at: Self.start) != nil)
+        #expect(rateLimiter.consumeToken(.others, at: Self.start) != nil)
         #expect(rateLimiter.account(of: accounts[0], at: Self.start) == accounts[0])
         // Whoever has a place is remembered; the others have their allowances back.
         let later = Self.start + .seconds(2)
@@ -54,7 +54,7 @@ import Testing
         var rateLimiter = RateLimiterState(limits)
         for index in 0..<100_000 {
             let now = Self.start + .microseconds(index)
-            _ = rateLimiter.take(rateLimiter.account(of: .address("\(index)"), at: now), at: now)
+            _ = rateLimiter.consumeToken(rateLimiter.account(of: .address("\(index)"), at: now), at: now)
         }
         #expect(rateLimiter.count <= 101)
     }

@@ -37,7 +37,7 @@ import Testing
         let (one, two) = (waiters.add("caf\u{e9}"), waiters.add("cafe\u{301}"))
         for id in ["cafe\u{301}", "caf\u{e9}"] {
             let kind = id.utf8.count == 5 ? "failed" : "ready"
-            waiters.take(key: Array(id.utf8), json: Array(EventFixture.event(id, kind).utf8))
+            waiters.receive(key: Array(id.utf8), json: Array(EventFixture.event(id, kind).utf8))
         }
         #expect(try await one.end().event.type == "failed")
         #expect(try await two.end().event.type == "ready")

@@ -44,7 +44,7 @@ import Testing
         try await withStored(bytes: 100) { stored in
             let imageCache = ImageMemoryCache(Self.options())
             #expect(imageCache.image("a", at: Self.start) == nil)
-            imageCache.put(stored, as: "a", at: Self.start)
+            imageCache.insert(stored, as: "a", at: Self.start)
             let later = try #require(imageCache.image("a", at: Self.start + .milliseconds(900)))
             #expect(later.stored.body == stored.body)
             #expect(
@@ -54,7 +54,7 @@ import Testing
             imageCache.remove("a")
             imageCache.remove("b")
             #expect(imageCache.image("a", at: Self.start) == nil && imageCache.bytes == 0)
-            imageCache.put(stored, as: "a", at: Self.start)
+            imageCache.insert(stored, as: "a", at: Self.start)
             #expect(imageCache.image("a", at: Self.start) != nil)
         }
     }
@@ -65,18 +65,18 @@ import Testing
             let targets: [Purged.Target?] = [.key("a"), .source("http://x/"), .tag("t"), nil]
             for (index, target) in targets.enumerated() {
                 let then = Self.start + .milliseconds(10 * index)
-                for key in ["a", "b"] { imageCache.put(stored, as: key, at: then + .milliseconds(1)) }
-                imageCache.forget(target, at: then + .milliseconds(3))
+                for key in ["a", "b"] { imageCache.insert(stored, as: key, at: then + .milliseconds(1)) }
+                imageCache.invalidate(target, at: then + .milliseconds(3))
                 #expect(imageCache.image("a", at: then + .milliseconds(3)) == nil)
                 // By a key it is known which one it is.
                 #expect((imageCache.image("b", at: then + .milliseconds(3)) != nil) == (target == .key("a")))
                 #expect(imageCache.bytes == (target == .key("a") ? 2248 : 0))
                 // Asked for before the purge was heard of, answered afterwards: it may be what was purged.
                 for early in 2...3 {
-                    imageCache.put(stored, as: "a", at: then + .milliseconds(early))
+                    imageCache.insert(stored, as: "a", at: then + .milliseconds(early))
                     #expect(imageCache.image("a", at: then + .milliseconds(4)) == nil)
                 }
-                imageCache.put(stored, as: "a", at: then + .milliseconds(4))
+                imageCache.insert(stored, as: "a", at: then + .milliseconds(4))
                 #expect(imageCache.image("a", at: then + .milliseconds(4)) != nil)
             }
         }
@@ -85,7 +85,7 @@ import Testing
     @Test func noImageOutlivesItself() async throws {
         try await withStored(bytes: 100) { stored in
             let imageCache = ImageMemoryCache(Self.options(time: .seconds(60)))
-            imageCache.put(stored, as: "a", at: Self.start)
+            imageCache.insert(stored, as: "a", at: Self.start)
             #expect(imageCache.image("a", at: Self.start + .milliseconds(stored.remainingMilliseconds - 1)) != nil)
             #expect(imageCache.image("a", at: Self.start + .milliseconds(stored.remainingMilliseconds)) == nil)
         }
@@ -95,19 +95,19 @@ import Testing
         try await withStored(bytes: 1000) { stored in
             let imageCache = ImageMemoryCache(Self.options(bytes: 40_480))
             for index in 0..<100 {
-                imageCache.put(stored, as: "\(index)", at: Self.start + .microseconds(index))
+                imageCache.insert(stored, as: "\(index)", at: Self.start + .microseconds(index))
                 #expect(imageCache.bytes <= 40_480)
             }
             // The ten latest are there.
             let now = Self.start + .milliseconds(1)
             #expect((0..<100).filter { imageCache.image("\($0)", at: now) != nil } == Array(90..<100))
             // The same one again costs nothing more, and is the latest then.
-            imageCache.put(stored, as: "90", at: now)
+            imageCache.insert(stored, as: "90", at: now)
             #expect(imageCache.bytes == 40_480)
-            imageCache.put(stored, as: "new", at: now)
+            imageCache.insert(stored, as: "new", at: now)
             #expect(imageCache.image("90", at: now) != nil && imageCache.image("91", at: now) == nil)
             // What is over goes when something comes.
-            imageCache.put(stored, as: "later", at: Self.start + .seconds(60))
+            imageCache.insert(stored, as: "later", at: Self.start + .seconds(60))
             #expect(imageCache.bytes == 4048)
         }
     }
@@ -116,11 +116,11 @@ import Testing
         try await withStored(bytes: 1000) { stored in
             for options in [Self.options(bytes: 8 * 4048 - 1), Self.options(time: .zero), Self.options(bytes: 0)] {
                 let imageCache = ImageMemoryCache(options)
-                imageCache.put(stored, as: "a", at: Self.start)
+                imageCache.insert(stored, as: "a", at: Self.start)
                 #expect(imageCache.image("a", at: Self.start) == nil && imageCache.bytes == 0)
             }
             let imageCache = ImageMemoryCache(Self.options(bytes: 8 * 4048))
-            imageCache.put(stored, as: "a", at: Self.start)
+            imageCache.insert(stored, as: "a", at: Self.start)
             #expect(imageCache.image("a", at: Self.start) != nil)
         }
     }

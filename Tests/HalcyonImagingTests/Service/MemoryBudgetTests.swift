@@ -37,14 +37,14 @@ import Vips
 
     @Test func whatRestsStandsInNobodysWay() async throws {
         let memory = MemoryBudget(limit: 100)
-        var resting = memory.rest(60)
-        #expect(resting != nil && memory.rest(41) == nil && memory.use == (0, 0))
+        var resting = memory.reserveIdle(60)
+        #expect(resting != nil && memory.reserveIdle(41) == nil && memory.use == (0, 0))
         do {
             let first = memory.share(30)
             #expect(first != nil && memory.share(20) == nil)
             let second = waiting(memory, for: 50)
             try await until("it waits") { memory.use.waiting == 1 }
-            #expect(memory.rest(1) == nil)
+            #expect(memory.reserveIdle(1) == nil)
             resting = nil
             memory.wake()
             let share = await second.value
@@ -53,7 +53,7 @@ import Vips
         // The task that waited holds its share until the runtime lets go of the task.
         try await until("all shares are released") { memory.use == (0, 0) }
         // One alone is not kept waiting.
-        resting = memory.rest(100)
+        resting = memory.reserveIdle(100)
         let alone = memory.share(90)
         #expect(resting != nil && alone != nil)
     }

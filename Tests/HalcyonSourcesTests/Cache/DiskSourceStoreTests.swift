@@ -50,7 +50,7 @@ import Testing
     @Test func whatIsThereOutlivesTheProcess() async throws {
         let folder = TemporaryFolder("disk")
         try await Self.with(folder.path) { store async throws in
-            for index in 0..<20 { try await store.keep(Self.body(1000, UInt8(index)), as: "k\(index)", for: 600) }
+            for index in 0..<20 { try await store.store(Self.body(1000, UInt8(index)), as: "k\(index)", for: 600) }
             _ = try await store.find("k0")
         }
         // However fast all of that was, what was used later was used later.
@@ -70,7 +70,7 @@ import Testing
         let folder = TemporaryFolder("disk")
         try await Self.with(folder.path) { first in
             try await Self.with(folder.path) { second in
-                try await first.keep(Self.body(10), as: "k", for: 60)
+                try await first.store(Self.body(10), as: "k", for: 60)
                 #expect(try await second.find("k") == nil)
             }
         }
@@ -87,7 +87,7 @@ import Testing
                 for task in 0..<4 {
                     group.addTask {
                         for round in 0..<50 {
-                            try await store.keep(Self.body(500 * (round % 9 + 1)), as: "k\(task)-\(round)", for: 60)
+                            try await store.store(Self.body(500 * (round % 9 + 1)), as: "k\(task)-\(round)", for: 60)
                         }
                     }
                 }
@@ -108,7 +108,7 @@ import Testing
         let folder = TemporaryFolder("disk")
         try await Self.with(folder.path) { store async throws in
             for damage in 0..<5 {
-                try await store.keep(Self.body(1000), as: "k", for: 60)
+                try await store.store(Self.body(1000), as: "k", for: 60)
                 let file = try #require(Self.files(folder.path).first)
                 let size = 1200
                 switch damage {
@@ -137,7 +137,7 @@ import Testing
 
     @Test func whatWasHalfWrittenWhenAProcessDiedIsSweptAway() async throws {
         let folder = TemporaryFolder("disk")
-        try await Self.with(folder.path) { store in try await store.keep(Self.body(10), as: "k", for: 60) }
+        try await Self.with(folder.path) { store in try await store.store(Self.body(10), as: "k", for: 60) }
         let file = try #require(Self.files(folder.path).first)
         #expect(rename(file, "\(file)-1f.new") == 0)
         try await Self.with(folder.path) { store in #expect(store.bytes == 0) }
@@ -154,14 +154,14 @@ import Testing
         try #require(await mount.exit() == .code(0))
         try await Self.with(folder.path, capacity: 1 << 30) { store async throws in
             // More than there is room for: the older ones go.
-            for index in 0..<40 { try await store.keep(Self.body(100_000), as: "k\(index)", for: 60) }
+            for index in 0..<40 { try await store.store(Self.body(100_000), as: "k\(index)", for: 60) }
             #expect(try await store.find("k39") != nil && store.bytes < 1 << 20)
             // Others have taken it all.
             folder.write([UInt8](repeating: 1, count: 10), to: "small")
-            await #expect(throws: DiskError.self) { try await store.keep(Self.body(2 << 20), as: "large", for: 60) }
+            await #expect(throws: DiskError.self) { try await store.store(Self.body(2 << 20), as: "large", for: 60) }
             #expect(try await store.find("large") == nil)
             // There is room again.
-            try await store.keep(Self.body(1000), as: "after", for: 60)
+            try await store.store(Self.body(1000), as: "after", for: 60)
             #expect(try await store.find("after") != nil)
         }
         _ = try await ChildProcess.start("umount", [folder.path]).exit()

@@ -59,7 +59,7 @@ import Testing
                 switch random.next() % 12 {
                 case 0..<6:
                     let entry = Self.entry(Int(random.next() % 3000))
-                    try await store.keep(entry, as: key, for: 600)
+                    try await store.store(entry, as: key, for: 600)
                     list.removeAll { $0.key == key }
                     list.append((key, Self.cost(entry)))
                     while list.reduce(0, { $0 + $1.cost }) > budget { list.removeFirst() }
@@ -75,11 +75,11 @@ import Testing
                     list.removeAll { $0.key == key }
                 case 10:
                     // Larger than the whole budget: it is not kept, nor is what it replaces.
-                    try await store.keep(Self.entry(budget), as: key, for: 600)
+                    try await store.store(Self.entry(budget), as: key, for: 600)
                     list.removeAll { $0.key == key }
                 default:
                     let entry = Self.entry(100)
-                    try await store.keep(entry, as: key, for: 0.001)
+                    try await store.store(entry, as: key, for: 0.001)
                     list.removeAll { $0.key == key }
                     list.append((key, Self.cost(entry)))
                     while list.reduce(0, { $0 + $1.cost }) > budget { list.removeFirst() }
@@ -87,7 +87,7 @@ import Testing
                     list.removeAll { $0.key == key }
                     // The book takes it out with the next that comes.
                     let next = Self.keys[Int(random.next() % UInt64(Self.keys.count))]
-                    try await store.keep(entry, as: next, for: 600)
+                    try await store.store(entry, as: next, for: 600)
                     list.removeAll { $0.key == next }
                     list.append((next, Self.cost(entry)))
                     while list.reduce(0, { $0 + $1.cost }) > budget { list.removeFirst() }
@@ -114,7 +114,7 @@ import Testing
                         let store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: 30_000)
                         for _ in 0..<80 {
                             let key = Self.keys[Int(random.next() % UInt64(Self.keys.count))]
-                            try await store.keep(Self.entry(Int(random.next() % 4000)), as: key, for: 600)
+                            try await store.store(Self.entry(Int(random.next() % 4000)), as: key, for: 600)
                             _ = try await store.find(key)
                         }
                         await store.close()
@@ -133,7 +133,7 @@ import Testing
             let store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: 2000)
             var entry = Self.entry(0)
             entry.failure = JobError(.notFound, "the origin answered 404")
-            for key in Self.keys { try await store.keep(entry, as: key, for: 60) }
+            for key in Self.keys { try await store.store(entry, as: key, for: 60) }
             let found = try await Self.there(client)
             #expect(found.count == 2000 / Self.cost(entry) && found[Self.keys[39]] != nil)
             await store.close()
@@ -143,7 +143,7 @@ import Testing
     @Test func withoutABudgetThereIsNoBook() async throws {
         try await Self.with { client, redis in
             let store = RedisSourceStore(client, maximumBytes: 1 << 20)
-            for key in Self.keys { try await store.keep(Self.entry(1000), as: key, for: 60) }
+            for key in Self.keys { try await store.store(Self.entry(1000), as: key, for: 60) }
             _ = try await store.find(Self.keys[0])
             await store.close()
             #expect(try await redis.keyCount() == 40)
@@ -154,7 +154,7 @@ import Testing
         try await Self.with { client, _ in
             _ = try await client.send("SET", "halcyon:{source-budget}:cost", "not a hash")
             let store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: 3000)
-            for key in Self.keys[..<5] { try await store.keep(Self.entry(1000), as: key, for: 60) }
+            for key in Self.keys[..<5] { try await store.store(Self.entry(1000), as: key, for: 60) }
             #expect(try await store.find(Self.keys[0])?.entry == Self.entry(1000))
             try await store.remove(Self.keys[0])
             #expect(try await Self.there(client).count == 4)

@@ -3,7 +3,7 @@
 extension SourceStore {
     /// Keeps what nobody waits for, and what no lease was had for.
     @discardableResult
-    func keep(_ entry: SourceEntry, as key: String, for seconds: Double) async throws -> Bool {
-        try await keep(entry, as: key, for: seconds, StoreOptions())
+    func store(_ entry: SourceEntry, as key: String, for seconds: Double) async throws -> Bool {
+        try await store(entry, as: key, for: seconds, StoreOptions())
     }
 }

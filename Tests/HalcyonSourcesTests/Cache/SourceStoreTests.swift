@@ -52,13 +52,13 @@ import Testing
         try await Self.with(kind) { store async throws in
             #expect(try await store.find("halcyon:{a}:source") == nil)
             let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
-            try await store.keep(Self.entry(body), as: "halcyon:{a}:source", for: 60)
-            try await store.keep(Self.entry([]), as: "halcyon:{b}:source", for: 60)
+            try await store.store(Self.entry(body), as: "halcyon:{a}:source", for: 60)
+            try await store.store(Self.entry([]), as: "halcyon:{b}:source", for: 60)
             let found = try #require(try await store.find("halcyon:{a}:source"))
             #expect(found.entry == Self.entry(body))
             #expect(found.residentTime >= 0 && found.residentTime < 60)
             #expect(try await store.find("halcyon:{b}:source")?.entry == Self.entry([]))
-            try await store.keep(Self.entry([1], etag: "\"b\""), as: "halcyon:{a}:source", for: 60)
+            try await store.store(Self.entry([1], etag: "\"b\""), as: "halcyon:{a}:source", for: 60)
             #expect(try await store.find("halcyon:{a}:source")?.entry == Self.entry([1], etag: "\"b\""))
             try await store.remove("halcyon:{a}:source")
             try await store.remove("halcyon:{c}:source")
@@ -71,18 +71,18 @@ import Testing
         try await Self.with(kind) { store async throws in
             var entry = Self.entry([])
             entry.failure = JobError(.notFound, "the origin answered 404 \"\u{1F600}\"")
-            try await store.keep(entry, as: "halcyon:{k}:source", for: 60)
+            try await store.store(entry, as: "halcyon:{k}:source", for: 60)
             #expect(try await store.find("halcyon:{k}:source")?.entry == entry)
             entry.failure = JobError(.httpError, "the origin answered 503", retryAfter: 2.5)
-            try await store.keep(entry, as: "halcyon:{k}:source", for: 60)
+            try await store.store(entry, as: "halcyon:{k}:source", for: 60)
             #expect(try await store.find("halcyon:{k}:source")?.entry == entry)
         }
     }
 
     @Test(arguments: Kind.allCases) func forgetsInTimeAndTellsHowOldThingsAre(_ kind: Kind) async throws {
         try await Self.with(kind) { store async throws in
-            try await store.keep(Self.entry([2]), as: "halcyon:{long}:source", for: 1000)
-            try await store.keep(Self.entry([1]), as: "halcyon:{short}:source", for: 0.2)
+            try await store.store(Self.entry([2]), as: "halcyon:{long}:source", for: 1000)
+            try await store.store(Self.entry([1]), as: "halcyon:{short}:source", for: 0.2)
             try await until("it is gone") { try await store.find("halcyon:{short}:source") == nil }
             let found = try #require(try await store.find("halcyon:{long}:source"))
             #expect(found.residentTime > 0.1 && found.residentTime < 900)
@@ -91,8 +91,8 @@ import Testing
 
     @Test(arguments: Kind.allCases) func whatIsTooLargeIsNotKeptNorIsWhatItReplaced(_ kind: Kind) async throws {
         try await Self.with(kind) { store async throws in
-            try await store.keep(Self.entry([1]), as: "halcyon:{k}:source", for: 60)
-            try await store.keep(
+            try await store.store(Self.entry([1]), as: "halcyon:{k}:source", for: 60)
+            try await store.store(
                 Self.entry([UInt8](repeating: 7, count: 1 << 20 + 1)), as: "halcyon:{k}:source", for: 60)
             #expect(try await store.find("halcyon:{k}:source") == nil)
         }
@@ -105,7 +105,7 @@ import Testing
                     group.addTask {
                         for round in 0..<40 {
                             let key = "halcyon:{\((task + round) % 5)}:source"
-                            try await store.keep(
+                            try await store.store(
                                 Self.entry([UInt8](repeating: UInt8(round), count: 20_000)), as: key, for: 60)
                             if let body = try await store.find(key)?.entry.body { #expect(Set(body).count == 1) }
                             if round % 9 == 0 { try await store.remove(key) }

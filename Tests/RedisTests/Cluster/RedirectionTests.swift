@@ -45,7 +45,9 @@ import Testing
         let hops = (0..<20).filter { _ in detour.mayHop() }.count
         #expect(hops == 16)
         let start = ContinuousClock.now
-        let rests = [0, 100, 499, 500].map { detour.mayRest(start + .milliseconds($0), timeout: .milliseconds(500)) }
+        let rests = [0, 100, 499, 500].map {
+            detour.mayPostpone(start + .milliseconds($0), timeout: .milliseconds(500))
+        }
         #expect(rests == [true, true, true, false])
     }
 }

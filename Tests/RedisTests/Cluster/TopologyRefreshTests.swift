@@ -25,24 +25,24 @@ import Testing
 
     @Test func aClusterIsAwayWhenAllItsMastersAre() {
         var health = ClusterHealth()
-        var told: [RedisState?] = [health.takeChange()]
+        var told: [RedisState?] = [health.removeChange()]
         health.note(error, at: nodes[0])
-        told.append(health.takeChange())  // nobody has been asked for the map but the one
-        health.noteNoMap(error)
-        told.append(health.takeChange())
+        told.append(health.removeChange())  // nobody has been asked for the map but the one
+        health.recordMissingMap(error)
+        told.append(health.removeChange())
         health.forget(nodes[0])
-        health.noteMap(of: nodes)
-        told.append(health.takeChange())
+        health.recordMap(of: nodes)
+        told.append(health.removeChange())
         health.note(error, at: nodes[0])
-        told.append(health.takeChange())
+        told.append(health.removeChange())
         health.note(error, at: nodes[1])
-        told.append(health.takeChange())
+        told.append(health.removeChange())
         health.note(error, at: nodes[2])
-        told.append(health.takeChange())
+        told.append(health.removeChange())
         health.forget(nodes[2])
-        told.append(health.takeChange())
-        health.noteMap(of: [nodes[2]])  // the others were replaced
-        told.append(health.takeChange())
+        told.append(health.removeChange())
+        health.recordMap(of: [nodes[2]])  // the others were replaced
+        told.append(health.removeChange())
         #expect(
             told == [
                 nil, nil, .lost(error), .connected, .impaired(error), nil, .lost(error), .impaired(error), .connected,

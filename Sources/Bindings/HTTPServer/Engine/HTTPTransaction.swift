@@ -143,7 +143,7 @@ final class HTTPTransaction: Sendable {
             try await produce(HTTPServer.BodyWriter(self))
             state.withLock { $0.finishBody(.done) }
         } catch {
-            noteUnlessGone(error, context)
+            reportUnlessDisconnected(error, context)
             state.withLock { $0.finishBody(.failed) }
         }
     }
@@ -156,7 +156,7 @@ final class HTTPTransaction: Sendable {
         } catch HTTPServer.BodyError.tooLarge(let limit) {
             return refuse(HTTPServer.HTTPRequestError(413, "The request body is larger than \(limit) bytes."), context)
         } catch {
-            noteUnlessGone(error, context)
+            reportUnlessDisconnected(error, context)
             return Self.mistake(context)
         }
     }
@@ -177,7 +177,7 @@ final class HTTPTransaction: Sendable {
         head.method != "HEAD" && response.status != 204 && response.status != 304
     }
 
-    private func noteUnlessGone(_ error: any Error, _ context: ServerContext) {
+    private func reportUnlessDisconnected(_ error: any Error, _ context: ServerContext) {
         if !state.withLock({ $0.isGone }) { context.settings.note(.handlerFailed(error)) }
     }
 
@@ -189,7 +189,7 @@ final class HTTPTransaction: Sendable {
     /// The next part of the body; nil at its end.
     func nextPart() async throws(HTTPServer.BodyError) -> [UInt8]? {
         while true {
-            switch state.withLock({ $0.takePart() }) {
+            switch state.withLock({ $0.removePart() }) {
             case .part(let part): return part
             case .end: return nil
             case .failed(let error): throw error
@@ -217,7 +217,7 @@ final class HTTPTransaction: Sendable {
         await withCancellableContinuation { continuation in
             if !state.withLock({ $0.wait(continuation, for: side, queueLimit) }) { continuation.resume() }
         } onCancel: {
-            state.withLock { $0.takeWaiter(side) }?.resume()
+            state.withLock { $0.removeWaiter(side) }?.resume()
         }
     }
 }

@@ -118,7 +118,7 @@ struct HTTPTransactionState {
         isGone = true
         upload.buffer = []
         download.chunks = Deque()
-        return CleanupActions(waiters: [takeWaiter(.upload), takeWaiter(.download)].compactMap(\.self), task: task)
+        return CleanupActions(waiters: [removeWaiter(.upload), removeWaiter(.download)].compactMap(\.self), task: task)
     }
 
     /// Drops the connection handle and everything else that a retained request would keep alive.
@@ -138,7 +138,7 @@ struct HTTPTransactionState {
 
     // MARK: Waiting
 
-    mutating func takeWaiter(_ side: Side) -> Waiter? {
+    mutating func removeWaiter(_ side: Side) -> Waiter? {
         switch side {
         case .upload:
             defer { upload.waiter = nil }

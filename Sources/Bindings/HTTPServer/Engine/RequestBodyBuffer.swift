@@ -31,7 +31,7 @@ extension HTTPTransactionState {
     }
 
     /// Returns the next part of the body to the handler.
-    mutating func takePart() -> Part {
+    mutating func removePart() -> Part {
         if let failure = upload.failure { return .failed(failure) }
         // The server has responded instead of the handler.
         if isGone || answer != nil { return .failed(.connectionLost) }
@@ -53,7 +53,7 @@ extension HTTPTransactionState {
         case .arriving, .body, .discarding:
             stage = .complete
             upload.isEnded = true
-            return takeWaiter(.upload)
+            return removeWaiter(.upload)
         case .head, .complete, .answering: return nil
         }
     }
@@ -71,11 +71,11 @@ extension HTTPTransactionState {
                 mark += 1
                 upload.total += bytes.count
                 upload.buffer.append(contentsOf: bytes)
-                return (bytes.count, takeWaiter(.upload))
+                return (bytes.count, removeWaiter(.upload))
             }
             upload.failure = .tooLarge(limit: limits.bodyBytes)
             upload.buffer = []
-            waiter = takeWaiter(.upload)
+            waiter = removeWaiter(.upload)
         }
         stage = .discarding
         if upload.discarded + bytes.count <= limits.unreadBytes {

@@ -77,7 +77,7 @@ extension HTTPTransactionState {
         deadline = .now
         mark += 1
         let count = download.move(into: buffer)
-        if count > 0 { return (count, hasRoom(queueLimit) ? takeWaiter(.download) : nil) }
+        if count > 0 { return (count, hasRoom(queueLimit) ? removeWaiter(.download) : nil) }
         switch download.end {
         case .done: return (Int(cmicrohttp_end_of_stream), nil)
         case .failed: return (Int(cmicrohttp_end_with_error), nil)

@@ -7,7 +7,7 @@ protocol CommandQueueDelegate: AnyObject {
     /// The connection was lost, or an attempt to connect failed.
     func lost(_ error: RedisError)
     /// True if the command is sent elsewhere instead of completing with this outcome.
-    func takesOver(_ call: PendingCommand, insteadOf outcome: PendingCommand.Outcome) -> Bool
+    func adopts(_ call: PendingCommand, insteadOf outcome: PendingCommand.Outcome) -> Bool
 }
 
 /// Sends commands to one server in order and matches the replies, which arrive in the same order.
@@ -46,7 +46,7 @@ final class CommandQueue: ConnectionDelegate {
     }
 
     /// Removes and returns the commands that wait for a connection and may be sent to another node.
-    func takeMovable() -> [PendingCommand] { room.takeMovable() }
+    func removeMovable() -> [PendingCommand] { room.removeMovable() }
 
     private func send(_ call: PendingCommand, on connection: Connection, _ now: ContinuousClock.Instant) {
         guard !call.isAnswered else { return }
@@ -80,9 +80,9 @@ final class CommandQueue: ConnectionDelegate {
     func received(_ reply: RedisValue) {
         guard let call = inFlight.first, call.receive(reply) else { return }
         _ = inFlight.popFirst()
-        guard let overseer else { return call.answer(call.takeOutcome(reply)) }
-        let outcome = call.takeOutcome(reply)
-        if !overseer.takesOver(call, insteadOf: outcome) { call.answer(outcome) }
+        guard let overseer else { return call.answer(call.extractOutcome(reply)) }
+        let outcome = call.extractOutcome(reply)
+        if !overseer.adopts(call, insteadOf: outcome) { call.answer(outcome) }
     }
 
     func lost(_ error: RedisError) {
@@ -178,7 +178,7 @@ final class PendingCommandQueue {
     }
 
     /// Removes and returns the commands that may be sent to another node: all that do not name one.
-    func takeMovable() -> [PendingCommand] {
+    func removeMovable() -> [PendingCommand] {
         defer { calls.removeAll { $0.node == nil } }
         return calls.filter { $0.node == nil }
     }

@@ -104,7 +104,7 @@ final class PendingCommand: @unchecked Sendable {
     }
 
     /// Returns the outcome of the command, given its last reply, which has been received.
-    func takeOutcome(_ last: RedisValue) -> Outcome {
+    func extractOutcome(_ last: RedisValue) -> Outcome {
         guard case .command = content else {
             defer { replies = [] }
             return .success(.array(replies))

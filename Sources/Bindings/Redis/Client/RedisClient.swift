@@ -199,7 +199,7 @@ private final class PrimaryFailoverDelegate: CommandQueueDelegate {
     func opened() {}
     func lost(_ error: RedisError) {}
 
-    func takesOver(_ call: PendingCommand, insteadOf outcome: PendingCommand.Outcome) -> Bool {
+    func adopts(_ call: PendingCommand, insteadOf outcome: PendingCommand.Outcome) -> Bool {
         let isReadOnly =
             switch outcome {
             case .failure(let error): error.isReadOnly

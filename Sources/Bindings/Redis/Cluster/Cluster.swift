@@ -40,7 +40,7 @@ final class Cluster: CommandHandler {
         surveyBackoff = settings.reconnectBackoff(withTimeout: min(settings.reconnectDelay.upperBound, .seconds(1)))
     }
 
-    func open() { beginSurvey() }
+    func open() { startTopologyRefresh() }
 
     func close() {
         isClosed = true
@@ -142,7 +142,7 @@ final class Cluster: CommandHandler {
 
     private func rest(_ call: PendingCommand, _ outcome: PendingCommand.Outcome, _ now: ContinuousClock.Instant) -> Bool
     {
-        guard call.detour.mayRest(now, timeout: settings.outageGrace) else { return false }
+        guard call.detour.mayPostpone(now, timeout: settings.outageGrace) else { return false }
         resting.append((call, outcome))
         if resting.count == 1 {
             loop.schedule(after: settings.reconnectDelay.lowerBound) { [weak self] in self?.endRest() }
@@ -155,7 +155,7 @@ final class Cluster: CommandHandler {
         let rested = resting
         resting = []
         for (call, outcome) in rested where !call.isAnswered {
-            if call.detour.mayRest(now, timeout: settings.outageGrace) {
+            if call.detour.mayPostpone(now, timeout: settings.outageGrace) {
                 route(call, now)
             } else {
                 call.answer(outcome)
@@ -168,7 +168,7 @@ final class Cluster: CommandHandler {
 
     func opened(_ address: RedisAddress) {
         health.forget(address)
-        tellChange()
+        reportChange()
     }
 
     func lost(_ address: RedisAddress, _ error: RedisError) {
@@ -176,11 +176,11 @@ final class Cluster: CommandHandler {
         health.note(RedisError(error.code, "\(address): \(error.message)"), at: address)
         if survey.asked == address { goOn(survey.failed(address)) }
         if map?.masters.contains(address) == true { surveySoon() }
-        tellChange()
+        reportChange()
     }
 
-    private func tellChange() {
-        if let state = health.takeChange() { onStateChange(state) }
+    private func reportChange() {
+        if let state = health.removeChange() { onStateChange(state) }
     }
 
     // MARK: Slot map
@@ -192,7 +192,8 @@ final class Cluster: CommandHandler {
         let now = ContinuousClock.now
         let earliest = lastSurvey.map { $0 + settings.reconnectDelay.lowerBound } ?? now
         setNextSurvey(
-            loop.schedule(after: max(.zero, now.duration(to: earliest))) { [weak self] in self?.beginSurvey() })
+            loop.schedule(after: max(.zero, now.duration(to: earliest))) { [weak self] in self?.startTopologyRefresh() }
+        )
     }
 
     private func setNextSurvey(_ timer: EventLoop.Timer?) {
@@ -201,7 +202,7 @@ final class Cluster: CommandHandler {
     }
 
     /// Asks nodes with a connection first, and unavailable nodes last.
-    private func beginSurvey() {
+    private func startTopologyRefresh() {
         setNextSurvey(nil)
         lastSurvey = .now
         let known = nodes.keys.shuffled() + (map?.masters ?? []).shuffled() + (map?.replicas ?? []).shuffled() + seeds
@@ -226,7 +227,7 @@ final class Cluster: CommandHandler {
             adopt(try SlotMap(try outcome.get(), asked: address))
         } catch {
             guard survey.asked == address else { return }
-            health.noteNoMap(RedisError(error.code, "\(address): \(error.message)"))
+            health.recordMissingMap(RedisError(error.code, "\(address): \(error.message)"))
             goOn(survey.failed(address))
         }
     }
@@ -236,28 +237,28 @@ final class Cluster: CommandHandler {
         if let next { return ask(next) }
         let error = health.mapTrouble ?? seeds.compactMap { health.troubles[$0] }.first
         if let error {
-            health.noteNoMap(error)
+            health.recordMissingMap(error)
             lobby.note(error, hadConnection: false)
         }
-        tellChange()
+        reportChange()
         surveyLater()
     }
 
     private func surveyLater() {
-        setNextSurvey(loop.schedule(after: surveyBackoff.next()) { [weak self] in self?.beginSurvey() })
+        setNextSurvey(loop.schedule(after: surveyBackoff.next()) { [weak self] in self?.startTopologyRefresh() })
     }
 
     private func adopt(_ new: SlotMap) {
         survey.answered()
         map = new
-        health.noteMap(of: new.masters)
+        health.recordMap(of: new.masters)
         let now = ContinuousClock.now
         var homeless = lobby.takeAll()
-        for (address, node) in nodes where !new.masters.contains(address) { homeless += node.queue.takeMovable() }
+        for (address, node) in nodes where !new.masters.contains(address) { homeless += node.queue.removeMovable() }
         for call in homeless { route(call, now) }
         flush(now)
         closeIdleNodes()
-        tellChange()
+        reportChange()
         if health.isImpaired || !new.isComplete { surveyLater() } else { surveyBackoff.reset() }
     }
 
@@ -295,10 +296,10 @@ struct ClusterHealth: Hashable {
     mutating func forget(_ node: RedisAddress) { troubles[node] = nil }
 
     /// Records that no node returned the slot map.
-    mutating func noteNoMap(_ error: RedisError) { mapTrouble = error }
+    mutating func recordMissingMap(_ error: RedisError) { mapTrouble = error }
 
     /// Records a new slot map.
-    mutating func noteMap(of masters: [RedisAddress]) {
+    mutating func recordMap(of masters: [RedisAddress]) {
         self.masters = Set(masters)
         mapTrouble = nil
     }
@@ -315,7 +316,7 @@ struct ClusterHealth: Hashable {
     }
 
     /// Returns the state if its kind differs from the last one returned.
-    mutating func takeChange() -> RedisState? {
+    mutating func removeChange() -> RedisState? {
         guard let state else { return nil }
         switch (told, state) {
         case (.connected, .connected), (.impaired, .impaired), (.lost, .lost): return nil

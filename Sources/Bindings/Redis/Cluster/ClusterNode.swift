@@ -35,7 +35,7 @@ private final class ClusterNodeDelegate: CommandQueueDelegate {
     func opened() { cluster?.opened(address) }
     func lost(_ error: RedisError) { cluster?.lost(address, error) }
 
-    func takesOver(_ call: PendingCommand, insteadOf outcome: PendingCommand.Outcome) -> Bool {
+    func adopts(_ call: PendingCommand, insteadOf outcome: PendingCommand.Outcome) -> Bool {
         let redirection: Redirection?
         switch outcome {
         case .failure(let error): redirection = Redirection(error, asked: address)
@@ -67,7 +67,7 @@ struct RedirectionBudget: Hashable {
     }
 
     /// Returns true if the command may be retried later. The limit is `timeout`, counted from the first retry.
-    mutating func mayRest(_ now: ContinuousClock.Instant, timeout: Duration) -> Bool {
+    mutating func mayPostpone(_ now: ContinuousClock.Instant, timeout: Duration) -> Bool {
         let end = end ?? now + timeout
         self.end = end
         return now < end

@@ -50,7 +50,7 @@ final class ReconnectingConnection<Talk: ConnectionDelegate> {
     private var tls: TLS?
     private var backoff: Backoff
     private var timer: EventLoop.Timer?
-    private var toldOfLoss = false
+    private var reportedLoss = false
 
     init(
         _ talk: Talk, with guide: any EndpointResolver, _ settings: RedisSettings, on loop: EventLoop,
@@ -196,7 +196,7 @@ final class ReconnectingConnection<Talk: ConnectionDelegate> {
         }
         phase = .open(connection)
         setTimer(nil)
-        toldOfLoss = false
+        reportedLoss = false
         onStateChange(.connected)
         talk.opened(connection)
         connection.flush()
@@ -237,8 +237,8 @@ final class ReconnectingConnection<Talk: ConnectionDelegate> {
     private func attemptFailed(_ error: RedisError) {
         phase = .resting
         setTimer(loop.schedule(after: backoff.next()) { self.connect() })
-        if !toldOfLoss {
-            toldOfLoss = true
+        if !reportedLoss {
+            reportedLoss = true
             onStateChange(.lost(error))
         }
         talk.lost(error)

@@ -119,7 +119,7 @@ final class SubscriberKeepAlive {
     /// Starts to monitor a new connection.
     func begin(_ connection: Connection) {
         self.connection = connection
-        takeLater(after: settings.idlePing)
+        receiveLater(after: settings.idlePing)
     }
 
     /// Stops monitoring when the connection is lost.
@@ -133,7 +133,7 @@ final class SubscriberKeepAlive {
         timer = new
     }
 
-    private func takeLater(after delay: Duration) {
+    private func receiveLater(after delay: Duration) {
         set(loop.schedule(after: delay) { [weak self] in self?.take() })
     }
 
@@ -141,13 +141,13 @@ final class SubscriberKeepAlive {
         guard let connection else { return }
         let now = ContinuousClock.now
         let quiet = connection.lastHeard.duration(to: now)
-        guard quiet >= settings.idlePing else { return takeLater(after: settings.idlePing - quiet) }
+        guard quiet >= settings.idlePing else { return receiveLater(after: settings.idlePing - quiet) }
         connection.send(["PING"])
         connection.flush()
         set(
             loop.schedule(after: settings.commandTimeout) { [weak self] in
                 guard let self, let connection = self.connection else { return }
-                if connection.lastHeard > now { return takeLater(after: settings.idlePing) }
+                if connection.lastHeard > now { return receiveLater(after: settings.idlePing) }
                 connection.fail(RedisError(.timeout, "server sent nothing for \(settings.commandTimeout)"))
             })
     }

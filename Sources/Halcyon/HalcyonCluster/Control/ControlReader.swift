@@ -115,7 +115,9 @@ public final class ControlReader: Sendable {
         do throws(KafkaError) {
             for try await record in reader {
                 // Some brokers cannot look up offsets by time, so older messages are skipped here too.
-                if record.timestamp >= oldest { await take(record, isOld: record.offset < ends[record.partition] ?? 0) }
+                if record.timestamp >= oldest {
+                    await handle(record, isOld: record.offset < ends[record.partition] ?? 0)
+                }
                 positions?[record.partition] = record.offset + 1
                 if isAtTheEnd() { beginning.signal() }
             }
@@ -125,7 +127,7 @@ public final class ControlReader: Sendable {
         }
     }
 
-    private func take(_ record: ConsumedRecord, isOld: Bool) async {
+    private func handle(_ record: ConsumedRecord, isOld: Bool) async {
         do throws(InvalidControlMessageError) {
             let message = try options.reader.control(record.value ?? [])
             metrics.count(message)

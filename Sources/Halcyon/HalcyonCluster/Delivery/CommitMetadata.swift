@@ -45,7 +45,7 @@ extension CompletedRanges {
     /// Encodes the ranges as commit metadata.
     /// - Parameter limit: the maximum number of characters. Ranges that do not fit are omitted from the upper end.
     ///   Their records may be redelivered, but are never lost.
-    func note(limit: Int) -> CommitMetadata {
+    func commitMetadata(limit: Int) -> CommitMetadata {
         var lengths: [UInt8] = []
         var end = base
         var told = 0
@@ -67,8 +67,8 @@ extension CompletedRanges {
     }
 
     /// The offset below which the metadata and the committed offset report every completed offset.
-    func toldEnd(_ note: CommitMetadata) -> Int64 {
-        var untracked = note.untracked
+    func toldEnd(_ commitMetadata: CommitMetadata) -> Int64 {
+        var untracked = commitMetadata.untracked
         return runs.last { run in
             defer { untracked -= run.count }
             return untracked == 0
@@ -76,9 +76,9 @@ extension CompletedRanges {
     }
 
     /// Decodes the metadata that was committed with the offset `base`.
-    /// - Returns: nil for any text that ``note(limit:)`` did not write for this offset. No completed offset is known in
+    /// - Returns: nil for any text that ``commitMetadata(limit:)`` did not write for this offset. No completed offset is known in
     ///   that case.
-    init?(note text: String, at base: Int64) {
+    init?(commitMetadata text: String, at base: Int64) {
         guard base >= 0, let lengths = CommitMetadata.open(text, at: base) else { return nil }
         self.init(from: base)
         var digits = Array(lengths.utf8)[...]
@@ -105,12 +105,12 @@ private enum Base32 {
         uniqueKeysWithValues: digits.enumerated().map { ($1, UInt64($0)) })
 
     static func append(_ number: Int64, to text: inout [UInt8]) {
-        var rest = Int(number)
-        while rest >= 32 {
-            text.append(digits[32 + rest % 32])
-            rest /= 32
+        var release = Int(number)
+        while release >= 32 {
+            text.append(digits[32 + release % 32])
+            release /= 32
         }
-        text.append(digits[rest])
+        text.append(digits[release])
     }
 
     /// Decodes a number; nil if the text does not start with the unique encoding of a number of 63 bits.
@@ -132,7 +132,7 @@ private enum Base32 {
 /// The completed offsets of a partition, from the committed offset on. A pure value.
 ///
 /// They are committed together with the offset, so that the next owner of the partition does not repeat completed work.
-/// ``note(limit:)`` encodes them.
+/// ``commitMetadata(limit:)`` encodes them.
 struct CompletedRanges: Sendable, Equatable {
     /// The committed offset. All lower offsets are completed too.
     let base: Int64

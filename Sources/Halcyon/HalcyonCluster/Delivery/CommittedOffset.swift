@@ -33,7 +33,7 @@ struct CommittedOffset: Sendable, Equatable {
 
     /// Accepts an incoming record. Offsets of a partition increase; an offset that was received before is not accepted
     /// again.
-    mutating func take(_ offset: Int64) -> Acceptance {
+    mutating func receive(_ offset: Int64) -> Acceptance {
         guard offset >= next else { return .cameBefore }
         while let run = ahead.first, run.upperBound <= offset { ahead.removeFirst() }
         let hasEnded = ahead.first?.contains(offset) ?? false

@@ -12,7 +12,7 @@ extension JobConsumer: ConsumerHandler {
         }
         assignment.signal()
         guard !assignments.isEmpty else { return }
-        tellPartitions()
+        reportPartitions()
         log.info("partitions assigned", ["partitions": partitions.sorted().map(\.description)])
         Task { await open(assignments, of: consumer) }
     }
@@ -20,7 +20,7 @@ extension JobConsumer: ConsumerHandler {
     /// Adds records to the tracker and passes those to be processed on as one batch.
     public func received(_ records: [ConsumedRecord], from consumer: Consumer) {
         let takings = state.withLock { state in
-            records.map { state.ledger.take($0.offset, bytes: $0.bytes, of: $0.topicPartition) }
+            records.map { state.ledger.receive($0.offset, bytes: $0.bytes, of: $0.topicPartition) }
         }
         var taken: [JobDelivery] = []
         for (record, taking) in zip(records, takings) {
@@ -32,7 +32,7 @@ extension JobConsumer: ConsumerHandler {
             case .notOurs: break
             }
         }
-        if !taken.isEmpty { take(taken) }
+        if !taken.isEmpty { receive(taken) }
     }
 
     /// Passes offsets at the end of a partition that do not belong to records, such as transaction markers.
@@ -49,7 +49,7 @@ extension JobConsumer: ConsumerHandler {
             await close(partitions, within: options.revocationTimeout)
         }
         update { state in for partition in partitions { state.ledger.revoke(partition) } }
-        tellPartitions()
+        reportPartitions()
         if !partitions.isEmpty {
             log.info("partitions revoked", ["partitions": partitions.sorted().map(\.description), "lost": lost])
         }

@@ -35,7 +35,7 @@ public final class JobConsumer: Sendable {
         /// progress.
         var idleEvents: [(partitions: [TopicPartition]?, event: AsyncEvent)] = []
 
-        mutating func takeIdleEvents() -> [AsyncEvent] {
+        mutating func removeIdleEvents() -> [AsyncEvent] {
             if idleEvents.isEmpty { return [] }
             let idle = idleEvents.filter { ledger.begun(in: $0.partitions) == 0 }.map(\.event)
             idleEvents.removeAll { entry in entry.event.isSignaled || idle.contains { $0 === entry.event } }
@@ -54,7 +54,7 @@ public final class JobConsumer: Sendable {
     /// The event that opens when the group has assigned partitions to this consumer for the first time.
     let assignment = AsyncEvent()
     let onEnd: @Sendable (KafkaError) -> Void
-    let take: @Sendable ([JobDelivery]) -> Void
+    let receive: @Sendable ([JobDelivery]) -> Void
 
     /// Creates a consumer.
     /// - Parameters:
@@ -67,7 +67,7 @@ public final class JobConsumer: Sendable {
     public init(
         options: Options = Options(), of things: String = "jobs", commits: any OffsetCommitter = AsyncOffsetCommitter(),
         log: Log, metrics: Metrics,
-        onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in }, take: @escaping @Sendable ([JobDelivery]) -> Void
+        onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in }, receive: @escaping @Sendable ([JobDelivery]) -> Void
     ) {
         self.options = options
         self.commits = commits
@@ -75,7 +75,7 @@ public final class JobConsumer: Sendable {
         self.log = log
         self.things = things
         self.metrics = DeliveryMetrics(metrics, of: things)
-        self.take = take
+        self.receive = receive
         state = Lock(
             State(
                 ledger: OffsetTracker(
@@ -124,10 +124,10 @@ public final class JobConsumer: Sendable {
                     handedBack: state.handedBack - before.handedBack, cutShort: left)
             )
         }
-        drained.tell(things, log, metrics)
+        drained.report(things, log, metrics)
         // Jobs that are left must not delay leaving the group.
         update { $0.ledger.revokeAll() }
-        tellPartitions()
+        reportPartitions()
         await consumer.withLock { $0 }?.close()
         consumer.withLock { $0 = nil }
         return left
@@ -136,7 +136,7 @@ public final class JobConsumer: Sendable {
     /// True if the group has assigned partitions to this consumer, possibly none, and it is not draining.
     public var isServing: Bool { assignment.isSignaled && !state.withLock { $0.isDraining } }
 
-    func tellPartitions() { metrics.partitions.set(Double(state.withLock { $0.ledger.partitionCount })) }
+    func reportPartitions() { metrics.partitions.set(Double(state.withLock { $0.ledger.partitionCount })) }
 
     /// Waits until the group has assigned partitions to this consumer, possibly none, for the first time, or the task
     /// is cancelled.
@@ -144,7 +144,7 @@ public final class JobConsumer: Sendable {
 
     /// Applies a change after which partitions may be idle.
     func update<Result: Sendable>(_ change: (inout State) -> Result) -> Result {
-        let (result, idle) = state.withLock { state in (change(&state), state.takeIdleEvents()) }
+        let (result, idle) = state.withLock { state in (change(&state), state.removeIdleEvents()) }
         for event in idle { event.signal() }
         return result
     }
@@ -172,7 +172,7 @@ public final class JobConsumer: Sendable {
         for (entry, credit) in zip(entries, credits) { consumer.addCredit(credit, to: entry.partition) }
     }
 
-    func rest(_ entry: OffsetTracker.Entry) -> Bool { update { $0.ledger.rest(entry) } }
+    func release(_ entry: OffsetTracker.Entry) -> Bool { update { $0.ledger.release(entry) } }
 
     func end(_ entry: OffsetTracker.Entry) {
         let credit = update { state in
@@ -199,7 +199,7 @@ public final class JobConsumer: Sendable {
         guard let committed = await committed(of: assignments, consumer) else { return }
         for assignment in assignments {
             let offset = committed[assignment.partition]
-            let map = offset.flatMap { CompletedRanges(note: $0.metadata, at: $0.offset) }
+            let map = offset.flatMap { CompletedRanges(commitMetadata: $0.metadata, at: $0.offset) }
             if map == nil, let offset, !offset.metadata.isEmpty {
                 log.notice(
                     "ignoring commit metadata of another version; some jobs may be redelivered",
@@ -280,7 +280,7 @@ public struct JobDelivery: Sendable {
     /// Resets a job that waits for a retry to the state before ``claim()``, so that rebalances and drains do not wait
     /// for it.
     /// - Returns: false if the job must be returned to the queue now, because it or its partition was revoked.
-    public func release() -> Bool { consumer.rest(entry) }
+    public func release() -> Bool { consumer.release(entry) }
 
     /// Ends the job after its event was published. Its offset may be committed.
     public func acknowledge() { consumer.end(entry) }
@@ -300,7 +300,7 @@ struct DrainSummary: Hashable {
     /// The number of jobs that had begun and did not end within the grace period. They are redelivered.
     let cutShort: Int
 
-    func tell(_ things: String, _ log: Log, _ metrics: DeliveryMetrics) {
+    func report(_ things: String, _ log: Log, _ metrics: DeliveryMetrics) {
         log.notice(
             things == "jobs" ? "drained" : "\(things) drained",
             ["took": took, "ended": ended, "handedBack": handedBack, "cutShort": cutShort])

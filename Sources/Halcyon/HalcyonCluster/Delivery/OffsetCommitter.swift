@@ -75,7 +75,11 @@ extension JobConsumer {
             throw KafkaError(code: .closed, message: "the consumer is closed")
         }
         return try await consumer.committed(Array(partitions)).mapValues { offset in
-            (offset, CompletedRanges(note: offset.metadata, at: offset.offset) ?? CompletedRanges(from: offset.offset))
+            (
+                offset,
+                CompletedRanges(commitMetadata: offset.metadata, at: offset.offset)
+                    ?? CompletedRanges(from: offset.offset)
+            )
         }
     }
 

@@ -93,11 +93,11 @@ struct OffsetTracker {
 
     // MARK: Jobs
 
-    mutating func take(
+    mutating func receive(
         _ offset: Int64, bytes: Int, of partition: TopicPartition, at now: ContinuousClock.Instant = .now
     ) -> Acceptance {
         guard let generation = partitions[partition]?.generation,
-            let taking = partitions[partition]?.take(offset, bytes: bytes, at: now)
+            let taking = partitions[partition]?.receive(offset, bytes: bytes, at: now)
         else { return .notOurs }
         switch taking {
         case .taken:
@@ -120,8 +120,8 @@ struct OffsetTracker {
     }
 
     /// Resets a job to the state before it began. Returns false if it must be returned to the queue now.
-    mutating func rest(_ entry: Entry) -> Bool {
-        isCurrent(entry) && partitions[entry.partition]?.rest(entry.offset) == true
+    mutating func release(_ entry: Entry) -> Bool {
+        isCurrent(entry) && partitions[entry.partition]?.release(entry.offset) == true
     }
 
     /// Sets the callback for the case that the job must be returned to the queue before it has begun.

@@ -40,10 +40,10 @@ struct PartitionTracker {
         self.map = map
     }
 
-    mutating func take(_ offset: Int64, bytes: Int, at now: ContinuousClock.Instant) -> CommittedOffset.Acceptance {
+    mutating func receive(_ offset: Int64, bytes: Int, at now: ContinuousClock.Instant) -> CommittedOffset.Acceptance {
         if isClosing { return .cameBefore }
         if committedOffset == nil { start(at: offset) }
-        guard let taking = committedOffset?.take(offset) else { return .cameBefore }
+        guard let taking = committedOffset?.receive(offset) else { return .cameBefore }
         switch taking {
         case .taken:
             jobs[offset] = Job(bytes: bytes)
@@ -91,7 +91,7 @@ struct PartitionTracker {
     }
 
     /// Resets a job to the state before it began. Returns false if it must be returned to the queue now.
-    mutating func rest(_ offset: Int64) -> Bool {
+    mutating func release(_ offset: Int64) -> Bool {
         guard let job = jobs[offset], !isClosing else { return false }
         if job.hasBegun { begun -= 1 }
         jobs[offset] = Job(bytes: job.bytes)
@@ -142,8 +142,8 @@ struct PartitionTracker {
 
     /// True if the commit metadata takes at least three quarters of its limit.
     private func isCrowded(_ limit: Int) -> Bool {
-        guard limit > 0, let note = committedOffset?.ended.note(limit: limit) else { return false }
-        return note.untracked > 0 || note.text.utf8.count * 4 >= limit * 3
+        guard limit > 0, let commitMetadata = committedOffset?.ended.commitMetadata(limit: limit) else { return false }
+        return commitMetadata.untracked > 0 || commitMetadata.text.utf8.count * 4 >= limit * 3
     }
 
     // MARK: Offsets
@@ -173,18 +173,20 @@ struct PartitionTracker {
         guard var committedOffset, let committed else { return Commit() }
         for offset in offsets { _ = committedOffset.end(offset) }
         let map = committedOffset.ended
-        let note = map.note(limit: limit)
-        let end = map.toldEnd(note)
+        let commitMetadata = map.commitMetadata(limit: limit)
+        let end = map.toldEnd(commitMetadata)
         var commit = Commit(toldEnd: end, tellsAll: max(highestEnded, offsets.max() ?? -1) < end)
         if map.base >= committed.offset {
-            let offset = GroupOffset(map.base, metadata: note.text)
+            let offset = GroupOffset(map.base, metadata: commitMetadata.text)
             commit.offset = offset == committed ? nil : offset
         }
         return commit
     }
 
     /// The number of completed offsets that do not fit into commit metadata.
-    func untracked(metadataLimit limit: Int) -> Int { committedOffset?.ended.note(limit: limit).untracked ?? 0 }
+    func untracked(metadataLimit limit: Int) -> Int {
+        committedOffset?.ended.commitMetadata(limit: limit).untracked ?? 0
+    }
 
     /// Records an offset that the brokers have stored.
     mutating func committed(_ offset: GroupOffset) {

@@ -94,7 +94,7 @@ struct EventBatchSender: Sendable {
         while true {
             left = left.filter(begin)
             if left.isEmpty { break }
-            let (count, error) = await tell(left.map(\.record))
+            let (count, error) = await publish(left.map(\.record))
             for taken in left.prefix(count) { taken.acknowledge() }
             metrics.published.add(count)
             left.removeFirst(count)
@@ -129,7 +129,7 @@ struct EventBatchSender: Sendable {
     }
 
     /// - Returns: the number of events published before the first failure, and its error.
-    private func tell(_ records: [ConsumedRecord]) async -> (Int, RedisError?) {
+    private func publish(_ records: [ConsumedRecord]) async -> (Int, RedisError?) {
         let commands = records.map(commands)
         do throws(RedisError) {
             var replies = try await redis.pipeline(commands.flatMap(\.self))[...]

@@ -30,14 +30,14 @@ public struct Purger: Sendable {
     public func run(_ purge: Purge) async throws(RedisError) -> Int {
         switch purge.target {
         case .source(let source):
-            try await forget(
+            try await delete(
                 sourceOf: SourceKeys(sourceHash: SourceRequest(source, tenant: purge.tenant).sourceHash), purge.tenant)
-        case .key(let key): try await forget([key], purge.tenant)
-        case .tag(let tag): try await forget(tag: tag, purge.tenant)
+        case .key(let key): try await delete([key], purge.tenant)
+        case .tag(let tag): try await delete(tag: tag, purge.tenant)
         }
     }
 
-    private func forget(sourceOf keys: SourceKeys, _ tenant: String?) async throws(RedisError) -> Int {
+    private func delete(sourceOf keys: SourceKeys, _ tenant: String?) async throws(RedisError) -> Int {
         let begun = try await begin(keys, [keys.source], item: nil, listing: true)
         var count = 0
         for start in stride(from: 0, to: begun.names.count, by: Self.step) {
@@ -52,19 +52,19 @@ public struct Purger: Sendable {
         return count
     }
 
-    private func forget(tag: String, _ tenant: String?) async throws(RedisError) -> Int {
+    private func delete(tag: String, _ tenant: String?) async throws(RedisError) -> Int {
         let all = try await tags.purge(tag, of: tenant)
         var count = 0
         for start in stride(from: 0, to: all.count, by: Self.step) {
             let keys = Array(all[start..<min(start + Self.step, all.count)])
-            count += try await forget(keys.compactMap { ResultKey($0) }, tenant)
+            count += try await delete(keys.compactMap { ResultKey($0) }, tenant)
             try await tags.remove(keys, from: tag, of: tenant)
         }
         return count
     }
 
     /// Removes each result in its own step, concurrently.
-    private func forget(_ keys: [ResultKey], _ tenant: String?) async throws(RedisError) -> Int {
+    private func delete(_ keys: [ResultKey], _ tenant: String?) async throws(RedisError) -> Int {
         let results = await withTaskGroup(of: Result<Int, RedisError>.self) { group in
             for key in keys {
                 group.addTask {

@@ -179,7 +179,7 @@ public struct ResultCache: Sendable {
     /// Records that jobs have used these results, for LRU eviction. Redis is updated about a second later. Without a
     /// quota this does nothing.
     public func used(_ keys: some Sequence<String>, of tenant: String?) {
-        accounts?.uses.note(keys, in: Self.quota(of: tenant))
+        accounts?.uses.recordAccess(keys, in: Self.quota(of: tenant))
     }
 
     /// Removes the least recently used results of a tenant until the rest is within these limits.

@@ -70,7 +70,7 @@ public struct JobDecoder: Sendable {
         }
         do throws(JSONError) {
             var fields = JobFields(reader: self)
-            try root.forEachMember { name, value throws(JSONError) in try fields.take(name, value) }
+            try root.forEachMember { name, value throws(JSONError) in try fields.read(name, value) }
             let job = try fields.job(defaultID: defaultID)
             if isStrict, let name = fields.unknown.first {
                 throw JSONError(.unknown, "unknown field", path: name)

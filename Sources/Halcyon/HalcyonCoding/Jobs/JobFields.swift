@@ -32,9 +32,9 @@ struct JobFields {
         self.reader = reader
     }
 
-    mutating func take(_ name: JSONName, _ value: JSONElement) throws(JSONError) {
+    mutating func read(_ name: JSONName, _ value: JSONElement) throws(JSONError) {
         guard !value.isNull else {
-            if try !defaults.take(name, value, reader), !Self.isOfTheJob(name) { unknown.append("\(name)") }
+            if try !defaults.read(name, value, reader), !Self.isOfTheJob(name) { unknown.append("\(name)") }
             return
         }
         switch name {
@@ -49,13 +49,13 @@ struct JobFields {
         case "altText": echo.altText = try Self.echoed(value)
         case "priority": lane = try value.choice(of: Lane.allCases)
         default:
-            if try !defaults.take(name, value, reader), try !takeSeldom(name, value) { unknown.append("\(name)") }
+            if try !defaults.read(name, value, reader), try !readRare(name, value) { unknown.append("\(name)") }
         }
     }
 
     /// Decodes a rarely used field. Names are compared sequentially, so these are compared last.
     /// - Returns: True if `name` is such a field.
-    private mutating func takeSeldom(_ name: JSONName, _ value: JSONElement) throws(JSONError) -> Bool {
+    private mutating func readRare(_ name: JSONName, _ value: JSONElement) throws(JSONError) -> Bool {
         switch name {
         case "partial": partial = try value.bool()
         case "cache": cache = try CachePolicy(value)
@@ -115,7 +115,7 @@ struct JobFields {
             guard outputs.count < Self.mostVariants else { throw .tooMany(Self.mostVariants) }
             var fields = defaults.inherited(by: element)
             try element.forEachMember { name, value throws(JSONError) in
-                if try fields.take(name, value, reader) { return }
+                if try fields.read(name, value, reader) { return }
                 guard !Self.isOfTheJob(name) else {
                     throw JSONError(.invalid, "belongs to the job, not to one of its variants")
                 }

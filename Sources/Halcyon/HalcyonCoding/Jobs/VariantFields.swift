@@ -27,7 +27,7 @@ struct VariantFields {
 
     /// Decodes a field.
     /// - Returns: True if `name` is a field of an output.
-    mutating func take(_ name: JSONName, _ value: JSONElement, _ reader: JobDecoder) throws(JSONError) -> Bool {
+    mutating func read(_ name: JSONName, _ value: JSONElement, _ reader: JobDecoder) throws(JSONError) -> Bool {
         let isNull = value.isNull
         switch name {
         case "width": width = try isNull ? nil : value.points()

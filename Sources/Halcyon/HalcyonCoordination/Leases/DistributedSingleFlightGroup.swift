@@ -92,7 +92,7 @@ public final class DistributedSingleFlightGroup<Key: Hashable & Sendable, Value:
         func run(_ keys: [Key]) async throws {
             var (open, waited, rounds) = (keys, Set<Key>(), [Key: Int]())
             while !open.isEmpty {
-                let answers = try await attempt.ask(open.map { (execution.lease(for: $0), execution.seen($0)) })
+                let answers = try await attempt.acquire(open.map { (execution.lease(for: $0), execution.seen($0)) })
                 var (mine, degraded, held, again): ([(Key, Lease)], [Key], [Key], [Key]) = ([], [], [], [])
                 for (key, answer) in zip(open, answers) {
                     switch answer {

@@ -77,7 +77,7 @@ final class LeaseWaiter: Sendable {
         var sleeper: CheckedContinuation<Void, Never>?
         var number = 0
 
-        mutating func takeSleeper() -> CheckedContinuation<Void, Never>? {
+        mutating func removeContinuation() -> CheckedContinuation<Void, Never>? {
             defer { sleeper = nil }
             return sleeper
         }
@@ -95,7 +95,7 @@ final class LeaseWaiter: Sendable {
     func wake(_ hint: LeaseHint) {
         let sleeper = state.withLock { state in
             state.heard.append(hint)
-            return state.takeSleeper()
+            return state.removeContinuation()
         }
         sleeper?.resume()
     }
@@ -134,7 +134,7 @@ final class LeaseWaiter: Sendable {
         let sleeper = state.withLock { state -> CheckedContinuation<Void, Never>? in
             guard state.number == number else { return nil }
             state.number += 1
-            return state.takeSleeper()
+            return state.removeContinuation()
         }
         sleeper?.resume()
     }

@@ -29,7 +29,7 @@ final class LeaseRenewer: Sendable {
         state.withLock { state in
             state.held[lease.key] = (lease, urgency)
             guard state.task == nil, !state.isClosed else { return }
-            state.task = Task { await keep() }
+            state.task = Task { await renewPeriodically() }
         }
     }
 
@@ -44,7 +44,7 @@ final class LeaseRenewer: Sendable {
     }
 
     /// Renews leases until none is held. Most leases are released before their first renewal.
-    private func keep() async {
+    private func renewPeriodically() async {
         while true {
             await Task.sleepUnlessCancelled(for: interval)
             let held: [(lease: Lease, level: Int)]? = state.withLock { state in

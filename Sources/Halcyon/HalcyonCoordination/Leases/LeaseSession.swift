@@ -2,8 +2,8 @@ import Concurrency
 
 /// One attempt to obtain products. It acquires leases, waits for those of other attempts, and releases its own.
 ///
-/// The order of calls: ``ask(_:)``; produce what is ``AcquireResult/mine(_:)`` and ``finish(_:_:)`` it; otherwise
-/// ``wait(for:)`` and ask again; finally ``end()``, which ``Leases/withLeases(_:_:_:_:)`` calls.
+/// The order of calls: ``acquire(_:)``; produce what is ``AcquireResult/mine(_:)`` and ``finish(_:_:)`` it; otherwise
+/// ``wait(for:)`` and acquire again; finally ``end()``, which ``Leases/withLeases(_:_:_:_:)`` calls.
 public final class LeaseSession: Sendable {
     private struct State {
         var name = String(UInt64.random(in: .min ... .max), radix: 36)
@@ -47,7 +47,7 @@ public final class LeaseSession: Sendable {
     /// If Redis does not respond, the call takes up to ``LeaseOptions/fallbackTimeout``.
     /// - Returns: the result for each product, in their order.
     /// - Throws: `CancellationError`.
-    public func ask(_ wanted: [(name: LeaseName, seen: KnownVersion)]) async throws -> [AcquireResult] {
+    public func acquire(_ wanted: [(name: LeaseName, seen: KnownVersion)]) async throws -> [AcquireResult] {
         let (name, old, waited, since) = state.withLock { state in
             let old = state.renewName(for: wanted.map(\.name))
             state.unanswered.formUnion(wanted.map(\.name))
@@ -59,11 +59,11 @@ public final class LeaseSession: Sendable {
         }
         let answers = try await leases.enter(known, attempt: name, level: urgency.level)
         state.withLock { $0.unanswered.subtract(wanted.map(\.name)) }
-        for (want, answer) in zip(wanted, answers) { note(answer, want) }
+        for (want, answer) in zip(wanted, answers) { record(answer, want) }
         return answers
     }
 
-    private func note(_ answer: AcquireResult, _ want: (name: LeaseName, seen: KnownVersion)) {
+    private func record(_ answer: AcquireResult, _ want: (name: LeaseName, seen: KnownVersion)) {
         let name = want.name
         func begin(_ state: inout State, _ fence: Int) {
             if want.seen == .anything, state.since[name] == nil { state.since[name] = fence }

@@ -107,24 +107,24 @@ public final class AccessRecorder: Sendable {
     }
 
     /// Records uses in the order of the keys.
-    public func note(_ keys: some Sequence<String>, in quota: String) {
+    public func recordAccess(_ keys: some Sequence<String>, in quota: String) {
         state.withLock { state in
             guard !state.isClosed else { return }
             for key in keys {
                 state.count += 1
                 state.last[quota, default: [:]][key] = state.count
             }
-            if state.telling == nil { state.telling = Task { await self.tellLater() } }
+            if state.telling == nil { state.telling = Task { await self.flushLater() } }
         }
     }
 
-    private func tellLater() async {
+    private func flushLater() async {
         do { try await Task.sleep(for: delay) } catch { return }
-        await tell()
+        await flush()
     }
 
     /// Writes pending uses. They are dropped on errors, because the next use is recorded again.
-    private func tell() async {
+    private func flush() async {
         let last = state.withLock { state in
             let last = state.last
             (state.last, state.telling) = ([:], nil)
@@ -146,6 +146,6 @@ public final class AccessRecorder: Sendable {
             return state.telling
         }
         telling?.cancel()
-        await tell()
+        await flush()
     }
 }

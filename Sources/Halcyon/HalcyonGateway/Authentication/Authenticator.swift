@@ -47,7 +47,7 @@ struct Authenticator: Sendable {
     {
         let (account, wait) = rateLimiter.withLock { rateLimiter in
             let account = rateLimiter.account(of: account, at: now)
-            return (account, rateLimiter.take(account, at: now))
+            return (account, rateLimiter.consumeToken(account, at: now))
         }
         guard let wait else { return account }
         let seconds = Int((wait / .seconds(1)).rounded(.up))

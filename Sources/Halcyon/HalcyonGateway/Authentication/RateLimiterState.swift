@@ -49,7 +49,7 @@ struct RateLimiterState {
     /// Takes a token for a request.
     /// - Parameter account: an account that ``account(of:at:)`` returned.
     /// - Returns: nil if the request is allowed, otherwise the time until the next token.
-    mutating func take(_ account: Principal.Account, at now: ContinuousClock.Instant) -> Duration? {
+    mutating func consumeToken(_ account: Principal.Account, at now: ContinuousClock.Instant) -> Duration? {
         entries[account]?.bucket.take(at: now)
     }
 

@@ -24,8 +24,8 @@ struct DeadLetterRequest: Sendable {
             switch item.name {
             case "limit":
                 guard let limit = Int(item.value) else { throw Self.wrongLimit(most) }
-                try take(limit: Int64(limit), most)
-            case "cursor": try take(cursor: item.value)
+                try read(limit: Int64(limit), most)
+            case "cursor": try read(cursor: item.value)
             case "replayed":
                 guard let value = Bool(item.value) else {
                     throw Problem(.badRequest, "replayed must be true or false, not “\(item.value)”")
@@ -49,8 +49,8 @@ struct DeadLetterRequest: Sendable {
                     switch "\(name)" {
                     case "letters": targets.append(DeadLetterQuery(letters: try Self.letters(value, most)))
                     case "filter": targets.append(DeadLetterQuery(try Self.filters(value)))
-                    case "limit": try take(limit: value.asInteger ?? 0, most)
-                    case "cursor": try take(cursor: value.asString ?? "")
+                    case "limit": try read(limit: value.asInteger ?? 0, most)
+                    case "cursor": try read(cursor: value.asString ?? "")
                     case "dryRun":
                         guard let isDry = value.asBool else {
                             throw Problem(.badRequest, "dryRun must be true or false")
@@ -77,12 +77,12 @@ struct DeadLetterRequest: Sendable {
         if let letters = query.letters { limit = letters.count }
     }
 
-    private mutating func take(limit: Int64, _ most: Int) throws(Problem) {
+    private mutating func read(limit: Int64, _ most: Int) throws(Problem) {
         guard (1...Int64(most)).contains(limit) else { throw Self.wrongLimit(most) }
         self.limit = Int(limit)
     }
 
-    private mutating func take(cursor: String) throws(Problem) {
+    private mutating func read(cursor: String) throws(Problem) {
         guard let cursor = TopicCursor(cursor) else {
             throw Problem(.badRequest, "invalid cursor; omit it to start with the oldest dead letter")
         }

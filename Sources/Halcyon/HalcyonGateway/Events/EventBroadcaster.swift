@@ -57,7 +57,7 @@ final class EventBroadcaster: Sendable {
     func end() {
         let waiters = state.withLock { state in
             state.isOver = true
-            return state.takeWaiters { _ in true }
+            return state.removeWaiters { _ in true }
         }
         for waiter in waiters { waiter.resume() }
     }
@@ -65,7 +65,7 @@ final class EventBroadcaster: Sendable {
 
 extension EventBroadcaster.State {
     /// Removes and returns the continuations of matching subscribers.
-    mutating func takeWaiters(where isMeant: (EventBroadcaster.Subscriber) -> Bool) -> [EventBroadcaster.Waiter] {
+    mutating func removeWaiters(where isMeant: (EventBroadcaster.Subscriber) -> Bool) -> [EventBroadcaster.Waiter] {
         var waiters: [EventBroadcaster.Waiter] = []
         for (number, subscriber) in subscribers where isMeant(subscriber) {
             guard let waiter = subscriber.waiter else { continue }
@@ -97,7 +97,7 @@ extension EventBroadcaster {
     func announce() -> Int {
         let waiters = state.withLock { state in
             let end = state.ring?.end ?? 0
-            return state.takeWaiters { $0.position < end }
+            return state.removeWaiters { $0.position < end }
         }
         for waiter in waiters { waiter.resume() }
         return waiters.count
@@ -116,7 +116,7 @@ extension EventBroadcaster {
                     dropped.append((subscriber.drop, .stalled))
                 }
             }
-            return (state.takeWaiters { $0.quietAt <= now }, dropped)
+            return (state.removeWaiters { $0.quietAt <= now }, dropped)
         }
         for waiter in waiters { waiter.resume() }
         for (drop, reason) in dropped { drop(reason) }

@@ -145,7 +145,7 @@ final class EventFeed: Sendable {
                     guard let json = record.value else { continue }
                     records.append(BroadcastEvent(record, json, here))
                     if record.offset >= present[record.partition] || past == nil {
-                        take(record.key, json)
+                        receive(record.key, json)
                     }
                 }
                 for (partition, end) in batch.ends { here.pass(partition, end - 1) }
@@ -166,8 +166,8 @@ final class EventFeed: Sendable {
     }
 
     /// Notifies the waiters that the event concerns.
-    private func take(_ key: [UInt8]?, _ json: [UInt8]) {
-        if let key { return waiters.take(key: key, json: json) }
+    private func receive(_ key: [UInt8]?, _ json: [UInt8]) {
+        if let key { return waiters.receive(key: key, json: json) }
         // The event belongs to no job. Such events are rare, so it can be parsed immediately.
         if let event = DecodedEvent(json: json), event.type == Event.Kind.purged.rawValue { onPurge(event.purged) }
     }

@@ -210,7 +210,7 @@ final class StreamLimiter: Sendable {
     func stream(
         _ produce: @escaping @Sendable (HTTPServer.BodyWriter) async throws -> Void
     ) throws -> HTTPServer.Response {
-        guard let permit = take() else { throw Self.none }
+        guard let permit = acquirePermit() else { throw Self.none }
         return ServerSentEvents.response { writer in
             defer { permit.giveBack() }
             try await produce(writer)
@@ -218,7 +218,7 @@ final class StreamLimiter: Sendable {
     }
 
     /// Acquires a permit; returns nil if all are in use.
-    private func take() -> ConcurrencyPermit? {
+    private func acquirePermit() -> ConcurrencyPermit? {
         let isTaken = taken.withLock { taken in
             if taken == limit { return false }
             taken += 1

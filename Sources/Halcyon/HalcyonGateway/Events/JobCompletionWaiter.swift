@@ -95,7 +95,7 @@ final class JobCompletionRegistry: Sendable {
 
     /// Completes the waiters of a job if this event is terminal.
     /// - Parameter key: the key of the record, which is the job id.
-    func take(key: [UInt8], json: [UInt8]) {
+    func receive(key: [UInt8], json: [UInt8]) {
         guard state.withLock({ $0.byJob[key] != nil }), let event = DecodedEvent(json: json), event.ending != nil,
             event.jobID?.utf8.elementsEqual(key) == true
         else { return }

@@ -52,7 +52,7 @@ final class ImageMemoryCache: Sendable {
 
     /// Removes what was purged by this time. The sources and tags of images are unknown here, so a purge by source or
     /// tag removes all of them. Each then costs one read from Redis.
-    func forget(_ target: Purged.Target?, at now: ContinuousClock.Instant) {
+    func invalidate(_ target: Purged.Target?, at now: ContinuousClock.Instant) {
         state.withLock { state in
             state.purged = now
             if case .key(let key) = target { state.images.remove(key) } else { state.images.removeAll() }
@@ -61,7 +61,7 @@ final class ImageMemoryCache: Sendable {
 
     /// Stores an image that was requested at this time. It replaces the image of the same key and evicts the oldest
     /// images if the capacity is exceeded.
-    func put(_ stored: ResultCache.Stored, as key: String, at read: ContinuousClock.Instant) {
+    func insert(_ stored: ResultCache.Stored, as key: String, at read: ContinuousClock.Instant) {
         let image = CachedImage(stored, read: read)
         let size = image.size
         guard options.time > .zero, size <= options.bytes / Self.largestPart else { return }

@@ -87,7 +87,7 @@ struct ImageRoutes: Sendable {
             return (ImageResponse(kept.stored.facts, validity), kept.stored.body)
         }
         guard let stored = try await results.stored(key, withBody: withBody) else { return nil }
-        if withBody { imageCache.put(stored, as: key, at: start) }
+        if withBody { imageCache.insert(stored, as: key, at: start) }
         let validity = ImageResponse.ImageCacheControl(stored.remainingMilliseconds, leave: call.caller.leave)
         return (ImageResponse(stored.facts, validity), stored.body)
     }

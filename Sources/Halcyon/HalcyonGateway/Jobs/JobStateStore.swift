@@ -66,7 +66,7 @@ struct JobStateStore: Sendable {
     }
 
     /// Deletes the state of a job that was not published.
-    func forget(_ id: String) async { await send(["DEL", Self.key(of: id)]) }
+    func delete(_ id: String) async { await send(["DEL", Self.key(of: id)]) }
 
     /// Returns the state of a job as JSON with its `id` and `state`; nil if it is unknown.
     /// - Throws: ``Problem`` if Redis is unavailable.

@@ -62,7 +62,7 @@ struct JobSubmitter: Sendable {
         do throws(Problem) {
             try await send(prepared, traceparent: traceparent, by: latest)
         } catch {
-            await memory.forget(prepared.job.id)
+            await memory.delete(prepared.job.id)
             throw error
         }
     }

@@ -164,7 +164,7 @@ public final class RenderProcessPool: Sendable {
 
     private func keep(_ child: RenderProcess, _ privateBytes: Int, in memory: MemoryBudget) {
         guard privateBytes <= options.restingMemory, child.answered < options.renderings,
-            let share = memory.rest(privateBytes)
+            let share = memory.reserveIdle(privateBytes)
         else {
             end(child)
             return

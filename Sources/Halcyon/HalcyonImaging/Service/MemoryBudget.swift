@@ -6,7 +6,7 @@ import Vips
 /// (``RenderPlan/memory``), and waits on its thread until that is available. Waiters are served in order of arrival, so
 /// that small renderings do not starve a large one.
 ///
-/// A rendering that needs more than the whole budget runs alone. Idle child processes hold memory too (``rest(_:)``).
+/// A rendering that needs more than the whole budget runs alone. Idle child processes hold memory too (``reserveIdle(_:)``).
 /// They are terminated when a rendering needs it.
 final class MemoryBudget: Sendable {
     /// The reserved memory of a rendering. It is released with the last reference.
@@ -45,7 +45,7 @@ final class MemoryBudget: Sendable {
             return numbers
         }
 
-        mutating func takeIfFree(_ bytes: Int) -> Bool {
+        mutating func reserveIfAvailable(_ bytes: Int) -> Bool {
             guard renderings == 0 || bytes <= free else { return false }
             taken += bytes
             renderings += 1
@@ -64,12 +64,12 @@ final class MemoryBudget: Sendable {
     /// Reserves memory if it is available and no other rendering waits.
     /// - Returns: The reservation, or nil if it has to be waited for.
     func share(_ bytes: Int) -> Reservation? {
-        let isTaken = state.withLock { $0.queue.isEmpty && $0.takeIfFree(bytes) }
+        let isTaken = state.withLock { $0.queue.isEmpty && $0.reserveIfAvailable(bytes) }
         return isTaken ? Reservation(self, bytes, isResting: false) : nil
     }
 
     /// Reserves memory for an idle child process if it is available and no rendering waits.
-    func rest(_ bytes: Int) -> Reservation? {
+    func reserveIdle(_ bytes: Int) -> Reservation? {
         let isTaken = state.withLock { state in
             guard state.queue.isEmpty, bytes <= state.free else { return false }
             state.resting += bytes
@@ -89,7 +89,7 @@ final class MemoryBudget: Sendable {
                 state.queue.removeAll { $0 == number }
                 return false
             }
-            guard state.queue.first == number, state.takeIfFree(bytes) else { return nil }
+            guard state.queue.first == number, state.reserveIfAvailable(bytes) else { return nil }
             state.queue.removeFirst()
             return true
         }

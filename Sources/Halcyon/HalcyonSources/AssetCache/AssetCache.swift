@@ -39,7 +39,7 @@ public actor AssetCache {
         let purges = purges
         let result = try await singleFlight.run([name]) { [self] operation, _ in
             let source = try await loadOne(request, .standard)
-            await keep(source, as: name, since: purges)
+            await store(source, as: name, since: purges)
             operation.complete(name, with: source)
         }[name]
         guard let result else { throw CancellationError() }
@@ -52,9 +52,9 @@ public actor AssetCache {
         kept.remove(request.name)
     }
 
-    private func keep(_ source: LoadedSource, as name: [UInt8], since purges: Int) {
+    private func store(_ source: LoadedSource, as name: [UInt8], since purges: Int) {
         guard purges == self.purges else { return }
-        if let seconds = lifetime(of: source) { kept.keep(source, as: name, until: .now + .seconds(seconds)) }
+        if let seconds = lifetime(of: source) { kept.store(source, as: name, until: .now + .seconds(seconds)) }
     }
 
     /// Returns the asset from memory or the source cache, without contacting its origin.
@@ -142,7 +142,7 @@ struct AssetLRUCache {
     mutating func remove(_ name: [UInt8]) { entries.remove(name) }
 
     /// Stores an asset and replaces any with the same name, unless it alone exceeds the limit.
-    mutating func keep(_ source: LoadedSource, as name: [UInt8], until expiry: ContinuousClock.Instant) {
+    mutating func store(_ source: LoadedSource, as name: [UInt8], until expiry: ContinuousClock.Instant) {
         entries.insert(Entry(source: source, expiry: expiry), for: name, cost: max(Self.leastCost, source.body.count))
     }
 }

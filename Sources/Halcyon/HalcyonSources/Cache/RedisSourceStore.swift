@@ -40,13 +40,13 @@ struct RedisSourceStore: SourceStore {
             let lifetime = fields[1].string.flatMap(Double.init), let body = fields[2].bytes,
             let left = replies[1].integer, left >= 0, let entry = SourceEntry(description: description, body: body)
         else { return nil }
-        accounts?.uses.note(CollectionOfOne(key), in: Self.quota)
+        accounts?.uses.recordAccess(CollectionOfOne(key), in: Self.quota)
         return FoundEntry(
             entry: entry, residentTime: max(0, lifetime - Double(left)) / 1000, version: fields[3].integer,
             loadedFor: fields[4].string.flatMap { TraceContext(traceparent: $0) })
     }
 
-    func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async throws -> Bool {
+    func store(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async throws -> Bool {
         let (description, name) = (entry.description, LeaseName(product: key))
         let cost = Cost(bytes: entry.body.count + description.count)
         var (seconds, isKept) = (seconds, true)

@@ -72,13 +72,13 @@ struct SourceCacheStack: Sendable {
     /// Stores a response in every store where it is useful, and removes the old entry from the others.
     /// - Returns: True if all workers can find it.
     @discardableResult
-    func keep(_ entry: SourceEntry, as key: String, _ terms: StoreOptions) async -> Bool {
+    func store(_ entry: SourceEntry, as key: String, _ terms: StoreOptions) async -> Bool {
         await forEach { store in
             let seconds = entry.response.keepingTime(policy, retention: store.retention)
-            if seconds > 0 { return await store.keep(entry, as: key, for: seconds, terms) }
+            if seconds > 0 { return await store.store(entry, as: key, for: seconds, terms) }
             // A response without a useful lifetime is stored only for workers that wait for it now.
             if store.isShared, await terms.isWanted() {
-                return await store.keep(entry, as: key, for: Self.handOverTime, terms)
+                return await store.store(entry, as: key, for: Self.handOverTime, terms)
             }
             await store.remove(key)
             return false
@@ -86,8 +86,8 @@ struct SourceCacheStack: Sendable {
     }
 
     /// Stores an error.
-    func keep(_ failure: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async {
-        await forEach { await $0.keep(failure, as: key, for: seconds, terms) }
+    func store(_ failure: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async {
+        await forEach { await $0.store(failure, as: key, for: seconds, terms) }
     }
 
     /// Performs an operation on all stores concurrently.
@@ -152,9 +152,9 @@ private struct LoggingSourceStore: Sendable {
         }
     }
 
-    func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async -> Bool {
+    func store(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async -> Bool {
         do {
-            let isKept = try await store.keep(entry, as: key, for: seconds, terms)
+            let isKept = try await store.store(entry, as: key, for: seconds, terms)
             if isInTrouble.withLock({ $0.replace(false) }) { log.notice("source cache store recovered", ["in": name]) }
             return isKept
         } catch {

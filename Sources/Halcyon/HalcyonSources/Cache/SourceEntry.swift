@@ -48,7 +48,7 @@ protocol SourceStore: Sendable {
     /// - Parameter seconds: The lifetime; above 0.
     /// - Returns: True if the entry was stored. False if it is too large or the store has a newer one.
     @discardableResult
-    func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async throws -> Bool
+    func store(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async throws -> Bool
     /// Removes an entry.
     func remove(_ key: String) async throws
 }

@@ -171,7 +171,7 @@ struct SourceFetcher: Sendable {
             await stores.remove(request.tierKey)
             return false
         }
-        return await stores.keep(entry, as: request.tierKey, terms)
+        return await stores.store(entry, as: request.tierKey, terms)
     }
 
     /// Stores an error. No further attempts are made until it expires.
@@ -183,7 +183,7 @@ struct SourceFetcher: Sendable {
         let now = Timestamp.now.seconds
         let response = StoredResponse(status: 0, headers: [:], request: [:], requestedAt: now, receivedAt: now)
         let entry = SourceEntry(response: response, body: [], failure: failure)
-        await stores.keep(entry, as: request.tierKey, for: seconds, terms)
+        await stores.store(entry, as: request.tierKey, for: seconds, terms)
         return failure
     }
 }

@@ -24,7 +24,7 @@ final class OriginLeaseRenewer: OriginLimiterStore {
 
     func acquire(_ origin: Origin, load: String) async throws -> OriginAnswer {
         let answer = try await store.acquire(origin, load: load)
-        if answer == .go { keep(load, of: origin) }
+        if answer == .go { store(load, of: origin) }
         return answer
     }
 
@@ -38,7 +38,7 @@ final class OriginLeaseRenewer: OriginLimiterStore {
 
     func prolong(_ loads: [Origin: Set<String>]) async throws { try await store.prolong(loads) }
 
-    private func keep(_ load: String, of origin: Origin) {
+    private func store(_ load: String, of origin: Origin) {
         let mustStart = state.withLock { state in
             state.loads[origin, default: []].insert(load)
             defer { state.isRunning = true }

@@ -80,7 +80,7 @@ final class SoakFixture: Sendable {
         let attempt = leases.attempt([names[product]], .result, WorkPriority(level: 1))
         while true {
             let begun = try await time()
-            switch try await attempt.ask([(names[product], .nothing)])[0] {
+            switch try await attempt.acquire([(names[product], .nothing)])[0] {
             case .available:
                 await attempt.end()
                 return true

@@ -158,7 +158,7 @@ public actor TransactionalOutbox: Outbox, OffsetCommitter {
             // The consumer is joining or leaving the group.
             queue.putBack(staying(batch, consumer))
             fulfilCommitRequests()
-            return await rest()
+            return await pause()
         }
         // docs/delivery.md explains this order.
         let snapshot = consumer.snapshot(ending: batch.map(\.entry))
@@ -200,7 +200,7 @@ public actor TransactionalOutbox: Outbox, OffsetCommitter {
         for completion in completions { completion.end() }
     }
 
-    private func rest() async { await Task.sleepUnlessCancelled(for: backoff.next()) }
+    private func pause() async { await Task.sleepUnlessCancelled(for: backoff.next()) }
 
     /// Fails jobs whose partition was revoked, and returns the others.
     private func staying(_ completions: [PendingCompletion], _ consumer: JobConsumer) -> [PendingCompletion] {
@@ -232,7 +232,7 @@ public actor TransactionalOutbox: Outbox, OffsetCommitter {
                 return open.filter { !isEnded($0) }
             } catch {
                 log.warning("reading committed offsets failed; retrying", ["error": "\(error)"])
-                await rest()
+                await pause()
             }
         }
         return open
@@ -267,7 +267,7 @@ public actor TransactionalOutbox: Outbox, OffsetCommitter {
                 completion.isSuspect = reasons[completion.entry] != nil
                 return completion
             })
-        if reasons.isEmpty { await rest() }
+        if reasons.isEmpty { await pause() }
     }
 }
 

@@ -51,7 +51,7 @@ final class DiskSourceStore: SourceStore {
         }
     }
 
-    func keep(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async throws -> Bool {
+    func store(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async throws -> Bool {
         let name = Self.name(of: key)
         return try await thread(of: name).run { [self] in
             let file = DiskFile(key: key, keptAt: Timestamp.now.seconds, lifetime: seconds, entry: entry).bytes
