@@ -251,11 +251,10 @@ import Testing
     }
 }
 
-/// Lets nobody pass until it is open.
-private final class AsyncEvent: Sendable {
-    private let isSignaled = Lock(false)
-
-    func signal() { isSignaled.withLock { $0 = true } }
-
-    func pass() async throws { while !isSignaled.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) } }
+extension AsyncEvent {
+    /// Waits until the event is signaled. Throws if the task is cancelled before.
+    fileprivate func pass() async throws {
+        await wait()
+        if !isSignaled { throw CancellationError() }
+    }
 }

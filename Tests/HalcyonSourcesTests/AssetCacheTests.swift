@@ -8,14 +8,6 @@ import Vips
 @testable import HalcyonSources
 
 @Suite(.limitedParallelism) struct AssetCacheTests {
-    /// Holds an origin's answers back until it is opened.
-    private final class AsyncEvent: Sendable {
-        private let isSignaled = Lock(false)
-        func signal() { isSignaled.withLock { $0 = true } }
-        /// On the origin's thread.
-        func pass() { while !isSignaled.withLock({ $0 }) { usleep(1000) } }
-    }
-
     /// Runs `body` with sources of an origin on this machine.
     private func with(
         maximumBytes: Int = 1 << 20, defaultLifetime: Double = 60, _ origin: RawOrigin,
@@ -60,9 +52,9 @@ import Vips
     }
 
     @Test func howeverManyAskAtOnceOneLoadServesAll() async throws {
-        let gate = AsyncEvent()
+        let gate = Latch()
         let origin = RawOrigin { _ in
-            gate.pass()
+            gate.wait()
             return RawOrigin.answer("200 OK", ["Cache-Control: no-store"], "mark")
         }
         let source = try source(origin)
@@ -70,7 +62,7 @@ import Vips
             try await withThrowingTaskGroup(of: [UInt8].self) { group in
                 for _ in 0..<200 { group.addTask { try await shared.load(SourceRequest(source)).body } }
                 try await until("all wait") { shared.waiters(for: SourceRequest(source)) == 200 }
-                gate.signal()
+                gate.open()
                 for try await body in group { #expect(body == Array("mark".utf8)) }
             }
             #expect(origin.requests.count == 1)
@@ -96,9 +88,9 @@ import Vips
     }
 
     @Test func whoGivesUpLeavesTheOthersAlone() async throws {
-        let gate = AsyncEvent()
+        let gate = Latch()
         let origin = RawOrigin { _ in
-            gate.pass()
+            gate.wait()
             return RawOrigin.answer("200 OK", [], "mark")
         }
         let source = try source(origin)
@@ -109,7 +101,7 @@ import Vips
             try await until("both wait") { shared.waiters(for: SourceRequest(source)) == 2 }
             first.cancel()
             await #expect(throws: CancellationError.self) { try await first.value }
-            gate.signal()
+            gate.open()
             #expect(try await second.value == Array("mark".utf8))
             #expect(origin.requests.count == 1)
         }
@@ -137,17 +129,17 @@ import Vips
     }
 
     @Test func aFailureIsToldToAllAndNotKept() async throws {
-        let gate = AsyncEvent()
+        let gate = Latch()
         let fails = Lock(true)
         let origin = RawOrigin { _ in
-            gate.pass()
+            gate.wait()
             return fails.withLock { $0 } ? RawOrigin.answer("404 Not Found") : RawOrigin.answer("200 OK", [], "mark")
         }
         let source = try source(origin)
         try await with(origin) { shared in
             let tasks = (0..<3).map { _ in Task { try await shared.load(SourceRequest(source)).body } }
             try await until("all wait") { shared.waiters(for: SourceRequest(source)) == 3 }
-            gate.signal()
+            gate.open()
             for task in tasks {
                 let failure = await #expect(throws: JobError.self) { try await task.value }
                 #expect(failure?.code == .notFound)

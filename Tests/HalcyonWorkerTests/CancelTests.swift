@@ -77,9 +77,9 @@ import Testing
 
     @Test func aJobThatWaitsForAnotherWorkerIsCancelledAlone() async throws {
         let photograph = try SampleImages.bytes()
-        let gate = AsyncEvent()
+        let gate = Latch()
         let origin = RawOrigin { _ in
-            gate.pass()
+            gate.wait()
             return RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"])
         }
         try await WorkerTestCluster.with { cluster in
@@ -93,7 +93,7 @@ import Testing
                     for id in ids.dropFirst(8) {
                         #expect(try await cluster.events.terminal(of: id).kind == "cancelled")
                     }
-                    gate.signal()
+                    gate.open()
                     for id in ids.prefix(8) {
                         #expect(try await cluster.events.terminal(of: id).kind == "ready")
                     }

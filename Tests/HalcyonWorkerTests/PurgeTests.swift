@@ -12,16 +12,16 @@ import Testing
     /// An origin of two versions: the first is held back until the gate is open.
     private static func with(
         redis kind: RedisDeployment.Kind = .server,
-        _ body: (WorkerTestCluster, RawOrigin, AsyncEvent) async throws -> Void
+        _ body: (WorkerTestCluster, RawOrigin, Latch) async throws -> Void
     ) async throws {
         let photograph = try SampleImages.bytes()
-        let (gate, count) = (AsyncEvent(), Lock(0))
+        let (gate, count) = (Latch(), Lock(0))
         let origin = RawOrigin { _ in
             let number = count.withLock { count in
                 count += 1
                 return count
             }
-            if number == 1 { gate.pass() }
+            if number == 1 { gate.wait() }
             return RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600", "ETag: \"v\(number)\""])
         }
         try await WorkerTestCluster.with(redis: kind) { cluster in
@@ -47,7 +47,7 @@ import Testing
             let purge = Purge(.source(try Source(origin.url("/a"))))
             #expect(try await Purger(cluster.client).run(purge) == 0)
             try await cluster.tell(.purge(purge))
-            gate.signal()
+            gate.open()
             let ready = try await cluster.events.terminal(of: "a")
             #expect(ready.kind == "ready" && origin.requests.count == 2)
             #expect(try await version(cluster, of: ready.key) == "v2")
@@ -62,7 +62,7 @@ import Testing
     @Test func aKeyThatIsPurgedWhileItIsMadeIsMadeAgain() async throws {
         try await Self.with { cluster, origin, gate in
             let source = try Source(origin.url("/a"))
-            gate.signal()
+            gate.open()
             try await cluster.submit(Self.job("first", origin))
             let key = try await cluster.events.terminal(of: "first").key
             #expect(try await Purger(cluster.client).run(Purge(.key(try #require(ResultKey(key))))) == 1)
@@ -85,7 +85,7 @@ import Testing
             try await until("the transfer has begun") { origin.requests.count == 1 }
             // It is not stored yet: nothing is known of it, and it must not come afterwards.
             #expect(try await Purger(cluster.client).run(Purge(.tag("t"))) == 0)
-            gate.signal()
+            gate.open()
             let key = try await cluster.events.terminal(of: "made").key
             #expect(try await version(cluster, of: key) == nil)
             // Made again, by a job that has not that tag, and found by one that has.

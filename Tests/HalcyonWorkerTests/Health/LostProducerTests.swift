@@ -8,9 +8,9 @@ import Testing
 /// A worker whose producer librdkafka has ended, because brokers forgot what they had acknowledged.
 @Suite(.limitedParallelism) struct LostProducerTests {
     @Test func theWorkerEndsAndItsJobsAreAnothers() async throws {
-        let (gate, photograph) = (AsyncEvent(), try SampleImages.bytes())
+        let (gate, photograph) = (Latch(), try SampleImages.bytes())
         let origin = RawOrigin { _ in
-            gate.pass()
+            gate.wait()
             return RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"])
         }
         try await WorkerTestCluster.with { cluster in
@@ -23,7 +23,7 @@ import Testing
             try await until("its fetch begins") { origin.requests.count == 1 }
             // 45 is OUT_OF_ORDER_SEQUENCE_NUMBER, to a produce request.
             mock.failRequests(0, with: [KafkaError.Code(rawValue: 45)])
-            gate.signal()
+            gate.open()
             try await until("it is told that it can do nothing more") { reason.withLock { $0 }?.isFatal == true }
             #expect(await worker.shutdown(gracePeriod: .seconds(5)) == 0)
             try await cluster.withWorker {

@@ -15,11 +15,11 @@ import Vips
     private struct Held: ImageProcessor {
         let name = "held"
         let begun: Lock<Bool>
-        let gate: AsyncEvent
+        let gate: Latch
 
         func process(_ image: Image, parameters: String) throws -> Image {
             begun.withLock { $0 = true }
-            gate.pass()
+            gate.wait()
             return image
         }
     }
@@ -30,7 +30,7 @@ import Vips
 
     @Test func aRenderingThatDoesNotStopIsSaidOnceAndItsEndToo() async throws {
         let (begun, gate, notes, metrics, hopeless) = (
-            Lock(false), AsyncEvent(), RecordingLogSink(), Metrics(), Lock(0)
+            Lock(false), Latch(), RecordingLogSink(), Metrics(), Lock(0)
         )
         let origin = try SampleImages.origin()
         try await WorkerTestCluster.with { cluster in
@@ -51,7 +51,7 @@ import Vips
             // Other jobs go on meanwhile, on the other thread.
             try await cluster.submit(#"{"id":"b","source":"\#(origin.url("/b"))","width":9,"height":9}"#)
             #expect(try await cluster.events.terminal(of: "b").kind == "ready")
-            gate.signal()
+            gate.open()
             #expect(try await cluster.events.terminal(of: "a").code == "timeout")
             try await until("it moves again") { !isStuck(metrics) && !worker.liveness.liveness.isStuck }
             #expect(notes.count("worker is stuck") == 1 && notes.count("worker recovered") == 1)

@@ -30,11 +30,11 @@ enum KeySpecification: Hashable {
             guard first <= end, end < command.count else { throw .noKey(command) }
             if step == 1 { return command[first...end] }
             return ArraySlice(stride(from: first, through: end, by: step).map { command[$0] })
-        case .counted(let place, let also):
-            guard place < command.count, let count = command[place].number, count >= 0,
-                place + count < command.count
+        case .counted(let position, let also):
+            guard position < command.count, let count = command[position].number, count >= 0,
+                position + count < command.count
             else { throw .noKey(command) }
-            let counted = command[(place + 1)..<(place + 1 + count)]
+            let counted = command[(position + 1)..<(position + 1 + count)]
             return also.map { [command[$0]] + counted } ?? counted
         }
     }

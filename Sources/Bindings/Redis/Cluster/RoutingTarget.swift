@@ -27,20 +27,20 @@ enum RoutingTarget: Hashable {
     /// Returns nil for a command that delimits a transaction.
     private static func known(_ command: [RedisArgument]) throws(RedisError) -> RoutingTarget? {
         let name = command[0].text
-        guard let places = KeySpecification(of: name) else {
+        guard let specification = KeySpecification(of: name) else {
             throw RedisError(.misuse, "cannot send \(name) to a cluster: the positions of its keys are unknown")
         }
-        switch places {
+        switch specification {
         case .transaction: return nil
         case .anyNode: return .anyNode
         case .oneNode:
             throw RedisError(
                 .misuse, "\(name) concerns a single node of the cluster; name the node, or send it to all primaries")
         case .words(let first, let last, _) where first == last:
-            return .slot(HashSlot(of: try places.keys(of: command)[first]))
+            return .slot(HashSlot(of: try specification.keys(of: command)[first]))
         case .words, .counted:
             var slot: HashSlot?
-            for key in try places.keys(of: command) {
+            for key in try specification.keys(of: command) {
                 let next = HashSlot(of: key)
                 guard slot == nil || slot == next else { throw .manySlots(name) }
                 slot = next

@@ -12,14 +12,14 @@ struct RedisURLComponents {
     init(_ text: Substring) throws(RedisError) {
         guard !text.contains("#") else { throw .badAddress("a fragment (#) is not allowed") }
         let question = text.firstIndex(of: "?") ?? text.endIndex
-        let (place, query) = (text[..<question], text[question...].dropFirst())
-        let slash = place.firstIndex(of: "/") ?? place.endIndex
-        let authority = place[..<slash]
+        let (location, query) = (text[..<question], text[question...].dropFirst())
+        let slash = location.firstIndex(of: "/") ?? location.endIndex
+        let authority = location[..<slash]
         let at = authority.lastIndex(of: "@")
         credentials = try at.map { authority[..<$0] }.map(Self.credentials)
         hosts = (at.map { authority[authority.index(after: $0)...] } ?? authority)
             .split(separator: ",", omittingEmptySubsequences: false)
-        let path = place[slash...].dropFirst()
+        let path = location[slash...].dropFirst()
         self.path = path.isEmpty ? [] : path.split(separator: "/", omittingEmptySubsequences: false)
         self.query = query
         if question < text.endIndex && query.isEmpty { throw .badAddress("the query after ? is empty") }

@@ -76,12 +76,12 @@ extension TraceOptions {
     /// Checks the protocol. A protocol from an OpenTelemetry variable does not matter if the endpoint is from a Halcyon
     /// setting.
     private static func checkProtocol(_ settings: Settings<ProgramOptions>) throws(ConfigurationError) {
-        let (place, spoken) = (settings.origin(of: \.traces.endpoint), settings.origin(of: \.tracesProtocol))
-        guard settings.options.tracesProtocol == .grpc, place.isOpenTelemetrys || !spoken.isOpenTelemetrys else {
+        let (endpoint, selected) = (settings.origin(of: \.traces.endpoint), settings.origin(of: \.tracesProtocol))
+        guard settings.options.tracesProtocol == .grpc, endpoint.isOpenTelemetrys || !selected.isOpenTelemetrys else {
             return
         }
         throw ConfigurationError(
-            "traces.protocol: \(spoken) selects grpc, but only http/json is supported; set traces.endpoint to the "
+            "traces.protocol: \(selected) selects grpc, but only http/json is supported; set traces.endpoint to the "
                 + "collector's endpoint for OTLP over HTTP, by default on port 4318")
     }
 

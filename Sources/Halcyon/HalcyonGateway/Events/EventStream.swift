@@ -156,7 +156,7 @@ extension EventStream {
     private func replay(
         _ reader: TopicReader, _ output: inout EventOutput, _ end: StreamCanceller
     ) async throws -> EventSubscription {
-        let start = TopicCursor(reader.startingPlaces(of: output.cursor))
+        let start = TopicCursor(reader.startingOffsets(of: output.cursor))
         if !start.hasReached(output.cursor) || !output.cursor.hasReached(start) {
             feed.metrics.gaps.add()
             try await output.gap(start)
@@ -184,7 +184,7 @@ extension TopicReader {
     /// Returns the offsets at which a client resumes: its own position, or the oldest record if later ones were
     /// deleted. Offsets beyond the end belong to a deleted topic of the same name and restart at the oldest record,
     /// too.
-    fileprivate nonisolated func startingPlaces(of cursor: TopicCursor) -> [Int32: Int64] {
+    fileprivate nonisolated func startingOffsets(of cursor: TopicCursor) -> [Int32: Int64] {
         Dictionary(
             uniqueKeysWithValues: oldestOffsets.map { partition, oldest in
                 let wanted = cursor[partition]

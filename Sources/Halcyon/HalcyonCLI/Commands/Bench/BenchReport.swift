@@ -179,8 +179,8 @@ struct Spread: Sendable {
     private(set) var longest = 0.0
 
     mutating func add(_ milliseconds: Double) {
-        let place = log(max(milliseconds, Self.shortest) / Self.shortest) / log(Self.growth)
-        counts[min(Int(place.rounded(.up)), Self.buckets - 1)] += 1
+        let bucket = log(max(milliseconds, Self.shortest) / Self.shortest) / log(Self.growth)
+        counts[min(Int(bucket.rounded(.up)), Self.buckets - 1)] += 1
         count += 1
         longest = max(longest, milliseconds)
     }

@@ -117,7 +117,7 @@ private struct Oldest {
         let id: DeadLetterID
         let text: [UInt8]
 
-        var place: (Int64, DeadLetterID) { (time, id) }
+        var sortKey: (Int64, DeadLetterID) { (time, id) }
     }
 
     /// The maximum number of entries.
@@ -133,7 +133,7 @@ private struct Oldest {
     }
 
     private mutating func cut() {
-        entries.sort { $0.place < $1.place }
+        entries.sort { $0.sortKey < $1.sortKey }
         entries.removeLast(max(0, entries.count - limit))
     }
 

@@ -65,9 +65,9 @@ enum DeadReplayCommand: Subcommand {
     private static func report(_ replayed: ReplayResult, _ topics: Topics, asJSON: Bool) {
         if asJSON { return _ = Console.print(json: replayed.json) }
         let letter = replayed.letter
-        let place = letter.lane.map { "to \(topics.jobs($0))" } ?? letter.webhook.map { "to webhook \($0)" }
+        let target = letter.lane.map { "to \(topics.jobs($0))" } ?? letter.webhook.map { "to webhook \($0)" }
         let facts = [
-            letter.letter.id.description, replayed.reason.map(Console.red) ?? replayed.outcome.word, place, letter.job,
+            letter.letter.id.description, replayed.reason.map(Console.red) ?? replayed.outcome.word, target, letter.job,
             letter.source,
         ]
         _ = Console.print(facts.compactMap(\.self).joined(separator: "  "))

@@ -147,13 +147,14 @@ enum DevCommand: Subcommand {
     ) async throws -> Gateway {
         var options = try configuration.gateway()
         (options.kafka, options.redis) = (worker.kafka, worker.redis)
-        let places = configuration.options.gatewayListen
+        let listenAddresses = configuration.options.gatewayListen
         do {
-            return try await GatewayCommand.start(options, on: places, log: log, metrics: metrics, tracer: tracer)
+            return try await GatewayCommand.start(
+                options, on: listenAddresses, log: log, metrics: metrics, tracer: tracer)
         } catch let error as ConfigurationError {
             guard configuration.settings.origin(of: \.gatewayListen) == .builtIn else { throw error }
             return try await GatewayCommand.start(
-                options, on: places.map { HostPort(host: $0.host, port: 0) }, log: log, metrics: metrics,
+                options, on: listenAddresses.map { HostPort(host: $0.host, port: 0) }, log: log, metrics: metrics,
                 tracer: tracer)
         }
     }
