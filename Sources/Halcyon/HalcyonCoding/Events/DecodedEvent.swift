@@ -62,6 +62,17 @@ public struct DecodedEvent: Sendable {
     /// The milliseconds from the worker's receipt of the job to its end.
     public let total: Double?
 
+    /// Returns false for most events that are no purge, without parsing them. Events write their type near the beginning.
+    public static func mayBePurge(_ json: [UInt8]) -> Bool {
+        json.withUnsafeBufferPointer { bytes in
+            let last = min(bytes.count, 256) - purgeType.count
+            return last >= 0
+                && (0...last).contains { start in purgeType.indices.allSatisfy { bytes[start + $0] == purgeType[$0] } }
+        }
+    }
+
+    private static let purgeType = Array("\"\(Event.typePrefix)\(Event.Kind.purged.rawValue)\"".utf8)
+
     /// Decodes an event; returns nil if the JSON is not an event of Halcyon.
     public init?(json: [UInt8]) {
         // The maximum depth exceeds that of jobs, because events contain the job's metadata.

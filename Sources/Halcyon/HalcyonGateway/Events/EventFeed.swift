@@ -167,9 +167,13 @@ final class EventFeed: Sendable {
 
     /// Notifies the waiters that the event concerns.
     private func receive(_ key: [UInt8]?, _ json: [UInt8]) {
-        if let key { return waiters.receive(key: key, json: json) }
-        // The event belongs to no job. Such events are rare, so it can be parsed immediately.
-        if let event = DecodedEvent(json: json), event.type == Event.Kind.purged.rawValue { onPurge(event.purged) }
+        if let key { waiters.receive(key: key, json: json) }
+        // The key of a purge event is the purged target, which may equal the id of a job.
+        if DecodedEvent.mayBePurge(json), let event = DecodedEvent(json: json),
+            event.type == Event.Kind.purged.rawValue
+        {
+            onPurge(event.purged)
+        }
     }
 
     /// Reopens the reader when the topic has gained partitions, because a reader sees only those that existed when it
