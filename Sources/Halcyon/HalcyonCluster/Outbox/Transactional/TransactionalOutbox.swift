@@ -129,10 +129,11 @@ public actor TransactionalOutbox: Outbox, OffsetCommitter {
     private func finish(_ error: KafkaError) {
         guard end == nil else { return }
         end = error
+        // Whoever waits for readiness finds the reason afterwards.
+        if error.code != .closed { onEnd(error) }
         readiness.signal()
         nap?.cancel()
         ring()
-        if error.code != .closed { onEnd(error) }
     }
 
     /// Waits for jobs that have ended, and then briefly for more of them. Returns false after the end.
