@@ -9,7 +9,7 @@ SECONDS ?= 300
 SWIFT_FLAGS ?=
 FORMATTED := Package.swift Sources Samples Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps build release test demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance chart check docc site commands docker-test monitoring kafka clean
+.PHONY: help deps build release test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance chart check docc site commands docker-test monitoring kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,8 +23,11 @@ build: deps ## build everything in debug mode
 release: deps ## build the halcyon executable in release mode
 	$(SWIFT) build -c release --product halcyon
 
-test: deps ## run all tests; tests on Apache Kafka need KAFKA_HOME (see make kafka)
+test: deps ## run the tests that need no JVM, browser or injected fault, and print the slowest ones
 	@scripts/test
+
+test-all: release ## run all tests and the checks of chart, monitoring and documented commands; needs KAFKA_HOME (see make kafka)
+	@scripts/test-all
 
 demo: release ## resize sample photographs on an embedded cluster; results in demo/
 	@scripts/demo

@@ -5,42 +5,58 @@ import PackageDescription
 // All C libraries come from Debian, and each has one Swift binding. There are no dependencies on Swift packages.
 // Targets and dependencies are in architectural order: a target may import only targets above it.
 
-/// A C library of the system, found with pkg-config and installed by `make deps`.
-func systemLibrary(_ name: String, _ pkgConfig: String, apt: String) -> Target {
+/// A C library of the system, installed by `make deps`. Where pkg-config would give flags that SwiftPM warns about, it is
+/// not asked (hiredis, libcrypto), or asked for GObject alone (libvips).
+func systemLibrary(_ name: String, _ pkgConfig: String?, apt: String) -> Target {
     .systemLibrary(name: name, path: "Sources/C/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
 /// Modules that all server modules and tests may use.
-let support: [Target.Dependency] = ["Formats", "Concurrency", "Subprocess", "JSON", "Hashing", "Telemetry"]
+let support = ["Formats", "Concurrency", "Subprocess", "JSON", "Hashing", "Telemetry"]
 
 /// Dependencies of the modules that use Kafka and Redis.
 let clustering = support + ["Kafka", "Redis", "HalcyonModel", "HalcyonCoding", "HalcyonCoordination"]
 
-func module(
-    _ folder: String, _ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource]? = nil,
-    linker: [LinkerSetting]? = nil
+/// The targets with these names, without repetitions.
+func targets(_ names: [String]) -> [Target.Dependency] { Set(names).sorted().map { .byName(name: $0) } }
+
+/// Optimizes debug builds, too, for loops over pixels and over the states of a model.
+let optimized: [SwiftSetting] = [.unsafeFlags(["-O"], .when(configuration: .debug))]
+
+func library(
+    _ name: String, _ path: String, _ dependencies: [String], exclude: [String] = [], resources: [Resource]? = nil,
+    swift: [SwiftSetting]? = nil, linker: [LinkerSetting]? = nil
 ) -> Target {
     .target(
-        name: name, dependencies: dependencies, path: "Sources/\(folder)/\(name)", resources: resources,
-        linkerSettings: linker)
+        name: name, dependencies: targets(dependencies), path: path, exclude: exclude, resources: resources,
+        swiftSettings: swift, linkerSettings: linker)
 }
 
-func program(_ name: String, _ path: String, _ dependencies: [Target.Dependency]) -> Target {
-    .executableTarget(name: name, dependencies: dependencies, path: path)
+func module(
+    _ folder: String, _ name: String, _ dependencies: [String] = [], resources: [Resource]? = nil,
+    swift: [SwiftSetting]? = nil, linker: [LinkerSetting]? = nil
+) -> Target {
+    library(name, "Sources/\(folder)/\(name)", dependencies, resources: resources, swift: swift, linker: linker)
+}
+
+func program(_ name: String, _ path: String, _ dependencies: [String]) -> Target {
+    .executableTarget(name: name, dependencies: targets(dependencies), path: path)
 }
 
 /// A test target with the name of its module. Shared code is in `Tests/Support`.
-func tests(of name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource]? = nil) -> Target {
+func tests(
+    of name: String, _ dependencies: [String] = [], resources: [Resource]? = nil, swift: [SwiftSetting]? = nil
+) -> Target {
     .testTarget(
-        name: "\(name)Tests", dependencies: [.byName(name: name), "TestSupport"] + support + dependencies,
-        resources: resources)
+        name: "\(name)Tests", dependencies: targets([name, "TestSupport"] + support + dependencies),
+        resources: resources, swiftSettings: swift)
 }
 
 /// A benchmark that prints the cost of Halcyon relative to plain C.
-func benchmark(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+func benchmark(_ name: String) -> Target {
     program(
         "\(name)Benchmark", "Benchmarks/\(name)Benchmark",
-        support + ["Kafka", "HalcyonCluster", "Measuring", "TestSupport"] + dependencies)
+        clustering + imaging + ["CLinux", "Curl", "HalcyonCluster", "Measuring", "TestSupport"])
 }
 
 /// Since version 1.0, hiredis has its TLS support in a separate library. The shim checks for the same header.
@@ -49,15 +65,15 @@ let hiredisTLS: [LinkerSetting]? =
         .contains { FileManager.default.fileExists(atPath: "\($0)/hiredis/hiredis_ssl.h") }
     ? [.linkedLibrary("hiredis_ssl"), .linkedLibrary("ssl"), .linkedLibrary("crypto")] : nil
 
+/// Modules that render images.
+let imaging = ["Vips", "HalcyonModel", "HalcyonImaging"]
+
 /// Modules for programs with custom processors, sizers and providers (docs/extending.md).
-let extensible = ["Vips", "HalcyonModel", "HalcyonImaging", "HalcyonSources", "HalcyonCLI"]
-let extending = extensible.map(Target.Dependency.init(stringLiteral:))
+let extensible = imaging + ["HalcyonSources", "HalcyonCLI"]
 
 /// The fuzzers, which need a sanitizer that `make fuzz` switches on.
 let fuzzers = [
-    program(
-        "JobFuzzer", "Fuzzing/JobFuzzer",
-        ["Hashing", "Vips", "HalcyonModel", "HalcyonCoding", "HalcyonImaging", "MalformedImages"]),
+    program("JobFuzzer", "Fuzzing/JobFuzzer", imaging + ["Hashing", "HalcyonCoding", "MalformedImages"]),
     program("OffsetFuzzer", "Fuzzing/OffsetFuzzer", ["HalcyonCluster"]),
 ]
 
@@ -73,13 +89,13 @@ let package = Package(
     ],
     targets: [
         // C: module maps and small shims.
-        systemLibrary("CVips", "vips", apt: "libvips-dev"),
+        systemLibrary("CVips", "gobject-2.0", apt: "libvips-dev"),
         systemLibrary("CCurl", "libcurl", apt: "libcurl4-openssl-dev"),
         systemLibrary("CRdKafka", "rdkafka", apt: "librdkafka-dev"),
-        systemLibrary("CHiredis", "hiredis", apt: "libhiredis-dev"),
+        systemLibrary("CHiredis", nil, apt: "libhiredis-dev"),
         systemLibrary("CMicroHTTP", "libmicrohttpd", apt: "libmicrohttpd-dev"),
         systemLibrary("CYaml", "yaml-0.1", apt: "libyaml-dev"),
-        systemLibrary("CCrypto", "libcrypto", apt: "libssl-dev"),
+        systemLibrary("CCrypto", nil, apt: "libssl-dev"),
         .target(name: "CLinux", path: "Sources/C/CLinux"),
         .target(name: "CSimdJSON", path: "Sources/C/CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
 
@@ -93,7 +109,7 @@ let package = Package(
         module("Support", "Telemetry", ["CLinux", "Formats", "Concurrency", "Subprocess", "JSON"]),
 
         // Bindings: one per C library, with owned handles, typed errors and async calls. Independent of Halcyon.
-        module("Bindings", "Vips", ["CVips", "Concurrency"]),
+        module("Bindings", "Vips", ["CVips", "Concurrency"], swift: optimized),
         module("Bindings", "Curl", ["CCurl", "Formats", "Concurrency"]),
         module("Bindings", "Kafka", ["CRdKafka", "CLinux", "Concurrency"]),
         module("Bindings", "Redis", ["CHiredis", "Formats", "Concurrency"], linker: hiredisTLS),
@@ -135,52 +151,36 @@ let package = Package(
         program("halcyon", "Sources/Halcyon/halcyon", ["HalcyonCLI"]),
 
         // Examples: a program with extensions (docs/extending.md) and one that uses the client (docs/clients.md).
-        program("halcyon-extended", "Examples/Extended", extending),
+        program("halcyon-extended", "Examples/Extended", extensible),
         .executableTarget(
             name: "client-example", dependencies: ["HalcyonKit"], path: "Examples/Swift",
             // Shows that importing HalcyonKit is enough under the strictest import rule.
             swiftSettings: [.enableUpcomingFeature("MemberImportVisibility")]),
 
         // Shared by tests: real servers as child processes, and malformed images.
-        .target(
-            name: "TestSupport", dependencies: ["Concurrency", "Subprocess", "Telemetry", "Kafka", "HTTPServer"],
-            path: "Tests/Support",
+        library(
+            "TestSupport", "Tests/Support", ["Concurrency", "Subprocess", "Telemetry", "Kafka", "HTTPServer"],
             exclude: ["conformance", "documents.py", "otlp_spans.py", "requirements.txt", "s3_server.py"]),
-        .target(
-            name: "MalformedImages", dependencies: ["Vips", "HalcyonModel", "HalcyonImaging"],
-            path: "Tests/MalformedImages"),
+        library("MalformedImages", "Tests/MalformedImages", imaging, swift: optimized),
         // Programs started by tests.
         program(
             "AddressRunner", "Tests/AddressRunner", ["Concurrency", "Subprocess", "HalcyonModel", "HalcyonSources"]),
         program(
             "MalformedImageRunner", "Tests/MalformedImageRunner",
-            ["CVips", "Vips", "HalcyonModel", "HalcyonCoding", "HalcyonImaging", "MalformedImages"]),
-        program("CrashingExtensionHost", "Tests/CrashingExtensionHost", extending),
-        program("ContactSheet", "Tests/ContactSheet", ["Vips", "HalcyonModel", "HalcyonImaging"]),
+            imaging + ["CVips", "HalcyonCoding", "MalformedImages"]),
+        program("CrashingExtensionHost", "Tests/CrashingExtensionHost", extensible),
+        program("ContactSheet", "Tests/ContactSheet", imaging),
 
-        .target(
-            name: "PlainLoop", dependencies: ["CHiredis", "CRdKafka", "CVips"], path: "Benchmarks/PlainLoop"),
-        .target(
-            name: "Measuring",
-            dependencies: support + ["Kafka", "Redis", "HalcyonCluster", "PlainLoop", "TestSupport"],
-            path: "Benchmarks/Measuring"),
-        benchmark("Render", ["Vips", "HalcyonModel", "HalcyonImaging"]),
-        benchmark("Child", ["HalcyonModel", "HalcyonImaging"]),
-        benchmark("Cluster", ["Vips"]),
-        benchmark("Origin", ["Vips"]),
-        benchmark("Events", ["CLinux"]),
-        benchmark("Gateway", ["Curl", "HalcyonCoding"]),
-        benchmark("Coding", ["HalcyonModel", "HalcyonCoding"]),
+        library(
+            "PlainLoop", "Benchmarks/PlainLoop", ["CHiredis", "CRdKafka", "CVips"],
+            linker: ["vips", "hiredis"].map { .linkedLibrary($0) }),
+        library(
+            "Measuring", "Benchmarks/Measuring",
+            support + ["Kafka", "Redis", "HalcyonCluster", "PlainLoop", "TestSupport"]),
 
         // Chaos: injects faults and checks the delivery guarantees.
-        .target(
-            name: "ChaosHarness",
-            dependencies: support
-                + [
-                    "Vips", "Kafka", "HalcyonModel", "HalcyonCoding", "HalcyonCluster", "MalformedImages",
-                    "TestSupport",
-                ],
-            path: "Chaos/Harness"),
+        library(
+            "ChaosHarness", "Chaos/Harness", clustering + ["Vips", "HalcyonCluster", "MalformedImages", "TestSupport"]),
         program("Chaos", "Chaos/Program", ["Formats", "ProgramSettings", "ChaosHarness", "TestSupport"]),
 
         tests(of: "Curl", ["CLinux"]),
@@ -188,24 +188,21 @@ let package = Package(
         tests(of: "HalcyonModel", resources: [.copy("Vectors")]),
         tests(of: "HalcyonCoding", ["HalcyonModel"]),
         tests(
-            of: "HalcyonImaging", ["CLinux", "Vips", "HalcyonModel", "MalformedImages", "MalformedImageRunner"],
+            of: "HalcyonImaging", imaging + ["CLinux", "MalformedImages", "MalformedImageRunner"],
             resources: [.copy("Processors/Goldens")]),
         tests(of: "HalcyonTelemetry", ["Curl", "HTTPServer"]),
-        tests(of: "HalcyonCoordination", ["Redis"]),
+        tests(of: "HalcyonCoordination", ["Redis"], swift: optimized),
         tests(of: "HalcyonSources", ["Vips", "Curl", "Redis", "HalcyonModel", "HalcyonCoordination", "AddressRunner"]),
         tests(of: "HalcyonCluster", clustering),
         tests(of: "HalcyonNotifications", clustering + ["HalcyonSources", "HalcyonCluster"]),
         tests(
             of: "HalcyonWorker",
-            clustering + [
-                "CLinux", "Vips", "HalcyonImaging", "HalcyonTelemetry", "HalcyonSources", "HalcyonCluster",
-                "CrashingExtensionHost",
-            ]),
+            clustering + imaging
+                + ["CLinux", "HalcyonTelemetry", "HalcyonSources", "HalcyonCluster", "CrashingExtensionHost"]),
         tests(
             of: "HalcyonGateway",
-            clustering + [
-                "Curl", "HTTPServer", "HalcyonTelemetry", "HalcyonSources", "HalcyonCluster", "HalcyonWorker",
-            ]),
+            clustering
+                + ["Curl", "HTTPServer", "HalcyonTelemetry", "HalcyonSources", "HalcyonCluster", "HalcyonWorker"]),
         tests(of: "HalcyonKit", ["HalcyonModel", "HalcyonCoding", "client-example"]),
         tests(of: "ChaosHarness", ["Chaos"]),
         tests(of: "halcyon", clustering + ["ProgramSettings", "Curl", "HalcyonTelemetry", "HalcyonCLI"]),
@@ -213,7 +210,10 @@ let package = Package(
         + [
             "Formats", "Concurrency", "Subprocess", "JSON", "Hashing", "ProgramSettings", "Telemetry", "Vips", "Kafka",
             "HTTPServer",
-        ].map { tests(of: $0) } + ["Delivery", "Gap", "Plan"].map { benchmark($0) }
+        ].map { tests(of: $0) }
+        + [
+            "Child", "Cluster", "Coding", "Delivery", "Events", "Gap", "Gateway", "Origin", "Plan", "Render",
+        ].map(benchmark)
         + (Context.environment["HALCYON_FUZZING"] == nil ? [] : fuzzers),
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17

@@ -28,7 +28,7 @@ import TestSupport
         let broker = try MockCluster()
         for topic in Topics().all { try broker.createTopic(topic, partitions: 4) }
         let producer = try Producer(properties: ["bootstrap.servers": broker.bootstrapServers, "linger.ms": "0"])
-        let port = LoopbackPort.free()
+        let port = LoopbackPort.reserve()
         var options = ChildProcess.Options()
         options.environment = [
             "HALCYON_KAFKA_BROKERS": broker.bootstrapServers, "HALCYON_REDIS_URL": "redis://127.0.0.1:\(redis.port)",

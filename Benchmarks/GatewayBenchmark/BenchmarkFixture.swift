@@ -22,7 +22,7 @@ final class BenchmarkFixture: Sendable {
         self.photographs = try await PhotographServer(photographs)
         redis = try await RedisServer.start()
         broker = try await RunBroker.start(Topics().all)
-        port = LoopbackPort.free()
+        port = LoopbackPort.reserve()
         var options = ChildProcess.Options()
         options.environment = [
             "HALCYON_KAFKA_BROKERS": broker.bootstrapServers, "HALCYON_REDIS_URL": "redis://127.0.0.1:\(redis.port)",

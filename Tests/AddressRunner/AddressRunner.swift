@@ -3,11 +3,11 @@ import Glibc
 import HalcyonModel
 import HalcyonSources
 
-/// Loads the URLs of standard input, one a line, and says of each how that ended and which addresses were dialled for it:
-/// `URL TAB ok or a failure's code TAB addresses`.
+/// Loads the URLs of standard input, one per line, and prints for each the outcome and the addresses that were
+/// connected to: `URL TAB ok or a failure's code TAB addresses`.
 ///
-/// It is run in a network of its own in which every address there is belongs to this machine, so that what is dialled
-/// arrives here and is seen at the socket.
+/// It runs in a network namespace in which every address is local, so that all connections arrive here and are seen at
+/// the socket.
 @main struct AddressRunner {
     static func main() async throws {
         func list(_ name: String) -> [AddressRule] {
@@ -21,7 +21,7 @@ import HalcyonSources
         options.connectTimeout = .seconds(20)
         let pool = ThreadPool(name: "unused", threads: 1)
         while let line = readLine() {
-            // Nothing is remembered from one to the next: neither connections nor names.
+            // A loader for each URL: neither connections nor names are reused.
             let loader = SourceLoader(options, drawingOn: pool)
             let outcome: String
             do {

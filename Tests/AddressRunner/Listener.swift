@@ -2,12 +2,12 @@ import Concurrency
 import Glibc
 import HalcyonSources
 
-/// An origin at every address: it notes at which of them a connection arrived. `/redirect/URL` redirects there; anything
-/// else is a few bytes.
+/// An origin at every address, which records the addresses at which connections arrive. `/redirect/URL` redirects to
+/// the URL; other paths return a few bytes.
 final class Listener: Sendable {
     private let arrived = Lock<[String]>([])
 
-    /// IPv4 and IPv6.
+    /// Listens on IPv4 and IPv6.
     init(port: UInt16) {
         let socket = Glibc.socket(AF_INET6, Int32(SOCK_STREAM.rawValue), 0)
         var yes: Int32 = 1
@@ -20,11 +20,11 @@ final class Listener: Sendable {
                 bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in6>.size))
             }
         }
-        precondition(bound == 0 && listen(socket, 64) == 0, "no listener: errno \(errno)")
+        precondition(bound == 0 && listen(socket, 64) == 0, "cannot listen: errno \(errno)")
         _ = NamedThread(name: "listener") { [self] in while true { serve(accept(socket, nil, nil)) } }
     }
 
-    /// The addresses at which connections have arrived since the last call.
+    /// Returns the addresses at which connections have arrived since the last call.
     func arrivals() -> [String] {
         arrived.withLock { arrived in
             defer { arrived = [] }

@@ -2,16 +2,16 @@ import Concurrency
 import Glibc
 import Subprocess
 
-/// A name server on 127.0.0.1:53 (RFC 1035). Names say what they resolve to: `4-5db8d822.test` has that IPv4 address,
-/// `6-` and 32 digits that IPv6 address, several joined by `.` all of them; `flip-A-B.test` has A when it is asked for the
-/// first time and B afterwards. Other names have none.
+/// A name server on 127.0.0.1:53 (RFC 1035). Names contain their addresses: `4-5db8d822.test` has that IPv4 address,
+/// `6-` and 32 digits that IPv6 address, and several joined by `.` all of them. `flip-A-B.test` resolves to A at the
+/// first query and to B afterwards. Other names have no addresses.
 final class NameServer: Sendable {
     private let asked = Lock<Set<String>>([])
 
     func start() {
         let socket = Glibc.socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
         let bound = LoopbackAddress.with(port: 53) { bind(socket, $0, $1) }
-        precondition(bound == 0, "no name server: errno \(errno)")
+        precondition(bound == 0, "cannot bind port 53: errno \(errno)")
         _ = NamedThread(name: "names") { [self] in
             var peer = sockaddr_in()
             while true {
@@ -48,7 +48,7 @@ final class NameServer: Sendable {
         let code: UInt8 = labels.last == "test" ? 0 : 3
         var answer = Array(query[..<2]) + [0x81, 0x80 | code, 0, 1, 0, UInt8(addresses.count), 0, 0, 0, 0] + question
         for address in addresses {
-            // The name of the question, its type, class IN, to be kept for no time at all.
+            // The name of the question, its type, class IN, a TTL of 0.
             answer += [0xc0, 12, 0, isSix ? 28 : 1, 0, 1, 0, 0, 0, 0, 0, UInt8(address.count)] + address
         }
         return answer

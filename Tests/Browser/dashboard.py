@@ -1,7 +1,8 @@
-"""Drives the dashboard in a real Chromium: `dashboard.py GATEWAY ORIGIN [--screenshots FOLDER]`, with a running `halcyon dev`.
+"""Drives the dashboard in Chromium with a running `halcyon dev`: `dashboard.py GATEWAY ORIGIN [--screenshots FOLDER]`.
 
-ORIGIN serves the sample photographs. HALCYON_KAFKA_BROKERS and HALCYON_REDIS_URL name that cluster, HALCYON_EXECUTABLE the program: gateways of its own stand for those that need
-a key or end. Each check prints a line; the first that fails ends it with status 1.
+ORIGIN serves the sample photographs. HALCYON_KAFKA_BROKERS and HALCYON_REDIS_URL name that cluster, and
+HALCYON_EXECUTABLE the program, from which separate gateways are started for checks that need a key or stop a gateway.
+Each check prints a line. The first failure ends the script with status 1.
 """
 
 import argparse
@@ -21,11 +22,11 @@ from pathlib import Path
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-PATIENCE = 120_000
+TIMEOUT = 120_000
 KEY = "a-key-of-sixteen-or-more"
 HOSTILE = '"><img src=x onerror="window.stolen=1"><script>window.stolen=1</script>'
 
-# Pictures that are held, counted from outside the page.
+# Counts the object URLs of images that the page holds.
 COUNTING = """
 window.held = 0;
 const [make, give] = [URL.createObjectURL, URL.revokeObjectURL];
@@ -36,26 +37,26 @@ addEventListener("securitypolicyviolation", (event) => console.error("policy: " 
 
 
 class Dashboard:
-    """A page that shows a gateway. What the page or the browser complains of is collected in `complaints`."""
+    """A page with the dashboard of a gateway. Errors of the page and the browser are collected in `errors`."""
 
     def __init__(self, browser: Browser, gateway: str, **options):
         self.context = browser.new_context(**options)
         self.context.add_init_script(COUNTING)
         self.page: Page = self.context.new_page()
-        self.page.set_default_timeout(PATIENCE)
-        self.complaints: list[str] = []
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("console", self._hear)
-        self.page.on("dialog", lambda dialog: (self.complaints.append("a dialog"), dialog.dismiss()))
+        self.page.set_default_timeout(TIMEOUT)
+        self.errors: list[str] = []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", self._record_error)
+        self.page.on("dialog", lambda dialog: (self.errors.append("a dialog"), dialog.dismiss()))
         self.page.goto(gateway + "/", wait_until="load")
 
-    def _hear(self, message):
-        # A refused or lost connection is what some of these checks are about.
+    def _record_error(self, message):
+        # Some checks cause refused or lost connections.
         if message.type == "error" and "Failed to load resource" not in message.text:
-            self.complaints.append(message.text)
+            self.errors.append(message.text)
 
     def live(self):
-        expect(self.page.locator("#connection")).to_have_text("Live", timeout=PATIENCE)
+        expect(self.page.locator("#connection")).to_have_text("Live", timeout=TIMEOUT)
         return self
 
     def submit(self, source: str, more: dict | None = None):
@@ -67,10 +68,10 @@ class Dashboard:
         page.get_by_role("button", name="Submit").click()
 
     def status(self, text: str):
-        expect(page_part(self, "#trial-status")).to_contain_text(text, timeout=PATIENCE)
+        expect(page_part(self, "#trial-status")).to_contain_text(text, timeout=TIMEOUT)
 
     def close(self):
-        assert not self.complaints, self.complaints
+        assert not self.errors, self.errors
         self.context.close()
 
 
@@ -83,7 +84,7 @@ def passed(text: str):
 
 
 def post(gateway: str, jobs: list[dict]):
-    """Submits jobs past the page."""
+    """Submits jobs without the page."""
     body = "\n".join(map(json.dumps, jobs)).encode()
     request = urllib.request.Request(f"{gateway}/v1/jobs", body, {"Content-Type": "application/x-ndjson"})
     with urllib.request.urlopen(request) as answer:
@@ -97,8 +98,8 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def gateway_of_its_own(port: int, **settings: str):
-    """`halcyon gateway` on the same cluster, until it is left."""
+def separate_gateway(port: int, **settings: str):
+    """Runs `halcyon gateway` on the same cluster within the context."""
     arguments = [os.environ["HALCYON_EXECUTABLE"], "gateway", "--set", f"gateway.listen=127.0.0.1:{port}"]
     for name, value in settings.items():
         arguments += ["--set", f"gateway.{name.replace('_', '.')}={value}"]
@@ -111,7 +112,7 @@ def gateway_of_its_own(port: int, **settings: str):
 
 
 def await_ready(gateway: str):
-    """Returns when a gateway answers that it is ready."""
+    """Waits until a gateway is ready."""
     for _ in range(1200):
         with contextlib.suppress(OSError):
             with urllib.request.urlopen(f"{gateway}/readyz"):
@@ -120,26 +121,26 @@ def await_ready(gateway: str):
     raise TimeoutError(f"{gateway} is not ready")
 
 
-# The checks.
+# Checks.
 
 
-def the_page_is_whole(gateway: str):
+def page_has_policy_and_etag(gateway: str):
     with urllib.request.urlopen(f"{gateway}/") as answer:
         policy, tag = answer.headers["Content-Security-Policy"], answer.headers["ETag"]
         text = answer.read().decode()
     assert "default-src 'none'" in policy and "unsafe" not in policy, policy
-    assert "http://" not in text and 'src="//' not in text, "it loads from nowhere else"
+    assert "http://" not in text and 'src="//' not in text, "the page loads resources from other origins"
     request = urllib.request.Request(f"{gateway}/", headers={"If-None-Match": tag})
     try:
         urllib.request.urlopen(request)
         raise AssertionError("expected 304")
     except urllib.error.HTTPError as error:
         assert error.code == 304, error
-    passed("the page has a policy of its own, a tag, and nothing from elsewhere")
+    passed("the page has a content security policy and an ETag, and loads nothing from other origins")
 
 
-def numbers_are_true(dashboard: Dashboard):
-    """Percentiles and shares of known numbers, and a stream that comes in any pieces."""
+def computes_percentiles_and_parses_streams(dashboard: Dashboard):
+    """Percentiles and shares of known numbers, and a stream split at any position."""
     found = dashboard.page.evaluate("""async () => {
         const { Measures } = await import("/dashboard/measures.js");
         const { EventParser } = await import("/dashboard/stream.js");
@@ -166,10 +167,10 @@ def numbers_are_true(dashboard: Dashboard):
     for part, true in zip(found["parts"], [500, 950, 990]):
         assert abs(part - true) <= 0.026 * true, found
     assert found["heard"] == ['[[{"type":"message","data":"a\\nb"},{"type":"gap","data":"{}"}],"8"]'], found["heard"]
-    passed("percentiles and shares are true, and a stream is read in any pieces")
+    passed("percentiles and shares are correct, and a stream is parsed in any pieces")
 
 
-def a_job_is_tried(dashboard: Dashboard, origin: str):
+def form_submits_jobs(dashboard: Dashboard, origin: str):
     dashboard.submit(f"{origin}/chelsea.jpg", {"altText": "A cat"})
     dashboard.status("Ready, from network.")
     picture = page_part(dashboard, "#trial-result img")
@@ -178,60 +179,60 @@ def a_job_is_tried(dashboard: Dashboard, origin: str):
     assert size == [400, 300], size
     stages = page_part(dashboard, ".waterfall th").all_text_contents()
     assert {"fetch", "decode", "encode", "store"} <= set(stages), stages
-    expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", "A cat", timeout=PATIENCE)
+    expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", "A cat", timeout=TIMEOUT)
     dashboard.submit(f"{origin}/chelsea.jpg", {"altText": "A cat", "widht": 90})
     dashboard.status('Ready, from cache. Warning: unknown field "widht".')
-    expect(page_part(dashboard, "#hits")).to_have_text("50 %", timeout=PATIENCE)
+    expect(page_part(dashboard, "#hits")).to_have_text("50 %", timeout=TIMEOUT)
     expect(page_part(dashboard, ".gallery li")).to_have_count(1)
-    passed("a job of the form brings its picture, its timings and a card; a second one is a cache hit, and what it misspells is named")
+    passed("a job of the form shows its image, timings and card; a second one is a cache hit, and its misspelled field is named")
 
 
-def a_failure_tells_its_reason(dashboard: Dashboard, gateway: str, origin: str):
+def failures_show_their_reason(dashboard: Dashboard, gateway: str, origin: str):
     dashboard.submit(f"{origin}/none.jpg", {})
     dashboard.status("Failed, not_found: ")
     rows = page_part(dashboard, "#failures li")
-    expect(rows).to_have_count(1, timeout=PATIENCE)
+    expect(rows).to_have_count(1, timeout=TIMEOUT)
     expect(rows.first).to_contain_text("not_found")
     expect(rows.first).to_contain_text("404")
     rows.first.get_by_role("button", name="Try again").click()
-    expect(rows).to_have_count(2, timeout=PATIENCE)
+    expect(rows).to_have_count(2, timeout=TIMEOUT)
     post(gateway, [{"source": f"{origin}/others.jpg", "width": 40}])
-    expect(rows).to_have_count(3, timeout=PATIENCE)
+    expect(rows).to_have_count(3, timeout=TIMEOUT)
     rows.first.get_by_role("button", name="Copy to form").click()
     expect(dashboard.page.get_by_label("Source")).to_have_value(f"{origin}/others.jpg")
-    passed("a failure tells its code and message; one's own is tried again, another's source goes into the form")
+    passed("a failure shows its code and message; own jobs can be retried, other sources copied to the form")
 
 
-def what_is_no_job_is_refused(dashboard: Dashboard):
+def rejects_invalid_jobs(dashboard: Dashboard):
     dashboard.page.locator("#more").fill("[1]")
     dashboard.page.get_by_role("button", name="Submit").click()
     dashboard.status("Not submitted: More fields: expected an object")
     dashboard.submit("initials:HB", {"width": -1})
     dashboard.status("Not submitted: ")
-    passed("what is no job is refused with the reason")
+    passed("an invalid job is rejected with the reason")
 
 
-def strangers_text_stays_text(dashboard: Dashboard, gateway: str, origin: str):
+def escapes_hostile_text(dashboard: Dashboard, gateway: str, origin: str):
     post(gateway, [
         {"source": "initials:XS", "width": 90, "altText": HOSTILE},
         {"source": f"{origin}/{HOSTILE.replace(' ', '%20')}", "width": 90},
     ])
-    expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", HOSTILE, timeout=PATIENCE)
-    expect(page_part(dashboard, "#failures li").first).to_contain_text("<script>window.stolen=1</script>", timeout=PATIENCE)
+    expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", HOSTILE, timeout=TIMEOUT)
+    expect(page_part(dashboard, "#failures li").first).to_contain_text("<script>window.stolen=1</script>", timeout=TIMEOUT)
     assert dashboard.page.evaluate("window.stolen") is None
     assert dashboard.page.locator("main script, main [onerror]").count() == 0
-    passed("hostile alternative texts and sources stay text")
+    passed("hostile alternative texts and sources are escaped")
 
 
-def the_page_is_accessible(dashboard: Dashboard, name: str):
+def page_is_accessible(dashboard: Dashboard, name: str):
     results = Axe().run(dashboard.page)
     found = [f"{item['impact']} {item['id']}: {item['help']} {[node['target'] for node in item['nodes']][:3]}"
              for item in results.response["violations"]]
     assert not found, "\n".join(found)
-    passed(f"axe finds nothing ({name}), having passed {len(results.response['passes'])} of its rules")
+    passed(f"axe finds no violations ({name}); {len(results.response['passes'])} rules passed")
 
 
-def keys_reach_everything(dashboard: Dashboard):
+def keyboard_reaches_every_control(dashboard: Dashboard):
     page = dashboard.page
     page.evaluate("document.activeElement.blur()")
     reached = []
@@ -244,11 +245,11 @@ def keys_reach_everything(dashboard: Dashboard):
     page.locator("#more").fill("")
     page.get_by_label("Source").press("Enter")
     dashboard.status("Ready")
-    expect(page.locator(".gallery li").first).to_contain_text("initials:KB", timeout=PATIENCE)
-    passed("the keyboard reaches everything, and Enter submits")
+    expect(page.locator(".gallery li").first).to_contain_text("initials:KB", timeout=TIMEOUT)
+    passed("the keyboard reaches every control, and Enter submits")
 
 
-def it_stops_when_told(dashboard: Dashboard, gateway: str):
+def pause_stops_updates(dashboard: Dashboard, gateway: str):
     page = dashboard.page
     before = page.locator(".gallery li").count()
     page.get_by_role("button", name="Pause").click()
@@ -257,13 +258,13 @@ def it_stops_when_told(dashboard: Dashboard, gateway: str):
     dashboard.status("Ready")
     assert page.locator(".gallery li").count() == before
     page.get_by_role("button", name="Pause").click()
-    expect(page.locator(".gallery li")).to_have_count(before + 2, timeout=PATIENCE)
-    passed("it stands still while it is paused")
+    expect(page.locator(".gallery li")).to_have_count(before + 2, timeout=TIMEOUT)
+    passed("the page does not change while it is paused")
 
 
 @contextlib.contextmanager
-def another_worker():
-    """`halcyon worker` on the same cluster, until it is left."""
+def extra_worker():
+    """Runs `halcyon worker` on the same cluster within the context."""
     process = subprocess.Popen([os.environ["HALCYON_EXECUTABLE"], "worker"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield process.pid
@@ -274,7 +275,7 @@ def another_worker():
 
 @contextlib.contextmanager
 def late_origin(port: int, picture: str):
-    """An origin that was not there before; it has one picture."""
+    """Runs an origin with one image within the context."""
     with urllib.request.urlopen(picture) as answer:
         body = answer.read()
 
@@ -297,46 +298,46 @@ def late_origin(port: int, picture: str):
             server.shutdown()
 
 
-def the_cluster_is_shown(dashboard: Dashboard, gateway: str):
-    """A worker comes and goes."""
+def shows_lanes_and_workers(dashboard: Dashboard, gateway: str):
+    """A worker starts and stops."""
     rows = page_part(dashboard, "#workers tbody tr")
-    expect(rows).to_have_count(1, timeout=PATIENCE)
+    expect(rows).to_have_count(1, timeout=TIMEOUT)
     for lane in ["high", "normal", "low", "retries"]:
-        expect(page_part(dashboard, f"#lag-{lane}")).to_have_text("0", timeout=PATIENCE)
-    with another_worker() as pid:
-        expect(rows).to_have_count(2, timeout=PATIENCE)
+        expect(page_part(dashboard, f"#lag-{lane}")).to_have_text("0", timeout=TIMEOUT)
+    with extra_worker() as pid:
+        expect(rows).to_have_count(2, timeout=TIMEOUT)
         expect(rows.filter(has_text=str(pid))).to_have_count(1)
-    expect(rows).to_have_count(1, timeout=PATIENCE)
+    expect(rows).to_have_count(1, timeout=TIMEOUT)
     expect(rows.filter(has_text=str(pid))).to_have_count(0)
-    # The broker takes its time to give the other's partitions back; until then no job is done.
+    # The rebalance takes a while. Until then, no job is processed.
     post(gateway, [{"id": "after-the-worker", "source": "initials:W", "width": 16}])
     end, state = time.monotonic() + 300, ""
     while state != "ready" and time.monotonic() < end:
         with urllib.request.urlopen(f"{gateway}/v1/jobs/after-the-worker?wait=10") as answer:
             state = json.load(answer)["state"]
-    assert state == "ready", f"a job is done by the worker that is left, not {state}"
-    passed("lanes tell what waits in them; a worker appears, and goes when it has ended")
+    assert state == "ready", f"expected the remaining worker to process the job, found {state}"
+    passed("lanes show their lag; a worker appears, and disappears when it has stopped")
 
 
-def a_dead_letter_is_retried(dashboard: Dashboard, gateway: str, origin: str):
+def retries_dead_letters(dashboard: Dashboard, gateway: str, origin: str):
     port = free_port()
     post(gateway, [{"id": "dead-letter", "source": f"http://127.0.0.1:{port}/late.jpg", "width": 40, "altText": "late",
                     "cache": {"reload": True}}])
     letters = page_part(dashboard, "#dead li")
-    expect(letters).to_have_count(1, timeout=PATIENCE)
+    expect(letters).to_have_count(1, timeout=TIMEOUT)
     expect(letters.first).to_contain_text("connect_error")
-    expect(page_part(dashboard, "#dead-count")).to_have_text("1", timeout=PATIENCE)
+    expect(page_part(dashboard, "#dead-count")).to_have_text("1", timeout=TIMEOUT)
     with late_origin(port, f"{origin}/coffee.jpg"):
         letters.first.get_by_role("button", name="Retry").click()
-        expect(page_part(dashboard, "#dead-status")).to_have_text("dead-letter: replayed", timeout=PATIENCE)
-        expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", "late", timeout=PATIENCE)
-    expect(letters).to_have_count(0, timeout=PATIENCE)
-    expect(page_part(dashboard, "#dead-count")).to_have_text("0", timeout=PATIENCE)
-    passed("a dead letter is listed, retried, and gone; its job becomes ready")
+        expect(page_part(dashboard, "#dead-status")).to_have_text("dead-letter: replayed", timeout=TIMEOUT)
+        expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", "late", timeout=TIMEOUT)
+    expect(letters).to_have_count(0, timeout=TIMEOUT)
+    expect(page_part(dashboard, "#dead-count")).to_have_text("0", timeout=TIMEOUT)
+    passed("a dead letter is listed, retried and removed; its job becomes ready")
 
 
-def pictures_of_it(browser: Browser, gateway: str, origin: str, folder: Path | None):
-    """Looks at it in both themes at two widths. Where a folder is given, it keeps what it sees, after a minute with something to show."""
+def fits_all_themes_and_widths(browser: Browser, gateway: str, origin: str, folder: Path | None):
+    """Checks both themes at two widths. With a folder, takes screenshots after 15 rounds of jobs."""
     looks = {}
     for theme in ["light", "dark"]:
         for name, width in [("wide", 1280), ("narrow", 360)]:
@@ -356,17 +357,17 @@ def pictures_of_it(browser: Browser, gateway: str, origin: str, folder: Path | N
         if folder:
             time.sleep(2)
     for name, dashboard in looks.items():
-        # One at a time, in a window of its own: what is behind another stands still.
+        # One at a time in the foreground, because pages in the background are suspended.
         dashboard.page.bring_to_front()
         more = {"altText": "A cup of coffee"} if "light" in name else {"processors": [{"roundCorner": {"radius": 40}}]}
         dashboard.submit(f"{origin}/coffee.jpg", more)
         ended += 1
         dashboard.status("Ready")
-        expect(page_part(dashboard, "#heard")).to_have_text(f"{ended}", timeout=PATIENCE)
-        expect(page_part(dashboard, "#failures li").first).to_be_visible(timeout=PATIENCE)
-        expect(page_part(dashboard, ".gallery .picture:empty")).to_have_count(0, timeout=PATIENCE)
+        expect(page_part(dashboard, "#heard")).to_have_text(f"{ended}", timeout=TIMEOUT)
+        expect(page_part(dashboard, "#failures li").first).to_be_visible(timeout=TIMEOUT)
+        expect(page_part(dashboard, ".gallery .picture:empty")).to_have_count(0, timeout=TIMEOUT)
         dashboard.page.evaluate("Promise.all([...document.images].map((image) => image.decode()))")
-        the_page_is_accessible(dashboard, name)
+        page_is_accessible(dashboard, name)
         over = dashboard.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert over <= 0, f"{name}: {over} px too wide"
         if folder:
@@ -377,8 +378,8 @@ def pictures_of_it(browser: Browser, gateway: str, origin: str, folder: Path | N
         dashboard.close()
 
 
-def hours_cost_nothing(browser: Browser, gateway: str, origin: str):
-    """10,000 events: the page holds as much after them as before."""
+def memory_is_bounded(browser: Browser, gateway: str, origin: str):
+    """The memory of the page does not grow with 10,000 events."""
     dashboard = Dashboard(browser, gateway).live()
     page = dashboard.page
     session = dashboard.context.new_cdp_session(page)
@@ -388,13 +389,13 @@ def hours_cost_nothing(browser: Browser, gateway: str, origin: str):
         return session.send("Runtime.getHeapUsage")["usedSize"]
 
     def burst(jobs: int, before: int):
-        # Some sixty results and every tenth a failure; parts, so that nobody is held up by all at once.
+        # About sixty results, and every tenth job fails. Sent in parts, so that they do not delay each other.
         for start in range(0, jobs, 500):
             post(gateway, [
                 {"source": f"{origin}/gone-{index % 7}.jpg" if index % 10 == 9 else f"initials:{chr(65 + index % 20)}",
                  "width": 64 + index % 3} for index in range(start, start + 500)])
-        expect(page.locator("#heard")).to_have_text(f"{before + jobs:,}", timeout=PATIENCE)
-        expect(page.locator(".gallery img")).to_have_count(24, timeout=PATIENCE)
+        expect(page.locator("#heard")).to_have_text(f"{before + jobs:,}", timeout=TIMEOUT)
+        expect(page.locator(".gallery img")).to_have_count(24, timeout=TIMEOUT)
 
     burst(1000, 0)
     before = heap()
@@ -411,23 +412,23 @@ def hours_cost_nothing(browser: Browser, gateway: str, origin: str):
            f"({before / 1e6:.1f} MB after the first 1,000)")
 
 
-def a_key_is_asked_for(browser: Browser):
-    with gateway_of_its_own(free_port(), keys_page=KEY) as gateway:
+def asks_for_a_key(browser: Browser):
+    with separate_gateway(free_port(), keys_page=KEY) as gateway:
         await_ready(gateway)
         dashboard = Dashboard(browser, gateway)
         page = dashboard.page
-        expect(page.locator("#connection")).to_have_text("API key required", timeout=PATIENCE)
+        expect(page.locator("#connection")).to_have_text("API key required", timeout=TIMEOUT)
         expect(page.get_by_label("API key")).to_be_focused()
-        the_page_is_accessible(dashboard, "asking for a key")
+        page_is_accessible(dashboard, "asking for a key")
         for key in ["wrong-key-of-this-length", KEY]:
             page.get_by_label("API key").fill(key)
             page.get_by_label("API key").press("Enter")
             if key != KEY:
-                expect(page.locator("#connection")).to_have_text("API key required", timeout=PATIENCE)
+                expect(page.locator("#connection")).to_have_text("API key required", timeout=TIMEOUT)
         dashboard.live()
         expect(page.get_by_label("API key")).to_be_hidden()
-        # To work dead letters this key is not enough.
-        expect(page.locator("#dead-note")).to_contain_text("use a key with the scope admin", timeout=PATIENCE)
+        # Dead letters require another scope than this key has.
+        expect(page.locator("#dead-note")).to_contain_text("use a key with the scope admin", timeout=TIMEOUT)
         dashboard.submit("initials:KE", {})
         dashboard.status("Ready")
         expect(page.locator("#trial-result img")).to_have_count(1)
@@ -435,24 +436,24 @@ def a_key_is_asked_for(browser: Browser):
         dashboard.live()
         assert page.evaluate("localStorage.length") == 0 and KEY not in page.url
         dashboard.close()
-    passed("a key is asked for, sent as a header, and kept for the tab alone")
+    passed("the page asks for a key, sends it as a header, and keeps it for the tab only")
 
 
-def it_comes_back(browser: Browser, gateway: str):
-    """A gateway ends and another takes its place: what happened meanwhile is not missed."""
+def reconnects_without_missing_events(browser: Browser, gateway: str):
+    """A gateway stops and another takes its place: events in between are not missed."""
     port = free_port()
-    with gateway_of_its_own(port) as own:
+    with separate_gateway(port) as own:
         await_ready(own)
         dashboard = Dashboard(browser, own).live()
         post(own, [{"source": "initials:A", "width": 51}])
-        expect(page_part(dashboard, "#heard")).to_have_text("1", timeout=PATIENCE)
-    expect(page_part(dashboard, "#connection")).to_contain_text("Not connected", timeout=PATIENCE)
+        expect(page_part(dashboard, "#heard")).to_have_text("1", timeout=TIMEOUT)
+    expect(page_part(dashboard, "#connection")).to_contain_text("Not connected", timeout=TIMEOUT)
     post(gateway, [{"source": f"initials:{letter}", "width": 52} for letter in "BCD"])
-    with gateway_of_its_own(port):
+    with separate_gateway(port):
         dashboard.live()
-        expect(page_part(dashboard, "#heard")).to_have_text("4", timeout=PATIENCE)
+        expect(page_part(dashboard, "#heard")).to_have_text("4", timeout=TIMEOUT)
         dashboard.close()
-    passed("it says that it is not connected, comes back, and misses nothing")
+    passed("the page shows that it is not connected, reconnects, and misses no events")
 
 
 def main():
@@ -465,24 +466,24 @@ def main():
     with sync_playwright() as playwright:
         # Containers have no user namespaces for the sandbox; the pages are our own.
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        the_page_is_whole(gateway)
+        page_has_policy_and_etag(gateway)
         dashboard = Dashboard(browser, gateway).live()
-        numbers_are_true(dashboard)
-        a_job_is_tried(dashboard, origin)
-        a_failure_tells_its_reason(dashboard, gateway, origin)
-        what_is_no_job_is_refused(dashboard)
-        strangers_text_stays_text(dashboard, gateway, origin)
-        keys_reach_everything(dashboard)
-        it_stops_when_told(dashboard, gateway)
-        # Before a worker goes: the embedded broker is slow to give its share to another, and jobs wait meanwhile.
-        pictures_of_it(browser, gateway, origin, arguments.screenshots)
+        computes_percentiles_and_parses_streams(dashboard)
+        form_submits_jobs(dashboard, origin)
+        failures_show_their_reason(dashboard, gateway, origin)
+        rejects_invalid_jobs(dashboard)
+        escapes_hostile_text(dashboard, gateway, origin)
+        keyboard_reaches_every_control(dashboard)
+        pause_stops_updates(dashboard, gateway)
+        # Before a worker stops: the rebalance of the embedded broker is slow, and jobs wait meanwhile.
+        fits_all_themes_and_widths(browser, gateway, origin, arguments.screenshots)
         dashboard.page.bring_to_front()
-        the_cluster_is_shown(dashboard, gateway)
-        a_dead_letter_is_retried(dashboard, gateway, origin)
+        shows_lanes_and_workers(dashboard, gateway)
+        retries_dead_letters(dashboard, gateway, origin)
         dashboard.close()
-        it_comes_back(browser, gateway)
-        a_key_is_asked_for(browser)
-        hours_cost_nothing(browser, gateway, origin)
+        reconnects_without_missing_events(browser, gateway)
+        asks_for_a_key(browser)
+        memory_is_bounded(browser, gateway, origin)
         browser.close()
     return 0
 

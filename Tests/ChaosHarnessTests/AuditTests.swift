@@ -1,7 +1,7 @@
 import ChaosHarness
 import Testing
 
-/// The checker must find what it is there for: each of these books has one thing wrong.
+/// The audit of synthetic ledgers. Each violation must be found.
 @Suite struct AuditTests {
     private func job(_ number: Int, allowed: Set<String> = ["ready"], source: String? = nil, at: Double = 1) -> SentJob
     {
@@ -14,60 +14,60 @@ import Testing
     }
 
     private func audit(
-        promising mode: Audit.Mode = .exactlyOnce, _ sent: [SentJob], _ ends: [TerminalEvent],
+        mode: Audit.Mode = .exactlyOnce, _ sent: [SentJob], _ ends: [TerminalEvent],
         _ faults: [FaultRecord] = [], requests: [String: Int] = [:]
     ) -> Audit {
         Audit(mode: mode, sent: sent, ends: ends, faults: faults, requests: requests)
     }
 
-    @Test func isContentWhenEachJobEndsOnceAsItMay() {
+    @Test func acceptsOneAllowedEndPerJob() {
         let sent = [job(1), job(2, allowed: ["failed/not_found"])]
         let audit = self.audit(sent, [event(1), event(2, "failed/not_found", id: "failed")])
         #expect(audit.broken.isEmpty)
         #expect(audit.toldAgain.isEmpty && audit.unknown.isEmpty)
     }
 
-    @Test func findsWhatWasLost() {
+    @Test func findsLostJobs() {
         let audit = self.audit([job(1), job(2)], [event(2)])
         #expect(audit.lost.map(\.id) == ["job1"])
         #expect(audit.broken.count == 1)
     }
 
-    @Test func findsWhatWasToldTwiceAndMindsItOnlyWhereOnceWasPromised() {
+    @Test func duplicateEventsViolateExactlyOnceOnly() {
         let (sent, ends) = ([job(1)], [event(1), event(1)])
-        #expect(audit(promising: .exactlyOnce, sent, ends).broken.count == 1)
-        let lenient = audit(promising: .atLeastOnce, sent, ends)
+        #expect(audit(mode: .exactlyOnce, sent, ends).broken.count == 1)
+        let lenient = audit(mode: .atLeastOnce, sent, ends)
         #expect(lenient.broken.isEmpty)
         #expect(lenient.toldAgain.count == 1 && lenient.severalEnds.isEmpty)
     }
 
-    @Test func findsWhatEndedInTwoWays() {
+    @Test func findsJobsWithTwoOutcomes() {
         let audit = self.audit(
-            promising: .atLeastOnce, [job(1, allowed: ["ready", "cancelled"])], [event(1), event(1, "cancelled")])
+            mode: .atLeastOnce, [job(1, allowed: ["ready", "cancelled"])], [event(1), event(1, "cancelled")])
         #expect(audit.severalEnds.map(\.job.id) == ["job1"])
         #expect(audit.broken.isEmpty)
     }
 
-    @Test func findsWhatCannotBeKnownForTheSameAgain() {
-        let audit = self.audit(promising: .atLeastOnce, [job(1)], [event(1), event(1, id: "other")])
+    @Test func findsDuplicatesWithDifferentIDs() {
+        let audit = self.audit(mode: .atLeastOnce, [job(1)], [event(1), event(1, id: "other")])
         #expect(audit.unrecognised.map(\.job.id) == ["job1"])
         #expect(audit.broken.count == 1)
     }
 
-    @Test func recordsOfOneIdAreJobsOfTheirOwn() {
+    @Test func recordsOfOneJobIDCountSeparately() {
         var again = job(2)
         again.id = "job1"
         #expect(audit([job(1), again], [event(1), event(2)]).broken.isEmpty)
         #expect(audit([job(1), again], [event(1)]).lost.count == 1)
     }
 
-    @Test func findsWhatEndedAsItMustNot() {
-        let audit = self.audit(promising: .atLeastOnce, [job(1)], [event(1, "failed/internal", id: "failed")])
+    @Test func findsForbiddenOutcomes() {
+        let audit = self.audit(mode: .atLeastOnce, [job(1)], [event(1, "failed/internal", id: "failed")])
         #expect(audit.otherwise.map(\.job.id) == ["job1"])
         #expect(audit.broken.count == 1)
     }
 
-    @Test func theLastOfASlotIsNotSuperseded() {
+    @Test func lastGenerationMustNotBeSuperseded() {
         let jobs = (1...2).map { number in
             var job = job(number, allowed: ["ready", "superseded"])
             (job.slot, job.generation) = ("cell", number)
@@ -78,12 +78,12 @@ import Testing
         #expect(audit(jobs, [superseded[0], event(2)]).broken.isEmpty)
     }
 
-    @Test func findsEventsOfNobodysJobs() {
-        let audit = audit(promising: .atLeastOnce, [job(1)], [event(1), event(7)])
+    @Test func findsEventsOfUnknownJobs() {
+        let audit = audit(mode: .atLeastOnce, [job(1)], [event(1), event(7)])
         #expect(audit.unknown.map(\.id) == ["jobs-0-7-ready"] && audit.broken.count == 1)
     }
 
-    @Test func mindsNoEventsOfAsManyRecordsAsWereSentUnheard() {
+    @Test func toleratesEventsOfUnconfirmedRecords() {
         func broken(unsure: Int) -> Int {
             let ends = [event(1), event(7, "started"), event(7), event(8)]
             return Audit(mode: .atLeastOnce, sent: [job(1)], unsure: unsure, ends: ends, faults: [], requests: [:])
@@ -93,7 +93,7 @@ import Testing
         #expect(broken(unsure: 1) == 1 && broken(unsure: 2) == 0)
     }
 
-    @Test func aSourceIsFetchedOnce() {
+    @Test func sourceMustBeFetchedOnce() {
         let (sent, ends) = ([job(1, source: "/a"), job(2, source: "/a")], [event(1), event(2)])
         #expect(audit(sent, ends, requests: ["/a": 1]).broken.isEmpty)
         let twice = audit(sent, ends, requests: ["/a": 2])
@@ -102,19 +102,19 @@ import Testing
         #expect(twice.broken.count == 1)
     }
 
-    @Test func aFaultExplainsTheFetchesOfItsTimeAndNoOthers() {
+    @Test func faultExcusesOnlyFetchesDuringIt() {
         let (sent, ends) = ([job(1, source: "/a")], [event(1)])
         let near = FaultRecord(kind: .kill, begin: 1.5, end: 1.6, disturbances: 2)
         #expect(audit(sent, ends, [near], requests: ["/a": 3]).broken.isEmpty)
         #expect(!audit(sent, ends, [near], requests: ["/a": 4]).broken.isEmpty)
         let later = FaultRecord(kind: .kill, begin: 100, end: 101, disturbances: 2)
         #expect(!audit(sent, ends, [later], requests: ["/a": 2]).broken.isEmpty)
-        // Without Redis each of the two jobs may have had it fetched.
+        // Without Redis, each job may have fetched the source.
         let redis = FaultRecord(kind: .redisKill, begin: 1.5, end: 1.6, disturbances: 1, hitsRedis: true)
         #expect(audit(sent, ends, [redis], requests: ["/a": 3]).broken.isEmpty)
     }
 
-    @Test func recoveryIsTheLastEndOfWhatWasThereBefore() {
+    @Test func recoveryLastsUntilEarlierJobsHaveEnded() {
         let sent = [job(1, at: 1), job(2, at: 4), job(3, at: 20)]
         let ends = [event(1, at: 9), event(2, at: 8), event(3, at: 21)]
         let recoveries = audit(sent, ends, [FaultRecord(kind: .kill, begin: 3, end: 5)]).recoveries

@@ -1,9 +1,9 @@
 import ChaosHarness
 import Testing
 
-/// What the scenario of overload minds, each thing with made-up books.
+/// The checks of the overload scenario, with synthetic ledgers.
 @Suite struct FloodTests {
-    /// A hundred jobs sent in each lane, and so many of them done.
+    /// Returns a flood of a hundred jobs per lane, of which this many were completed.
     private func flood(_ high: Int, _ normal: Int, _ low: Int, memory: [Int] = [1, 1, 1, 1], lag: Int = 290) -> Flood {
         var (sent, ends): ([SentJob], [TerminalEvent]) = ([], [])
         for (lane, done) in [(".high", high), ("", normal), (".low", low)] {
@@ -17,13 +17,13 @@ import Testing
         return Flood(sent: sent, ends: ends, memory: memory, lag: lag)
     }
 
-    @Test func isContentWithBoundedMemoryOrderedLanesAndALagThatIsSeen() {
+    @Test func acceptsBoundedMemoryOrderedLanesAndReportedLag() {
         let flood = flood(7, 4, 1, memory: [10, 100, 110, 112])
         #expect(flood.broken.isEmpty, "\(flood.broken)")
         #expect(flood.lanes.map(\.done) == [7, 4, 1] && flood.memory == (100, 112))
     }
 
-    @Test func findsEachThingThatIsWrong() {
+    @Test func findsEachViolation() {
         #expect(flood(7, 4, 1, memory: [10, 100, 110, 116]).broken == ["the worker's memory grew"])
         #expect(flood(4, 7, 1).broken == ["the lanes were out of order"])
         #expect(flood(7, 4, 0).broken == ["a lane starved"])

@@ -26,26 +26,26 @@ import Testing
         try result.get()
     }
 
-    private func ask(_ relay: Relay) async throws -> [UInt8] {
+    private func sendRequest(through relay: Relay) async throws -> [UInt8] {
         try await blocking { Result { try Exchange.bytes(Self.request, port: relay.port) } }.get()
     }
 
-    @Test func carriesWhatIsSentBothWaysHoweverMuch() async throws {
+    @Test func relaysLargeDataInBothDirections() async throws {
         let body = (0..<5_000_000).map { UInt8(truncatingIfNeeded: $0 / 251) }
         try await withRelay({ _ in [.bytes(body), .close] }) { relay, origin in
             for _ in 0..<3 {
-                let answer = try await ask(relay)
+                let answer = try await sendRequest(through: relay)
                 #expect(answer == body)
             }
             #expect(origin.requests.map(\.path) == ["/a", "/a", "/a"])
         }
     }
 
-    @Test func isSilentAndDeliversLate() async throws {
+    @Test func deliversAfterSilence() async throws {
         try await withRelay({ _ in [.text("late"), .close] }) { relay, origin in
             await relay.set(.silent)
-            async let answer = ask(relay)
-            // Whoever is let through would have asked by then.
+            async let answer = sendRequest(through: relay)
+            // A relayed request would have arrived by then.
             try await Task.sleep(for: .milliseconds(200))
             #expect(origin.requests.isEmpty)
             await relay.set(.open)
@@ -53,20 +53,20 @@ import Testing
         }
     }
 
-    @Test func resetsWhatStandsAndWhatComes() async throws {
+    @Test func resetsCurrentAndNewConnections() async throws {
         try await withRelay({ _ in [.text("begun"), .awaitEnd] }) { relay, origin in
-            async let answer = ask(relay)
-            try await until("the request is there") { origin.requests.count == 1 }
+            async let answer = sendRequest(through: relay)
+            try await until("the request has arrived") { origin.requests.count == 1 }
             await relay.set(.refusing)
             #expect(try await answer.count <= 5)
-            try await until("the origin hears of it") { origin.cuts == 1 }
-            #expect(try await ask(relay).isEmpty)
+            try await until("the origin's connection is closed") { origin.cuts == 1 }
+            #expect(try await sendRequest(through: relay).isEmpty)
             #expect(origin.requests.count == 1)
         }
     }
 
-    @Test func seesWhatBrokersAreAskedForHoweverItIsCut() {
-        // A request of key 3 and five bytes, one of key 26 and none, one of key 0.
+    @Test func parsesRequestKeysAtAnyChunkSize() {
+        // Three requests: key 3 with five more bytes, key 26 without any, and key 0.
         let bytes: [UInt8] = [0, 0, 0, 7, 0, 3, 0, 26, 0, 26, 9, 0, 0, 0, 2, 0, 26, 0, 0, 0, 3, 0, 0, 1]
         for size in 1...bytes.count {
             var (keys, seen) = (RequestKeys(), [Int16]())
@@ -77,28 +77,28 @@ import Testing
         }
     }
 
-    @Test func holdsTheRequestThatIsWaitedFor() async throws {
-        // To the relay the line of the request is a head: four bytes of length, then the key "/a".
+    @Test func becomesSilentBeforeTheAwaitedRequest() async throws {
+        // The relay parses the request line as a Kafka header: four bytes of length, then the key "/a".
         let key = Int16(UInt8(ascii: "/")) << 8 | Int16(UInt8(ascii: "a"))
         try await withRelay({ _ in [.text("late"), .close] }) { relay, origin in
-            let isMissed = await relay.becomeSilent(before: key + 1, within: .milliseconds(50))
-            #expect(!isMissed)
-            async let hasCome = relay.becomeSilent(before: key, within: .seconds(120))
-            // What is asked before anybody waits is answered.
-            let asking = Task { while !Task.isCancelled { _ = try await ask(relay) } }
-            #expect(await hasCome)
+            let isOtherKeySent = await relay.becomeSilent(before: key + 1, within: .milliseconds(50))
+            #expect(!isOtherKeySent)
+            async let isKeySent = relay.becomeSilent(before: key, within: .seconds(120))
+            // Requests sent before the relay waits for the key are answered.
+            let requestLoop = Task { while !Task.isCancelled { _ = try await sendRequest(through: relay) } }
+            #expect(await isKeySent)
             let before = origin.requests.count
-            asking.cancel()
+            requestLoop.cancel()
             await relay.set(.open)
-            try await asking.value
+            try await requestLoop.value
             #expect(origin.requests.count == before + 1)
         }
     }
 
-    @Test func refusesWhereNobodyListens() async throws {
+    @Test func closesConnectionsWithoutAListeningTarget() async throws {
         let loop = EventLoop(name: "relay")
-        let relay = try await Relay.start(to: LoopbackPort.free(), on: loop)
-        #expect(try await ask(relay).isEmpty)
+        let relay = try await Relay.start(to: LoopbackPort.reserve(), on: loop)
+        #expect(try await sendRequest(through: relay).isEmpty)
         await relay.close()
         await blocking { loop.stop() }
     }

@@ -1,4 +1,4 @@
-"""The chart, rendered by the real helm (HELM), and Halcyon's own program (HALCYON_EXECUTABLE), which reads what was rendered."""
+"""Renders the chart with helm (HELM) and reads the rendered settings with Halcyon (HALCYON_EXECUTABLE)."""
 import json
 import os
 import pathlib
@@ -13,19 +13,19 @@ CHART = ROOT / "charts/halcyon"
 SETS = sorted(path.name for path in (CHART / "ci").glob("*.yaml"))
 
 
-class Refused(Exception):
-    """What helm says of values that it does not render."""
+class RenderError(Exception):
+    """The error message of helm for values that it rejects."""
 
 
 def run_helm(*arguments):
     done = subprocess.run([os.environ["HELM"], *map(str, arguments)], capture_output=True, text=True)
     if done.returncode:
-        raise Refused(done.stderr)
+        raise RenderError(done.stderr)
     return done.stdout
 
 
 class Manifests:
-    """What one set of values of ci/, with values of a test over it, makes."""
+    """The manifests rendered from a file in ci/, overridden by the values of a test."""
 
     def __init__(self, name="minimal-values.yaml", values=None, version="1.34.0"):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -40,7 +40,7 @@ class Manifests:
         return {document["metadata"]["name"]: document for document in self.all if document["kind"] == kind}
 
     def one(self, kind, component=None):
-        """The only one of its kind, or of its component among those."""
+        """Returns the only manifest of a kind, or of a component among them."""
         found = [
             document for document in self.of(kind).values()
             if component in (None, document["metadata"]["labels"].get("app.kubernetes.io/component"))]
@@ -60,7 +60,7 @@ class Manifests:
             for document in self.all if document["kind"] in ("Deployment", "StatefulSet", "Job")}
 
     def variables(self, component):
-        """What the container of such a pod has in its environment, as far as it is in the manifests."""
+        """The environment of the container of a component, as far as the manifests define it."""
         container = self.pods()[component]["containers"][0]
         found = {}
         for source in container.get("envFrom", []):
@@ -70,12 +70,12 @@ class Manifests:
         return found
 
     def settings(self, component):
-        """Halcyon's effective settings in such a pod, by its own account: each its value and where that comes from."""
+        """The effective settings of a component, as `halcyon config` prints them."""
         pod = self.pods()[component]
         name = next(volume for volume in pod["volumes"] if volume["name"] == "settings")["configMap"]["name"]
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "halcyon.yaml"
-            # Whether the program here was built with TLS for Redis is no matter of the chart.
+            # The local executable may have been built without TLS for Redis.
             path.write_text(self.of("ConfigMap")[name]["data"]["halcyon.yaml"].replace("rediss", "redis"), encoding="utf-8")
             variables = {name: value.replace("rediss", "redis") for name, value in self.variables(component).items()}
             assert variables["HALCYON_CONFIG"] == "/etc/halcyon/halcyon.yaml"
@@ -87,7 +87,7 @@ class Manifests:
 
 
 def notes(name):
-    """What `helm install` says in the end. It is rendered as if it were a manifest, for helm shows notes to clusters alone."""
+    """The notes of `helm install`, rendered as a manifest because helm prints notes only with a cluster."""
     with tempfile.TemporaryDirectory() as folder:
         chart = pathlib.Path(folder) / "halcyon"
         shutil.copytree(CHART, chart)
@@ -101,7 +101,7 @@ def notes(name):
 
 
 def seconds(text):
-    """A duration as Halcyon prints it."""
+    """Parses a duration as Halcyon prints it."""
     units = {"d": 86400, "h": 3600, "m": 60, "s": 1}
     total, digits = 0, ""
     for letter in text.replace("ms", ""):

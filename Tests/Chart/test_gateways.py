@@ -9,11 +9,11 @@ KEYS = {"HALCYON_GATEWAY_KEYS_shop", "HALCYON_GATEWAY_SCOPES_shop", "HALCYON_GAT
 class Gateways(unittest.TestCase):
     manifests = Manifests("gateway-values.yaml")
 
-    def test_none_unless_wanted(self):
+    def test_disabled_by_default(self):
         self.assertEqual(Manifests().of("Deployment").keys(), {"shop-halcyon-worker"})
         self.assertEqual(Manifests().of("Service"), {})
 
-    def test_the_service_leads_to_them(self):
+    def test_service_routes_to_gateways(self):
         service = self.manifests.one("Service", "gateway")["spec"]
         self.assertEqual(service["ports"], [{"name": "http", "port": 80, "targetPort": "http", "appProtocol": "http"}])
         container = self.manifests.pods()["gateway"]["containers"][0]
@@ -23,34 +23,34 @@ class Gateways(unittest.TestCase):
         self.assertEqual({probe["port"] for probe in probes.values()}, {"http"})
         self.assertEqual(probes["readinessProbe"]["path"], "/readyz")
 
-    def test_they_leave_without_losing_a_connection(self):
+    def test_shutdown_drains_connections(self):
         spec = self.manifests.one("Deployment", "gateway")["spec"]
         self.assertEqual(spec["strategy"]["rollingUpdate"], {"maxUnavailable": 0, "maxSurge": 1})
         pod = spec["template"]["spec"]
         self.assertEqual(pod["containers"][0]["lifecycle"]["preStop"], {"exec": {"command": ["sleep", "10"]}})
         self.assertEqual(pod["terminationGracePeriodSeconds"], 25 + 10 + 15)
 
-    def test_keys_are_theirs_alone(self):
+    def test_only_gateways_have_keys(self):
         self.assertLessEqual(KEYS, self.manifests.variables("gateway").keys())
         for component in "worker", "topics":
             self.assertFalse(KEYS & self.manifests.variables(component).keys())
         self.assertEqual(self.manifests.settings("gateway")["gateway.scopes.shop"], "submit,read")
 
-    def test_ingress(self):
+    def test_ingress_exposes_the_api_and_the_dashboard(self):
         spec = self.manifests.one("Ingress")["spec"]
         self.assertEqual(spec["ingressClassName"], "nginx")
         paths = {rule["host"]: [(path["path"], path["pathType"]) for path in rule["http"]["paths"]] for rule in spec["rules"]}
-        # Without a word metrics are for nobody outside.
+        # Metrics are not exposed by default.
         self.assertEqual(paths, {"images.example.org": [("/v1", "Prefix")], "dashboard.example.org": [("/", "Prefix")]})
         services = {path["backend"]["service"]["name"] for rule in spec["rules"] for path in rule["http"]["paths"]}
         self.assertEqual(services, {"shop-halcyon-gateway"})
 
-    def test_monitors(self):
+    def test_monitors_scrape_workers_and_gateways(self):
         monitors = self.manifests.of("PodMonitor")
         ports = {name: monitor["spec"]["podMetricsEndpoints"][0]["port"] for name, monitor in monitors.items()}
         self.assertEqual(ports, {"shop-halcyon-worker": "metrics", "shop-halcyon-gateway": "http"})
 
-    def test_disruption_budgets(self):
+    def test_disruption_budgets_allow_one_unavailable_pod(self):
         budgets = {name: budget["spec"]["maxUnavailable"] for name, budget in self.manifests.of("PodDisruptionBudget").items()}
         self.assertEqual(budgets, {"shop-halcyon-worker": 1, "shop-halcyon-gateway": 1})
 

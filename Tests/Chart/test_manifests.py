@@ -1,4 +1,4 @@
-"""What holds for whatever is rendered."""
+"""Properties of all rendered manifests."""
 import json
 import pathlib
 import unittest
@@ -9,20 +9,20 @@ import kubernetes_validate
 from chart import CHART, SETS, Manifests, run_helm
 
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in (pathlib.Path(__file__).parent / "schemas").glob("*.json")}
-# The oldest that the chart takes, one between, and the newest that is known.
+# The oldest supported version, one in between, and the newest known version.
 VERSIONS = ["1.29.0", "1.34.0", "1.37.0"]
 
 
 class EveryManifest(unittest.TestCase):
-    def test_there_are_sets(self):
+    def test_finds_sets_of_values(self):
         self.assertGreater(len(SETS), 8)
 
-    def test_lint(self):
+    def test_helm_lint_reports_nothing(self):
         for name in SETS:
             with self.subTest(name):
                 run_helm("lint", "--strict", "--quiet", CHART, "--values", CHART / "ci" / name)
 
-    def test_kubernetes_knows_it(self):
+    def test_manifests_match_kubernetes_schemas(self):
         for name in SETS:
             with self.subTest(name):
                 for version in VERSIONS:
@@ -39,7 +39,7 @@ class EveryManifest(unittest.TestCase):
                 self.assertEqual(len(names), len(set(names)), names)
                 self.assertTrue(all(len(name) <= 63 for _, name in names))
 
-    def test_pods_are_confined(self):
+    def test_pods_are_hardened(self):
         for name in SETS:
             with self.subTest(name):
                 for component, pod in Manifests(name).pods().items():
@@ -56,21 +56,21 @@ class EveryManifest(unittest.TestCase):
                             {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}})
                         self.assertIn("memory", container["resources"]["limits"])
 
-    def test_what_pods_refer_to_is_there(self):
+    def test_references_of_pods_resolve(self):
         for name in SETS:
             with self.subTest(name):
                 manifests = Manifests(name)
-                yours = {"halcyon-kafka", "images-gateway", "kafka-ca"}
+                external = {"halcyon-kafka", "images-gateway", "kafka-ca"}
                 for pod in manifests.pods().values():
                     volumes = {volume["name"]: volume for volume in pod["volumes"]}
                     self.assertEqual(len(volumes), len(pod["volumes"]))
                     for volume in volumes.values():
                         if "configMap" in volume:
-                            self.assertIn(volume["configMap"]["name"], manifests.of("ConfigMap").keys() | yours)
+                            self.assertIn(volume["configMap"]["name"], manifests.of("ConfigMap").keys() | external)
                     for container in pod["containers"]:
                         self.assertLessEqual({mount["name"] for mount in container["volumeMounts"]}, volumes.keys())
                         for source in container.get("envFrom", []):
-                            self.assertIn(source["secretRef"]["name"], manifests.of("Secret").keys() | yours)
+                            self.assertIn(source["secretRef"]["name"], manifests.of("Secret").keys() | external)
 
     def test_selectors_match_their_pods(self):
         for name in SETS:
@@ -86,12 +86,12 @@ class EveryManifest(unittest.TestCase):
                         wanted = selector.get("matchLabels", selector).items()
                         self.assertEqual(sum(wanted <= one.items() for one in labels), 1, document["metadata"]["name"])
 
-    def test_halcyon_takes_the_settings(self):
+    def test_halcyon_accepts_the_settings(self):
         for name in SETS:
             with self.subTest(name):
                 manifests = Manifests(name)
                 for component in manifests.pods():
-                    # Keys in a Secret that is not here cannot be missed by `halcyon config`.
+                    # `halcyon config` does not report keys that are missing because they are in another Secret.
                     settings = manifests.settings(component)
                     self.assertTrue(settings["http.listen"].endswith(":9464"))
                     self.assertTrue(settings["gateway.listen"].endswith(":8080"))

@@ -1,4 +1,4 @@
-"""Monitors, rules and the dashboard: what monitoring/ has, in Kubernetes' clothes."""
+"""PodMonitors, rules and the dashboard, which are rendered from monitoring/."""
 import json
 import unittest
 
@@ -12,12 +12,12 @@ MONITORING = ROOT / "monitoring"
 class Monitoring(unittest.TestCase):
     manifests = Manifests("full-values.yaml")
 
-    def test_none_unless_wanted(self):
+    def test_disabled_by_default(self):
         bare = Manifests()
         self.assertEqual((bare.of("PodMonitor"), bare.of("PrometheusRule")), ({}, {}))
         self.assertFalse(any(name.endswith("-dashboard") for name in bare.of("ConfigMap")))
 
-    def test_processes_have_the_names_that_alerts_know(self):
+    def test_job_labels_match_prometheus_yaml(self):
         known = {job["job_name"] for job in yaml.safe_load((MONITORING / "prometheus.yaml").read_text())["scrape_configs"]}
         given = set()
         for monitor in Manifests("gateway-values.yaml").of("PodMonitor").values():
@@ -25,7 +25,7 @@ class Monitoring(unittest.TestCase):
                 given |= {rule["replacement"] for rule in endpoint["relabelings"] if rule["targetLabel"] == "job"}
         self.assertEqual(given, known)
 
-    def test_the_rules_are_all_of_them(self):
+    def test_rules_match_monitoring(self):
         rule = self.manifests.one("PrometheusRule")
         self.assertEqual(rule["metadata"]["labels"]["prometheus"], "main")
         groups = [
@@ -33,7 +33,7 @@ class Monitoring(unittest.TestCase):
             for group in yaml.safe_load((MONITORING / file).read_text())["groups"]]
         self.assertEqual(rule["spec"]["groups"], groups)
 
-    def test_the_dashboard_is_the_one(self):
+    def test_dashboard_matches_monitoring(self):
         board = next(board for name, board in self.manifests.of("ConfigMap").items() if name.endswith("-dashboard"))
         self.assertEqual(board["metadata"]["labels"]["grafana_dashboard"], "shop")
         self.assertEqual(json.loads(board["data"]["halcyon.json"]), json.loads((MONITORING / "grafana/halcyon.json").read_text()))

@@ -1,4 +1,4 @@
-"""What pods may reach, and who may reach them."""
+"""Network policies: traffic from and to pods."""
 import ipaddress
 import re
 import unittest
@@ -14,8 +14,8 @@ def blocks(rule):
     return [peer["ipBlock"] for peer in rule.get("to", []) if "ipBlock" in peer]
 
 
-def lets(rule, address, port):
-    """Whether a rule of egress lets a connection to an address through."""
+def allows(rule, address, port):
+    """Whether an egress rule allows a connection to an address."""
     inside = any(
         ipaddress.ip_address(address) in ipaddress.ip_network(block["cidr"])
         and not any(ipaddress.ip_address(address) in ipaddress.ip_network(one) for one in block.get("except", []))
@@ -27,10 +27,10 @@ class NetworkPolicies(unittest.TestCase):
     def egress(self, component, name="gateway-values.yaml", values=None):
         return Manifests(name, values).one("NetworkPolicy", component)["spec"]["egress"]
 
-    def test_none_unless_wanted(self):
+    def test_disabled_by_default(self):
         self.assertEqual(Manifests().of("NetworkPolicy"), {})
 
-    def test_ingress(self):
+    def test_ingress_allows_only_served_ports(self):
         manifests = Manifests("gateway-values.yaml")
         for component, port in ("worker", "metrics"), ("gateway", "http"):
             spec = manifests.one("NetworkPolicy", component)["spec"]
@@ -40,12 +40,12 @@ class NetworkPolicies(unittest.TestCase):
         self.assertEqual(topics["policyTypes"], ["Ingress", "Egress"])
         self.assertNotIn("ingress", topics)
 
-    def test_egress(self):
+    def test_egress_allows_only_required_ports(self):
         self.assertEqual([ports(rule) for rule in self.egress("worker")], [[53, 53], [9092], [6379], []])
         self.assertEqual([ports(rule) for rule in self.egress("gateway")], [[53, 53], [9092], [6379]])
         self.assertEqual([ports(rule) for rule in self.egress("topics")], [[53, 53], [9092]])
 
-    def test_ports_are_those_of_the_settings(self):
+    def test_egress_ports_follow_the_settings(self):
         self.assertEqual(ports(self.egress("worker", "exactly-once-values.yaml")[1]), [9094])
         for url, wanted in [
             ("redis://redis", [6379]), ("redis://:secret@redis:7000/2", [7000]), ("rediss+cluster://a:7001,b:7002,c:7001", [7001, 7002]),
@@ -55,28 +55,28 @@ class NetworkPolicies(unittest.TestCase):
             self.assertEqual(ports(rules[2]), wanted, url)
         self.assertEqual(ports(self.egress("worker", "keda-values.yaml")[2]), [6380])
 
-    def test_the_internet_and_nothing_nearer(self):
+    def test_egress_excludes_internal_addresses(self):
         rule = self.egress("worker")[3]
         for address in "93.184.215.14", "2606:2800:21f:cb07::1":
-            self.assertTrue(lets(rule, address, 443), address)
+            self.assertTrue(allows(rule, address, 443), address)
         for address in [
             "10.0.0.1", "172.31.255.255", "192.168.1.1", "127.0.0.1", "169.254.169.254", "100.64.0.1", "224.0.0.1", "255.255.255.255",
             "fd00::1", "fe80::1", "::1", "2001:db8::1", "2002:a00:1::1",
         ]:
-            self.assertFalse(lets(rule, address, 443), address)
+            self.assertFalse(allows(rule, address, 443), address)
 
-    def test_what_is_not_the_internet_is_what_halcyon_refuses(self):
+    def test_excluded_addresses_match_the_address_policy(self):
         code = (ROOT / "Sources/Halcyon/HalcyonSources/Addresses/IPAddress.swift").read_text(encoding="utf-8")
         of_program = set(re.findall(r'"([0-9.]+/[0-9]+)"', code))
         self.assertGreater(len(of_program), 10)
         self.assertEqual(set(blocks(self.egress("worker")[3])[0]["except"]), of_program)
 
-    def test_private_origins_that_are_allowed(self):
+    def test_egress_includes_allowed_origins(self):
         rule = self.egress("worker", values={"settings": {"sources": {"allow": ["10.20.0.0/16", "*.internal"]}}})[3]
-        self.assertTrue(lets(rule, "10.20.1.1", 8080))
-        self.assertFalse(lets(rule, "10.21.1.1", 8080))
-        self.assertTrue(lets(self.egress("worker", "full-values.yaml")[3], "93.184.215.14", 443))
-        self.assertFalse(lets(self.egress("worker", "full-values.yaml")[3], "93.184.215.14", 8443))
+        self.assertTrue(allows(rule, "10.20.1.1", 8080))
+        self.assertFalse(allows(rule, "10.21.1.1", 8080))
+        self.assertTrue(allows(self.egress("worker", "full-values.yaml")[3], "93.184.215.14", 443))
+        self.assertFalse(allows(self.egress("worker", "full-values.yaml")[3], "93.184.215.14", 8443))
 
 
 if __name__ == "__main__":

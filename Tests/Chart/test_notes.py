@@ -1,4 +1,4 @@
-"""What is said after an installation."""
+"""Notes that helm prints after an installation."""
 import re
 import unittest
 
@@ -6,7 +6,7 @@ from chart import SETS, Manifests, notes
 
 
 class Notes(unittest.TestCase):
-    def test_what_is_named_is_there(self):
+    def test_named_resources_exist(self):
         for name in SETS:
             with self.subTest(name):
                 manifests = Manifests(name)
@@ -16,7 +16,7 @@ class Notes(unittest.TestCase):
                 self.assertLessEqual(named, there)
                 self.assertIn(manifests.settings("worker")["kafka.prefix"] + "jobs.low", notes(name))
 
-    def test_what_differs(self):
+    def test_notes_depend_on_the_values(self):
         self.assertNotIn("Gateways", notes("minimal-values.yaml"))
         self.assertIn("https://images.example.org/v1", notes("gateway-values.yaml"))
         self.assertIn("rollout restart deployment/shop-halcyon-worker", notes("keda-values.yaml"))

@@ -1,15 +1,15 @@
-"""No error is dropped without a reason: no empty catch, and beside each try? a comment says why the error may go, unless another is thrown for it."""
+"""Ignored errors have a reason: no catch block is empty, and each try? has a comment or another error is thrown."""
 import pathlib
 import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# A statement may have begun so many lines before.
+# The number of lines before and after that may belong to a statement.
 REACH = 3
 
 
 def lines(pattern):
-    """The lines that match, each with those before it and those behind it."""
+    """Yields the matching lines, each with the lines before and after it."""
     for path in sorted(ROOT.glob("Sources/**/*.swift")):
         text = path.read_text(encoding="utf-8").splitlines()
         for index, line in enumerate(text):
@@ -25,10 +25,10 @@ def has_reason(line, before, after):
 
 
 class Errors(unittest.TestCase):
-    def test_no_catch_is_empty(self):
+    def test_no_catch_block_is_empty(self):
         self.assertEqual([place for place, *_ in lines(r"\bcatch\s*\{\s*\}")], [])
 
-    def test_every_swallowed_error_has_its_reason(self):
+    def test_ignored_errors_have_a_reason(self):
         found = list(lines(r"\btry\?"))
         self.assertGreater(len(found), 0)
         self.assertEqual([place for place, *context in found if not has_reason(*context)], [])

@@ -1,4 +1,4 @@
-"""The examples of docs/freshness.md are the vectors that the code is held to."""
+"""Compares the examples of docs/freshness.md with the test vectors."""
 import json
 import pathlib
 import re
@@ -18,7 +18,7 @@ def row(vector):
 
 
 class Freshness(unittest.TestCase):
-    def test_the_examples_are_the_vectors(self):
+    def test_examples_match_the_vectors(self):
         vectors = json.loads((ROOT / "Tests/HalcyonModelTests/Vectors/freshness.json").read_text(encoding="utf-8"))["vectors"]
         page = (ROOT / "docs/freshness.md").read_text(encoding="utf-8")
         self.assertEqual(re.findall(r"^\| M\d+ .*$", page, re.MULTILINE), [row(vector) for vector in vectors])

@@ -1,4 +1,4 @@
-"""Generators of code make a client of the OpenAPI document with its jobs, events, states and problems, and its schemas are those of schemas/."""
+"""Generates clients from the OpenAPI document, and compares its schemas with those in schemas/."""
 import importlib
 import json
 import os
@@ -46,9 +46,9 @@ class Generators(unittest.TestCase):
         sys.path.insert(0, folder.name)
         self.addCleanup(sys.path.remove, folder.name)
 
-    def test_openapi_python_client(self):
+    def test_openapi_python_client_generates_models(self):
         said = generate("openapi-python-client", "generate", "--path", DOCUMENT, "--output-path", self.folder / "client", "--meta", "none")
-        # What it cannot do is bodies of other kinds, such as images: these come as bytes.
+        # It does not support other kinds of bodies, such as images, and returns them as bytes.
         for complaint in ["Unable to process schema", "Endpoint will not be generated", "Could not find reference"]:
             self.assertNotIn(complaint, said.stdout)
         models = importlib.import_module("client.models")
@@ -61,13 +61,13 @@ class Generators(unittest.TestCase):
         self.assertEqual(models.Variant(width=400).to_dict(), {"width": 400})
         for event in events():
             read = models.Event.from_dict(event)
-            # Moments as Python writes them.
+            # Timestamps as Python writes them.
             written = re.sub(r"\.(\d{3})000\+00:00", r".\1Z", json.dumps(read.to_dict()))
             self.assertEqual(json.loads(written), event)
             kind = event["type"].rsplit(".", 1)[1].replace("cancelled", "started")
             self.assertEqual(type(read.data).__name__, f"Event{kind.capitalize()}")
 
-    def test_datamodel_code_generator(self):
+    def test_datamodel_code_generator_generates_models(self):
         generate(
             "datamodel-codegen", "--input", DOCUMENT, "--input-file-type", "openapi", "--output", self.folder / "models.py",
             "--output-model-type", "pydantic_v2.BaseModel", "--target-python-version", "3.11")
@@ -84,7 +84,7 @@ class Generators(unittest.TestCase):
 
 
 class Schemas(unittest.TestCase):
-    """The document says in other words what schemas/ says."""
+    """Compares the schemas of the document with those in schemas/."""
 
     def setUp(self):
         self.document = YAML(typ="safe").load(DOCUMENT)
@@ -92,7 +92,7 @@ class Schemas(unittest.TestCase):
     def validator(self, name):
         return Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": self.document["components"]})
 
-    def test_jobs_are_judged_alike(self):
+    def test_jobs_get_equal_verdicts(self):
         rules = [
             {"widht": 4}, {"id": ""}, {"width": 0}, {"width": None, "id": None}, {"width": 4, "sizer": "natural"}, {"variants": [{"width": 4, "sizer": "natural"}]},
             {"variants": [{"format": "bmp"}]}, {"variants": [{"id": "a"}]}, {"cropRect": {"x": 1, "y": 0, "width": 1, "height": 1}},
@@ -110,14 +110,14 @@ class Schemas(unittest.TestCase):
             self.assertEqual(other.is_valid(job), verdicts[-1], job)
         self.assertGreater(verdicts.count(False), 15)
 
-    def test_events_are_judged_alike(self):
+    def test_events_get_equal_verdicts(self):
         exact, other = Draft202012Validator(schema("event")), self.validator("Event")
         for event in events():
             self.assertTrue(exact.is_valid(event) and other.is_valid(event))
             for change in [{"type": "halcyon.image.other"}, {"data": {}}, {"data": {**event["data"], "count": -1, "code": "none", "key": ""}}]:
                 self.assertEqual(other.is_valid({**event, **change}), exact.is_valid({**event, **change}), change)
 
-    def test_nothing_that_is_not_said_has_a_default(self):
+    def test_schemas_declare_no_defaults(self):
         def defaults(node):
             if isinstance(node, dict):
                 yield from (["default"] if "default" in node else [])

@@ -1,5 +1,5 @@
-"""The language of the sources and documents (CONTRIBUTING.md, How to write): how doc comments open, how long lines are, what log messages say, which words
-are retired, and how commits are titled. Each rule has few exceptions, with their reasons."""
+"""The language of the sources and documents (CONTRIBUTING.md, How to write): openings of doc comments, lengths of lines,
+log messages, retired words and titles of commits. Each rule has few exceptions, with their reasons."""
 import re
 import subprocess
 import unittest
@@ -15,7 +15,7 @@ RELATIVE_SHARE = 3
 RETIRED_TYPES = re.compile(
     r"\b(?:class|struct|enum|actor|protocol)\s+((?!DeadLetter)\w*(?:Books?|Desk|Shelf|Letters?|Wish|Flight|Passenger|Door|Gatekeeper|Roll|Turns?|Trials?|Places?))\b"
 )
-# Phrases that no manual has, by what stands for them now.
+# Retired phrases and their replacements.
 RETIRED_PHRASES = {
     "anew": "again",
     "gets on": "makes progress",
@@ -29,7 +29,7 @@ RETIRED_PHRASES = {
     "under way": "in flight",
 }
 LOG = re.compile(r"\blog\.(?:trace|debug|info|notice|warning|error|critical)\(\s*\"([^\"\\]*)\"")
-# The commits before had other rules.
+# Older commits followed other rules.
 RULES_SINCE = "2026-11-25T12:30:00Z"
 SUBJECT_LENGTH = 72
 
@@ -90,7 +90,7 @@ class Language(unittest.TestCase):
                 self.assertEqual(retired_phrases(re.sub(r"`[^`\n]*`", "", path.read_text(encoding="utf-8"))), [])
 
     def test_log_messages_are_sentences(self):
-        # A subject and a verb say all of it; operators search for these.
+        # Complete messages of two words, which operators search for.
         known = {
             "worker started", "worker recovered", "partitions assigned", "partitions revoked", "job ready", "job failed", "job cancelled", "job superseded",
             "job refused", "image ready", "webhook delivered",
@@ -109,7 +109,7 @@ class Language(unittest.TestCase):
         ).stdout.splitlines()
         self.assertEqual([title for title in log if len(title) > SUBJECT_LENGTH], [])
 
-    def test_what_is_wrong_is_found(self):
+    def test_detects_violations(self):
         self.assertEqual(doc_openings("\n/// What it does.\n\n/// A lease.\n"), ["What", "A"])
         self.assertEqual(RETIRED_TYPES.findall("final class LeaseBook {}\nstruct DeadLetterSummary {}\n"), ["LeaseBook"])
         self.assertEqual(retired_phrases("It is made anew, and gets on."), ["anew", "gets on"])

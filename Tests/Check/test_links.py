@@ -1,4 +1,4 @@
-"""Links between documents lead somewhere: to a file that is in the repository, and to a heading that is on its page."""
+"""Links between documents have targets: files of the repository and headings of their pages."""
 import pathlib
 import re
 import subprocess
@@ -13,15 +13,15 @@ HEADING = re.compile(r"^#{1,6} +(.+?)\s*#*$", re.MULTILINE)
 
 
 def documents():
-    """Every Markdown file that is, or is about to be, in the repository."""
+    """Every Markdown file of the repository, including new ones."""
     names = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "*.md"], cwd=ROOT, check=True, capture_output=True, text=True)
     return [ROOT / name for name in names.stdout.split("\0") if name and (ROOT / name).exists()]
 
 
 def anchors(text):
-    """The names that GitHub gives the headings of a page: what is no letter, digit, space, hyphen or underscore falls away, and the second of a name is
-    numbered."""
+    """The names that GitHub gives the headings of a page. It drops all but letters, digits, spaces, hyphens and
+    underscores, and numbers repeated names."""
     found = set()
     for heading in HEADING.findall(FENCE.sub("", text)):
         words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
@@ -49,12 +49,12 @@ def dead_links(path, text):
 
 
 class Links(unittest.TestCase):
-    def test_links_lead_somewhere(self):
+    def test_links_have_targets(self):
         for path in documents():
             with self.subTest(path.relative_to(ROOT)):
                 self.assertEqual(list(dead_links(path, path.read_text(encoding="utf-8"))), [])
 
-    def test_dead_links_are_found(self):
+    def test_detects_dead_links(self):
         here = ROOT / "docs/here.md"
         text = "# One `two`: three\n[a](nowhere.md) [b](#one-two-three) [c](#four) ![d](../LICENSE) `[e](gone.md)` [f](https://example.org) [g](../../x)"
         with self.subTest("files"):
@@ -63,10 +63,10 @@ class Links(unittest.TestCase):
         self.assertEqual(anchors(text.split("\n")[0]), {"one-two-three"})
         self.assertEqual(anchors("# A\n## A\n```\n# no\n```\n"), {"a", "a-1"})
 
-    def test_every_page_of_the_book_is_in_its_contents(self):
-        book = ROOT / "docs/README.md"
-        linked = {(book.parent / target.partition("#")[0]).resolve() for target in LINK.findall(book.read_text(encoding="utf-8"))}
-        self.assertEqual([path.name for path in sorted(book.parent.glob("*.md")) if path != book and path not in linked], [])
+    def test_contents_list_every_page(self):
+        contents = ROOT / "docs/README.md"
+        linked = {(contents.parent / target.partition("#")[0]).resolve() for target in LINK.findall(contents.read_text(encoding="utf-8"))}
+        self.assertEqual([path.name for path in sorted(contents.parent.glob("*.md")) if path != contents and path not in linked], [])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Code that a document quotes is the code: `<!-- quotes: FILE -->` stands above a block that is in that file, but for its indentation."""
+"""Code quoted by documents matches its file: FILE of `<!-- quotes: FILE -->` contains the block that follows, apart
+from its indentation."""
 import re
 import unittest
 
@@ -12,13 +13,13 @@ def lines(text):
 
 
 def is_quoted(block, text):
-    """Whether the lines of the block stand one after the other in the text."""
-    wanted, there = lines(block), lines(text)
-    return any(there[start : start + len(wanted)] == wanted for start in range(len(there) - len(wanted) + 1))
+    """Whether the text contains the lines of the block in sequence."""
+    wanted, found = lines(block), lines(text)
+    return any(found[start : start + len(wanted)] == wanted for start in range(len(found) - len(wanted) + 1))
 
 
 class Quotations(unittest.TestCase):
-    def test_quotations_are_true(self):
+    def test_quotations_match_their_files(self):
         count = 0
         for path in documents():
             for file, block in QUOTATION.findall(path.read_text(encoding="utf-8")):
@@ -27,6 +28,6 @@ class Quotations(unittest.TestCase):
                     self.assertTrue(is_quoted(block, (ROOT / file).read_text(encoding="utf-8")), block)
         self.assertGreater(count, 0)
 
-    def test_a_changed_line_is_found(self):
+    def test_detects_changed_lines(self):
         self.assertTrue(is_quoted("a\n  b", "x\n    a\n      b\ny"))
         self.assertFalse(is_quoted("a\n  c", "x\n    a\n      b\ny"))

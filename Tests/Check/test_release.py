@@ -1,4 +1,4 @@
-"""scripts/release in a throw-away clone of nothing but the files it knows."""
+"""scripts/release in a temporary repository with only the files that it changes."""
 import pathlib
 import shutil
 import subprocess
@@ -47,7 +47,7 @@ class Release(unittest.TestCase):
     def text(self, name):
         return (self.clone / name).read_text(encoding="utf-8")
 
-    def test_a_release_is_one_commit_and_its_tag(self):
+    def test_release_is_one_commit_and_a_tag(self):
         self.assertIn("git push origin main v7.0.0", self.release("7.0.0"))
         self.assertIn('static let number = "7.0.0"', self.text(FILES[1]))
         self.assertIn("\nappVersion: 7.0.0\n", self.text(FILES[2]))
@@ -58,7 +58,7 @@ class Release(unittest.TestCase):
         self.release("--check", "7.0.0")
         self.assertEqual(self.release("--notes", "7.0.0"), "### Added\n\n- Something.\n")
 
-    def test_a_dry_run_shows_it_and_changes_nothing(self):
+    def test_dry_run_prints_changes_and_writes_nothing(self):
         shown = self.release("--dry-run", "7.0.0")
         self.assertIn('+    static let number = "7.0.0"', shown)
         self.assertIn("+appVersion: 7.0.0", shown)
@@ -66,7 +66,7 @@ class Release(unittest.TestCase):
         self.assertEqual(self.git("status", "--porcelain"), "")
         self.assertEqual(self.git("tag"), "")
 
-    def test_the_chart_has_a_version_of_its_own_with_each_release(self):
+    def test_release_increments_the_chart_version(self):
         def own():
             return next(line for line in self.text(FILES[2]).split("\n") if line.startswith("version: "))[len("version: "):]
 
@@ -86,7 +86,7 @@ class Release(unittest.TestCase):
         self.release("7.0.2")
         self.assertEqual(own(), "50.0.0", "it was raised by hand")
 
-    def test_what_stands_in_the_way_is_said(self):
+    def test_invalid_releases_are_rejected_with_a_reason(self):
         self.assertIn("not a semantic version", self.release("7.0", code=1))
         self.assertIn("not a semantic version", self.release("v7.0.0", code=1))
         self.release("7.0.0-rc.1")
@@ -103,7 +103,7 @@ class Release(unittest.TestCase):
         self.release("7.0.0")
         self.assertIn("scripts/release [--dry-run] VERSION", self.release(code=2))
 
-    def test_a_tag_that_the_code_does_not_say_is_not_published(self):
+    def test_check_rejects_versions_that_differ_from_the_code(self):
         self.release("7.0.0")
         self.assertIn("no section [7.0.1]", self.release("--check", "7.0.1", code=1))
         code = self.clone / FILES[1]

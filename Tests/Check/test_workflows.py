@@ -1,4 +1,4 @@
-"""The workflows do what the Makefile has, all that CI does elsewhere, and nothing by actions that may change under them."""
+"""Workflows use targets of the Makefile, run all targets of .ci/run, and pin their actions."""
 import pathlib
 import re
 import unittest
@@ -19,12 +19,12 @@ def made(text):
 
 
 class Workflows(unittest.TestCase):
-    def test_targets_are_there(self):
+    def test_make_targets_exist(self):
         for name, workflow in WORKFLOWS.items():
             for step in steps(workflow):
                 self.assertLessEqual(made(step.get("run", "")), TARGETS, name)
 
-    def test_what_ci_runs_the_public_sees_too(self):
+    def test_ci_yaml_runs_all_targets_of_ci_run(self):
         everywhere = made((ROOT / ".ci/run").read_text(encoding="utf-8"))
         public = set().union(*(made(step.get("run", "")) for step in steps(WORKFLOWS["ci.yaml"])))
         self.assertTrue(everywhere)
@@ -36,14 +36,14 @@ class Workflows(unittest.TestCase):
             for line in re.findall(r"^.*\buses: .*$", text, re.MULTILINE):
                 self.assertRegex(line, r"uses: (\./\S+$|[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$)", name)
 
-    def test_no_action_has_two_commits(self):
+    def test_each_action_has_one_commit(self):
         found = set()
         for name in WORKFLOWS:
             found |= {step["uses"] for step in steps(WORKFLOWS[name]) if "uses" in step}
         names = [use.partition("@")[0] for use in found]
         self.assertEqual(len(names), len(set(names)), sorted(found))
 
-    def test_rights_are_given_job_by_job(self):
+    def test_permissions_are_minimal_and_jobs_have_timeouts(self):
         for name, workflow in WORKFLOWS.items():
             self.assertEqual(workflow["permissions"], {"contents": "read"}, name)
             for job in workflow["jobs"].values():
@@ -52,7 +52,7 @@ class Workflows(unittest.TestCase):
                     if step.get("uses", "").startswith("actions/checkout@"):
                         self.assertIs(step["with"]["persist-credentials"], False, name)
 
-    def test_the_two_latest_releases_of_swift_build_it(self):
+    def test_matrix_has_the_two_supported_swift_releases(self):
         matrix = WORKFLOWS["ci.yaml"]["jobs"]["test"]["strategy"]["matrix"]["swift"]
         tools = re.search(r"swift-tools-version: (\S+)", (ROOT / "Package.swift").read_text(encoding="utf-8"))[1]
         image = re.search(r"^ARG SWIFT=(\d+\.\d+)", (ROOT / "docker/Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)[1]

@@ -1,4 +1,4 @@
-// Holds the JavaScript client to what it promises: check.mjs CLIENT GATEWAY LOCKED_GATEWAY PHOTOGRAPH HANGING_SOURCE UNSTORED….
+// Checks the JavaScript client: check.mjs CLIENT GATEWAY LOCKED_GATEWAY PHOTOGRAPH HANGING_SOURCE UNSTORED….
 import assert from "node:assert/strict";
 
 const [client, gateway, locked, photograph, hanging, ...unstored] = process.argv.slice(2);

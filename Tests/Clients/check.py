@@ -1,4 +1,4 @@
-"""Holds the Python client to what it promises: check.py GATEWAY LOCKED_GATEWAY PHOTOGRAPH HANGING_SOURCE UNSTORED…."""
+"""Checks the Python client: check.py GATEWAY LOCKED_GATEWAY PHOTOGRAPH HANGING_SOURCE UNSTORED…."""
 
 import sys
 import uuid
@@ -14,7 +14,7 @@ def problem(body) -> Problem:
         answer = body()
     except Problem as error:
         return error
-    raise AssertionError(f"no problem, but {answer!r}")
+    raise AssertionError(f"expected a problem, found {answer!r}")
 
 
 assert halcyon.image({"source": photograph, "width": 100})[:2] == b"\xff\xd8"
@@ -30,12 +30,12 @@ for picture in unstored:
     assert len(sizes) == 1 and sizes.pop() > 1000, picture
 try:
     halcyon.image({"source": photograph + ".none", "width": 9})
-    raise AssertionError("a job without a source is ready")
+    raise AssertionError("a job whose source does not exist is ready")
 except JobEnded as end:
     assert end.code == "not_found", end
 try:
     Halcyon(gateway, maximum_bytes=2000).image({"source": photograph, "width": 300})
-    raise AssertionError("an image above the limit is read")
+    raise AssertionError("an image above the limit is accepted")
 except TooLarge:
     pass
 
@@ -51,7 +51,7 @@ late = Halcyon(gateway, job_timeout=1)
 before = halcyon.cursor()
 try:
     late.image({"source": hanging, "width": 10, "id": "late"})
-    raise AssertionError("it has ended")
+    raise AssertionError("the job has ended")
 except TimeoutError:
     pass
 assert next(iter(halcyon.events(types=["cancelled"], jobs=["late"], after=before))).cursor

@@ -1,4 +1,4 @@
-// Prints the id of each job that is ready, for as long as it runs: follow.mjs CLIENT GATEWAY.
+// Prints the ids of jobs that become ready until it is killed: follow.mjs CLIENT GATEWAY.
 const [client, gateway] = process.argv.slice(2);
 const { Halcyon } = await import(client);
 const halcyon = new Halcyon(gateway);

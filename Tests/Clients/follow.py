@@ -1,4 +1,4 @@
-"""Prints the id of each job that is ready, for as long as it runs: follow.py GATEWAY."""
+"""Prints the ids of jobs that become ready until it is killed: follow.py GATEWAY."""
 
 import sys
 

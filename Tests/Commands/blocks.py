@@ -1,4 +1,4 @@
-"""The commands of the documents: every block of shell in them, and the mark in the line before it."""
+"""Shell commands of the documentation: all code blocks, and the mark in the line before each."""
 import pathlib
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = [
     ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "charts/halcyon/README.md", ROOT / "Benchmarks/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-# Why a block is not run here: what it needs, and what then stands in it.
+# Reasons for not running a block: its requirement, and a pattern that its commands must match.
 NEEDS = {
     "docker": r"\bdocker\b",
     "kubernetes": r"\b(helm|kubectl)\b",
@@ -22,16 +22,16 @@ MARK = re.compile(r"^ *<!-- (?:needs: (?P<needs>[a-z-]+)|(?P<stays>stays)|(?P<em
 
 @dataclass(frozen=True)
 class Block:
-    """Commands that stand together."""
+    """A code block of commands."""
 
     document: str
     line: int
     text: str
-    # Why it is not run, a name of NEEDS; None where it is.
+    # The reason for not running it, a key of NEEDS, or None.
     needs: str | None
-    # Whether its last command goes on until it is stopped.
+    # Whether its last command runs until it is stopped.
     stays: bool = False
-    # Whether its last command may find nothing, and say so with 3.
+    # Whether its last command may find nothing and exit with 3.
     may_find_nothing: bool = False
 
     def __str__(self):
@@ -39,31 +39,31 @@ class Block:
 
 
 def blocks(path, text):
-    """Those of one document.
+    """Yields the blocks of a document.
 
-    Raises ValueError for a mark that is none of the list, or that nothing in its block bears out."""
+    Raises ValueError for an unknown mark, or a mark that no command of its block requires."""
     for match in FENCE.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
         where = f"{path}:{line}"
         if match["language"] == "" and COMMAND.match(match["text"]):
-            raise ValueError(f"{where}: commands stand in blocks of sh")
+            raise ValueError(f"{where}: commands must be in a block of sh")
         if match["language"] not in ("sh", "bash", "shell", "console"):
             continue
         before = text[: match.start()].rstrip("\n").rpartition("\n")[2]
         mark = MARK.match(before)
         if before.lstrip().startswith("<!--") and not mark:
-            raise ValueError(f"{where}: {before.strip()} is no mark")
+            raise ValueError(f"{where}: {before.strip()} is not a mark")
         needs = mark["needs"] if mark else None
         if needs is not None and needs not in NEEDS:
-            raise ValueError(f"{where}: {needs} is none of {', '.join(NEEDS)}")
+            raise ValueError(f"{where}: {needs} is unknown; expected one of {', '.join(NEEDS)}")
         indent = match["indent"]
         commands = "".join(part.removeprefix(indent) for part in match["text"].splitlines(keepends=True))
         if needs is not None and not re.search(NEEDS[needs], commands):
-            raise ValueError(f"{where}: nothing in it needs {needs}")
+            raise ValueError(f"{where}: no command requires {needs}")
         yield Block(str(path), line, commands, needs, bool(mark and mark["stays"]), bool(mark and mark["empty"]))
 
 
 def all_blocks():
-    """Those of all documents."""
+    """Returns the blocks of all documents."""
     return [
         block for path in DOCUMENTS if path.exists() for block in blocks(path.relative_to(ROOT), path.read_text(encoding="utf-8"))]

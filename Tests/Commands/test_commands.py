@@ -1,13 +1,13 @@
-"""Every command of the documents is run, as a reader would run it, against a cluster; or it says why not, by a mark from a closed list."""
+"""Runs every command of the documentation against a cluster, except blocks with a mark that gives the reason."""
 import collections
 import unittest
 
 import blocks
-import ground
+from fixture import CommandFixture
 
 
 class Marks(unittest.TestCase):
-    def test_a_mark_must_be_one_and_must_be_borne_out(self):
+    def test_unknown_and_unjustified_marks_are_rejected(self):
         def read(text):
             return list(blocks.blocks("x.md", text))
 
@@ -21,24 +21,24 @@ class Marks(unittest.TestCase):
 
 
 class Commands(unittest.TestCase):
-    def test_they_do_what_they_say(self):
+    def test_commands_succeed(self):
         found = blocks.all_blocks()
-        stage = ground.Ground()
-        self.addCleanup(stage.stop)
+        cluster = CommandFixture()
+        self.addCleanup(cluster.stop)
         folders, left = {}, collections.Counter(block.needs for block in found if block.needs)
-        # Those that stay come last: among them are workers, which have the group share its partitions anew when they come and go.
+        # Blocks that stay come last: some are workers, which cause rebalances when they start and stop.
         for block in sorted(found, key=lambda block: block.stays):
             if block.needs:
                 continue
             with self.subTest(str(block)):
                 if block.document not in folders:
-                    folders[block.document] = stage.reader(block.document)
-                code, words = stage.run(block, folders[block.document])
-                self.assertEqual(code, 0, f"{block}\n{stage.here(block.text)}\n{words}")
-        self.assertIsNone(stage.process.poll(), "the cluster has ended")
+                    folders[block.document] = cluster.make_working_folder(block.document)
+                code, output = cluster.run(block, folders[block.document])
+                self.assertEqual(code, 0, f"{block}\n{cluster.with_local_addresses(block.text)}\n{output}")
+        self.assertIsNone(cluster.process.poll(), "the cluster has ended")
         run = len(found) - sum(left.values())
         self.assertGreater(run, 20)
-        print(f"{len(found)} blocks of commands: {run} run; not run, for they need " + ", ".join(f"{name}: {count}" for name, count in sorted(left.items())))
+        print(f"{len(found)} blocks of commands: {run} run; not run, because they need " + ", ".join(f"{name}: {count}" for name, count in sorted(left.items())))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`make dev` and `make worker`, without what they build."""
+"""`make dev` and `make worker`, without the build."""
 import json
 import os
 import pathlib
@@ -10,22 +10,22 @@ import unittest
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE = 30
+TIMEOUT = 30
 
 
 def wait(what, found):
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while time.monotonic() < end:
         value = found()
         if value:
             return value
         time.sleep(0.1)
-    raise TimeoutError(f"{what}: not within {PATIENCE} s")
+    raise TimeoutError(f"{what}: not within {TIMEOUT} s")
 
 
 class Dev(unittest.TestCase):
     def setUp(self):
-        # The scripts look beside themselves: a reader's other cluster is left alone.
+        # The scripts use the folder that contains them, so another cluster of the user is not affected.
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
@@ -51,7 +51,7 @@ class Dev(unittest.TestCase):
     def text(self, name):
         return (self.root / name).read_text(encoding="utf-8")
 
-    def test_a_second_worker_is_one_more_command(self):
+    def test_worker_joins_and_leaves_the_cluster(self):
         dev = self.start("dev", "--log-level", "warning")
         wait("the cluster", lambda: "Ctrl-C stops" in self.text("dev"))
         gateway = next(line.split()[1] for line in self.text("dev").splitlines() if line.startswith("  Gateway"))
@@ -64,16 +64,16 @@ class Dev(unittest.TestCase):
         worker = self.start("worker")
         wait("two workers", lambda: len(workers()) == 2)
         os.killpg(worker.pid, signal.SIGINT)
-        self.assertEqual(worker.wait(PATIENCE), 0, self.text("worker"))
+        self.assertEqual(worker.wait(TIMEOUT), 0, self.text("worker"))
         wait("one worker again", lambda: len(workers()) == 1)
-        # As Ctrl-C in its terminal.
+        # Like Ctrl-C in its terminal.
         os.killpg(dev.pid, signal.SIGINT)
-        dev.wait(PATIENCE)
+        dev.wait(TIMEOUT)
         self.assertFalse((self.root / ".build/dev").exists())
 
-    def test_without_a_cluster_it_says_what_to_do(self):
+    def test_worker_without_a_cluster_says_what_to_do(self):
         worker = self.start("worker")
-        self.assertEqual(worker.wait(PATIENCE), 1)
+        self.assertEqual(worker.wait(TIMEOUT), 1)
         self.assertIn("make dev", self.text("worker"))
 
 

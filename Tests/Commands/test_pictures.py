@@ -1,4 +1,4 @@
-"""The pictures of docs/sizing.md are what Halcyon makes of the commands that stand for them."""
+"""Compares the pictures of docs/sizing.md with the results of their commands."""
 import pathlib
 import subprocess
 import unittest
@@ -7,7 +7,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Pictures(unittest.TestCase):
-    def test_they_are_of_the_sizes_that_the_commands_give(self):
+    def test_pictures_have_the_sizes_of_their_commands(self):
         done = subprocess.run([ROOT / "scripts/sizing-pictures", "--check"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
 

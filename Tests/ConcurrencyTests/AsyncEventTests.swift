@@ -1,28 +1,28 @@
 import Concurrency
 import Testing
 
-/// Something that happens once.
+/// An event that is signaled once.
 @Suite struct AsyncEventTests {
-    @Test func allWhoWaitLearnOfIt() async {
-        let gate = AsyncEvent()
-        #expect(!gate.isSignaled)
+    @Test func resumesAllWaiters() async {
+        let event = AsyncEvent()
+        #expect(!event.isSignaled)
         await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<100 { group.addTask { await gate.wait() } }
-            gate.signal()
-            gate.signal()
+            for _ in 0..<100 { group.addTask { await event.wait() } }
+            event.signal()
+            event.signal()
         }
-        #expect(gate.isSignaled)
-        // It stays open.
-        await gate.wait()
+        #expect(event.isSignaled)
+        // It stays signaled.
+        await event.wait()
     }
 
     @Test(arguments: [true, false])
-    func whoIsCancelledWaitsNoMore(_ isWaiting: Bool) async throws {
-        let gate = AsyncEvent()
-        let task = Task { await gate.wait() }
+    func cancellationEndsTheWait(_ isWaiting: Bool) async throws {
+        let event = AsyncEvent()
+        let task = Task { await event.wait() }
         if isWaiting { try await Task.sleep(for: .milliseconds(20)) }
         task.cancel()
         await task.value
-        #expect(!gate.isSignaled)
+        #expect(!event.isSignaled)
     }
 }

@@ -7,7 +7,7 @@ import Testing
         mutating func next() -> UInt64 { value }
     }
 
-    /// The bits that a half is made of, as those of zero make zero.
+    /// The random bits that produce one half. Zero produces zero.
     private static let half: UInt64 = 1 << 52
 
     private static func delays(_ count: Int, _ backoff: inout Backoff, from value: UInt64 = 0) -> [Duration] {
@@ -22,20 +22,20 @@ import Testing
         #expect(Self.delays(4, &tripling) == [1, 3, 9, 10].map { .seconds($0) })
     }
 
-    @Test func noDelayFallsShortOfWhatIsAskedFor() {
+    @Test func respectsTheRequestedMinimumDelay() {
         var backoff = Backoff(initial: .seconds(1), maximum: .seconds(4))
         let delays = [backoff.next(atLeast: .seconds(60)), backoff.next(atLeast: .seconds(1))]
         #expect(delays == [.seconds(60), .seconds(2)])
     }
 
-    @Test func aSuccessStartsItAgain() {
+    @Test func resetRestartsFromTheInitialDelay() {
         var backoff = Backoff(initial: .milliseconds(50), maximum: .seconds(1))
         _ = Self.delays(3, &backoff)
         backoff.reset()
         #expect(Self.delays(2, &backoff) == [.milliseconds(50), .milliseconds(100)])
     }
 
-    @Test func jitterIsAPartOfTheDelay() {
+    @Test func jitterReducesDelaysByUpToItsFraction() {
         var longest = Backoff(initial: .seconds(1), maximum: .seconds(4), jitter: 0.5)
         var medium = longest
         #expect(Self.delays(4, &longest) == [1, 2, 4, 4].map { .seconds($0) })
@@ -46,12 +46,12 @@ import Testing
         #expect(Set(delays).count > 40 && delays.allSatisfy { (.zero ... .seconds(4)).contains($0) })
     }
 
-    @Test func theInitialDelayIsNoLongerThanTheMaximum() {
+    @Test func initialDelayIsCappedAtTheMaximum() {
         var backoff = Backoff(initial: .seconds(9), maximum: .seconds(5))
         #expect(Self.delays(2, &backoff) == [.seconds(5), .seconds(5)])
         var none = Backoff(initial: .zero, maximum: .zero)
         #expect(Self.delays(2, &none) == [.zero, .zero])
-        // However many attempts fail, nothing overflows.
+        // Many failed attempts cause no overflow.
         var long = Backoff(initial: .seconds(1), maximum: .seconds(86_400))
         #expect(Self.delays(1000, &long).last == .seconds(86_400))
     }

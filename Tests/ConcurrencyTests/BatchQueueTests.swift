@@ -2,20 +2,20 @@ import Concurrency
 import Testing
 
 @Suite struct BatchQueueTests {
-    @Test func asksForOneWakeUpPerBatch() {
-        let box = BatchQueue<Int>()
-        #expect(box.enqueue(1) == .first)
-        #expect(box.enqueue(2) == .queued)
-        #expect(box.drain() == [1, 2])
-        #expect(box.drain() == [])
-        #expect(box.enqueue(3) == .first)
+    @Test func requestsOneWakeUpPerBatch() {
+        let queue = BatchQueue<Int>()
+        #expect(queue.enqueue(1) == .first)
+        #expect(queue.enqueue(2) == .queued)
+        #expect(queue.drain() == [1, 2])
+        #expect(queue.drain() == [])
+        #expect(queue.enqueue(3) == .first)
     }
 
-    @Test func givesBackWhatNobodyReadWhenClosed() {
-        let box = BatchQueue<Int>()
-        #expect(box.enqueue(1) == .first)
-        #expect(box.close() == [1])
-        #expect(box.enqueue(2) == .closed)
-        #expect(box.drain() == [])
+    @Test func closeReturnsUnreadElements() {
+        let queue = BatchQueue<Int>()
+        #expect(queue.enqueue(1) == .first)
+        #expect(queue.close() == [1])
+        #expect(queue.enqueue(2) == .closed)
+        #expect(queue.drain() == [])
     }
 }

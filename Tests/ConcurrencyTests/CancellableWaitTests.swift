@@ -2,7 +2,7 @@ import Concurrency
 import Testing
 
 @Suite struct CancellableWaitTests {
-    /// A place for one waiter, as many types have it.
+    /// A slot for the continuation of one waiter, a pattern that many types use.
     private final class Slot: Sendable {
         private let waiter = Lock<CheckedContinuation<Bool, Never>?>(nil)
 
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func whoeverWaitsIsResumed() async {
+    @Test func resumesTheWaiter() async {
         let slot = Slot()
         let task = Task { await slot.wait() }
         while slot.isEmpty { await Task.yield() }
@@ -32,7 +32,7 @@ import Testing
         #expect(await task.value)
     }
 
-    @Test func whoeverWaitsIsCancelled() async {
+    @Test func cancellationResumesTheWaiter() async {
         let slot = Slot()
         let task = Task { await slot.wait() }
         while slot.isEmpty { await Task.yield() }
@@ -40,7 +40,7 @@ import Testing
         #expect(await !task.value)
     }
 
-    @Test func aCancellationThatCameBeforeCountsToo() async {
+    @Test func cancellationBeforeTheWaitTakesEffect() async {
         let slot = Slot()
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -49,7 +49,7 @@ import Testing
         #expect(await !task.value && slot.isEmpty)
     }
 
-    @Test func noCancellationIsMissed() async {
+    @Test func cancellationRacingWithTheWaitIsNotMissed() async {
         for _ in 0..<1000 {
             let slot = Slot()
             let task = Task { await slot.wait() }
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func errorsAreThrown() async {
+    @Test func throwsErrorsOfTheContinuation() async {
         await #expect(throws: CancellationError.self) {
             try await withCancellableThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                 continuation.resume(throwing: CancellationError())
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func aTaskIsCancelledWithItsWaiter() async throws {
+    @Test func taskIsCancelledWithItsWaiter() async throws {
         let inner = Task { try await Task.sleep(for: .seconds(3600)) }
         let outer = Task { await inner.resultCancelledWithWaiter }
         outer.cancel()
@@ -76,13 +76,13 @@ import Testing
         #expect(await Task { 7 }.resultCancelledWithWaiter.get() == 7)
     }
 
-    /// An actor on a thread of its own, as readers of Kafka are.
-    private actor Reader {
+    /// An actor with a thread of its own, like a Kafka consumer.
+    private actor LoopActor {
         let loop = EventLoop(name: "reader")
         nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-        /// Whether both kinds of wait look for what there is on the actor's own thread.
-        func waitsOnItsOwnThread() async throws -> Bool {
+        /// Returns whether both kinds of wait run their bodies on the actor's own thread.
+        func runsBodiesOnItsThread() async throws -> Bool {
             let first = await withCancellableContinuation { (continuation: CheckedContinuation<Bool, Never>) in
                 continuation.resume(returning: loop.isCurrent)
             } onCancel: {
@@ -96,9 +96,9 @@ import Testing
         }
     }
 
-    @Test func anActorIsNotLeft() async throws {
-        let reader = Reader()
-        #expect(try await reader.waitsOnItsOwnThread())
-        reader.loop.stop()
+    @Test func runsItsBodyOnTheCallingActor() async throws {
+        let loopActor = LoopActor()
+        #expect(try await loopActor.runsBodiesOnItsThread())
+        loopActor.loop.stop()
     }
 }

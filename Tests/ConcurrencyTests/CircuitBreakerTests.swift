@@ -7,7 +7,7 @@ import Testing
     private let start = ContinuousClock.now
     private let openTime = Backoff(initial: .seconds(5), maximum: .seconds(12))
 
-    @Test func failuresInARowOpenIt() {
+    @Test func opensAfterConsecutiveFailures() {
         var breaker = Breaker(Breaker.Policy(failures: 3, openTime: openTime))
         let outcomes: [Breaker.Outcome] = [.failure, .failure, .success, .failure, .unknown, .failure]
         for outcome in outcomes { breaker.record(outcome, of: "a", isProbe: false, at: start) }
@@ -17,13 +17,13 @@ import Testing
         #expect(breaker.state(at: start + .seconds(5)) == .halfOpen)
     }
 
-    @Test func aPartOfTheLastRequestsOpensIt() {
+    @Test func opensAfterFailuresAmongRecentRequests() {
         var breaker = Breaker(
             Breaker.Policy(failures: 2, samples: 4, keys: 2, window: .seconds(10), openTime: openTime))
         func record(_ outcome: Breaker.Outcome, _ key: String, after seconds: Int) {
             breaker.record(outcome, of: key, isProbe: false, at: start + .seconds(seconds))
         }
-        // Of one key alone, too far apart, and too long ago.
+        // Failures of only one key, among too many requests, and outside the window do not open it.
         for _ in 0..<3 { record(.failure, "a", after: 0) }
         for _ in 0..<4 { record(.success, "b", after: 0) }
         #expect(breaker.isIdle)
@@ -35,13 +35,13 @@ import Testing
         #expect(breaker.state(at: start + .seconds(19)) == .open(until: start + .seconds(24)))
     }
 
-    @Test func aProbeDecides() {
+    @Test func probeClosesOrReopens() {
         var breaker = Breaker(Breaker.Policy(failures: 1, openTime: openTime))
         var now = start
         breaker.record(.failure, of: "a", isProbe: false, at: now)
         for seconds in [5, 10, 12, 12] {
             #expect(breaker.state(at: now) == .open(until: now + .seconds(seconds)))
-            // No request may begin yet; and those that began before say nothing new.
+            // No probe may begin yet, and requests that began earlier are ignored.
             let isEarly = breaker.beginProbe(at: now)
             breaker.record(.success, of: "a", isProbe: false, at: now)
             now += .seconds(seconds)
@@ -58,13 +58,13 @@ import Testing
         #expect(breaker.state(at: now) == .open(until: now + .seconds(5)))
     }
 
-    @Test func aProbeThatIsGivenUpLetsAnotherBegin() {
+    @Test func probeWithoutAnOutcomeAllowsAnother() {
         var breaker = Breaker(Breaker.Policy(failures: 1, openTime: Backoff(initial: .zero, maximum: .zero)))
         breaker.record(.failure, of: "a", isProbe: false, at: start)
-        for giveUp in [true, false] {
+        for isAbandoned in [true, false] {
             let isProbe = breaker.beginProbe(at: start)
             #expect(isProbe)
-            if giveUp {
+            if isAbandoned {
                 breaker.abandonProbe()
             } else {
                 breaker.record(.unknown, of: "a", isProbe: true, at: start)
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func oneWithoutFailuresNeverOpens() {
+    @Test func neverOpensWithAThresholdOfZero() {
         var breaker = Breaker(Breaker.Policy(failures: 0, openTime: openTime))
         for _ in 0..<100 { breaker.record(.failure, of: "a", isProbe: false, at: start) }
         #expect(breaker.state(at: start) == .closed && breaker.isIdle)

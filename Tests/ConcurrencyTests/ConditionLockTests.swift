@@ -2,7 +2,7 @@ import Concurrency
 import Testing
 
 @Suite struct ConditionLockTests {
-    @Test func aThreadWaitsUntilTheValueIsAsItNeedsIt() {
+    @Test func waitsUntilTheConditionHolds() {
         let numbers = ConditionLock<[Int]>([])
         let sum = Lock(0)
         let reader = NamedThread(name: "reader") {
@@ -19,7 +19,7 @@ import Testing
         #expect(sum.withLock { $0 } == 999 * 1000 / 2)
     }
 
-    @Test func allWaitersAreWoken() {
+    @Test func broadcastWakesAllWaiters() {
         let isOpen = ConditionLock(false)
         let threads = (0..<5).map { index in
             NamedThread(name: "waiter-\(index)") { isOpen.wait { $0 ? () : nil } }
@@ -29,12 +29,12 @@ import Testing
         for thread in threads { thread.join() }
     }
 
-    @Test func theValueIsLookedAtAgainInTime() {
+    @Test func rechecksTheConditionAtTheGivenTime() {
         let start = ContinuousClock.now
         let deadline = ConditionLock(start + .milliseconds(50))
-        let looks = deadline.wait(for: { $0 <= .now ? 1 : nil }, recheckingAt: { $0 })
-        #expect(looks == 1 && start.duration(to: .now) >= .milliseconds(50))
-        // One that is past is no reason to wait.
+        let result = deadline.wait(for: { $0 <= .now ? 1 : nil }, recheckingAt: { $0 })
+        #expect(result == 1 && start.duration(to: .now) >= .milliseconds(50))
+        // A time in the past causes no wait.
         var count = 0
         deadline.wait(
             for: { _ -> Void? in
@@ -43,7 +43,7 @@ import Testing
             }, recheckingAt: { _ in start })
     }
 
-    @Test func errorsPassThrough() {
+    @Test func withLockRethrowsErrors() {
         struct Refused: Error {}
         #expect(throws: Refused.self) { try ConditionLock(1).withLock { _ throws(Refused) in throw Refused() } }
     }

@@ -2,7 +2,7 @@ import Concurrency
 import Testing
 
 @Suite struct DequeTests {
-    @Test func queueKeepsItsOrderThroughManyTurns() {
+    @Test func keepsFirstInFirstOutOrder() {
         var queue = Deque<Int>()
         var expected = 0
         for number in 0..<20_000 {

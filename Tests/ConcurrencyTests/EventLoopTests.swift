@@ -3,11 +3,11 @@ import Glibc
 import Testing
 
 @Suite struct EventLoopTests {
-    /// An actor that lives on a loop, as the doors' connections do.
-    actor Resident {
+    /// An actor that runs on an event loop, like a connection of the HTTP server.
+    actor LoopActor {
         let loop: EventLoop
         nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-        private(set) var notes: [String] = []
+        private(set) var fired: [String] = []
 
         init(_ loop: EventLoop) { self.loop = loop }
 
@@ -15,15 +15,15 @@ import Testing
 
         func fireTimers() async {
             await withCheckedContinuation { continuation in
-                let taken = loop.schedule(after: .milliseconds(5)) {
-                    self.assumeIsolated { $0.notes.append("taken back") }
+                let cancelled = loop.schedule(after: .milliseconds(5)) {
+                    self.assumeIsolated { $0.fired.append("cancelled") }
                 }
                 loop.schedule(after: .milliseconds(20)) {
-                    self.assumeIsolated { $0.notes.append("late") }
+                    self.assumeIsolated { $0.fired.append("late") }
                     continuation.resume()
                 }
-                loop.schedule(after: .milliseconds(10)) { self.assumeIsolated { $0.notes.append("early") } }
-                loop.cancel(taken)
+                loop.schedule(after: .milliseconds(10)) { self.assumeIsolated { $0.fired.append("early") } }
+                loop.cancel(cancelled)
             }
         }
 
@@ -40,29 +40,29 @@ import Testing
         }
     }
 
-    @Test func runsItsActorsOnItsThreadAndNowhereElse() async {
+    @Test func runsActorsOnlyOnItsThread() async {
         let loop = EventLoop(name: "loop")
-        let resident = Resident(loop)
-        #expect(await resident.isOnLoop())
+        let loopActor = LoopActor(loop)
+        #expect(await loopActor.isOnLoop())
         #expect(!loop.isCurrent)
         NamedThread(name: "stopper") { loop.stop() }.join()
     }
 
-    @Test func firesTimersInOrderAndNotThoseTakenBack() async {
+    @Test func firesTimersInOrderExceptCancelledOnes() async {
         let loop = EventLoop(name: "loop")
-        let resident = Resident(loop)
-        await resident.fireTimers()
-        #expect(await resident.notes == ["early", "late"])
+        let loopActor = LoopActor(loop)
+        await loopActor.fireTimers()
+        #expect(await loopActor.fired == ["early", "late"])
         NamedThread(name: "stopper") { loop.stop() }.join()
     }
 
-    @Test func tellsOfReadableDescriptors() async {
+    @Test func reportsReadableDescriptors() async {
         let loop = EventLoop(name: "loop")
-        let resident = Resident(loop)
+        let loopActor = LoopActor(loop)
         var ends: [Int32] = [0, 0]
         #expect(pipe(&ends) == 0)
         let (reader, writer) = (ends[0], ends[1])
-        async let byte = resident.firstByte(of: reader)
+        async let byte = loopActor.firstByte(of: reader)
         #expect(write(writer, [7] as [UInt8], 1) == 1)
         #expect(await byte == 7)
         NamedThread(name: "stopper") { loop.stop() }.join()
@@ -70,11 +70,11 @@ import Testing
         close(writer)
     }
 
-    @Test func runsJobsHandedInFromManyTasks() async {
+    @Test func runsJobsSubmittedByManyTasks() async {
         let loop = EventLoop(name: "loop")
-        let resident = Resident(loop)
+        let loopActor = LoopActor(loop)
         let all = await withTaskGroup(of: Bool.self) { group in
-            for _ in 0..<2_000 { group.addTask { await resident.isOnLoop() } }
+            for _ in 0..<2_000 { group.addTask { await loopActor.isOnLoop() } }
             return await group.allSatisfy { $0 }
         }
         #expect(all)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct LRUCacheTests {
-    @Test func whatWasNotUsedForLongestGoesFirst() {
+    @Test func evictsTheLeastRecentlyUsedFirst() {
         var values = LRUCache<String, Int>(capacity: 30)
         for (index, key) in ["a", "b", "c"].enumerated() { #expect(values.insert(index, for: key, cost: 10).isEmpty) }
         #expect(values.value(for: "a") == 0)
@@ -13,7 +13,7 @@ import Testing
         #expect(values.evict(toCost: 20).map(\.key) == ["a"])
     }
 
-    @Test func whatCostsTooMuchIsNotTakenAndTheOldValueOfItsKeyGoes() {
+    @Test func oversizedInsertOnlyRemovesTheOldValue() {
         var values = LRUCache<String, Int>(capacity: 30)
         values.insert(1, for: "a", cost: 10)
         values.insert(2, for: "b", cost: 10)
@@ -21,7 +21,7 @@ import Testing
         #expect(values.peek("a") == nil && values.peek("b") == 2 && values.cost == 10)
     }
 
-    @Test func aPeekIsNoUse() {
+    @Test func peekDoesNotCountAsUse() {
         var values = LRUCache<String, Int>(capacity: 20)
         #expect(values.leastRecentlyUsed == nil)
         values.insert(1, for: "a", cost: 10)
@@ -32,8 +32,8 @@ import Testing
         #expect(values.count == 0 && values.cost == 0 && values.peek("c") == nil)
     }
 
-    /// Against the plainest thing that does the same.
-    @Test func doesWhatAListInTheOrderOfUseDoes() {
+    /// Compares the cache with a plain list in order of use.
+    @Test func behavesLikeAListInOrderOfUse() {
         var random = SeededNumbers(seed: 7)
         for capacity in [0, 1, 50, 200] {
             var values = LRUCache<Int, Int>(capacity: capacity)
@@ -43,7 +43,7 @@ import Testing
                 switch random.next() % 4 {
                 case 0, 1:
                     let cost = Int(random.next() % 60)
-                    let gone = values.insert(step, for: key, cost: cost).map(\.key)
+                    let evicted = values.insert(step, for: key, cost: cost).map(\.key)
                     var expected: [Int] = []
                     if let old = list.firstIndex(where: { $0.key == key }) { expected.append(list.remove(at: old).key) }
                     if cost <= capacity {
@@ -52,15 +52,15 @@ import Testing
                         }
                         list.append((key, step, cost))
                     }
-                    #expect(gone == expected)
+                    #expect(evicted == expected)
                 case 2:
-                    let permit = list.firstIndex { $0.key == key }
-                    #expect(values.value(for: key) == permit.map { list[$0].value })
-                    if let permit { list.append(list.remove(at: permit)) }
+                    let index = list.firstIndex { $0.key == key }
+                    #expect(values.value(for: key) == index.map { list[$0].value })
+                    if let index { list.append(list.remove(at: index)) }
                 default:
-                    let permit = list.firstIndex { $0.key == key }
-                    #expect(values.remove(key) == permit.map { list[$0].value })
-                    if let permit { list.remove(at: permit) }
+                    let index = list.firstIndex { $0.key == key }
+                    #expect(values.remove(key) == index.map { list[$0].value })
+                    if let index { list.remove(at: index) }
                 }
                 #expect(values.count == list.count && values.cost == list.reduce(0) { $0 + $1.cost })
             }

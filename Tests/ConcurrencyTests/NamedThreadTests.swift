@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 @Suite struct NamedThreadTests {
-    @Test func aBrokenPipeIsAnErrorAndNoSignal() {
+    @Test func brokenPipeIsAnErrorInsteadOfASignal() {
         let result = Lock<(blocked: Bool, error: Int32)>((false, 0))
         NamedThread(name: "writer") {
             var mask = sigset_t()

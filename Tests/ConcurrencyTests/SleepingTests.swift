@@ -2,7 +2,7 @@ import Concurrency
 import Testing
 
 @Suite struct SleepingTests {
-    @Test func itSleepsToTheEndUnlessItsTaskIsCancelled() async {
+    @Test func sleepsUntilTheEndUnlessCancelled() async {
         let start = ContinuousClock.now
         #expect(await Task.sleepUnlessCancelled(for: .milliseconds(20)))
         #expect(start.duration(to: .now) >= .milliseconds(20))

@@ -4,7 +4,7 @@ import Testing
 @Suite struct ThreadPoolTests {
     struct Refused: Error, Equatable {}
 
-    @Test func runsWorkOnItsOwnThreadsAndGivesBackResults() async throws {
+    @Test func returnsResultsAndErrorsUntilShutdown() async throws {
         let pool = ThreadPool(name: "pool", threads: 2)
         let sum = try await withThrowingTaskGroup(of: Int.self) { group in
             for value in 0..<500 { group.addTask { try await pool.run { value } } }
@@ -16,7 +16,7 @@ import Testing
         await #expect(throws: ThreadPoolClosed.self) { try await pool.run { 1 } }
     }
 
-    @Test func endsEachThreadWithItsCleanUp() {
+    @Test func callsOnThreadEndForEachThread() {
         let ended = Lock(0)
         let pool = ThreadPool(name: "pool", threads: 3, onThreadEnd: { ended.withLock { $0 += 1 } })
         pool.shutdown()

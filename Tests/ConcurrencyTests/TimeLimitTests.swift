@@ -2,18 +2,18 @@ import Concurrency
 import Testing
 
 @Suite struct TimeLimitTests {
-    private struct TooLate: Error {}
+    private struct DeadlineExceeded: Error {}
 
-    @Test func whatEndsInTimeIsWaitedFor() async throws {
+    @Test func waitsForAnOperationWithinTheDeadline() async throws {
         let isDone = Lock(false)
-        try await withDeadline(.now + .seconds(600), throwing: TooLate()) { isDone.withLock { $0 = true } }
+        try await withDeadline(.now + .seconds(600), throwing: DeadlineExceeded()) { isDone.withLock { $0 = true } }
         #expect(isDone.withLock { $0 })
     }
 
-    @Test func whatTakesLongerIsCancelled() async throws {
+    @Test func cancelsAnOperationAtTheDeadline() async throws {
         let wasCancelled = Lock(false)
-        await #expect(throws: TooLate.self) {
-            try await withDeadline(.now + .milliseconds(10), throwing: TooLate()) {
+        await #expect(throws: DeadlineExceeded.self) {
+            try await withDeadline(.now + .milliseconds(10), throwing: DeadlineExceeded()) {
                 while !Task.isCancelled { try? await Task.sleep(for: .milliseconds(5)) }
                 wasCancelled.withLock { $0 = true }
             }
@@ -21,10 +21,10 @@ import Testing
         #expect(wasCancelled.withLock { $0 })
     }
 
-    @Test func whatFailsSaysSoItself() async throws {
-        struct Own: Error {}
-        await #expect(throws: Own.self) {
-            try await withDeadline(.now + .seconds(600), throwing: TooLate()) { throw Own() }
+    @Test func rethrowsErrorsOfTheOperation() async throws {
+        struct OperationError: Error {}
+        await #expect(throws: OperationError.self) {
+            try await withDeadline(.now + .seconds(600), throwing: DeadlineExceeded()) { throw OperationError() }
         }
     }
 }

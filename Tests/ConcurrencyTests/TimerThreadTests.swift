@@ -2,7 +2,7 @@ import Concurrency
 import Testing
 
 @Suite struct TimerThreadTests {
-    @Test func `timers go off in the order of their times and not before`() async {
+    @Test func firesInOrderOfTimeAndNotEarly() async {
         let timers = TimerThread(name: "alarms")
         let (calls, call) = AsyncStream<Int>.makeStream()
         let start = ContinuousClock.now
@@ -11,29 +11,29 @@ import Testing
                 if ContinuousClock.now >= start + .milliseconds(40 * number) { call.yield(number) }
             }
         }
-        var heard: [Int] = []
+        var fired: [Int] = []
         for await number in calls {
-            heard.append(number)
-            if heard.count == 4 { break }
+            fired.append(number)
+            if fired.count == 4 { break }
         }
-        #expect(heard == [0, 1, 2, 3])
+        #expect(fired == [0, 1, 2, 3])
     }
 
-    @Test func `one that is taken back is not called, and those behind it are`() async {
+    @Test func cancelledTimerDoesNotFireAndLaterOnesDo() async {
         let timers = TimerThread(name: "alarms")
         let (calls, call) = AsyncStream<String>.makeStream()
-        let wrong = timers.set(at: .now + .milliseconds(50)) { call.yield("taken back") }
+        let cancelled = timers.set(at: .now + .milliseconds(50)) { call.yield("cancelled") }
         _ = timers.set(at: .now + .milliseconds(100)) { call.yield("later") }
-        timers.cancel(wrong)
+        timers.cancel(cancelled)
         var words = calls.makeAsyncIterator()
         #expect(await words.next() == "later")
-        // Nothing is left to wait for, and the thread is woken again.
+        // No timer is left, so new ones must wake the thread.
         _ = timers.set(at: .now + .seconds(100_000_000_000)) { call.yield("never") }
         _ = timers.set(at: .now - .seconds(1)) { call.yield("at once") }
         #expect(await words.next() == "at once")
     }
 
-    @Test func `what is set goes with the timers`() async throws {
+    @Test func releasesCallbacksOnDeallocation() async throws {
         final class Held: Sendable {}
         weak var held: Held?
         do {
@@ -46,11 +46,11 @@ import Testing
         #expect(held == nil)
     }
 
-    @Test func `an answer reaches those who wait before it and after it`() {
-        let answer = BlockingPromise<Int>()
-        let early = NamedThread(name: "early") { #expect(answer.wait() == 7) }
-        answer.fulfill(7)
-        #expect(answer.wait() == 7)
+    @Test func promiseResumesEarlyAndLateWaiters() {
+        let promise = BlockingPromise<Int>()
+        let early = NamedThread(name: "early") { #expect(promise.wait() == 7) }
+        promise.fulfill(7)
+        #expect(promise.wait() == 7)
         early.join()
     }
 }

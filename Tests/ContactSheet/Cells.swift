@@ -1,8 +1,8 @@
 import HalcyonModel
 
-/// A picture of the sheet.
+/// An image of the sheet.
 struct Cell {
-    /// What a job's `processors` holds for it, shortened.
+    /// The `processors` of the job, shortened.
     let caption: String
     let processors: [Processor]
 
@@ -18,7 +18,7 @@ extension Sheet {
     private static let orange = CSSColor(red: 255, green: 140, blue: 0)
     private static let blue = CSSColor(red: 65, green: 105, blue: 225)
 
-    /// In the order of docs/processors.md.
+    /// The cells in the order of docs/processors.md.
     static let cells: [Cell] = [
         Cell("(none)"),
         Cell("roundCorner: radius 30", .roundCorner(RoundCorner(radius: .pixels(30)))),

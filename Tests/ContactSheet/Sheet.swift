@@ -2,9 +2,9 @@ import HalcyonImaging
 import HalcyonModel
 import Vips
 
-/// Pictures in rows, each above what a job says to get it.
+/// A grid of images, each above the part of a job that produces it.
 struct Sheet {
-    static let across = 5
+    static let columns = 5
     static let cell = PixelSize(width: 240, height: 180)
     static let captionHeight = 40
 
@@ -13,36 +13,36 @@ struct Sheet {
 
     init(photograph: [UInt8], overlay: [UInt8]) throws {
         self.photograph = photograph
-        assets = [Self.other: overlay, Self.logo: try Self.drawnLogo()]
+        assets = [Self.other: overlay, Self.logo: try Self.logoImage()]
     }
 
-    /// The sheet, as a file.
-    func draw(_ cells: [Cell]) throws -> [UInt8] {
+    /// Renders the sheet as a WebP file.
+    func render(_ cells: [Cell]) throws -> [UInt8] {
         let variants = cells.map { cell in
             Variant(
                 sizing: Sizing(goal: .display(Display(width: 240, height: 180))), processors: cell.processors,
                 output: OutputOptions(format: .png))
         }
         let images = try Renderer().render(photograph, variants, assets: assets).images
-        let pictures = try zip(cells, images).map { try Self.framed($1.body, $0.caption) }
+        let pictures = try zip(cells, images).map { try Self.cellImage($1.body, $0.caption) }
         return try Operation.call(
             "arrayjoin",
-            ["in": .images(pictures), "across": .int(Self.across), "shim": 12, "background": [255]]
+            ["in": .images(pictures), "across": .int(Self.columns), "shim": 12, "background": [255]]
         ).image().encoded(as: .webp, ["Q": 82, "effort": 6])
     }
 
-    /// The picture in the middle of its cell, on squares of grey that are seen through it, over its caption.
-    private static func framed(_ file: [UInt8], _ caption: String) throws -> Image {
+    /// Returns the image centered in its cell on a gray checkerboard, above its caption.
+    private static func cellImage(_ file: [UInt8], _ caption: String) throws -> Image {
         let picture = try EncodedImage(file).open().inMemory()
         let scale = min(1, Double(cell.width) / Double(picture.width), Double(cell.height) / Double(picture.height))
         let small = try call("resize", ["in": .image(picture), "scale": .double(scale)])
         let colored = try call("colourspace", ["in": .image(small), "space": "srgb"])
         let x = (cell.width - small.width) / 2
         let y = (cell.height - small.height) / 2
-        let laid = try call(
+        let composite = try call(
             "composite2",
-            ["base": .image(squares()), "overlay": .image(colored), "mode": "over", "x": .int(x), "y": .int(y)])
-        let opaque = try call("flatten", ["in": .image(laid)])
+            ["base": .image(checkerboard()), "overlay": .image(colored), "mode": "over", "x": .int(x), "y": .int(y)])
+        let opaque = try call("flatten", ["in": .image(composite)])
         let text = try call("text", ["text": .string(caption), "font": "sans 9", "width": .int(cell.width)])
         let black = try call("invert", ["in": .image(text)])
         let line = try call(
@@ -57,15 +57,15 @@ struct Sheet {
         return try call("copy", ["in": .image(both), "interpretation": "srgb"]).inMemory()
     }
 
-    private static func squares() throws -> Image {
+    private static func checkerboard() throws -> Image {
         let tile = try Image(pixels: [245, 222, 222, 245], width: 2, height: 2, bands: 1)
         let large = try call("zoom", ["input": .image(tile), "xfac": 10, "yfac": 10])
         let wall = try call("replicate", ["in": .image(large), "across": 12, "down": 9])
         return try call("colourspace", ["in": .image(wall), "space": "srgb"])
     }
 
-    /// The name in white, on nothing.
-    private static func drawnLogo() throws -> [UInt8] {
+    /// Returns the name in white on a transparent background.
+    private static func logoImage() throws -> [UInt8] {
         let text = try call("text", ["text": "Halcyon", "font": "sans bold 40"])
         let white = try call("linear", ["in": .image(text), "a": [0], "b": [255], "uchar": true])
         let logo = try call("bandjoin", ["in": .images([white, text])])

@@ -2,7 +2,7 @@ import HalcyonCLI
 import HalcyonImaging
 import HalcyonSources
 
-/// Halcyon with a processor and a provider that do not come back, for tests: each notes in a file that it was called.
+/// Halcyon with a processor and a provider that crash or hang, for tests. Each appends its calls to a file.
 @main
 struct CrashingExtensionHost {
     static func main() throws {

@@ -2,14 +2,14 @@ import HalcyonImaging
 import HalcyonModel
 import Vips
 
-/// Leaves the picture as it is, if it comes to that.
+/// A processor that crashes or hangs. If it returns, it leaves the image unchanged.
 struct CrashingProcessor: ImageProcessor {
-    let name = "deadly"
+    let name = "crashing"
 
-    func validate(_ parameters: String) throws(JobError) { _ = try Death(parameters) }
+    func validate(_ parameters: String) throws(JobError) { _ = try CrashParameters(parameters) }
 
     func process(_ image: Image, parameters: String) throws -> Image {
-        try Death(parameters).happen()
+        try CrashParameters(parameters).crash()
         return image
     }
 }

@@ -4,16 +4,16 @@ import Subprocess
 import TestSupport
 import Testing
 
-/// Addresses, broken peers, TLS, cancelling, closing, and many at once.
+/// Addresses, faulty peers, TLS, cancellation, closing and concurrency.
 @Suite(.limitedParallelism) struct ConnectionTests {
-    private var noSecondAddress: CurlSettings {
+    private var blockingSecondAddress: CurlSettings {
         var settings = CurlSettings()
         settings.allowsAddress = { $0.host != "127.0.0.2" }
         return settings
     }
 
-    @Test func dialsNoAddressThatTheFilterRefuses() async throws {
-        try await withOrigin(settings: noSecondAddress) { request in
+    @Test func doesNotConnectToFilteredAddresses() async throws {
+        try await withOrigin(settings: blockingSecondAddress) { request in
             request.path == "/away"
                 ? RawOrigin.answer("302 Found", ["Location: http://127.0.0.2:\(request.head.port)/"])
                 : RawOrigin.answer()
@@ -34,7 +34,7 @@ import Testing
         "http://0x7f.2:1/", "http://2130706434:1/", "http://127.2:1/", "http://[::ffff:127.0.0.2]:1/",
         "http://[::1]:1/",
     ])
-    func asksTheFilterForWhatIsReallyDialled(url: String) async {
+    func filtersTheActualAddress(url: String) async {
         var settings = CurlSettings()
         settings.allowsAddress = { address in
             if address.bytes.count == 4 { return address.bytes != [127, 0, 0, 2] }
@@ -45,10 +45,10 @@ import Testing
         await client.close()
     }
 
-    @Test func tellsRefusedConnectionsAndUnknownNamesApart() async {
+    @Test func distinguishesRefusedConnectionsFromUnknownNames() async {
         let client = CurlClient()
         await expectFailure(.cannotConnect) {
-            try await client.execute(HTTPRequest(.get, "http://127.0.0.1:\(LoopbackPort.free())/"))
+            try await client.execute(HTTPRequest(.get, "http://127.0.0.1:\(LoopbackPort.reserve())/"))
         }
         await expectFailure(.nameNotResolved) {
             try await client.execute(HTTPRequest(.get, "http://no-such-host.invalid/"))
@@ -56,7 +56,7 @@ import Testing
         await client.close()
     }
 
-    @Test func givesWhatCameOfAResponseThatBrokeOff() async throws {
+    @Test func errorContainsPartialResponse() async throws {
         try await withOrigin { _ in
             [
                 .text("HTTP/1.1 200 OK\r\nETag: \"a\"\r\nContent-Length: 100\r\n\r\nshort"), .pause(.milliseconds(50)),
@@ -77,7 +77,7 @@ import Testing
         [.text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nshort"), .close],
         [.close],
     ])
-    func noticesAnEarlyEnd(script: [RawOrigin.Step]) async throws {
+    func detectsTruncatedResponses(script: [RawOrigin.Step]) async throws {
         try await withOrigin { _ in
             script
         } _: { origin, client in
@@ -92,7 +92,7 @@ import Testing
         [RawOrigin.Step.text("SSH-2.0-OpenSSH_9.2\r\n"), .close],
         [.text("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello")],
     ])
-    func noticesWhatIsNotHTTP(script: [RawOrigin.Step]) async throws {
+    func detectsMalformedResponses(script: [RawOrigin.Step]) async throws {
         try await withOrigin { _ in
             script
         } _: { origin, client in
@@ -104,23 +104,23 @@ import Testing
         let certificate = try await SelfSignedCertificate.make()
         let server = try await TLSServer.start(certificate)
         let url = "https://127.0.0.1:\(server.port)/"
-        let stranger = CurlClient()
-        await expectFailure(.tls) { try await stranger.execute(HTTPRequest(.get, url)) }
-        await stranger.close()
+        let untrusting = CurlClient()
+        await expectFailure(.tls) { try await untrusting.execute(HTTPRequest(.get, url)) }
+        await untrusting.close()
 
         var settings = CurlSettings()
         settings.authorities = certificate.certificate
-        let friend = CurlClient(settings)
-        let response = try await friend.execute(HTTPRequest(.get, url))
+        let trusting = CurlClient(settings)
+        let response = try await trusting.execute(HTTPRequest(.get, url))
         #expect(response.status == 200 && response.timings.tls > .zero)
         // The same certificate, but not for this name.
-        await expectFailure(.tls) { try await friend.execute(HTTPRequest(.get, "https://localhost:\(server.port)/")) }
-        await friend.close()
+        await expectFailure(.tls) { try await trusting.execute(HTTPRequest(.get, "https://localhost:\(server.port)/")) }
+        await trusting.close()
         await server.stop()
         await certificate.remove()
     }
 
-    @Test func cancellingCutsTheConnection() async throws {
+    @Test func cancellationClosesTheConnection() async throws {
         try await withOrigin { _ in
             [.text("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"), .zeros(1000), .awaitEnd]
         } _: { origin, client in
@@ -129,14 +129,14 @@ import Testing
                     await expectFailure(.cancelled) { try await client.execute(HTTPRequest(.get, origin.url("/"))) }
                 }
             }
-            try await until("all are under way") { origin.requests.count == 20 }
+            try await until("all requests are in flight") { origin.requests.count == 20 }
             for task in tasks { task.cancel() }
             for task in tasks { _ = await task.value }
-            try await until("the origin sees it") { origin.cuts == 20 }
+            try await until("the origin sees all connections closed") { origin.cuts == 20 }
         }
     }
 
-    @Test func survivesACrowdOfCancellations() async throws {
+    @Test func handlesManyConcurrentCancellations() async throws {
         try await withOrigin { _ in
             RawOrigin.answer("200 OK", [], "x")
         } _: { origin, client in
@@ -155,25 +155,25 @@ import Testing
         }
     }
 
-    @Test func closingEndsWhatIsUnderWay() async throws {
+    @Test func closingFailsRequestsInFlight() async throws {
         try await withOrigin { _ in
             [.awaitEnd]
         } _: { origin, client in
             let tasks = (0..<5).map { _ in
                 Task { await expectFailure(.closed) { try await client.execute(HTTPRequest(.get, origin.url("/"))) } }
             }
-            try await until("all are under way") { origin.requests.count == 5 }
+            try await until("all requests are in flight") { origin.requests.count == 5 }
             await client.close()
             for task in tasks { _ = await task.value }
             await expectFailure(.closed) { try await client.execute(HTTPRequest(.get, origin.url("/"))) }
-            try await until("the origin sees it") { origin.cuts == 5 }
+            try await until("the origin sees all connections closed") { origin.cuts == 5 }
         }
     }
 
-    @Test func carriesFiveHundredTransfersAtOnce() async throws {
+    @Test func runsFiveHundredConcurrentTransfers() async throws {
         let size = 20_000
         try await withOrigin { request in
-            // Everybody is in before anybody is served.
+            // All requests arrive before any is answered.
             [.pause(.milliseconds(300)), .text("HTTP/1.1 200 OK\r\nContent-Length: \(size)\r\n\r\n"), .zeros(size)]
         } _: { origin, client in
             try await withThrowingTaskGroup(of: Int.self) { group in
@@ -186,7 +186,7 @@ import Testing
         }
     }
 
-    @Test func waitsForAConnectionWhereAHostMayHaveFew() async throws {
+    @Test func limitsConnectionsPerHost() async throws {
         var settings = CurlSettings()
         settings.maxConnectionsPerHost = 2
         try await withOrigin(settings: settings) { _ in

@@ -4,10 +4,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Thousands of requests leave neither memory nor descriptors behind: in a process of its own, where nothing of other tests is counted.
+/// Memory and descriptors after thousands of requests, in a process of its own, where other tests are not counted.
 @Suite(.limitedParallelism) struct EnduranceTests {
     @Test(arguments: ["keep-alive", "close"])
-    func leavesNothingBehind(connection: String) async {
+    func leaksNeitherMemoryNorDescriptors(connection: String) async {
         await #expect(processExitsWith: .success) { [connection = connection as String] in
             try await Self.exchange(over: connection)
         }

@@ -2,10 +2,10 @@ import Concurrency
 import Glibc
 import Subprocess
 
-/// So many zeros, compressed by gzip(1).
+/// Returns `count` zeros, compressed by gzip(1).
 func gzip(zeros count: Int) async throws -> [UInt8] {
     var ends: [Int32] = [0, 0]
-    precondition(pipe(&ends) == 0, "no pipe: errno \(errno)")
+    precondition(pipe(&ends) == 0, "cannot create a pipe: errno \(errno)")
     let (reader, writer) = (ends[0], ends[1])
     var options = ChildProcess.Options()
     options.output = .descriptor(writer)

@@ -32,5 +32,5 @@ func expectFailure<Value>(
     }
 }
 
-/// The text of a body.
+/// Returns the text of a body.
 func text(_ body: [UInt8]) -> String { String(decoding: body, as: UTF8.self) }

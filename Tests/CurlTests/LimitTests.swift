@@ -3,12 +3,12 @@ import Curl
 import TestSupport
 import Testing
 
-/// Bytes, time and redirects: what an origin may take from us.
+/// Limits on bytes, time and redirects.
 @Suite(.limitedParallelism) struct LimitTests {
     private static let head = "HTTP/1.1 200 OK\r\n"
 
     @Test(arguments: ["Content-Length: 1001", "Content-Length: 99999999999", "X: y"])
-    func endsABodyThatIsTooLarge(header: String) async throws {
+    func abortsOversizedBodies(header: String) async throws {
         try await withOrigin { _ in
             [.text("\(Self.head)\(header)\r\n\r\n"), .zeros(1 << 40)]
         } _: { origin, client in
@@ -16,13 +16,13 @@ import Testing
             request.maxBytes = 1000
             let error = await #expect(throws: CurlError.self) { try await client.execute(request) }
             #expect(error?.code == .tooLarge && error?.status == 200)
-            try await until("the origin sees it") { origin.cuts == 1 }
+            try await until("the origin sees the connection closed") { origin.cuts == 1 }
         }
     }
 
-    /// 3 MB in a process that grants 1 MB at a time, more slowly than the transfer may take.
+    /// 3 MB, admitted in steps that take longer than the timeout of the transfer.
     @Test(arguments: ["Content-Length: 3000000", "Connection: close"])
-    func waitsForAdmissionWithoutLosingTime(header: String) async throws {
+    func admissionDoesNotCountTowardTimeouts(header: String) async throws {
         try await withOrigin { _ in
             [.text("\(Self.head)\(header)\r\n\r\n"), .zeros(3_000_000), .close]
         } _: { origin, client in
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func aPausedTransferIsCancelled() async throws {
+    @Test func cancelsPausedTransfers() async throws {
         try await withOrigin { _ in
             [.text("\(Self.head)Content-Length: 1000000\r\n\r\n"), .zeros(1_000_000), .awaitEnd]
         } _: { origin, client in
@@ -60,14 +60,14 @@ import Testing
             }
             let request = HTTPRequest(.get, origin.url("/"))
             let transfer = Task { try await client.execute(request, admission: admission) }
-            try await until("it waits") { isWaiting.withLock { $0 } }
+            try await until("the transfer waits for admission") { isWaiting.withLock { $0 } }
             transfer.cancel()
             await expectFailure(.cancelled) { try await transfer.value }
             try await until("the wait has ended") { hasEnded.withLock { $0 } }
         }
     }
 
-    @Test func takesABodyOfExactlyTheLimit() async throws {
+    @Test func acceptsBodyOfExactlyTheLimit() async throws {
         try await withOrigin { _ in
             [.text("\(Self.head)Content-Length: 1000\r\n\r\n"), .zeros(1000)]
         } _: { origin, client in
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func endsAChunkedBodyThatIsTooLarge() async throws {
+    @Test func abortsOversizedChunkedBodies() async throws {
         try await withOrigin { _ in
             [.text("\(Self.head)Transfer-Encoding: chunked\r\n\r\n")]
                 + (0..<100).map { _ in .text("64\r\n\(String(repeating: "x", count: 100))\r\n") }
@@ -108,22 +108,22 @@ import Testing
         }
     }
 
-    /// What comes along with a redirect is thrown away, but it is not free.
+    /// The body of a redirect is discarded, but receiving it is not free.
     @Test(arguments: ["Content-Length: 1099511627776", "X: y"])
-    func readsNoEndlessBodyOfARedirect(header: String) async throws {
+    func abortsEndlessBodiesOfRedirects(header: String) async throws {
         try await withOrigin { request in
             if request.path == "/b" { return RawOrigin.answer() }
             return [.text("HTTP/1.1 302 Found\r\nLocation: /b\r\n\(header)\r\n\r\n"), .zeros(1 << 40)]
         } _: { origin, client in
             var request = HTTPRequest(.get, origin.url("/"))
             request.maxBytes = 1 << 20
-            // libcurl follows without reading a body whose length it does not know; where it knows, it reads.
+            // libcurl follows without reading a body of unknown length. It reads a body of known length.
             _ = try? await client.execute(request)
-            try await until("the origin sees the connection cut") { origin.cuts == 1 }
+            try await until("the origin sees the connection closed") { origin.cuts == 1 }
         }
     }
 
-    @Test func endsEndlessHeaders() async throws {
+    @Test func rejectsEndlessHeaders() async throws {
         try await withOrigin { _ in
             [.text(Self.head)] + (0..<5_000).map { .text("X-\($0): \(String(repeating: "x", count: 100))\r\n") }
         } _: { origin, client in
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func tellsWhichTimeLimitHasPassed() async throws {
+    @Test func distinguishesTransferAndStallTimeouts() async throws {
         try await withOrigin { request in
             switch request.path {
             case "/silent": [.awaitEnd]
@@ -144,18 +144,18 @@ import Testing
             request = HTTPRequest(.get, origin.url("/stalled"))
             request.stall = HTTPRequest.Stall(bytesPerSecond: 100, for: .seconds(1))
             await expectFailure(.timeout(.stall)) { try await client.execute(request) }
-            try await until("the origin sees both") { origin.cuts == 2 }
+            try await until("the origin sees both connections closed") { origin.cuts == 2 }
         }
     }
 
-    /// TEST-NET-1 (RFC 5737) has no hosts; where a router says so at once, it is no time-out.
-    @Test func givesUpConnecting() async throws {
+    /// TEST-NET-1 (RFC 5737) has no hosts. If a router reports this at once, the error is not a timeout.
+    @Test func connectionFailureIsRetriable() async throws {
         let client = CurlClient()
         var request = HTTPRequest(.get, "http://192.0.2.1/")
         request.connectTimeout = .milliseconds(200)
         do {
             _ = try await client.execute(request)
-            Issue.record("connected to nobody")
+            Issue.record("connected to an address without a host")
         } catch {
             #expect([.timeout(.connect), .cannotConnect].contains(error.code), "\(error)")
             #expect(error.isRetriable)
@@ -185,7 +185,7 @@ import Testing
     }
 
     @Test(arguments: ["file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "dict://127.0.0.1/"])
-    func followsNoRedirectToAnotherScheme(location: String) async throws {
+    func rejectsRedirectsToOtherSchemes(location: String) async throws {
         try await withOrigin { _ in
             RawOrigin.answer("302 Found", ["Location: \(location)"])
         } _: { origin, client in
@@ -193,14 +193,14 @@ import Testing
         }
     }
 
-    @Test func keepsCredentialsFromOtherHosts() async throws {
-        let (first, second) = (Seen(), Seen())
+    @Test func doesNotSendCredentialsToOtherHosts() async throws {
+        let (first, second) = (NumberRecorder(), NumberRecorder())
         let other = RawOrigin { request in
-            second.note(request.head.contains("Authorization") || request.head.contains("Cookie") ? 1 : 0)
+            second.record(request.head.contains("Authorization") || request.head.contains("Cookie") ? 1 : 0)
             return RawOrigin.answer()
         }
         try await withOrigin { request in
-            first.note(request.head.contains("Authorization") ? 1 : 0)
+            first.record(request.head.contains("Authorization") ? 1 : 0)
             return RawOrigin.answer("302 Found", ["Location: http://127.0.0.2:\(other.port)/", "Set-Cookie: a=b"])
         } _: { origin, client in
             let request = HTTPRequest(.get, origin.url("/"), headers: ["Authorization": "Bearer x", "Cookie": "c=d"])
@@ -211,9 +211,9 @@ import Testing
     }
 }
 
-/// Numbers noted on other threads.
-final class Seen: Sendable {
+/// A recorder of numbers for use on any thread.
+final class NumberRecorder: Sendable {
     private let numbers = Lock<[Int]>([])
     var all: [Int] { numbers.withLock { $0 } }
-    func note(_ number: Int) { numbers.withLock { $0.append(number) } }
+    func record(_ number: Int) { numbers.withLock { $0.append(number) } }
 }

@@ -23,13 +23,13 @@ import Testing
     }
 
     /// libcurl keeps a part of a finished transfer's handle while another stream is open on the same connection.
-    @Test func makesRequestsOneAfterAnotherBesideALongOne() async throws {
+    @Test func runsSequentialRequestsBesideALongTransfer() async throws {
         try await withHTTP2(serving: [UInt8](repeating: 7, count: 200_000)) { url, client in
-            let started = Seen()
+            let started = NumberRecorder()
             let long = Task {
-                try await client.execute(HTTPRequest(.get, "\(url)/slow/file")) { started.note($0.received) }
+                try await client.execute(HTTPRequest(.get, "\(url)/slow/file")) { started.record($0.received) }
             }
-            try await until("the long one is under way") { !started.all.isEmpty }
+            try await until("the long transfer is in flight") { !started.all.isEmpty }
             for _ in 0..<5 {
                 let response = try await client.execute(HTTPRequest(.get, "\(url)/file"))
                 #expect(response.body.count == 200_000)
@@ -41,13 +41,13 @@ import Testing
         }
     }
 
-    /// Runs `body` with the URL of a server of one file, `/file`, also to be had slowly as `/slow/file`, and a client that
-    /// may have one connection to it.
+    /// Runs `body` with the URL of a server and a client that is limited to one connection. The server has one file,
+    /// `/file`, which it sends slowly as `/slow/file`.
     private func withHTTP2(serving file: [UInt8], _ body: (String, CurlClient) async throws -> Void) async throws {
         let certificate = try await SelfSignedCertificate.make()
         let folder = TemporaryFolder("http2")
         folder.write(file, to: "file")
-        let port = LoopbackPort.free()
+        let port = LoopbackPort.reserve()
         let nginx = try await Nginx.start(
             serving: folder.path,
             """

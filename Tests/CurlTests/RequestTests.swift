@@ -3,9 +3,9 @@ import Formats
 import TestSupport
 import Testing
 
-/// What goes out and what comes back, when all is well.
+/// Requests and responses in the absence of faults.
 @Suite(.limitedParallelism) struct RequestTests {
-    @Test func givesStatusHeadersBodyAndWhereItCameFrom() async throws {
+    @Test func returnsStatusHeadersBodyAndAddresses() async throws {
         try await withOrigin { _ in
             RawOrigin.answer(
                 "404 Not Found", ["Set-Cookie: a=1", "set-cookie:b=2  ", "X-Folded: one", "  two"], "gone")
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func sendsHeadersAsGivenAndNothingUnasked() async throws {
+    @Test func sendsOnlyHostAcceptAndGivenHeaders() async throws {
         try await withOrigin { _ in
             RawOrigin.answer()
         } _: { origin, client in
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func headHasNoBodyWhateverItsLengthSays() async throws {
+    @Test func headResponseHasNoBodyDespiteItsLength() async throws {
         try await withOrigin { _ in
             [.text("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n")]
         } _: { origin, client in
@@ -66,7 +66,7 @@ import Testing
         ("file:///etc/passwd", .unsupportedScheme), ("ftp://127.0.0.1/", .unsupportedScheme),
         ("gopher://127.0.0.1/", .unsupportedScheme),
     ])
-    func refusesURLsThatAreNone(url: String, code: CurlError.Code) async {
+    func rejectsMalformedAndUnsupportedURLs(url: String, code: CurlError.Code) async {
         let client = CurlClient()
         await expectFailure(code) { try await client.execute(HTTPRequest(.get, url)) }
         await client.close()
@@ -76,7 +76,7 @@ import Testing
         HTTPFields.Field("X", "a\r\nY: b"), .init("X", "a\nb"), .init("X", "\u{0}"), .init("", "a"), .init("X Y", "a"),
         .init("X:", "a"), .init("X\r\nY", "a"), .init("Content-Length", "5"), .init("transfer-encoding", "chunked"),
     ])
-    func refusesHeadersThatWouldBeMoreThanOne(field: HTTPFields.Field) async throws {
+    func rejectsMalformedAndReservedHeaders(field: HTTPFields.Field) async throws {
         try await withOrigin { _ in
             RawOrigin.answer()
         } _: { origin, client in
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func usesItsConnectionsAgain() async throws {
+    @Test func reusesConnections() async throws {
         try await withOrigin { _ in
             RawOrigin.answer("200 OK", [], "x")
         } _: { origin, client in
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func knowsOnlyTheLastResponseOfSeveral() async throws {
+    @Test func returnsOnlyTheLastResponse() async throws {
         try await withOrigin { request in
             request.path == "/"
                 ? [.text("HTTP/1.1 103 Early Hints\r\nX-Hint: 1\r\n\r\n")]
@@ -115,16 +115,16 @@ import Testing
         }
     }
 
-    @Test func tellsOfProgress() async throws {
-        let (seen, expected) = (Seen(), Seen())
+    @Test func reportsProgress() async throws {
+        let (seen, expected) = (NumberRecorder(), NumberRecorder())
         try await withOrigin { request in
             request.path == "/"
                 ? [.text("HTTP/1.1 200 OK\r\nContent-Length: 500000\r\n\r\n"), .zeros(500_000)]
                 : [.text("HTTP/1.1 203 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")]
         } _: { origin, client in
             _ = try await client.execute(HTTPRequest(.get, origin.url("/"))) {
-                seen.note($0.received)
-                expected.note($0.status == 200 ? $0.expected ?? 0 : 0)
+                seen.record($0.received)
+                expected.record($0.status == 200 ? $0.expected ?? 0 : 0)
             }
             #expect(seen.all.last == 500_000 && seen.all == seen.all.sorted() && seen.all.count > 1)
             #expect(Set(expected.all) == [500_000])

@@ -1,4 +1,4 @@
-"""docker/compose.yaml brought up under a name and on ports of its own, with an origin beside it; it is there once for all tests, and gone after them."""
+"""Runs docker/compose.yaml with an origin, under its own project name and on free ports, once for all tests."""
 import atexit
 import contextlib
 import functools
@@ -19,7 +19,7 @@ DOCKER = os.environ.get("DOCKER", "docker")
 IMAGE = os.environ["HALCYON_IMAGE"]
 SAMPLES = ("astronaut", "chelsea", "coffee", "hubble", "rocket")
 
-# An origin of no great haste, so that jobs are under way whenever a worker is done harm; what is below /fast/ is as fast as can be.
+# A slow origin, so that jobs are in flight whenever a worker is disturbed. Paths below /fast/ are not limited.
 NGINX = """server {
     listen 80;
     root /images;
@@ -32,7 +32,7 @@ _figures = []
 
 
 def figure(name, value):
-    """Notes what was measured, for the table that is printed in the end."""
+    """Records a measurement for the table that is printed at the end."""
     _figures.append((name, value))
 
 
@@ -52,12 +52,12 @@ def docker(*arguments, **options):
 
 
 def halcyon(*arguments, **options):
-    """A command in a container of its own, kept as tightly as those of compose.yaml."""
+    """Runs a command in a new container with the restrictions of compose.yaml and without a network."""
     return docker("run", "--rm", "--interactive", "--read-only", "--cap-drop", "ALL", "--network", "none", IMAGE, *arguments, **options)
 
 
 def until(what, body, seconds=120, pause=0.1):
-    """What the body answers as soon as that is true."""
+    """Waits until the result of body is true and returns it."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = body()
@@ -68,7 +68,7 @@ def until(what, body, seconds=120, pause=0.1):
 
 
 def get(url, timeout=10):
-    """Status and body; 0 where nobody answers."""
+    """Returns status and body, or status 0 if there is no response."""
     try:
         with urllib.request.urlopen(url, timeout=timeout) as answer:
             return answer.status, answer.read()
@@ -79,7 +79,7 @@ def get(url, timeout=10):
 
 
 class Container:
-    """One container, looked at anew with each question."""
+    """A container. Its properties are read each time they are used."""
 
     def __init__(self, name):
         self.name = name
@@ -90,7 +90,7 @@ class Container:
 
     @property
     def process(self):
-        """The number of its first process on this machine; 0 when it does not run."""
+        """The PID of its first process on the host, or 0 if it does not run."""
         return self.facts["State"]["Pid"]
 
     @property
@@ -108,11 +108,11 @@ class Container:
 
     @property
     def memory(self):
-        """Bytes that the first process has written to and not given back."""
+        """The anonymous resident memory of the first process, in bytes."""
         return int(self.status("RssAnon").split()[0]) * 1024
 
     def metric(self, name):
-        """The sum of a metric's samples, whatever their labels; 0 without any."""
+        """The sum of the samples of a metric over all labels, or 0 without samples."""
         _, body = get(f"http://{self.address}:9464/metrics")
         lines = [line.split() for line in body.decode().splitlines() if line.startswith((name + " ", name + "{"))]
         return sum(float(words[-1]) for words in lines)
@@ -122,7 +122,7 @@ class Cluster:
     def __init__(self):
         self.project = f"halcyon-test-{secrets.token_hex(4)}"
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="halcyon-docker-"))
-        # Users of the containers look into it.
+        # Users of the containers read it.
         self.folder.chmod(0o755)
         self.ports = {name: free_port() for name in ("GATEWAY_PORT", "KAFKA_PORT", "REDIS_PORT", "PROMETHEUS_PORT", "GRAFANA_PORT")}
         self.password = secrets.token_hex(16)
@@ -157,7 +157,7 @@ class Cluster:
         return self.containers(service)[0]
 
     def containers(self, service):
-        """Those that were made for a service, whether they run or not, in the order of their numbers."""
+        """All containers of a service, running or not, in the order of their numbers."""
         rows = docker(
             "ps", "--all", "--format", '{{.Label "com.docker.compose.container-number"}} {{.Names}}',
             "--filter", f"label=com.docker.compose.project={self.project}", "--filter", f"label=com.docker.compose.service={service}",
@@ -169,12 +169,12 @@ class Cluster:
         return self.containers("worker")
 
     def scale(self, count):
-        """As the documents say it is done; back when all of them serve."""
+        """Scales the workers as documented and waits until all are healthy."""
         self.compose("up", "--detach", "--no-recreate", "--scale", f"worker={count}")
         until(f"{count} workers serve", lambda: [worker.health for worker in self.workers] == ["healthy"] * count)
 
     def submit(self, jobs):
-        """By the gateway, which answers each job on a line of its own when the brokers have it."""
+        """Submits jobs to the gateway, which acknowledges each on a line when the brokers have stored it."""
         body = "".join(json.dumps(job) + "\n" for job in jobs).encode()
         request = urllib.request.Request(
             f"{self.gateway}/v1/jobs", data=body, headers={"Content-Type": "application/x-ndjson"}, method="POST")
@@ -185,8 +185,8 @@ class Cluster:
 
     @contextlib.contextmanager
     def events(self):
-        """Every event of the topic from its beginning, as `halcyon events` in a container of its own reads them: a list that grows. Each has the
-        member `arrived`, the time by time.monotonic()."""
+        """Yields a growing list of all events of the topic, read by `halcyon events` in a container. Each has the
+        member `arrived`, the value of time.monotonic() at its arrival."""
         import threading
         name = f"{self.project}-events-{secrets.token_hex(2)}"
         command = [DOCKER, "compose", "--project-name", self.project, *self.files,
@@ -223,7 +223,7 @@ class Cluster:
         (self.folder / "nginx.conf").write_text(NGINX, encoding="utf-8")
 
     def _write_certificates(self):
-        """An authority of our own, and a certificate of it for a Redis named `secure`."""
+        """Creates a certificate authority and a certificate for a Redis server named `secure`."""
         folder = self.folder / "certificates"
         folder.mkdir()
         openssl = functools.partial(run, "openssl", cwd=folder)
@@ -233,7 +233,7 @@ class Cluster:
         (folder / "names").write_text("subjectAltName=DNS:secure\n", encoding="utf-8")
         openssl("x509", "-req", "-in", "redis.request", "-CA", "authority.pem", "-CAkey", "authority.key", "-CAcreateserial", "-days", "2",
             "-extfile", "names", "-out", "redis.pem")
-        # The server's user reads it; it is good for nothing after the test.
+        # The user of the server reads it. It is useless after the test.
         (folder / "redis.key").chmod(0o644)
 
     def _additions(self):
@@ -243,7 +243,7 @@ class Cluster:
                 "image": "nginx:1.28", "networks": ["cluster"],
                 "volumes": [f"{self.folder}/images:/images:ro", f"{self.folder}/nginx.conf:/etc/nginx/conf.d/default.conf:ro"]},
             "worker": {"depends_on": {"origin": {"condition": "service_started"}}},
-            # Another cluster on the same brokers, whose Redis speaks TLS alone.
+            # Another cluster on the same brokers, whose Redis accepts only TLS.
             "secure": {
                 "image": "redis:8", "networks": ["cluster"], "profiles": ["tls"], "volumes": [certificates],
                 "command": [
@@ -266,7 +266,7 @@ def free_port():
 
 @functools.cache
 def shared():
-    """The one cluster of this run."""
+    """Returns the cluster of this test run."""
     cluster = Cluster()
     atexit.register(cluster.stop)
     cluster.start()

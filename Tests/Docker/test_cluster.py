@@ -1,4 +1,4 @@
-"""Jobs through the cluster of compose.yaml while its workers become more, are killed, held up and cut off."""
+"""Jobs in the cluster of compose.yaml while workers are added, killed, paused and disconnected."""
 import collections
 import json
 import os
@@ -11,7 +11,7 @@ import urllib.parse
 from cluster import ROOT, SAMPLES, docker, figure, get, mebibytes, shared, until
 
 TERMINAL = {f"halcyon.image.{word}" for word in ("ready", "failed", "cancelled", "superseded")}
-# Longer than session.timeout.ms, 10 s by default: Kafka has taken the worker for dead and given its partitions to others.
+# Longer than session.timeout.ms (10 s by default), after which Kafka reassigns the worker's partitions.
 AWAY = 15
 
 
@@ -20,7 +20,7 @@ class Faults(unittest.TestCase):
         self.cluster = shared()
 
     def job(self, number):
-        """Two and two have a source together; each fiftieth has none."""
+        """Pairs of jobs share a source. The source of every fiftieth job does not exist."""
         name = "nothing" if number % 50 == 0 else SAMPLES[number // 2 % len(SAMPLES)]
         return {"id": f"job-{number}", "source": f"http://origin/{name}.jpg?n={number // 2 * 2}", "width": 60 + number % 300, "height": 200}
 
@@ -28,8 +28,8 @@ class Faults(unittest.TestCase):
         self.cluster.submit([self.job(number) for number in numbers])
 
     def busy(self, worker):
-        """Waits until the worker has jobs under way, for harm that meets nothing shows nothing."""
-        return until(f"{worker.name} has jobs under way", lambda: worker.metric("halcyon_jobs_in_flight"), 60)
+        """Waits until the worker has jobs in flight, because a fault of an idle worker shows nothing."""
+        return until(f"{worker.name} has jobs in flight", lambda: worker.metric("halcyon_jobs_in_flight"), 60)
 
     def test_no_job_is_lost(self):
         cluster = self.cluster
@@ -39,7 +39,7 @@ class Faults(unittest.TestCase):
             self.busy(cluster.workers[0])
             scaling = time.monotonic()
             cluster.scale(4)
-            figure("`--scale worker=4` until the three more serve", f"{time.monotonic() - scaling:.1f} s")
+            figure("`--scale worker=4` until the three new ones serve", f"{time.monotonic() - scaling:.1f} s")
             workers = cluster.workers
 
             self.submit(range(250, 500))
@@ -63,7 +63,7 @@ class Faults(unittest.TestCase):
             wanted = {f"job-{number}" for number in range(1000)}
             took = time.monotonic() - begin
             until("all workers serve again", lambda: [worker.health for worker in workers] == ["healthy"] * 4)
-            # Whoever comes back may still tell of what it had done.
+            # Workers that come back may still publish events of jobs that they had processed.
             time.sleep(5)
             self.audit(self.endings(events), wanted, took)
 
@@ -74,7 +74,7 @@ class Faults(unittest.TestCase):
         figure("memory of the workers then (RssAnon)", ", ".join(mebibytes(worker.memory) for worker in workers))
 
     def wait_without(self, events, count):
-        """For so long that one worker is given up, and until the others have ended its jobs, too."""
+        """Waits until the other workers have ended all jobs, and at least AWAY seconds."""
         begin = time.monotonic()
         wanted = {f"job-{number}" for number in range(count)}
         until(f"{count} jobs have ended while one worker is away", lambda: wanted <= self.endings(events).keys(), 120, 0.5)
@@ -82,7 +82,7 @@ class Faults(unittest.TestCase):
 
     @staticmethod
     def endings(events):
-        """By job, the terminal events as they lie in the topic."""
+        """Returns the terminal events of each job in the order of the topic."""
         found = collections.defaultdict(list)
         for event in list(events):
             if event["type"] in TERMINAL:
@@ -96,10 +96,10 @@ class Faults(unittest.TestCase):
         for job, found in endings.items():
             self.assertEqual(len({event["id"] for event in found}), 1, f"{job} ended in more than one way: {found}")
         kinds = collections.Counter(found[0]["type"].rsplit(".", 1)[1] for found in endings.values())
-        figure("1000 jobs, 1 worker and then 4; one killed, one paused and one cut off", f"{took:.0f} s")
+        figure("1000 jobs, 1 worker and then 4; one killed, one paused and one disconnected", f"{took:.0f} s")
         figure("  ended", f"{len(endings)}: {kinds['ready']} ready, {kinds['failed']} failed as not_found")
         figure("  lost", f"{len(lost)}")
-        figure("  events that came again under the same id", f"{records - len(endings)}")
+        figure("  duplicate events with the same id", f"{records - len(endings)}")
         self.assertEqual(lost, set())
         self.assertEqual(kinds, {"ready": 980, "failed": 20})
         self.assertEqual({found[0]["data"].get("code") for found in endings.values()}, {None, "not_found"})
@@ -109,7 +109,7 @@ class Running(unittest.TestCase):
     def setUp(self):
         self.cluster = shared()
 
-    def test_containers_are_kept_tight(self):
+    def test_containers_are_hardened(self):
         for service in ("worker", "gateway"):
             for container in self.cluster.containers(service):
                 host = container.facts["HostConfig"]
@@ -117,22 +117,22 @@ class Running(unittest.TestCase):
                 self.assertEqual((host["CapDrop"], host["CapAdd"]), (["ALL"], None))
                 self.assertIn("no-new-privileges:true", host["SecurityOpt"])
                 self.assertGreater(host["Memory"], 0)
-                # What the kernel says of the process itself.
+                # The state of the process in the kernel.
                 self.assertEqual(container.status("Uid").split(), ["10001"] * 4)
                 self.assertEqual({int(container.status(f"Cap{name}"), 16) for name in ("Inh", "Prm", "Eff", "Bnd", "Amb")}, {0})
                 self.assertEqual(container.status("NoNewPrivs"), "1")
                 self.assertEqual(docker("diff", container.name).stdout, "")
                 self.assertIn("/libjemalloc.so.2\n", pathlib.Path(f"/proc/{container.process}/maps").read_text(encoding="utf-8"))
 
-    def test_the_gateway_renders(self):
+    def test_gateway_renders(self):
         begin = time.monotonic()
         source = urllib.parse.quote("http://origin/fast/chelsea.jpg?rendered")
         status, body = get(f"{self.cluster.gateway}/v1/render?source={source}&width=100&height=100", 60)
         self.assertEqual((status, body[:3]), (200, b"\xff\xd8\xff"), body[:200])
-        figure("a first picture by the gateway", f"{(time.monotonic() - begin) * 1000:.0f} ms")
+        figure("first image of the gateway", f"{(time.monotonic() - begin) * 1000:.0f} ms")
         self.assertIn(b"<html", get(self.cluster.gateway + "/")[1])
 
-    def test_prometheus_finds_every_worker_and_the_gateway(self):
+    def test_prometheus_scrapes_all_workers_and_the_gateway(self):
         def up(job):
             _, body = get(f"{self.cluster.prometheus}/api/v1/query?query=" + urllib.parse.quote(f'sum(up{{job="{job}"}})'))
             return [int(series["value"][1]) for series in json.loads(body)["data"]["result"]] if body else None
@@ -140,17 +140,17 @@ class Running(unittest.TestCase):
         wanted = len(self.cluster.workers)
         until("all workers are scraped", lambda: up("halcyon-worker") == [wanted], 60, 1)
         until("the gateway is scraped", lambda: up("halcyon-gateway") == [1], 60, 1)
-        figure("workers that Prometheus found by their name", str(wanted))
+        figure("workers that Prometheus discovered", str(wanted))
 
-    def test_prometheus_has_the_rules(self):
+    def test_prometheus_loads_the_rules(self):
         _, body = get(f"{self.cluster.prometheus}/api/v1/rules")
         groups = json.loads(body)["data"]["groups"]
         files = {pathlib.Path(group["file"]).name for group in groups}
         self.assertEqual(files, {"recording-rules.yaml", "alerts.yaml"} & set(os.listdir(ROOT / "monitoring")))
         self.assertEqual([rule for group in groups for rule in group["rules"] if rule.get("lastError")], [])
 
-    def test_start_to_ready(self):
-        """From the start of a container to /readyz, as it is asked each 10 ms."""
+    def test_restarted_worker_becomes_ready(self):
+        """Measures the time from the start of a container to /readyz, which is polled every 10 ms."""
         took = []
         worker = self.cluster.workers[-1]
         for _ in range(3):
@@ -160,9 +160,9 @@ class Running(unittest.TestCase):
             docker("start", worker.name)
             started = time.monotonic()
             address = f"http://{worker.address}:9464"
-            until("it answers", lambda: get(f"{address}/healthz", 1)[0] == 200, pause=0.01)
+            until("it is alive", lambda: get(f"{address}/healthz", 1)[0] == 200, pause=0.01)
             alive = time.monotonic()
-            until("it serves", lambda: get(f"{address}/readyz", 1)[0] == 200, pause=0.01)
+            until("it is ready", lambda: get(f"{address}/readyz", 1)[0] == 200, pause=0.01)
             took.append((time.monotonic() - begin, alive - started, time.monotonic() - started))
         whole, alive, ready = (sorted(column)[1] for column in zip(*took))
         figure("`docker start` of a worker until it serves", f"{whole:.2f} s; once Docker has started it, {alive:.2f} s to /healthz and {ready:.2f} s to /readyz")

@@ -1,4 +1,4 @@
-"""The pause that the death, restart or addition of a worker causes, with the shipped defaults."""
+"""Pauses that crashes, restarts and additions of workers cause with the default settings."""
 import contextlib
 import itertools
 import json
@@ -11,19 +11,20 @@ import unittest
 
 from cluster import docker, figure, shared, until
 
-# As many as `halcyon topics create` makes of the normal lane.
+# Partitions of the normal lane that `halcyon topics create` creates.
 PARTITIONS = 12
 # Jobs a second.
 RATE = 20
 # A PNG of 16 by 16 pixels.
 IMAGE = "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAFklEQVR42mM4kWJEEmIY1TCqYfhqAACoeF4QNBLLLwAAAABJRU5ErkJggg=="
-# Seconds that a job may take. The aims are 2 s in partitions of the workers that are left alone, and 12 s in those of the one that is not. The margins are
-# for machines whose processors Kafka, Redis, the workers, Docker's health checks and other programs share.
-OTHERS, ITS_OWN = 2 + 1, 12 + 3
+# Seconds that a job may take. The aims are 2 s in partitions of unaffected workers and 12 s in those of the affected
+# one. The margins are for machines whose processors Kafka, Redis, the workers, Docker's health checks and other
+# programs share.
+UNAFFECTED_LIMIT, AFFECTED_LIMIT = 2 + 1, 12 + 3
 
 
 class Stream:
-    """Submits jobs at a steady rate. Each has a tiny image of its own."""
+    """Submits jobs at a constant rate, each with a tiny image of its own."""
 
     _numbers = itertools.count()
 
@@ -61,11 +62,11 @@ class Stream:
 class Gap(unittest.TestCase):
     def setUp(self):
         self.cluster = shared()
-        # Other tests may leave more workers, or fewer.
+        # Other tests may have changed the number of workers.
         self.cluster.scale(3)
         self.settle(self.cluster.workers)
 
-    def test_a_killed_worker_that_docker_starts_again(self):
+    def test_killed_worker_with_restart(self):
         with self.measured("kill -9, Docker restarts it") as disrupt:
             worker = self.cluster.workers[0]
             restarts = worker.facts["RestartCount"]
@@ -74,7 +75,7 @@ class Gap(unittest.TestCase):
             until("Docker starts it again", lambda: worker.facts["RestartCount"] == restarts + 1)
             self.settle(self.cluster.workers)
 
-    def test_a_killed_worker_that_stays_away(self):
+    def test_killed_worker_without_restart(self):
         with self.measured("docker kill, no restart") as disrupt:
             worker, *others = self.cluster.workers
             disrupt(worker)
@@ -82,7 +83,7 @@ class Gap(unittest.TestCase):
             self.settle(others)
         docker("start", worker.name)
 
-    def test_a_worker_that_stands_still(self):
+    def test_paused_worker(self):
         with self.measured("docker pause for 20 s") as disrupt:
             worker = self.cluster.workers[0]
             disrupt(worker)
@@ -91,8 +92,8 @@ class Gap(unittest.TestCase):
             docker("unpause", worker.name)
             self.settle(self.cluster.workers)
 
-    def test_a_rolling_deploy(self):
-        """Each worker is stopped and removed, and a new one serves before the next one goes."""
+    def test_rolling_deployment(self):
+        """Each worker is replaced by a new one that serves before the next worker is stopped."""
         with self.measured("rolling deploy") as disrupt:
             for worker in self.cluster.workers:
                 disrupt(worker)
@@ -101,7 +102,7 @@ class Gap(unittest.TestCase):
                 self.cluster.scale(3)
                 self.settle(self.cluster.workers)
 
-    def test_workers_that_come_and_go(self):
+    def test_scaling_up_and_down(self):
         with self.measured("3 → 6 → 3 workers") as disrupt:
             before = {worker.name for worker in self.cluster.workers}
             disrupt()
@@ -114,7 +115,9 @@ class Gap(unittest.TestCase):
 
     @contextlib.contextmanager
     def measured(self, name):
-        """Submits jobs throughout the block and checks when they ended. Yields a function to call with the workers that are about to be disturbed."""
+        """Submits jobs throughout the block and checks when they ended.
+
+        Yields a function to call with the workers that are about to be disturbed."""
         disruptions = []
 
         def disrupt(*workers):
@@ -124,7 +127,7 @@ class Gap(unittest.TestCase):
         with self.cluster.events() as events:
             first = Stream.job()
             self.cluster.submit([first])
-            until("the reader of events is there", lambda: first["id"] in self.endings(events))
+            until("the reader of events is ready", lambda: first["id"] in self.endings(events))
             stream = Stream(self.cluster)
             try:
                 time.sleep(3)
@@ -140,18 +143,18 @@ class Gap(unittest.TestCase):
         longest = {True: 0, False: 0}
         for job, event in endings.items():
             partition = int(re.match(r".*\.jobs-(\d+)-", event["id"])[1])
-            # Of several disruptions the one before its end may have delayed it.
+            # The last disruption before its end may have delayed it.
             hit = next((partitions for moment, partitions in reversed(disruptions) if moment < event["arrived"]), set())
             longest[partition in hit] = max(longest[partition in hit], event["arrived"] - stream.times[job])
         figure(
-            f"gap: {name}", f"{silence:.1f} s without any event; a job of the others took {longest[False]:.1f} s at most, its own "
+            f"gap: {name}", f"{silence:.1f} s without any event; longest job of unaffected workers {longest[False]:.1f} s, of affected ones "
             f"{longest[True]:.1f} s; {len(endings)} of {len(stream.times)} ended")
-        self.assertLess(longest[False], OTHERS)
-        self.assertLess(longest[True], ITS_OWN)
+        self.assertLess(longest[False], UNAFFECTED_LIMIT)
+        self.assertLess(longest[True], AFFECTED_LIMIT)
 
     @staticmethod
     def endings(events):
-        """The first event of the end of each job, by the job's id."""
+        """Returns the first terminal event of each job by the job's id."""
         found = {}
         for event in list(events):
             if event["id"].endswith("-ended"):
@@ -160,7 +163,7 @@ class Gap(unittest.TestCase):
 
     @staticmethod
     def partitions(worker):
-        """Partitions of the normal lane that are the worker's, by its log since its last start."""
+        """Returns the worker's partitions of the normal lane, from its log since its last start."""
         logged = docker("logs", "--since", worker.facts["State"]["StartedAt"], worker.name)
         found = set()
         for line in (logged.stdout + logged.stderr).splitlines():
@@ -173,9 +176,9 @@ class Gap(unittest.TestCase):
         return found
 
     def settle(self, workers):
-        """Waits until each of these has partitions, and each partition is one's."""
+        """Waits until each worker has partitions and each partition has one owner."""
         def settled():
             shares = [self.partitions(worker) for worker in workers]
             return all(shares) and sum(map(len, shares)) == PARTITIONS and len(set().union(*shares)) == PARTITIONS
 
-        until("each partition is one worker's", settled, 60, 0.5)
+        until("each partition has one owner", settled, 60, 0.5)

@@ -1,4 +1,4 @@
-"""What the image is, and that it runs with nothing but itself."""
+"""Contents of the image, and commands that run in it without other services."""
 import json
 import os
 import pathlib
@@ -16,13 +16,13 @@ class Image(unittest.TestCase):
         self.facts = json.loads(docker("image", "inspect", IMAGE).stdout)[0]
         self.settings = self.facts["Config"]
 
-    def test_is_nobody_in_particular_and_a_worker(self):
+    def test_runs_a_worker_as_an_unprivileged_user(self):
         self.assertEqual(self.settings["User"], "10001:10001")
         self.assertEqual((self.settings["Entrypoint"], self.settings["Cmd"]), (["halcyon"], ["worker"]))
         self.assertEqual(self.settings["Healthcheck"]["Test"], ["CMD", "halcyon", "health"])
         figure("size of the image", mebibytes(self.facts["Size"]))
 
-    def test_says_what_it_is(self):
+    def test_has_labels(self):
         labels = self.settings["Labels"]
         for name in ("title", "description", "vendor", "licenses", "version", "revision", "created", "source", "base.name"):
             self.assertTrue(labels.get(f"org.opencontainers.image.{name}"), name)
@@ -30,7 +30,7 @@ class Image(unittest.TestCase):
         self.assertIn(version, ("unknown", halcyon("--version").stdout.split()[-1]))
 
     def test_has_the_libraries_and_formats(self):
-        # Without Kafka and Redis doctor ends with 1, and says that alone.
+        # Without Kafka and Redis, doctor exits with 1, and nothing else is broken.
         findings = json.loads(halcyon("doctor", "--json", "--brokers", "127.0.0.1:1", "--redis", "redis://127.0.0.1:1", check=False).stdout)["findings"]
         said = {finding["subject"]: finding for finding in findings}
         libraries = said["libraries"]["message"]
@@ -42,21 +42,21 @@ class Image(unittest.TestCase):
         for finding in findings:
             print(f"{finding['level']:<8}{finding['subject']}: {finding['message']}")
 
-    def test_counts_what_the_container_may_use(self):
+    def test_detects_the_limits_of_the_container(self):
         box = ("run", "--rm", "--network", "none", "--cpus", "0.5", "--memory", "512m")
         done = docker(*box, IMAGE, "doctor", "--json", "--brokers", "127.0.0.1:1", "--redis", "redis://127.0.0.1:1", check=False)
         said = [finding["message"] for finding in json.loads(done.stdout)["findings"] if finding["subject"] == "limits"]
         self.assertIn("1 image at once, in 268 MB of 537 MB of memory", said)
 
-    def test_renders_without_a_network_and_a_disk(self):
+    def test_renders_without_network_and_disk(self):
         for format in ("jpeg", "png", "webp", "avif", "gif", "tiff", "jxl"):
             with self.subTest(format):
                 done = halcyon("render", "initials:JD", "--width", "64", "--format", format, "--json", "-o", "/dev/null")
                 image = json.loads(done.stdout)
                 self.assertEqual((image["format"], image["width"]), (format, 64))
 
-    def test_finds_frames_in_videos(self):
-        """ffmpeg runs, though dpkg.cfg leaves out what its devices would draw with."""
+    def test_extracts_frames_of_videos(self):
+        """ffmpeg runs although dpkg.cfg excludes the libraries of its output devices."""
         with tempfile.TemporaryDirectory(prefix="halcyon-docker-") as folder:
             pathlib.Path(folder).chmod(0o777)
             box = ("run", "--rm", "--read-only", "--cap-drop", "ALL", "--network", "none", "--volume", f"{folder}:/videos")
@@ -67,7 +67,7 @@ class Image(unittest.TestCase):
         self.assertEqual((image["width"], image["height"]), (32, 24))
 
     def test_needs_no_shell(self):
-        """The same image without any does its work, its children's too, and its health check."""
+        """Rendering, render processes and the health check work after all shells are removed."""
         name = f"halcyon-test-{secrets.token_hex(4)}"
         orders = f'FROM {IMAGE}\nUSER 0\nRUN ["rm", "/bin/sh", "/bin/bash", "/bin/dash"]\nUSER 10001:10001\n'
         docker("build", "--tag", name, "-", input=orders)
@@ -80,8 +80,8 @@ class Image(unittest.TestCase):
         self.addCleanup(docker, "rm", "--force", name)
         until("it is healthy", lambda: Container(name).health == "healthy")
 
-    def test_its_health_is_what_the_worker_says(self):
-        """A worker that waits for Kafka gets on; one that answers nothing does not."""
+    def test_health_check_follows_the_worker(self):
+        """A worker that waits for Kafka is healthy; one that does not respond is not."""
         name = f"halcyon-test-{secrets.token_hex(4)}"
         docker(
             "run", "--detach", "--name", name, "--read-only", "--cap-drop", "ALL", "--network", "none", "--health-interval", "1s", "--health-retries", "1",
@@ -98,7 +98,7 @@ class Image(unittest.TestCase):
         os.kill(process, signal.SIGCONT)
         until("it is healthy again", lambda: worker.health == "healthy")
 
-    def test_its_processor_is_this_machine_s(self):
+    def test_is_not_bound_to_an_architecture(self):
         self.assertEqual(self.facts["Os"], "linux")
         self.assertIn(self.facts["Architecture"], ("amd64", "arm64"))
         text = (pathlib.Path(__file__).parents[2] / "docker/Dockerfile").read_text(encoding="utf-8")

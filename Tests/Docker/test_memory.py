@@ -1,4 +1,4 @@
-"""A worker's memory does not grow with the jobs that it has done."""
+"""The memory of a worker does not grow with the number of its jobs."""
 import os
 import time
 import unittest
@@ -11,17 +11,17 @@ FORMATS = ("auto", "webp", "png", "jpeg")
 
 class Memory(unittest.TestCase):
     def job(self, number):
-        """Small ones and large ones, of all sizes: what leaves holes in a heap. Each twentieth begins with 24 million pixels."""
+        """Jobs of mixed sizes, which fragment the heap. Every twentieth source has 24 million pixels."""
         name = "large" if number % 20 == 0 else SAMPLES[number % len(SAMPLES)]
         return {
             "id": f"memory-{number}", "source": f"http://origin/fast/{name}.jpg?m={number % 97}", "width": 40 + number * 37 % 1500,
             "format": FORMATS[number % len(FORMATS)], "maxAge": 60}
 
-    def test_stays(self):
+    def test_memory_is_bounded(self):
         cluster = shared()
         cluster.scale(1)
         worker = cluster.workers[0]
-        # What it did for other tests is not to count.
+        # A new process, so that jobs of other tests do not count.
         cluster.compose("restart", "--timeout", "40", "worker")
         until("it serves", lambda: worker.health == "healthy")
         at, ended, begin = {}, 0, time.monotonic()
@@ -32,12 +32,12 @@ class Memory(unittest.TestCase):
                     cluster.submit([self.job(number) for number in range(ended, ended + count)])
                     ended += count
                 until(f"{mark} jobs are ready", lambda: len(ready(events)) >= mark, 900, 0.5)
-                # What a rendering takes only while it lasts is not asked about.
-                until("nothing is under way", lambda: worker.metric("halcyon_jobs_in_flight") == 0)
+                # Memory of renderings in flight does not count.
+                until("no job is in flight", lambda: worker.metric("halcyon_jobs_in_flight") == 0)
                 time.sleep(2)
                 at[mark] = worker.memory
                 figure(f"memory of one worker after {mark} mixed jobs (RssAnon)", f"{mebibytes(at[mark])}; {time.monotonic() - begin:.0f} s")
-        # With glibc's heaps in place of jemalloc it was four to six times as much.
+        # With the allocator of glibc instead of jemalloc, it was four to six times as much.
         self.assertLess(at[JOBS], at[500] * 2)
         self.assertFalse(worker.facts["State"]["OOMKilled"])
 

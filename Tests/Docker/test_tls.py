@@ -1,4 +1,4 @@
-"""rediss:// from inside the image: Debian 13's hiredis speaks TLS."""
+"""Redis over TLS (rediss://) from the image, whose hiredis is that of Debian 13."""
 import json
 import unittest
 
@@ -24,7 +24,7 @@ class TLS(unittest.TestCase):
         tool = ("redis-cli", "--tls", "--cacert", "/certificates/authority.pem", "-h", "secure", "-p", "6380", "--no-auth-warning", "-a", self.cluster.password)
         return self.compose("exec", "--no-TTY", "secure", *tool, *arguments).stdout
 
-    def test_twenty_jobs(self):
+    def test_jobs_store_results_over_tls(self):
         jobs = [
             {"id": f"tls-{number}", "source": f"http://origin/fast/{SAMPLES[number % len(SAMPLES)]}.jpg", "width": 50 + number, "height": 50}
             for number in range(20)]
@@ -35,17 +35,17 @@ class TLS(unittest.TestCase):
         self.assertEqual(len(keys), 20)
         for key in keys:
             self.assertEqual(self.redis("hexists", key, "body").strip(), "1", key)
-        figure("over rediss:// from the image", "20 jobs ready, their 20 results in a Redis that speaks TLS alone")
+        figure("over rediss:// from the image", "20 jobs ready, their 20 results in a Redis that accepts only TLS")
 
-    def test_doctor(self):
+    def test_doctor_accepts_redis_over_tls(self):
         findings = json.loads(self.run_in("doctor", "--json").stdout)["findings"]
         redis = [finding for finding in findings if finding["subject"] == "Redis"]
         self.assertTrue(redis and all(finding["level"] != "broken" for finding in redis), findings)
         for finding in redis:
             print(f"{finding['level']:<8}{finding['subject']}: {finding['message']}")
 
-    def test_a_stranger_s_certificate_is_refused(self):
-        """Without the authority's certificate, and with a name that is not the certificate's."""
+    def test_untrusted_certificates_are_rejected(self):
+        """Without the certificate of the authority, and with a host name that the certificate does not cover."""
         done = self.run_in("doctor", "--json", variables=["SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"], check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("certificate", self.broken(done))
@@ -55,7 +55,7 @@ class TLS(unittest.TestCase):
         self.assertIn("certificate", self.broken(done))
 
     def broken(self, done):
-        """What is broken of Redis."""
+        """Returns the message of the finding that Redis is broken."""
         return next(
             finding["message"] for finding in json.loads(done.stdout)["findings"]
             if (finding["subject"], finding["level"]) == ("Redis", "broken"))

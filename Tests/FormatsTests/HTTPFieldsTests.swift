@@ -6,22 +6,22 @@ import Testing
         "Vary": "Accept", "ETag": "\"a\"", "vary": "Accept-Encoding,, \tX-Kind", "Empty": "",
     ]
 
-    @Test func linesOfOneNameAreJoined() {
+    @Test func joinsLinesOfOneName() {
         #expect(fields["VARY"] == "Accept, Accept-Encoding,, \tX-Kind")
         #expect(fields["etag"] == "\"a\"" && fields["empty"] == "" && fields["absent"] == nil)
     }
 
-    @Test func linesAreFoundOneByOne() {
+    @Test func returnsLinesSeparately() {
         #expect(fields.first("vary") == "Accept" && fields.first("absent") == nil)
         #expect(fields.all("Vary") == ["Accept", "Accept-Encoding,, \tX-Kind"] && fields.all("absent").isEmpty)
     }
 
-    @Test func aListIsOfAllLines() {
+    @Test func combinesListsOfAllLines() {
         #expect(fields.list("vary") == ["accept", "accept-encoding", "x-kind"])
         #expect(fields.list("empty").isEmpty && fields.list("absent").isEmpty)
     }
 
-    @Test func aNewValueTakesThePlaceOfAll() {
+    @Test func assignmentReplacesAllLines() {
         var fields = fields
         fields["VARY"] = "*"
         #expect(fields.fields.map(\.name) == ["ETag", "Empty", "VARY"] && fields["vary"] == "*")
@@ -33,21 +33,21 @@ import Testing
         #expect(fields.all("ETag") == ["\"a\"", "\"b\" c"])
     }
 
-    @Test func someAreTakenOut() {
+    @Test func selectsFieldsByName() {
         #expect(fields.only(["vary", "Absent"]) == ["Vary": "Accept", "vary": "Accept-Encoding,, \tX-Kind"])
     }
 
-    @Test func nothingIsContinuedWhereThereIsNothing() {
+    @Test func continuingWithoutFieldsHasNoEffect() {
         var fields = HTTPFields()
         fields.continueLast("c")
         #expect(fields == [:])
     }
 
-    /// To Swift they are the same text.
-    @Test func valuesAreComparedByTheirBytes() {
+    /// Swift considers the two strings equal.
+    @Test func comparesValuesByBytes() {
         let (one, other): (HTTPFields, HTTPFields) = (["X": "caf\u{e9}"], ["X": "cafe\u{301}"])
         #expect(one != other && Set([one, other]).count == 2 && one == ["X": "caf\u{e9}"])
-        // The case of a name tells two fields apart as they were sent.
+        // Names are compared as sent, including their case.
         #expect(one != ["x": "caf\u{e9}"])
     }
 }

@@ -3,14 +3,14 @@ import Foundation
 import Testing
 
 @Suite struct TimestampTests {
-    @Test func writesWhatFoundationWrites() {
+    @Test func formatsLikeFoundation() {
         let formatter = ISO8601DateFormatter()
         formatter.formatOptions = [.withInternetDateTime, .withFractionalSeconds]
         for _ in 0..<2_000 {
             let milliseconds = Int.random(in: -11_000_000_000_000...16_000_000_000_000)
             let seconds = Double(milliseconds) / 1000
             let text = Timestamp(seconds: seconds).rfc3339
-            // A little up, for Foundation cuts off what binary fractions lose.
+            // Foundation truncates, so a little is added for what binary fractions lose.
             #expect(text == formatter.string(from: Date(timeIntervalSince1970: seconds + 0.0004)))
             #expect(Timestamp(rfc3339: text)?.milliseconds == Int64(milliseconds))
         }
@@ -28,11 +28,11 @@ import Testing
         "", "now", "1994-11-06", "1994-11-06T08:49:37", "1994-13-06T08:49:37Z", "1994-02-30T08:49:37Z",
         "1994-11-06T24:49:37Z", "1994-11-06T08:49:37.Z", "1994-11-06T08:49:37Zz", "1994-11-06T08:49:37+0100",
     ])
-    func refusesWhatIsNoTimestamp(text: String) {
+    func rejectsInvalidTimestamps(text: String) {
         #expect(Timestamp(rfc3339: text) == nil)
     }
 
-    @Test func nanosecondsAreThoseOfTheSameClock() {
+    @Test func nanosecondsUseTheSameClock() {
         let (before, found, after) = (Timestamp.now.milliseconds, Timestamp.nanoseconds, Timestamp.now.milliseconds)
         #expect((before...after).contains(found / 1_000_000))
         // Finer than milliseconds, at least once.

@@ -2,7 +2,7 @@ import Formats
 import Testing
 
 @Suite struct ValueKindTests {
-    private enum Colour: String, CaseIterable, Sendable {
+    private enum Color: String, CaseIterable, Sendable {
         case red, blue
     }
 
@@ -44,7 +44,7 @@ import Testing
     @Test(arguments: [
         "", "localhost", ":80", "a:", "a:x", "a:65536", "a:-1", "::1:80", "[a]:80", "[::1]", "a b:80", "http://a:80",
     ])
-    func refusesWhatIsNoHostAndPort(text: String) {
+    func rejectsInvalidHostsAndPorts(text: String) {
         #expect(HostPort(text) == nil)
     }
 
@@ -63,8 +63,8 @@ import Testing
         for word in ["true", "yes", "on", "1", "True"] { #expect(ValueKind.bool.value(of: word) == true) }
         for word in ["false", "no", "off", "0"] { #expect(ValueKind.bool.value(of: word) == false) }
         #expect(ValueKind.bool.value(of: "maybe") == nil)
-        #expect(ValueKind<Colour>.oneOf.value(of: "blue") == .blue)
-        #expect(ValueKind<Colour>.oneOf.value(of: "Blue") == nil)
+        #expect(ValueKind<Color>.oneOf.value(of: "blue") == .blue)
+        #expect(ValueKind<Color>.oneOf.value(of: "Blue") == nil)
         #expect(ValueKind.text.value(of: " a b ") == " a b ")
     }
 
@@ -78,7 +78,7 @@ import Testing
         #expect(ValueKind<Int?>.optional(.integer()).value(of: "x") == nil)
     }
 
-    @Test func readsWhatIsKeptInAnotherUnit() {
+    @Test func readsConvertedValues() {
         #expect(ValueKind.seconds(in: .zero ... .seconds(60)).value(of: "1m") == 60)
         #expect(ValueKind.seconds(in: .zero ... .seconds(60)).value(of: "1s500ms") == 1.5)
         #expect(ValueKind.seconds(in: .zero ... .seconds(60)).value(of: "61s") == nil)
@@ -89,7 +89,7 @@ import Testing
         #expect(ValueKind<Int?>.zeroAsNil(.byteSize(in: 0...10)).value(of: "11") == nil)
     }
 
-    @Test func writesDefaultsInAFormThatReadsBack() {
+    @Test func formatsValuesAndExpectations() {
         #expect(ValueKind.duration().text(of: .seconds(93_784)) == "1d2h3m4s")
         #expect(ValueKind.duration().text(of: .zero) == "0")
         #expect(ValueKind.seconds(in: .zero ... .seconds(60)).text(of: 1.001) == "1s1ms")
@@ -99,7 +99,7 @@ import Testing
         #expect(ValueKind.byteSize().text(of: 1000) == "1000")
         #expect(ValueKind<[Int]>.list(of: .integer()).text(of: [1, 2]) == "1,2")
         #expect(ValueKind<String?>.optional(.text).text(of: nil) == "")
-        #expect(ValueKind<Colour>.oneOf.expectation == "one of red, blue")
+        #expect(ValueKind<Color>.oneOf.expectation == "one of red, blue")
         #expect(ValueKind.integer(in: 1 ... .max).expectation == "a whole number of at least 1")
     }
 }

@@ -3,9 +3,9 @@ import HTTPServer
 import TestSupport
 import Testing
 
-/// Bodies of requests: read when they are asked for, as far as they are allowed to go.
+/// Request bodies, which are read on demand and within limits.
 @Suite(.limitedParallelism) struct BodyTests {
-    @Test func givesBodiesInParts() async throws {
+    @Test func deliversBodiesInParts() async throws {
         try await withServer { request in
             var (total, parts) = (0, 0)
             while let part = try await request.body.next() {
@@ -31,8 +31,8 @@ import Testing
         }
     }
 
-    /// 32 MiB are on offer, and nobody pulls: what is taken is what kernels and one buffer hold.
-    @Test func readsNothingThatNobodyPulls() async throws {
+    /// 32 MiB are offered and not read. The server takes only what kernels and one buffer hold.
+    @Test func appliesBackpressureToUnreadBodies() async throws {
         let gate = AsyncEvent()
         let total = 32 << 20
         try await withServer {
@@ -51,7 +51,7 @@ import Testing
             try await client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \(total)\r\n\r\n")
             let block = [UInt8](repeating: 0, count: 1 << 18)
             var (sent, quiet) = (0, 0)
-            // No more is taken for half a second.
+            // Until nothing is taken for half a second.
             while quiet < 50 {
                 let count = client.offer(block[...])
                 sent += count
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func asksForAnExpectedBodyWhenSomebodyReads() async throws {
+    @Test func sends100ContinueWhenTheBodyIsRead() async throws {
         let gate = AsyncEvent()
         try await withServer { request in
             if request.path == ["refuse"] { return HTTPServer.Response(status: 403, text: "no") }
@@ -96,15 +96,15 @@ import Testing
         }
     }
 
-    @Test func answers413ToWhatIsTooLarge() async throws {
-        let notes = Noted<String>()
+    @Test func answers413ToOversizedBodies() async throws {
+        let notes = Recorder<String>()
         try await withServer {
             $0.limits.bodyBytes = 100_000
-            $0.note = { notes.note("\($0)") }
+            $0.note = { notes.record("\($0)") }
         } handler: { request in
             text("\(try await request.body.collect(withTimeout: request.path == ["small"] ? 10 : 1 << 30).count)")
         } _: { server in
-            // By the length, before any of it is sent; the handler's own limit, and the server's.
+            // By the length, before any of the body is sent: by the limit of the server, and by that of the handler.
             for (path, length) in [("", 100_001), ("small", 11)] {
                 let client = try RawClient(server.port)
                 try await client.send("POST /\(path) HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n")
@@ -112,7 +112,7 @@ import Testing
                 let answer = try await client.answer()
                 #expect(answer.status == 413)
             }
-            // By what comes: with an end that is near, and with none.
+            // By the bytes received: of a body that ends soon, and of one that goes on.
             for (path, chunks) in [("small", 3), ("", 10_000)] {
                 let client = try RawClient(server.port)
                 try await client.send("POST /\(path) HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func keepsTheConnectionBehindAShortBodyThatNobodyRead() async throws {
+    @Test func keepsConnectionAfterShortUnreadBody() async throws {
         try await withServer {
             $0.limits.unreadBytes = 1000
         } handler: { request in
@@ -152,12 +152,12 @@ import Testing
         }
     }
 
-    @Test func endsAPullWhoseTaskIsCancelled() async throws {
+    @Test func cancellationEndsPendingRead() async throws {
         try await withServer { request in
-            let pull = Task { try await request.body.next() }
+            let read = Task { try await request.body.next() }
             try await Task.sleep(for: .milliseconds(20))
-            pull.cancel()
-            switch await pull.result {
+            read.cancel()
+            switch await read.result {
             case .success: return text("some")
             case .failure(let error): return text("\(error)")
             }

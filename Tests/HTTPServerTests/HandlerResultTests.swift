@@ -2,15 +2,15 @@ import HTTPServer
 import TestSupport
 import Testing
 
-/// Answers that need no task.
+/// Results of handlers that need no task.
 @Suite(.limitedParallelism) struct HandlerResultTests {
-    /// Runs `body` with a server that replies so, and what it notes.
+    /// Runs `body` with a server whose handler is `reply`, and with the notes of the server.
     private func with(
-        _ reply: @escaping HTTPServer.RequestHandler, _ body: (HTTPServer, Noted<String>) async throws -> Void
+        _ reply: @escaping HTTPServer.RequestHandler, _ body: (HTTPServer, Recorder<String>) async throws -> Void
     ) async throws {
-        let notes = Noted<String>()
+        let notes = Recorder<String>()
         var settings = HTTPServer.Settings.patient
-        settings.note = { notes.note("\($0)") }
+        settings.note = { notes.record("\($0)") }
         let server = try HTTPServer.start(on: "127.0.0.1", settings, syncHandler: reply)
         let result: Result<Void, any Error>
         do { result = .success(try await body(server, notes)) } catch { result = .failure(error) }
@@ -22,7 +22,7 @@ import Testing
         HTTPServer.Response(status: 200, headers: ["ETag": "\"a\"", "Content-Type": "image/png"], body: body)
     }
 
-    @Test func whatIsThereIsAnsweredAtOnce() async throws {
+    @Test func sendsImmediateAndDeferredResponses() async throws {
         let large = [UInt8](repeating: 7, count: 1_000_000)
         try await with { request in
             switch request.path {
@@ -48,8 +48,8 @@ import Testing
         }
     }
 
-    /// A body that nobody reads, and one that is too long for that.
-    @Test func anAnswerBeforeTheBodyLeavesTheConnectionAsItIs() async throws {
+    /// One unread body is short enough to be discarded, and the other is not.
+    @Test func earlyResponseKeepsConnectionUnlessBodyIsLong() async throws {
         let shared = try #require(HTTPServer.SharedResponse(Self.ok(.bytes(Array("shared".utf8)))))
         try await with {
             $0.path == ["shared"] ? .cached(shared) : .immediate(Self.ok(.bytes(Array("now".utf8))))
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func oneResponseGoesToMany() async throws {
+    @Test func sharesOneResponseAmongConnections() async throws {
         let body = (0..<HTTPServer.SharedResponse.mostBytes).map { UInt8(truncatingIfNeeded: $0) }
         let shared = try #require(HTTPServer.SharedResponse(Self.ok(.bytes(body))))
         let missing = try #require(HTTPServer.SharedResponse(HTTPServer.Response(status: 404)))
@@ -90,7 +90,7 @@ import Testing
                             #expect(head.headers["content-length"] == "\(body.count)")
                             #expect(try await client.get("/missing").status == 404)
                         }
-                        // Who closes is told so, and the others are not.
+                        // Only the response to a client that closes says `close`.
                         let last = try await client.get("/", "Connection: close\r\n")
                         #expect(last.body == body && last.headers["connection"] == "close")
                     }
@@ -100,17 +100,17 @@ import Testing
         }
     }
 
-    /// It is let go of while clients are still being sent it.
-    @Test func aResponseLivesUntilTheLastHasIt() async throws {
-        let made = Noted<Int>()
+    /// The handler releases the response while it is still being sent to clients.
+    @Test func sharedResponseLivesUntilItIsSent() async throws {
+        let made = Recorder<Int>()
         try await with { _ in
-            made.note(1)
+            made.record(1)
             let bytes = [UInt8](repeating: UInt8(truncatingIfNeeded: made.count), count: 60_000)
             return HTTPServer.SharedResponse(Self.ok(.bytes(bytes))).map { .cached($0) } ?? .immediate(Self.ok(.none))
         } _: { server, _ in
             let clients = try (0..<20).map { _ in try RawClient(server.port, receiveBuffer: 4096) }
             for client in clients { try await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n") }
-            try await until("all are answered") { made.count == clients.count }
+            try await until("all responses are made") { made.count == clients.count }
             var seen: Set<UInt8> = []
             for client in clients {
                 let body = try await client.answer().body
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test func whatIsMadeForOneRequestAloneIsNotShared() {
+    @Test func doesNotShareIndividualResponses() {
         let long = [UInt8](repeating: 0, count: HTTPServer.SharedResponse.mostBytes + 1)
         #expect(HTTPServer.SharedResponse(Self.ok(.bytes(long))) == nil)
         #expect(HTTPServer.SharedResponse(Self.ok(.stream(length: 3) { _ in })) == nil)

@@ -18,23 +18,23 @@ func withServer(
     try result.get()
 }
 
-/// An answer of text.
+/// Returns a response with a text.
 func text(_ text: String) -> HTTPServer.Response { HTTPServer.Response(status: 200, text: text) }
 
-/// Things noted on other threads.
-final class Noted<Thing: Sendable>: Sendable {
-    private let things = Lock<[Thing]>([])
-    var all: [Thing] { things.withLock { $0 } }
-    var count: Int { things.withLock { $0.count } }
-    func note(_ thing: Thing) { things.withLock { $0.append(thing) } }
+/// A recorder of values for use on any thread.
+final class Recorder<Element: Sendable>: Sendable {
+    private let elements = Lock<[Element]>([])
+    var all: [Element] { elements.withLock { $0 } }
+    var count: Int { elements.withLock { $0.count } }
+    func record(_ element: Element) { elements.withLock { $0.append(element) } }
 }
 
-/// Waits until the task is cancelled, and notes that it was.
-func untilCancelled(_ noted: Noted<String>) async throws {
+/// Sleeps until the task is cancelled, and records that it was.
+func sleepUntilCancelled(_ events: Recorder<String>) async throws {
     do {
         try await Task.sleep(for: .seconds(600))
     } catch {
-        noted.note("cancelled")
+        events.record("cancelled")
         throw error
     }
 }

@@ -3,21 +3,21 @@ import HTTPServer
 import TestSupport
 import Testing
 
-/// Requests that are malformed, or that two readers could read in two ways, as raw bytes. Each gets its status, none is taken for
-/// two requests, none holds a thread, and the server serves on.
+/// Malformed and ambiguous requests, as raw bytes. Each gets its status, none is read as two requests, none blocks a
+/// thread, and the server keeps serving.
 @Suite(.limitedParallelism) struct HostileTests {
-    /// What must never be seen: a request that was smuggled in behind another.
+    /// A request smuggled in behind another, which must never reach the handler.
     private static let smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 
     /// Before its version 1, libmicrohttpd sends the head of its own 400 for a malformed length twice.
-    private static let stutters = HTTPServer.libraryVersion.hasPrefix("0.")
+    private static let repeatsItsHead = HTTPServer.libraryVersion.hasPrefix("0.")
 
     struct Row: Sendable, CustomTestStringConvertible {
         let name: String
         let bytes: [UInt8]
-        /// One of these is the answer; 0 is a connection that is closed without one.
+        /// The accepted statuses. 0 is a connection that is closed without a response.
         let statuses: Set<Int>
-        /// The client says that nothing more comes.
+        /// True if the client shuts down its sending side after the bytes.
         var isHalfClosed = false
         var testDescription: String { name }
 
@@ -71,7 +71,7 @@ import Testing
         Row("a negative chunk", post("Transfer-Encoding: chunked", "-1\r\n" + smuggled), [400]),
         Row("a chunk's size with 0x", post("Transfer-Encoding: chunked", "0x3\r\nabc\r\n0\r\n\r\n"), [400]),
         Row("a chunk's size past 64 bits", post("Transfer-Encoding: chunked", "fffffffffffffffff\r\n"), [400, 413]),
-        Row("a chunk longer than told", post("Transfer-Encoding: chunked", "3\r\nabcdef\r\n0\r\n\r\n"), [400]),
+        Row("a chunk longer than declared", post("Transfer-Encoding: chunked", "3\r\nabcdef\r\n0\r\n\r\n"), [400]),
         Row("a trailer without a colon", post("Transfer-Encoding: chunked", "0\r\nnone\r\n\r\n"), [200, 400]),
     ]
 
@@ -96,7 +96,7 @@ import Testing
         Row("a giant target", "GET /\(String(repeating: "x", count: 100_000)) HTTP/1.1\r\nHost: a\r\n\r\n", [414]),
         Row("an unknown method", "BREW / HTTP/1.1\r\nHost: a\r\n\r\n", [501]),
         Row("a method in lower case", "get / HTTP/1.1\r\nHost: a\r\n\r\n", [501]),
-        Row("a method that is none", "G(T / HTTP/1.1\r\nHost: a\r\n\r\n", [400]),
+        Row("an invalid method", "G(T / HTTP/1.1\r\nHost: a\r\n\r\n", [400]),
         Row("a tunnel", "CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n", [501]),
         Row("HTTP/0.9", "GET /\r\n\r\n", [400]),
         Row("HTTP/2", "GET / HTTP/2.0\r\nHost: a\r\n\r\n", [505]),
@@ -108,7 +108,7 @@ import Testing
     ]
 
     private static let targets = [
-        Row("an escape that is none", "GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", [400]),
+        Row("an invalid escape", "GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", [400]),
         Row("an escape that ends early", "GET /%4 HTTP/1.1\r\nHost: a\r\n\r\n", [400]),
         Row("a zero in the path", "GET /%00 HTTP/1.1\r\nHost: a\r\n\r\n", [400]),
         Row("escapes that are not UTF-8", "GET /%ff HTTP/1.1\r\nHost: a\r\n\r\n", [400]),
@@ -144,27 +144,27 @@ import Testing
         Row("a nameless line before a request", "GET / HTTP/1.1\r\nHost: a\r\n:\r\n" + smuggled, [400]),
     ]
 
-    /// libmicrohttpd 0.9.75 does not always see the end of a connection: the time limit is what ends the request then.
+    /// libmicrohttpd 0.9.75 does not always detect the end of a connection. The time limit ends the request then.
     private static let ends = [
         Row("half a head, half closed", "GET / HTTP/1.1\r\nHos", [0, 408], halfClosed: true),
         Row("half a body, half closed", post("Content-Length: 10", "abc"), [0, 408], halfClosed: true),
         Row("half a chunk, half closed", post("Transfer-Encoding: chunked", "5\r\nab"), [0, 408], halfClosed: true),
-        Row("half a head that stays", "GET / HTTP/1.1\r\nHos", [408]),
-        Row("half a body that stays", post("Content-Length: 10", "abc"), [408]),
-        Row("half a chunk that stays", post("Transfer-Encoding: chunked", "5\r\nab"), [408]),
+        Row("half a head, left open", "GET / HTTP/1.1\r\nHos", [408]),
+        Row("half a body, left open", post("Content-Length: 10", "abc"), [408]),
+        Row("half a chunk, left open", post("Transfer-Encoding: chunked", "5\r\nab"), [408]),
         Row("no end of the chunks", post("Transfer-Encoding: chunked", "1\r\na\r\n"), [408]),
         Row("nothing, half closed", "", [0], halfClosed: true),
     ]
 
-    @Test func refusesEachAndServesOn() async throws {
+    @Test func rejectsEachAndKeepsServing() async throws {
         #expect(Self.rows.count >= 40)
-        let seen = Noted<String>()
+        let seen = Recorder<String>()
         try await withServer {
-            // What is whole is answered within that on any machine.
+            // Complete requests are answered within that time on any machine.
             $0.limits.headTime = .seconds(8)
             $0.limits.requestTime = .seconds(8)
         } handler: { request in
-            seen.note(request.target)
+            seen.record(request.target)
             _ = try await request.body.collect(withTimeout: 1000)
             return text("served")
         } _: { server in
@@ -177,9 +177,9 @@ import Testing
                         let answer = try? await client.answer()
                         #expect(row.statuses.contains(answer?.status ?? 0), "\(row.name): \(answer?.status ?? 0)")
                         if answer?.status == 200 { return }
-                        // The connection is closed, and nothing but the one answer has come.
+                        // The connection is closed after exactly one response.
                         let rest = try await client.rest()
-                        if Self.stutters && String(decoding: rest, as: UTF8.self).contains("Content-Length</b>") {
+                        if Self.repeatsItsHead && String(decoding: rest, as: UTF8.self).contains("Content-Length</b>") {
                             return
                         }
                         #expect(rest.isEmpty, "\(row.name): \(String(decoding: rest, as: UTF8.self))")
@@ -194,7 +194,7 @@ import Testing
         }
     }
 
-    /// What is unusual and sound.
+    /// Unusual but valid requests.
     @Test(arguments: [
         ("GET http://b:80/x?y HTTP/1.1\r\nHost: a\r\n\r\n", "b:80 x"),
         ("GET HTTP://b HTTP/1.1\r\nHost: a\r\n\r\n", "b "),
@@ -206,7 +206,7 @@ import Testing
         ("POST /x HTTP/1.1\r\nHost: a\r\ntransfer-encoding: CHUNKED\r\n\r\n3\r\nabc\r\n0\r\n\r\n", "a x"),
         ("GET /x HTTP/1.1\r\nHost: [::1]:80\r\nX: \u{e9}\r\n\r\n", "[::1]:80 x"),
     ])
-    func takesWhatIsSound(bytes: String, seen: String) async throws {
+    func acceptsUnusualValidRequests(bytes: String, seen: String) async throws {
         try await withServer { request in
             text("\(request.host) \(request.path.joined(separator: "|"))")
         } _: { server in
@@ -217,8 +217,8 @@ import Testing
         }
     }
 
-    /// The same bytes in one piece and byte by byte.
-    @Test func readsDrips() async throws {
+    /// A chunked request that is sent byte by byte.
+    @Test func readsRequestByteByByte() async throws {
         try await withServer { request in
             text("\(request.target) \(try await request.body.collect(withTimeout: 100).count)")
         } _: { server in

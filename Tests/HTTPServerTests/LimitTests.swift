@@ -3,40 +3,40 @@ import HTTPServer
 import TestSupport
 import Testing
 
-/// What a client may take: each limit, just inside and just outside.
+/// Limits on clients, just below and just above each limit.
 @Suite(.limitedParallelism) struct LimitTests {
-    @Test func limitsConnectionsInAllAndPerAddress() async throws {
-        let notes = Noted<String>()
+    @Test func limitsConnectionsInTotalAndPerAddress() async throws {
+        let notes = Recorder<String>()
         try await withServer {
             $0.limits.connections = 5
             $0.limits.connectionsPerAddress = 3
-            $0.note = { notes.note("\($0)") }
+            $0.note = { notes.record("\($0)") }
         } handler: { _ in
             text("in")
         } _: { server in
-            func enters(_ address: String) async throws -> RawClient? {
+            func connect(_ address: String) async throws -> RawClient? {
                 let client = try RawClient(server.port, from: address)
                 return (try? await client.get("/")) == nil ? nil : client
             }
             var first: [RawClient] = []
-            for _ in 0..<3 { first.append(try #require(await enters("127.0.0.1"))) }
-            #expect(try await enters("127.0.0.1") == nil)
-            try await until("it is closed") { server.connections == 3 }
-            let others = [try #require(await enters("127.0.0.2")), try #require(await enters("127.0.0.2"))]
-            #expect(try await enters("127.0.0.3") == nil)
-            try await until("it is closed") { server.connections == 5 }
+            for _ in 0..<3 { first.append(try #require(await connect("127.0.0.1"))) }
+            #expect(try await connect("127.0.0.1") == nil)
+            try await until("the connection is closed") { server.connections == 3 }
+            let others = [try #require(await connect("127.0.0.2")), try #require(await connect("127.0.0.2"))]
+            #expect(try await connect("127.0.0.3") == nil)
+            try await until("the connection is closed") { server.connections == 5 }
             #expect(notes.all.count { $0.contains("connection limit of 3 per address reached") } == 1)
             #expect(notes.all.count { $0.contains("connection limit of 5 reached") } == 1)
-            // Whoever is in is served on, and a place that is given up is free again.
+            // Accepted clients are still served, and a closed connection makes room for another.
             let still = try await others[0].get("/")
             #expect(still.text == "in")
             first = []
-            try await until("they are closed") { server.connections == 2 }
-            #expect(try await enters("127.0.0.1") != nil)
+            try await until("the connections are closed") { server.connections == 2 }
+            #expect(try await connect("127.0.0.1") != nil)
         }
     }
 
-    @Test func limitsTheHead() async throws {
+    @Test func limitsHeadSize() async throws {
         try await withServer {
             $0.limits.headBytes = 8 << 10
         } handler: { request in
@@ -54,9 +54,9 @@ import Testing
         }
     }
 
-    /// Bytes that drip in do not keep a connection alive.
+    /// Bytes that arrive slowly do not keep a connection alive.
     @Test(arguments: ["", "GET /", "GET / HTTP/1.1\r\nHost: a\r\n"])
-    func limitsTheTimeOfAHead(begun: String) async throws {
+    func limitsHeadTime(begun: String) async throws {
         try await withServer {
             $0.limits.headTime = .milliseconds(400)
         } handler: { _ in
@@ -72,11 +72,11 @@ import Testing
             let answer = try await client.answer()
             drip.cancel()
             #expect(answer.status == 408)
-            try await until("it is closed") { server.connections == 0 }
+            try await until("the connection is closed") { server.connections == 0 }
         }
     }
 
-    @Test func limitsTheTimeWithoutARequest() async throws {
+    @Test func limitsIdleTime() async throws {
         try await withServer {
             $0.limits.idleTime = .milliseconds(300)
         } handler: { _ in
@@ -87,19 +87,19 @@ import Testing
             #expect(answer.text == "once")
             let rest = try await client.rest()
             #expect(rest.isEmpty)
-            try await until("it is closed") { server.connections == 0 }
+            try await until("the connection is closed") { server.connections == 0 }
         }
     }
 
-    @Test func answersInPlaceOfALateHandler() async throws {
-        let noted = Noted<String>()
+    @Test func answers503InsteadOfLateHandler() async throws {
+        let events = Recorder<String>()
         try await withServer {
             $0.limits.requestTime = .milliseconds(300)
         } handler: { request in
-            // One that is cancelled, one that does not listen, and one that does not read its body.
-            if request.path == ["deaf"] { while noted.count < 2 { try? await Task.sleep(for: .milliseconds(5)) } }
+            // One handler is cancelled, one ignores its cancellation, and one does not read its body.
+            if request.path == ["deaf"] { while events.count < 2 { try? await Task.sleep(for: .milliseconds(5)) } }
             if request.path == ["half"] { _ = try await request.body.next() }
-            try await untilCancelled(noted)
+            try await sleepUntilCancelled(events)
             return text("late")
         } _: { server in
             for target in ["/", "/body", "/deaf"] {
@@ -109,25 +109,25 @@ import Testing
                 let answer = try await client.answer()
                 #expect(answer.status == 503 && answer.text == "The request took too long.\n")
             }
-            try await until("both are cancelled") { noted.count >= 2 }
+            try await until("both handlers are cancelled") { events.count >= 2 }
             let half = try RawClient(server.port)
             try await half.send("POST /half HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nxyz")
             let answer = try await half.answer()
             #expect(answer.status == 503)
-            try await until("all are closed") { server.connections == 0 }
+            try await until("all connections are closed") { server.connections == 0 }
         }
     }
 
-    /// The whole of a body, not the time between two bytes, is limited.
-    @Test func limitsTheTimeOfABody() async throws {
-        let failures = Noted<String>()
+    /// The limit is on the whole body, not on the time between two bytes.
+    @Test func limitsBodyTime() async throws {
+        let failures = Recorder<String>()
         try await withServer {
             $0.limits.requestTime = .milliseconds(500)
         } handler: { request in
             do {
                 return text("\(try await request.body.collect(withTimeout: 1000).count)")
             } catch {
-                failures.note("\(error)")
+                failures.record("\(error)")
                 throw error
             }
         } _: { server in
@@ -143,10 +143,10 @@ import Testing
             }
             let answer = try await client.answer()
             drip.cancel()
-            // A handler that waits for its turn on a processor with a byte in its hand is late itself.
+            // A handler that has received a byte and waits for a processor is late itself.
             #expect(answer.status == 408 || answer.status == 503)
-            try await until("the handlers hear of it") { failures.all == ["connectionLost", "connectionLost"] }
-            try await until("it is closed") { server.connections == 0 }
+            try await until("the handlers fail") { failures.all == ["connectionLost", "connectionLost"] }
+            try await until("the connection is closed") { server.connections == 0 }
         }
     }
 }

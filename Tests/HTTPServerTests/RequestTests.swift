@@ -3,12 +3,12 @@ import HTTPServer
 import TestSupport
 import Testing
 
-/// What a handler is told, and what becomes of its answer.
+/// The requests that handlers receive, and the responses that they return.
 @Suite(.limitedParallelism) struct RequestTests {
-    @Test func tellsAllOfARequest() async throws {
-        let seen = Noted<HTTPServer.Request>()
+    @Test func exposesAllPartsOfTheRequest() async throws {
+        let seen = Recorder<HTTPServer.Request>()
         try await withServer { request in
-            seen.note(request)
+            seen.record(request)
             return text("seen")
         } _: { server in
             let client = try RawClient(server.port)
@@ -29,9 +29,9 @@ import Testing
         #expect(request.body.length == 0)
     }
 
-    @Test func keepsConnectionsAndAnswersInOrder() async throws {
+    @Test func answersPipelinedRequestsInOrder() async throws {
         try await withServer { request in
-            // The first takes longest, and is answered first all the same.
+            // The first takes longest and is still answered first.
             if request.path == ["0"] { try await Task.sleep(for: .milliseconds(50)) }
             return text(request.target)
         } _: { server in
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func beginsHandlersOnTheServersThread() async throws {
+    @Test func startsHandlersOnServerThread() async throws {
         try await withServer { _ in
             var name = [UInt8](repeating: 0, count: 16)
             guard let file = fopen("/proc/thread-self/comm", "r") else { return text("there is no /proc") }
@@ -59,12 +59,12 @@ import Testing
     }
 
     @Test func answersHeadWithTheSameHeaders() async throws {
-        let ran = Noted<String>()
+        let ran = Recorder<String>()
         try await withServer { request in
             switch request.path {
             case ["bytes"]: HTTPServer.Response(status: 200, body: .bytes([UInt8](repeating: 1, count: 100_000)))
-            case ["stream"]: HTTPServer.Response(status: 200, body: .stream(length: 7) { _ in ran.note("stream") })
-            default: HTTPServer.Response(status: 200, body: .stream(length: nil) { _ in ran.note("stream") })
+            case ["stream"]: HTTPServer.Response(status: 200, body: .stream(length: 7) { _ in ran.record("stream") })
+            default: HTTPServer.Response(status: 200, body: .stream(length: nil) { _ in ran.record("stream") })
             }
         } _: { server in
             let client = try RawClient(server.port)
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func headOfAStreamIsAnsweredWithAHeadAlone() async throws {
+    @Test func answersHeadOfStreamWithoutBody() async throws {
         try await withServer { _ in
             HTTPServer.Response(status: 200, body: .stream(length: nil) { try await $0.write([1]) })
         } _: { server in
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func sendsNoBodyWithStatusesThatHaveNone() async throws {
+    @Test func sendsNoBodyWith204And304() async throws {
         try await withServer { request in
             HTTPServer.Response(status: Int(request.path[0]) ?? 0, headers: ["ETag": "\"a\""], body: .bytes([1, 2]))
         } _: { server in
@@ -103,11 +103,11 @@ import Testing
         }
     }
 
-    @Test func tellsNothingOfWhatAHandlerThrows() async throws {
+    @Test func hidesHandlerErrorsFromClients() async throws {
         struct Secret: Error {}
-        let notes = Noted<String>()
+        let notes = Recorder<String>()
         try await withServer {
-            $0.note = { notes.note("\($0)") }
+            $0.note = { notes.record("\($0)") }
         } handler: { request in
             if request.path == ["header"] { return HTTPServer.Response(status: 200, headers: ["X": "a\r\nY: b"]) }
             if request.path == ["length"] { return HTTPServer.Response(status: 200, headers: ["Content-Length": "9"]) }
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func letsRefusalsBeRendered() async throws {
+    @Test func usesCustomRefusalResponses() async throws {
         try await withServer {
             $0.refusal = {
                 HTTPServer.Response(
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    @Test func closesBehindAResponseThatSaysSo() async throws {
+    @Test func closesConnectionIfResponseSaysSo() async throws {
         try await withServer { _ in
             var response = text("bye")
             response.closesConnection = true
@@ -158,10 +158,10 @@ import Testing
     }
 
     @Test(arguments: [1, 3]) func servesOnAnyNumberOfThreads(threads: Int) async throws {
-        let notes = Noted<String>()
+        let notes = Recorder<String>()
         try await withServer {
             $0.threads = threads
-            $0.note = { notes.note("\($0)") }
+            $0.note = { notes.record("\($0)") }
         } handler: { request in
             await Task.yield()
             return text(request.target)
@@ -174,7 +174,7 @@ import Testing
         #expect(notes.count == 0, "\(notes.all)")
     }
 
-    @Test func saysWhereItCannotListen() async throws {
+    @Test func reportsListenFailures() async throws {
         try await withServer { _ in
             text("")
         } _: { server in

@@ -3,7 +3,7 @@ import HTTPServer
 import TestSupport
 import Testing
 
-/// Bodies of answers that are written while they are sent.
+/// Response bodies that are written while they are sent.
 @Suite(.limitedParallelism) struct StreamTests {
     private static func stream(
         length: Int? = nil, _ produce: @escaping @Sendable (HTTPServer.BodyWriter) async throws -> Void
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func sendsLargeBodiesWhole() async throws {
+    @Test func sendsLargeBodiesCompletely() async throws {
         let bytes = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
         try await withServer { request in
             if request.path == ["bytes"] { return HTTPServer.Response(status: 200, body: .bytes(bytes)) }
@@ -62,8 +62,8 @@ import Testing
         }
     }
 
-    /// The writer is held up while the client does not read, and what lies between is bounded.
-    @Test func holdsTheWriterUp() async throws {
+    /// The writer is suspended while the client does not read, and the bytes between them are bounded.
+    @Test func appliesBackpressureToWriter() async throws {
         let written = Lock(0)
         try await withServer { _ in
             Self.stream { writer in
@@ -83,17 +83,17 @@ import Testing
                 last = now
                 try await Task.sleep(for: .milliseconds(10))
             }
-            #expect(last < 1 << 20, "\(last) bytes lie around")
+            #expect(last < 1 << 20, "\(last) bytes are buffered")
             let answer = try await client.answer()
             #expect(answer.body.count == 20_000_000)
         }
     }
 
-    @Test func dropsAClientThatDoesNotRead() async throws {
-        let (ends, notes) = (Noted<String>(), Noted<String>())
+    @Test func dropsClientThatDoesNotRead() async throws {
+        let (ends, notes) = (Recorder<String>(), Recorder<String>())
         try await withServer {
             $0.limits.stallTime = .milliseconds(300)
-            $0.note = { notes.note("\($0)") }
+            $0.note = { notes.record("\($0)") }
         } handler: { request in
             if request.path == ["bytes"] {
                 return HTTPServer.Response(status: 200, body: .bytes([UInt8](repeating: 0, count: 20 << 20)))
@@ -102,7 +102,7 @@ import Testing
                 do {
                     while true { try await writer.write([UInt8](repeating: 0, count: 10_000)) }
                 } catch {
-                    ends.note("\(error) \(Task.isCancelled)")
+                    ends.record("\(error) \(Task.isCancelled)")
                     throw error
                 }
             }
@@ -110,7 +110,7 @@ import Testing
             for (path, count) in [("stream", 1), ("bytes", 2)] {
                 let client = try RawClient(server.port, receiveBuffer: 1 << 16)
                 try await client.send("GET /\(path) HTTP/1.1\r\nHost: a\r\n\r\n")
-                try await until("it is dropped") {
+                try await until("the client is dropped") {
                     notes.all.count { $0.contains("does not read the response") } == count
                 }
                 try await until("the connection is closed") { server.connections == 0 }
@@ -120,8 +120,8 @@ import Testing
         }
     }
 
-    /// A stream that has nothing to say is no client that does not read.
-    @Test func keepsAClientOfASilentStream() async throws {
+    /// A silent stream is not mistaken for a client that does not read.
+    @Test func keepsClientOfSilentStream() async throws {
         try await withServer {
             $0.limits.stallTime = .seconds(1)
             $0.limits.requestTime = .seconds(1)
@@ -137,11 +137,11 @@ import Testing
     }
 
     @Test(arguments: ["throws", "short", "chunked"])
-    func cutsTheConnectionOfABodyWithoutItsEnd(how: String) async throws {
+    func closesConnectionOfIncompleteBody(how: String) async throws {
         struct Failure: Error {}
-        let notes = Noted<String>()
+        let notes = Recorder<String>()
         try await withServer {
-            $0.note = { notes.note("\($0)") }
+            $0.note = { notes.record("\($0)") }
         } handler: { _ in
             Self.stream(length: how == "chunked" ? nil : 10) { writer in
                 try await writer.write(Array("half".utf8))

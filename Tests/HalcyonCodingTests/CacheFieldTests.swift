@@ -4,12 +4,12 @@ import Testing
 
 @Suite struct CacheFieldTests {
     @Test(arguments: ["", #""cache":null"#, #""cache":{}"#, #""cache":{"memory":true,"source":true,"reload":false}"#])
-    func allTiersAreUsedUnlessSaidOtherwise(members: String) throws {
+    func usesAllCachesByDefault(members: String) throws {
         #expect(try read(members).cache == CachePolicy())
         #expect(try read(members).cache.looksAtResults)
     }
 
-    @Test func eachMemberIsRead() throws {
+    @Test func readsEachMember() throws {
         #expect(try !read(#""cache":{"memory":false}"#).cache.memory)
         #expect(try !read(#""cache":{"source":false}"#).cache.source)
         #expect(try read(#""cache":{"reload":true}"#).cache.reload)
@@ -35,14 +35,14 @@ import Testing
         (#""variants":[{"tenant":"a"}]"#, "variants[0].tenant: belongs to the job, not to one of its variants"),
         (#""variants":[{"cache":{}}]"#, "variants[0].cache: belongs to the job, not to one of its variants"),
     ])
-    func whatMakesNoSenseIsRefusedInClearWords(members: String, message: String) throws {
+    func rejectsInvalidCacheAndTenant(members: String, message: String) throws {
         for isStrict in [true, false] {
-            let failure = try #require(refusal(members, by: JobDecoder(isStrict: isStrict))).failure
+            let failure = try #require(rejection(members, by: JobDecoder(isStrict: isStrict))).failure
             #expect(failure.code == .invalidJob && failure.message == message)
         }
     }
 
-    @Test func aTenantsKeysAreItsOwn() throws {
+    @Test func tenantChangesTheKeyAndCachePolicyDoesNot() throws {
         let keys = try ["", #""tenant":"a""#, #""tenant":"A""#, #""tenant":"a.b""#].map { try read($0).keys[0] }
         #expect(Set(keys).count == 4 && Set(keys.map(\.sourceHash)).count == 4)
         #expect(Set(keys.map(\.variantHash)).count == 1)

@@ -23,12 +23,12 @@ import Testing
     ]
 
     @Test(arguments: messages)
-    func areReadAndWritten(json: String, message: ControlMessage) throws {
+    func roundTripsEachMessage(json: String, message: ControlMessage) throws {
         #expect(try Self.read(json) == message)
         #expect(String(decoding: message.json, as: UTF8.self) == json)
     }
 
-    @Test func everySourceOfAJobCanBePurged() throws {
+    @Test func roundTripsPurgesOfAnySource() throws {
         for source in RandomJobs.sources {
             let job = JSONValue.object([.init(name: "source", value: source)])
             let wanted = try JobDecoder().read(job.bytes, defaultID: "-").job.source
@@ -42,12 +42,12 @@ import Testing
             let message = ControlMessage.purge(Purge(.source(wanted)))
             #expect(try reader.control(message.json) == message)
         }
-        // What a name is followed by is no part of it, whatever it looks like to a person.
+        // A name that starts with a combining character is separated from its prefix.
         let named = try DataSource([1], name: "\u{338}a")
         #expect(try DataSource([1], name: named.name!) == named && DataSource([1], sha256: { _ in "0" }).name == nil)
     }
 
-    @Test func whatLaterVersionsSayIsPassedOver() throws {
+    @Test func ignoresUnknownMembersAndReportsUnknownMessages() throws {
         #expect(try Self.read(#"{"cancel":"a","reason":"bored","at":[1]}"#) == .cancel("a"))
         #expect(
             try Self.read(#"{"purge":{"tag":"a","tenant":null,"softly":true}}"#) == .purge(Purge(.tag("a"))))
@@ -72,7 +72,7 @@ import Testing
         (#"{"purge":{"tag":"a","tenant":"a b"}}"#, "purge.tenant: expected 1 to 64 letters"),
         (#"{"purge":"a"}"#, "purge: expected an object"),
     ])
-    func saysWhatIsWrong(json: String, reason: String) {
+    func rejectsInvalidMessagesWithReason(json: String, reason: String) {
         #expect { try Self.read(json) } throws: { error in
             guard case InvalidControlMessageError.wrong(let text) = error else { return false }
             return text.contains(reason)
@@ -89,7 +89,7 @@ import Testing
         "halcyon:8a7770243f9d04f66ec3ca6401b0f34eaa:fdbc61c3f7e63ad74f25e95b66f219e9",
         "Halcyon:{8a7770243f9d04f66ec3ca6401b0f34e}:fdbc61c3f7e63ad74f25e95b66f219e9",
     ])
-    func aKeyIsReadAsItIsWritten(text: String) {
+    func rejectsMalformedResultKeys(text: String) {
         #expect(ResultKey(text) == nil)
         #expect(ResultKey(SampleEvents.key)?.description == SampleEvents.key)
     }

@@ -2,7 +2,7 @@ import HalcyonCoding
 import HalcyonModel
 import Testing
 
-/// Processors and sizers of the host program's own.
+/// Processors and sizers that a host program registers.
 @Suite struct CustomExtensionTests {
     static let reader = JobDecoder(
         isStrict: true, customProcessors: ["vignette", "sepia", "blur"], customSizers: ["golden", "natural"])
@@ -11,7 +11,7 @@ import Testing
         try read(#""processors":\#(json)"#, by: reader).variant.processors
     }
 
-    @Test func theyAreTakenByTheirNames() throws {
+    @Test func readsRegisteredProcessorsAndSizers() throws {
         #expect(try Self.processors(#"["sepia"]"#) == [.custom(CustomExtension(name: "sepia"))])
         #expect(
             try Self.processors(#"[{"vignette":{"radius":0.5}}]"#)
@@ -24,7 +24,7 @@ import Testing
                 == .custom(CustomExtension(name: "golden")))
     }
 
-    @Test func halcyonsOwnGoBeforeThem() throws {
+    @Test func builtInNamesTakePrecedence() throws {
         #expect(try Self.processors(#"[{"blur":{"radius":2}}]"#) == [.blur(radius: 2)])
         #expect(try read(#""sizer":"natural""#, by: Self.reader).variant.sizing.goal == .sizer(.natural))
     }
@@ -41,7 +41,7 @@ import Testing
         )
     }
 
-    @Test func equalParametersAreOneKey() throws {
+    @Test func equalParametersHaveEqualCanonicalText() throws {
         let texts = try [#"{"a":1,"b":{"c":1,"d":2}}"#, #"{"b":{"d":2,"c":1},"a":1}"#].map {
             try read(#""processors":[{"sepia":\#($0)}]"#, by: Self.reader).variant.canonicalText
         }
@@ -52,7 +52,7 @@ import Testing
                 == "halcyon-variant/1\nsize=custom golden {\"a\":2,\"b\":1}\n")
     }
 
-    @Test func parametersThatLookAlikeAreNotTheSame() {
+    @Test func comparesParametersByBytes() {
         let composed = CustomExtension(name: "a", parameters: "{\"\u{e9}\":1}")
         let decomposed = CustomExtension(name: "a", parameters: "{\"e\u{301}\":1}")
         #expect(composed != decomposed)
@@ -69,17 +69,17 @@ import Testing
         (#""sizer":{"golden":{}},"width":4"#, "sizer: cannot be combined with width or height"),
         (#""sizer":"goldn""#, "sizer: expected \"natural\""),
     ])
-    func saysWhatIsWrong(members: String, message: String) throws {
-        let failure = try #require(refusal(members, by: Self.reader)).failure
+    func rejectsInvalidExtensions(members: String, message: String) throws {
+        let failure = try #require(rejection(members, by: Self.reader)).failure
         #expect(failure.code == .invalidJob)
         #expect(failure.message.hasPrefix(message), "\(failure.message)")
     }
 
-    @Test func parametersHaveUpTo16KiBAsCompactJSON() throws {
+    @Test func limitsCompactParametersTo16KiB() throws {
         let spaces = String(repeating: " ", count: 30_000)
         let most = String(repeating: "x", count: 16_384 - 8)
         #expect(try Self.processors(#"[{"sepia":{\#(spaces)"a":"\#(most)"}}]"#).count == 1)
-        let failure = try #require(refusal(#""processors":[{"sepia":{"a":"\#(most)x"}}]"#, by: Self.reader)).failure
+        let failure = try #require(rejection(#""processors":[{"sepia":{"a":"\#(most)x"}}]"#, by: Self.reader)).failure
         #expect(failure.message == "processors[0].sepia: 16385 bytes, and at most 16384 are allowed")
     }
 }

@@ -3,7 +3,7 @@ import HalcyonModel
 import JSON
 import Testing
 
-/// The pages for users say what the code does.
+/// Compares the documentation with the code and the schema.
 @Suite struct DocumentationTests {
     static func page(_ name: String) throws -> Markdown { Markdown(try Repository.text("docs/\(name).md")) }
 
@@ -20,7 +20,7 @@ import Testing
         return properties
     }
 
-    @Test func theEventsOfTheDocsAreThoseThatAreWritten() throws {
+    @Test func documentedEventsMatchEncodedEvents() throws {
         let blocks = try Self.page("events").blocks(of: "json")
         #expect(blocks.count == SampleEvents.all.count)
         for (block, event) in zip(blocks, SampleEvents.all) {
@@ -29,18 +29,18 @@ import Testing
         }
     }
 
-    @Test func theDocsNameEveryFailureCodeAndWhetherItIsRetryable() throws {
+    @Test func failureCodesAndRetryabilityAreDocumented() throws {
         let rows = try Self.page("events").rows(under: ["Code", "Meaning", "Retryable by default"])
         let documented = rows.map { "\(Markdown.code(in: $0[0])[0]) \($0[2])" }
         #expect(documented == JobErrorCode.allCases.map { "\($0.rawValue) \($0.isRetryable ? "yes" : "no")" })
     }
 
-    @Test func theDocsTellOfEveryFieldOfJobsOnce() throws {
+    @Test func everyJobFieldIsDocumentedOnce() throws {
         let fields = try Self.fields().flatMap { Markdown.code(in: $0[0]) }
         #expect(fields.sorted() == (try Self.schemaProperties().keys.sorted()))
     }
 
-    @Test func theDocsExamplesOfJobsAreTaken() async throws {
+    @Test func documentedJobsAreValid() async throws {
         let page = try Self.page("jobs")
         var jobs = page.blocks(of: "json")
         for row in try Self.fields() {
@@ -52,14 +52,14 @@ import Testing
                     ? #"{"source":\#($0)}"# : #"{"source":"https://example.org/cat.jpg","\#(name)":\#($0)}"#
             }
         }
-        for job in jobs { #expect(refusal(message: job) == nil, "\(job)") }
+        for job in jobs { #expect(rejection(message: job) == nil, "\(job)") }
         let lines = try jobs.map { try JSON.parse(Array($0.utf8), maximumSize: 1 << 16).bytes }
         for (job, verdict) in zip(jobs, try await Python.validate(lines, against: JobSchemaTests.schema)) {
             #expect(verdict.isValid, "\(job): \(verdict)")
         }
     }
 
-    @Test func theDocsAndTheSchemaGiveTheSameDefaults() throws {
+    @Test func documentedDefaultsMatchTheSchema() throws {
         let properties = try Self.schemaProperties()
         for row in try Self.fields() {
             let name = Markdown.code(in: row[0])[0]
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func theSchemasDefaultsChangeNothing() throws {
+    @Test func schemaDefaultsDecodeLikeAbsentFields() throws {
         let plain = try read(#""width":4,"height":3"#)
         for (name, property) in try Self.schemaProperties() {
             guard let value = property.member("default") else { continue }
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func theSchemasExamplesAreTaken() throws {
+    @Test func decoderAcceptsSchemaExamples() throws {
         let schema = try JSON.parse(Repository.bytes("schemas/job.schema.json"), maximumSize: 1 << 20)
         var jobs: [String] = []
         try #require(schema.member("examples")).forEachElement {
@@ -94,10 +94,10 @@ import Testing
             }
         }
         #expect(jobs.count >= 25)
-        for job in jobs { #expect(refusal(message: job) == nil, "\(job)") }
+        for job in jobs { #expect(rejection(message: job) == nil, "\(job)") }
     }
 
-    @Test func theKeysOfTheDocsAreReal() throws {
+    @Test func documentedKeysMatchComputedKeys() throws {
         let blocks = try Self.page("keys").blocks(of: "")
         let first = try #require(KeyVectorTests.publishedVectors().first { $0.name == "width and height" })
         #expect(blocks.contains { $0.hasPrefix(first.texts.keys[0] + "\n") })

@@ -4,11 +4,11 @@ import JSON
 import TestSupport
 import Testing
 
-/// `schemas/event.schema.json` and the writer say the same.
+/// Compares `schemas/event.schema.json` with the encoder.
 @Suite(.limitedParallelism) struct EventSchemaTests {
     static let schema = Repository.path("schemas/event.schema.json")
 
-    @Test func everyEventFollowsTheSchema() async throws {
+    @Test func randomEventsConformToTheSchema() async throws {
         var random = RandomEvents(seed: 1)
         let events = (0..<1500).map { _ in random.next().json }
         for (event, verdict) in zip(events, try await Python.validate(events, against: Self.schema)) {
@@ -16,8 +16,8 @@ import Testing
         }
     }
 
-    /// The published schema allows members it does not name, so that later versions may add some; this version writes none.
-    @Test func theSchemaNamesEveryMember() async throws {
+    /// The published schema allows unknown members for later versions. This version writes none.
+    @Test func schemaNamesEveryMember() async throws {
         let closed = try Repository.text("schemas/event.schema.json")
             .replacing(#""additionalProperties": true"#, with: #""additionalProperties": false"#)
         let folder = TemporaryFolder("event-schema")
@@ -35,7 +35,7 @@ import Testing
         #expect(try await Python.validate([Array(extended.utf8)], against: Self.schema)[0].isValid)
     }
 
-    /// What must not pass: a piece of a good event and what stands there instead.
+    /// Invalid events: a part of a valid event, and its replacement.
     static let faults: [(event: Event, piece: String, fault: String)] = [
         (SampleEvents.ready, #""specversion":"1.0""#, #""specversion":"0.3""#),
         (SampleEvents.ready, #""source":"/halcyon","#, ""),
@@ -67,7 +67,7 @@ import Testing
         (SampleEvents.purged, #""data":{"source":"#, #""data":{"what":"#),
     ]
 
-    @Test func faultyEventsDoNotFollowTheSchema() async throws {
+    @Test func schemaRejectsInvalidEvents() async throws {
         let events = try Self.faults.map { fault in
             let text = String(decoding: fault.event.json, as: UTF8.self)
             try #require(text.contains(fault.piece), "\(text)")
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func theSchemaListsEveryCodeAndType() throws {
+    @Test func schemaListsEveryCodeAndFormat() throws {
         let definitions = try #require(
             JSON.parse(Repository.bytes("schemas/event.schema.json"), maximumSize: 1 << 20).member("$defs"))
         func words(_ schema: JSONElement?) throws -> [String] {

@@ -6,7 +6,7 @@ import Testing
 @Suite struct EventWriterTests {
     static func text(_ event: Event) -> String { String(decoding: event.json, as: UTF8.self) }
 
-    @Test func aStartedEventTellsTheJob() {
+    @Test func startedEventContainsTheJob() {
         #expect(
             Self.text(SampleEvents.started) == """
                 {"specversion":"1.0","id":"halcyon.jobs-3-1042-started","source":"/halcyon",\
@@ -17,7 +17,7 @@ import Testing
                 """)
     }
 
-    @Test func aProgressEventTellsHowMuchHasCome() {
+    @Test func progressEventContainsReceivedAndTotalBytes() {
         let tail = #""attempt":1}}"#
         #expect(
             Self.text(SampleEvents.progress).hasSuffix(#""stage":"fetch","received":524288,"total":1482113,"# + tail))
@@ -26,7 +26,7 @@ import Testing
         #expect(Self.text(event).hasSuffix(#""stage":"fetch","received":0,"# + tail))
     }
 
-    @Test func aReadyEventTellsWhereTheImageIsAndWhatItIs() {
+    @Test func readyEventContainsKeysAndMetadata() {
         let data = """
             "key":"\(SampleEvents.key)","variants":[{"key":"\(SampleEvents.key)","width":400,"height":300,\
             "format":"jpeg","bytes":23481,\
@@ -39,7 +39,7 @@ import Testing
         #expect(Self.text(SampleEvents.ready).hasSuffix(data))
     }
 
-    @Test func aFailedEventTellsWhy() {
+    @Test func failedEventContainsCodeAndMessage() {
         let data = """
             "code":"not_found","message":"https://example.org/cat.jpg answered 404","retryable":false,"attempts":1,\
             "timings":{"queued":4.1,"fetch":58.4,"total":62.75}}}
@@ -47,7 +47,7 @@ import Testing
         #expect(Self.text(SampleEvents.failed).hasSuffix(data))
     }
 
-    @Test func whatIsNotKnownIsLeftOut() {
+    @Test func omitsUnknownValues() {
         let event = Event(
             id: "e", time: 0, subject: nil, jobID: "j", echo: Job.PassthroughMetadata(), traceparent: nil,
             body: .ready(
@@ -79,7 +79,7 @@ import Testing
         #expect(try variant(of: ready { $0.results[0].inline = nil })["data"] == nil)
     }
 
-    @Test func severalResultsStandInTheirOrder() throws {
+    @Test func writesResultsInOrder() throws {
         let event = ready { ready in
             let first = ready.results[0]
             var second = first
@@ -101,11 +101,11 @@ import Testing
                     + #""bytes":23481,"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","#
                     + ##""frames":12,"blurhash":"LEHV6nWB2yk8pyo0adR*.7kCMdnj","dominantColor":"#8a6f5c","##
                     + #""expiresAt":"2026-11-21T11:20:00.000Z"}],"expiresAt":"2026-11-21T11:20:00.000Z","#))
-        // The source is the same for all; the first tells of it.
+        // All results have the same source. It is taken from the first.
         #expect(text.contains(#""source":{"status":200,"etag":"\"5f3c-61e\"","bytes":1482113,"#))
     }
 
-    @Test func resultsOfWhichOneIsNotStoredHaveNoMomentInCommon() throws {
+    @Test func omitsCommonExpiryIfAResultIsNotStored() throws {
         let event = ready { ready in
             ready.results.append(ready.results[0])
             ready.results[1].expiresAt = nil
@@ -119,7 +119,7 @@ import Testing
         #expect(Self.text(event).contains(#""timings":{"fetch":1.235,"total":0.0}"#))
     }
 
-    @Test func noStageTakesLessThanNoTime() {
+    @Test func negativeTimingsBecomeZero() {
         // A producer's clock may be ahead of the worker's.
         #expect(SampleEvents.timings([.queued: -12])[.queued] == 0)
         var timings = SampleEvents.timings([.fetch: 3])
@@ -127,7 +127,7 @@ import Testing
         #expect(timings == Timings())
     }
 
-    @Test func everyEventIsJSONToFoundationToo() throws {
+    @Test func foundationParsesEveryEvent() throws {
         var random = RandomEvents(seed: 5)
         for _ in 0..<500 {
             let event = random.next()
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func whatIsAboutNoJobNamesNone() {
+    @Test func purgedEventHasNoJob() {
         let purged = [Purged(.tag("t"), count: 0), Purged(.key("k"), of: "a", count: 1)]
         let events = purged.map { Event(id: "p", time: 0, subject: nil, jobID: nil, body: .purged($0)) }
         #expect(
@@ -152,7 +152,7 @@ import Testing
         #expect(SampleEvents.purged.key == "https://example.org/cat.jpg" && SampleEvents.ready.key == "article-17-hero")
     }
 
-    @Test func eachJobEndsInOneKindOfEvent() {
+    @Test func readyFailedCancelledAndSupersededAreTerminal() {
         #expect(Event.Kind.allCases.filter(\.isTerminal) == [.ready, .failed, .cancelled, .superseded])
         #expect(
             SampleEvents.all.map(\.kind) == [.started, .progress, .ready, .failed, .cancelled, .superseded, .purged])

@@ -3,12 +3,12 @@ import HalcyonModel
 import Testing
 
 @Suite struct HeadersFieldTests {
-    @Test(arguments: ["", #""headers":null"#, #""headers":{}"#]) func thereAreNoneUnlessGiven(members: String) throws {
+    @Test(arguments: ["", #""headers":null"#, #""headers":{}"#]) func isEmptyByDefault(members: String) throws {
         #expect(try read(members).headers.isEmpty)
         #expect(try read(members).keys == read("").keys)
     }
 
-    @Test func theyAreRead() throws {
+    @Test func readsHeadersWithLowercaseSortedNames() throws {
         let headers = try read(#""headers":{"X-A":"1","Accept":"image/webp"}"#).headers
         #expect(headers.fields == [.init("accept", "image/webp"), .init("x-a", "1")])
     }
@@ -25,9 +25,9 @@ import Testing
         (#""headers":{"a":"1","A":"2"}"#, "headers: A: duplicate field; header names are case-insensitive"),
         (#""variants":[{"headers":{}}]"#, "variants[0].headers: belongs to the job, not to one of its variants"),
     ])
-    func whatMakesNoSenseIsRefusedInClearWords(members: String, message: String) throws {
+    func rejectsInvalidHeaders(members: String, message: String) throws {
         for isStrict in [true, false] {
-            let failure = try #require(refusal(members, by: JobDecoder(isStrict: isStrict))).failure
+            let failure = try #require(rejection(members, by: JobDecoder(isStrict: isStrict))).failure
             #expect(failure.code == .invalidJob && failure.message == message)
         }
     }
@@ -36,24 +36,24 @@ import Testing
         #""initials:JD""#, #""file:///a.jpg""#, #""data:,a""#, #""s3://pictures/a.jpg""#, #"{"video":"file:///a.mp4"}"#,
         #"{"video":"s3://pictures/a.mp4"}"#,
     ])
-    func onlyRequestsOverHTTPHaveThem(source: String) throws {
+    func rejectsHeadersForNonHTTPSources(source: String) throws {
         let job = #"{"source":\#(source),"headers":{"X":"1"}}"#
-        let failure = try #require(refusal(message: job)).failure
+        let failure = try #require(rejection(message: job)).failure
         #expect(
             failure.code == .invalidJob
                 && failure.message
                     == "headers: supported only for http and https sources"
         )
-        #expect(refusal(message: #"{"source":\#(source),"headers":{}}"#) == nil)
+        #expect(rejection(message: #"{"source":\#(source),"headers":{}}"#) == nil)
     }
 
     @Test(arguments: [#""HTTP://h/a""#, #""https://h/a""#, #"{"video":"http://h/a.mp4","seconds":1}"#])
-    func videosOverHTTPHaveThemToo(source: String) throws {
+    func acceptsHeadersForHTTPSourcesAndVideos(source: String) throws {
         let job = try read(message: #"{"source":\#(source),"headers":{"X":"1"}}"#).job
         #expect(job.request.headers.fields == [.init("x", "1")])
     }
 
-    @Test func thoseThatMayChangeTheBytesMakeAnotherKey() throws {
+    @Test func keyCoversHeadersThatMayAffectTheResult() throws {
         let keys = try [
             "", #""headers":{"Accept":"a"}"#, #""headers":{"Accept":"b"}"#, #""headers":{"Accept":""}"#,
             #""tenant":"t","headers":{"Accept":"a"}"#,

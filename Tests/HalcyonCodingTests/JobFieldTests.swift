@@ -2,9 +2,9 @@ import HalcyonCoding
 import HalcyonModel
 import Testing
 
-/// Each field for itself: good values, and what is said of bad ones.
+/// Decoding of each job field: valid values and error messages.
 @Suite struct JobFieldTests {
-    @Test func theLeastJobIsASource() throws {
+    @Test func onlySourceIsRequired() throws {
         let job = try read("")
         #expect(job.id == "halcyon.jobs-0-7")
         #expect(job.source.text == "https://example.org/cat.jpg")
@@ -16,7 +16,7 @@ import Testing
         #expect(job.tags == [] && job.slot == nil)
     }
 
-    @Test func everyFieldArrives() throws {
+    @Test func readsEveryField() throws {
         let job = try read(
             """
             "id":"j","width":400,"height":300.5,"screenScale":2,"contentMode":"center","scaleOptions":"fitCropsExcess",\
@@ -56,7 +56,7 @@ import Testing
                     metadata: Array(#"{"a":1}"#.utf8), placeholder: Array(#""p""#.utf8), altText: Array("[1]".utf8)))
     }
 
-    @Test func everyContentModeAndAliasIsTaken() throws {
+    @Test func acceptsEveryContentModeAndAlias() throws {
         let aliases: [(String, ContentMode)] = [
             ("fill", .scaleToFill), ("contain", .scaleAspectFit), ("cover", .scaleAspectFill),
         ]
@@ -67,7 +67,7 @@ import Testing
         #expect(ContentMode.allCases.count == 13)
     }
 
-    @Test func everyScaleOptionInterpolationAndFormatIsTaken() throws {
+    @Test func acceptsEveryScaleOptionInterpolationAndFormat() throws {
         for options in ScaleOptions.allCases {
             let job = try read(#""width":4,"height":3,"scaleOptions":"\#(options.rawValue)""#)
             #expect(job.variant.sizing.goal == .display(Display(width: 4, height: 3, scaleOptions: options)))
@@ -81,7 +81,7 @@ import Testing
         #expect(try read(#""format":"auto""#).variant.output.format == nil)
     }
 
-    /// Members of a job, and how its failure's message begins.
+    /// Members of invalid jobs, and the beginning of the error message.
     static let faults: [(members: String, message: String)] = [
         (#""id":"""#, "id: expected 1 to 128 characters, none of them U+0000"),
         (#""id":"a\u0000b""#, "id: expected 1 to 128 characters, none of them U+0000"),
@@ -155,24 +155,24 @@ import Testing
     ]
 
     @Test(arguments: faults)
-    func saysWhichFieldIsWrongAndWhatWasExpected(members: String, message: String) throws {
-        let refused = try #require(refusal(members))
-        #expect(refused.failure.code == .invalidJob)
-        #expect(refused.failure.message.hasPrefix(message), "\(refused.failure.message)")
-        #expect(!refused.failure.message.contains("s3cr3t"))
-        #expect(!refused.failure.isRetryable)
+    func reportsInvalidFieldAndExpectedValue(members: String, message: String) throws {
+        let rejected = try #require(rejection(members))
+        #expect(rejected.failure.code == .invalidJob)
+        #expect(rejected.failure.message.hasPrefix(message), "\(rejected.failure.message)")
+        #expect(!rejected.failure.message.contains("s3cr3t"))
+        #expect(!rejected.failure.isRetryable)
     }
 
-    @Test func anIDHasUpTo128CharactersOfUnicode() throws {
+    @Test func limitsIDTo128UnicodeScalars() throws {
         for character in ["a", "é", "\u{1f600}"] {
             #expect(try read(#""id":"\#(String(repeating: character, count: 128))""#).id.unicodeScalars.count == 128)
-            #expect(refusal(#""id":"\#(String(repeating: character, count: 129))""#) != nil)
+            #expect(rejection(#""id":"\#(String(repeating: character, count: 129))""#) != nil)
         }
-        // One character to a reader, thousands to a log.
-        #expect(refusal(#""id":"a\#(String(repeating: "\u{301}", count: 2000))""#) != nil)
+        // One grapheme cluster of 2001 scalars.
+        #expect(rejection(#""id":"a\#(String(repeating: "\u{301}", count: 2000))""#) != nil)
     }
 
-    @Test func wholeNumbersMayBeSpeltWithFractionsAndExponents() throws {
+    @Test func acceptsIntegersInFloatingPointNotation() throws {
         #expect(try read(#""quality":8e1"#).variant.output.quality == 80)
         #expect(try read(#""effort":4.0"#).variant.output.effort == 4)
         #expect(try read(#""width":4e2"#).variant == read(#""width":400"#).variant)
@@ -182,7 +182,7 @@ import Testing
         ("30", Job.Deadline.after(30)), ("0", .after(0)), ("0.25", .after(0.25)), ("315360000", .after(315_360_000)),
         (#""2026-11-21T10:31:07Z""#, .at(1_795_257_067)), (#""2026-11-21T12:31:07.5+02:00""#, .at(1_795_257_067.5)),
     ])
-    func deadlinesAreSecondsOrMoments(json: String, deadline: Job.Deadline) throws {
+    func readsDeadlinesAsSecondsOrTimestamps(json: String, deadline: Job.Deadline) throws {
         #expect(try read(#""deadline":\#(json)"#).deadline == deadline)
     }
 
@@ -190,8 +190,8 @@ import Testing
         "-1", "315360001", "true", "\"\"", "\"30\"", "\"soon\"", "\"2026-11-21\"", "\"2026-02-30T00:00:00Z\"",
         "\"2026-11-21T10:31:07\"", "[30]",
     ])
-    func refusesWhatIsNoDeadline(json: String) throws {
-        #expect(try #require(refusal(#""deadline":\#(json)"#)).failure.message.hasPrefix("deadline: expected "))
+    func rejectsInvalidDeadlines(json: String) throws {
+        #expect(try #require(rejection(#""deadline":\#(json)"#)).failure.message.hasPrefix("deadline: expected "))
     }
 
     static let everyField = [
@@ -203,13 +203,13 @@ import Testing
         "placeholder", "altText", "webhook", "priority",
     ]
 
-    @Test(arguments: everyField) func nullIsTheSameAsAbsence(field: String) throws {
+    @Test(arguments: everyField) func treatsNullAsAbsent(field: String) throws {
         let reading = try read(message: #"{"source":"http://h/a","\#(field)":null}"#)
         #expect("\(reading.job)" == "\(try read(message: #"{"source":"http://h/a"}"#).job)")
         #expect(reading.lane == nil && reading.unknownFields.isEmpty)
     }
 
-    @Test func nullIsTheSameAsAbsenceWithinObjects() throws {
+    @Test func treatsNullAsAbsentWithinObjects() throws {
         let jobs = [
             (#""cache":{"memory":null,"reload":true}"#, #""cache":{"reload":true}"#),
             (#""headers":{"Accept":null,"X-A":"1"}"#, #""headers":{"X-A":"1"}"#),
@@ -225,17 +225,17 @@ import Testing
         #expect(drawn.job.source == (try read(message: #"{"source":"initials:J"}"#)).job.source)
     }
 
-    @Test func aJobThatIsRefusedIsKnownByNoNull() throws {
-        let refused = try #require(refusal(message: #"{"id":null,"metadata":null,"source":7}"#))
-        #expect(refused.id == nil && refused.echo == Job.PassthroughMetadata())
+    @Test func rejectedJobWithNullFieldsHasNoIDOrMetadata() throws {
+        let rejected = try #require(rejection(message: #"{"id":null,"metadata":null,"source":7}"#))
+        #expect(rejected.id == nil && rejected.echo == Job.PassthroughMetadata())
     }
 
-    @Test func aDraftHasNoFieldThatIsNull() throws {
+    @Test func builderDropsNullFields() throws {
         let draft = try JobBuilder(json: Array(#"{"id":null,"source":"initials:J"}"#.utf8), maximumSize: 100)
         #expect(draft["id"] == nil && draft["source"] != nil)
     }
 
-    @Test func warningsNameTenUnknownFieldsInShort() throws {
+    @Test func limitsWarningsToTenTruncatedFields() throws {
         func warnings(_ members: String) throws -> [String] {
             try read(message: #"{"source":"http://h/a",\#(members)}"#, by: JobDecoder()).warnings
         }
@@ -249,26 +249,26 @@ import Testing
         #expect(try warnings(many)[0] == "unknown field \"\(String(repeating: "é", count: 100))\"")
     }
 
-    @Test func thereAreUpTo32Tags() throws {
+    @Test func limitsTagsTo32() throws {
         let tags = (0..<33).map { "\"\($0)\"" }
         #expect(try read(#""tags":[\#(tags.dropLast().joined(separator: ","))]"#).tags.count == 32)
         #expect(
-            try #require(refusal(#""tags":[\#(tags.joined(separator: ","))]"#)).failure.message
+            try #require(rejection(#""tags":[\#(tags.joined(separator: ","))]"#)).failure.message
                 == "tags[32]: is one too many; at most 32 are allowed")
     }
 
-    @Test func twoSpellingsOfALetterAreTwoTags() throws {
+    @Test func comparesTagsByBytes() throws {
         #expect(try read(#""tags":["\u00e9","e\u0301","\u00e9"]"#).tags.map(\.utf8.count) == [2, 3])
     }
 
-    @Test func theTimeOfSubmissionIsTheGenerationOfASlotWithoutOne() throws {
+    @Test func generationDefaultsToSubmissionTime() throws {
         let slot = try #require(try read(#""slot":"cell","generation":null"#).slot)
         #expect(slot.generation == nil && slot.generation(submitted: 1_795_257_067.25) == 1_795_257_067_250)
         #expect(Job.DisplaySlot(name: "cell", generation: 0).generation(submitted: 5) == 0)
         #expect(slot.generation(submitted: -3) == 0 && slot.generation(submitted: 1e300) == 1 << 53)
     }
 
-    @Test func aDeadlineCountsFromTheSubmission() {
+    @Test func relativeDeadlineStartsAtSubmission() {
         #expect(Job.Deadline.after(30).moment(submitted: 1000) == 1030)
         #expect(Job.Deadline.at(500).moment(submitted: 1000) == 500)
     }

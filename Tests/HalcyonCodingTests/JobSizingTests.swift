@@ -2,31 +2,31 @@ import HalcyonCoding
 import HalcyonModel
 import Testing
 
-/// What the fields of the size mean together.
+/// Combinations of the sizing fields.
 @Suite struct JobSizingTests {
     static func goal(_ members: String) throws -> Sizing.Goal { try read(members).variant.sizing.goal }
 
-    @Test func widthAndHeightMakeADisplay() throws {
+    @Test func widthAndHeightSelectDisplay() throws {
         #expect(try Self.goal(#""width":400,"height":300"#) == .display(Display(width: 400, height: 300)))
     }
 
-    @Test func oneSideAloneNeverEnlarges() throws {
+    @Test func singleSideSelectsScaleDownSizer() throws {
         #expect(try Self.goal(#""width":400"#) == .sizer(.aspectScaleDownByWidth(400)))
         #expect(try Self.goal(#""height":300"#) == .sizer(.aspectScaleDownByHeight(300)))
     }
 
-    @Test func oneSideAloneIsRoundedPointsTimesScale() throws {
+    @Test func singleSideIsMultipliedByScaleAndRounded() throws {
         #expect(try Self.goal(#""width":100.5,"screenScale":2"#) == .sizer(.aspectScaleDownByWidth(202)))
         #expect(try Self.goal(#""height":100.4,"screenScale":1.5"#) == .sizer(.aspectScaleDownByHeight(150)))
         #expect(try Self.goal(#""width":0.1,"screenScale":3"#) == .sizer(.aspectScaleDownByWidth(3)))
     }
 
-    @Test func noSizeIsTheNaturalSize() throws {
+    @Test func defaultsToNaturalSize() throws {
         #expect(try Self.goal("") == .sizer(.natural))
         #expect(try Self.goal(#""contentMode":"center","screenScale":2"#) == .sizer(.natural))
     }
 
-    @Test func sizersCountPixels() throws {
+    @Test func sizersUsePixels() throws {
         #expect(try Self.goal(#""sizer":"natural""#) == .sizer(.natural))
         #expect(
             try Self.goal(#""sizer":{"aspectScaleDownByWidth":600},"screenScale":2"#)
@@ -39,7 +39,7 @@ import Testing
         #expect(try Self.goal(#""sizeForDisplay":false,"sizer":{"aspectScaleDownByWidth":6}"#) == .original)
     }
 
-    @Test func numbersAreTakenToSixDecimals() throws {
+    @Test func roundsNumbersToSixDecimals() throws {
         #expect(
             try Self.goal(#""width":100.49999996,"height":0.0000015"#)
                 == .display(Display(width: 100.5, height: 0.000002)))
@@ -47,7 +47,7 @@ import Testing
         #expect(try read(#""screenScale":1.33333333"#).variant.sizing.screenScale == 1.333333)
     }
 
-    @Test func jobsOfOneKeyHaveOneGeometry() throws {
+    @Test func jobsWithEqualKeysHaveEqualPlans() throws {
         // 100.49999996 rounds to 100 and 100.5 to 101 pixels; both are 100.5 in the key.
         let jobs = try [#""width":100.49999996,"height":50"#, #""width":100.5,"height":50"#].map { try read($0) }
         #expect(jobs[0].variant.canonicalText == jobs[1].variant.canonicalText)
@@ -60,7 +60,7 @@ import Testing
         (#"{"height":2,"width":1000,"y":0.25,"x":0}"#, CropRect(x: 0, y: 0.25, width: 1000, height: 2)),
         (#"{"x":0,"y":0,"width":1,"height":1}"#, .whole),
     ])
-    func cropRectsAreFractionsAndMayOverrun(json: String, rect: CropRect) throws {
+    func cropRectsAreFractionsAndMayExceedTheImage(json: String, rect: CropRect) throws {
         #expect(try read(#""cropRect":\#(json)"#).variant.sizing.cropRect == rect)
     }
 
@@ -68,7 +68,7 @@ import Testing
         #"{"x":0,"y":0,"width":0,"height":0}"#, #"{"x":1,"y":1,"width":0,"height":1}"#,
         #"{"x":0.1,"y":0.1,"width":0.5,"height":-0.0}"#, #"{"x":0,"y":9,"width":0,"height":7,"unit":"pixels"}"#,
     ])
-    func anEmptyCropRectIsNoCrop(json: String) throws {
+    func emptyCropRectMeansNoCrop(json: String) throws {
         let variant = try read(#""cropRect":\#(json)"#).variant
         let source = PixelSize(width: 640, height: 480)
         #expect(try variant.sizing.plan(for: source) == Sizing(goal: .sizer(.natural)).plan(for: source))
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(arguments: [PixelSize(width: 1365, height: 911), PixelSize(width: 99_991, height: 7)])
-    func aPlaceInPixelsComesBackFromAFractionOfTheSide(image: PixelSize) throws {
+    func fractionsAndPixelsSelectTheSameCrop(image: PixelSize) throws {
         var generator = SeededGenerator(seed: 40)
         for _ in 0..<500 {
             let x = Int.random(in: 0..<image.width, using: &generator)
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func aRectangleInPixelsIsRoundedDownCutOffOrOutside() throws {
+    @Test func pixelCropIsRoundedClippedOrRejected() throws {
         func crop(_ sides: String, _ width: Int, _ height: Int) throws -> PixelRect {
             try read(#""cropRect":{"unit":"pixels",\#(sides)}"#).variant.sizing
                 .crop(of: PixelSize(width: width, height: height))
@@ -137,8 +137,8 @@ import Testing
         (#""sizer":"natural","width":4"#, "sizer: cannot be combined with width or height"),
         (#""sizer":"natural","height":4"#, "sizer: cannot be combined with width or height"),
     ])
-    func saysWhatIsWrongWithASize(members: String, message: String) throws {
-        let failure = try #require(refusal(members)).failure
+    func rejectsInvalidSizes(members: String, message: String) throws {
+        let failure = try #require(rejection(members)).failure
         #expect(failure.code == .invalidJob)
         #expect(failure.message.hasPrefix(message), "\(failure.message)")
     }
@@ -149,7 +149,7 @@ import Testing
             (#""height":20000,"screenScale":4"#, "height"), (#""width":4,"height":16384,"screenScale":4"#, "height"),
             (#""width":16383.4,"height":16383.4,"screenScale":4"#, nil),
         ] as [(String, String?)])
-    func noSideHasMoreThan65535Pixels(members: String, field: String?) {
-        #expect(refusal(members)?.failure.message == field.map { "\($0): is more than 65535 pixels" })
+    func limitsSidesTo65535Pixels(members: String, field: String?) {
+        #expect(rejection(members)?.failure.message == field.map { "\($0): is more than 65535 pixels" })
     }
 }

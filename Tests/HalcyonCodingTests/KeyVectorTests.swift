@@ -4,7 +4,7 @@ import JSON
 import TestSupport
 import Testing
 
-/// Keys are computed twice: here, and by the small implementation in Python that other languages may follow.
+/// Compares keys with those of the reference implementation in Python.
 @Suite(.limitedParallelism) struct KeyVectorTests {
     struct Texts: Equatable {
         let source: String
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func everyVectorComesOutExactly() throws {
+    @Test func matchesPublishedVectors() throws {
         let vectors = try Self.publishedVectors()
         #expect(vectors.count >= 123)
         for vector in vectors {
@@ -59,13 +59,13 @@ import Testing
         }
     }
 
-    @Test func everyVectorComesOutInPythonToo() async throws {
+    @Test func pythonMatchesPublishedVectors() async throws {
         let vectors = try Self.publishedVectors()
         let texts = try await Self.textsByPython(of: vectors.map(\.job))
         for (vector, texts) in zip(vectors, texts) { #expect(texts == vector.texts, "\(vector.name)") }
     }
 
-    @Test func randomJobsHaveTheSameKeysInBoth() async throws {
+    @Test func randomJobsHaveTheSameKeysInPython() async throws {
         var random = RandomJobs(seed: 2)
         let reader = JobDecoder()
         let jobs = (0..<3000).compactMap { index -> (bytes: [UInt8], job: Job)? in

@@ -2,7 +2,7 @@ import HalcyonCoding
 import HalcyonModel
 import Testing
 
-/// What passes through: metadata, placeholder and altText.
+/// The fields `metadata`, `placeholder` and `altText`, which events return.
 @Suite struct PassthroughMetadataTests {
     @Test(arguments: [
         ("[null]", "[null]"), (#""é \" \n""#, #""é \" \n""#), ("[1, 2.5, -3]", "[1,2.5,-3]"),
@@ -10,7 +10,7 @@ import Testing
         ("9223372036854775807", "9223372036854775807"),
         (#"{"a":1,"a":2}"#, #"{"a":1,"a":2}"#),
     ])
-    func valuesComeBackEqual(json: String, echo: String) throws {
+    func preservesValuesAsCompactJSON(json: String, echo: String) throws {
         for field in ["metadata", "placeholder", "altText"] {
             let job = try read(#""\#(field)":\#(json)"#)
             let echoes = [
@@ -21,26 +21,26 @@ import Testing
         }
     }
 
-    @Test func anEchoHasUpTo16KiBAsCompactJSON() throws {
+    @Test func limitsCompactValuesTo16KiB() throws {
         let spaces = String(repeating: " ", count: 30_000)
         let most = String(repeating: "x", count: 16_384 - 2)
         #expect(try read(#""metadata":\#(spaces)"\#(most)"\#(spaces)"#).echo.metadata?.count == 16_384)
-        let reason = try #require(refusal(#""metadata":"\#(most)x""#)).failure.message
+        let reason = try #require(rejection(#""metadata":"\#(most)x""#)).failure.message
         #expect(reason == "metadata: 16385 bytes, and at most 16384 are allowed")
-        // Bytes count, not characters.
-        #expect(refusal(#""altText":"\#(String(repeating: "é", count: 9000))""#) != nil)
+        // The limit is in bytes, not characters.
+        #expect(rejection(#""altText":"\#(String(repeating: "é", count: 9000))""#) != nil)
     }
 
-    @Test func nestingHasALimit() {
+    @Test func limitsNestingDepth() {
         func nested(_ depth: Int) -> String {
             String(repeating: "[", count: depth) + "1" + String(repeating: "]", count: depth)
         }
-        #expect(refusal(#""metadata":\#(nested(31))"#) == nil)
-        #expect(refusal(#""metadata":\#(nested(32))"#) != nil)
-        #expect(refusal(#""metadata":\#(nested(100_000))"#) != nil)
+        #expect(rejection(#""metadata":\#(nested(31))"#) == nil)
+        #expect(rejection(#""metadata":\#(nested(32))"#) != nil)
+        #expect(rejection(#""metadata":\#(nested(100_000))"#) != nil)
     }
 
-    @Test func anEventGivesThemBack() throws {
+    @Test func eventContainsTheValues() throws {
         let job = try read(#""metadata":{"n":[1,null]},"altText":"a cat""#)
         let event = Event(
             id: "e", time: 0, subject: job.source.text, jobID: job.id, echo: job.echo, traceparent: nil, body: .started)

@@ -4,9 +4,9 @@ import JSON
 import TestSupport
 import Testing
 
-/// docs/jobs.md and the schema say of processors what the reader does.
+/// Compares the processors in docs/jobs.md and in the schema with the decoder.
 @Suite(.limitedParallelism) struct ProcessorDocumentationTests {
-    /// A processor as the page tells of it.
+    /// The section of a processor on the page.
     struct Section {
         let name: String
         let examples: [String]
@@ -26,16 +26,16 @@ import Testing
         }
     }
 
-    /// The names that the reader itself lists when it is asked for another one.
+    /// The names that the decoder lists in its error message for an unknown one.
     static func names(after words: String, for processors: String) throws -> [String] {
-        let message = try #require(refusal(#""processors":\#(processors)"#)).failure.message
+        let message = try #require(rejection(#""processors":\#(processors)"#)).failure.message
         let list = try #require(message.range(of: words), "\(message)")
         return message[list.upperBound...].components(separatedBy: ", ")
     }
 
     static func parameters(of processor: String) throws -> [String] {
         let none = "it has none"
-        let message = try #require(refusal(#""processors":[{"\#(processor)":{"?":1}}]"#)).failure.message
+        let message = try #require(rejection(#""processors":[{"\#(processor)":{"?":1}}]"#)).failure.message
         return message.hasSuffix(none)
             ? [] : try names(after: "; it has ", for: #"[{"\#(processor)":{"?":1}}]"#)
     }
@@ -57,7 +57,7 @@ import Testing
         return found
     }
 
-    @Test func everyProcessorAndParameterIsDocumentedAndInTheSchema() throws {
+    @Test func docsAndSchemaListEveryProcessorAndParameter() throws {
         let known = try Self.names(after: "expected one of ", for: #"[{"????????????":{}}]"#)
         #expect(known.count == 16)
         #expect(try Self.sections().map(\.name) == known)
@@ -70,10 +70,10 @@ import Testing
         }
     }
 
-    @Test func everyExampleIsTaken() async throws {
+    @Test func documentedExamplesAreValid() async throws {
         var jobs: [[UInt8]] = []
         for example in try Self.sections().flatMap(\.examples) {
-            #expect(refusal(#""processors":[\#(example)]"#) == nil, "\(example)")
+            #expect(rejection(#""processors":[\#(example)]"#) == nil, "\(example)")
             jobs.append(Array(#"{"source":"http://h/a","processors":[\#(example)]}"#.utf8))
         }
         for (job, verdict) in zip(jobs, try await Python.validate(jobs, against: JobSchemaTests.schema)) {
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func theDefaultsOfTheDocsAreThoseOfTheSchemaAndChangeNothing() throws {
+    @Test func documentedDefaultsMatchSchemaAndDecoder() throws {
         for section in try Self.sections() {
             let schema = try #require(try Self.schemas().first { $0.name == section.name })
             let example = try #require(section.examples.first)
@@ -91,14 +91,15 @@ import Testing
                 let value = property.schema.member("default").map { String(decoding: $0.bytes, as: UTF8.self) }
                 let plain = documented?.replacing(": ", with: ":").replacing(", ", with: ",")
                 #expect(plain == value, "\(section.name).\(property.name)")
-                // Some exclude each other: an example with one of them cannot say the other's default.
+                // These exclude other parameters, so an example cannot state their defaults.
                 let alternatives = ["overlay.opacity", "border.radius"]
                 guard let value, example.hasPrefix("{"), !example.contains("\"\(property.name)\""),
                     !alternatives.contains("\(section.name).\(property.name)")
                 else { continue }
-                let said = example.replacing(
+                let explicit = example.replacing(
                     "\": {", with: #"": {"\#(property.name)": \#(value), "#, maxReplacements: 1)
-                #expect(try read(#""processors":[\#(said)]"#).variant == read(#""processors":[\#(example)]"#).variant)
+                #expect(
+                    try read(#""processors":[\#(explicit)]"#).variant == read(#""processors":[\#(example)]"#).variant)
             }
         }
     }

@@ -2,7 +2,7 @@ import HalcyonCoding
 import HalcyonModel
 import Testing
 
-/// Each processor for itself: what its parameters become, and what is said of bad ones.
+/// Decoding of each processor: parameters and error messages.
 @Suite struct ProcessorFieldTests {
     static func processors(_ json: String, scale: Double = 1) throws -> [Processor] {
         try read(#""screenScale":\#(scale),"processors":\#(json)"#).variant.processors
@@ -10,7 +10,7 @@ import Testing
 
     static let red = CSSColor(red: 255, green: 0, blue: 0)
 
-    static let good: [(json: String, processor: Processor)] = [
+    static let valid: [(json: String, processor: Processor)] = [
         (#"{"roundCorner":{"radius":8}}"#, .roundCorner(RoundCorner(radius: .pixels(16)))),
         (
             #"{"roundCorner":{"widthFraction":0.5,"corners":["topRight","topLeft"],"background":"red"}}"#,
@@ -61,12 +61,12 @@ import Testing
         (#""flip""#, .flip(.horizontal)), (#"{"flip":{"direction":"both"}}"#, .flip(.both)),
     ]
 
-    @Test(arguments: good)
-    func pointsBecomePixelsAndDefaultsAreFilledIn(json: String, processor: Processor) throws {
+    @Test(arguments: valid)
+    func convertsPointsToPixelsAndAddsDefaults(json: String, processor: Processor) throws {
         #expect(try Self.processors("[\(json)]", scale: 2) == [processor])
     }
 
-    @Test func picturesComeFromAnySource() throws {
+    @Test func overlaysAndWatermarksAcceptAnySource() throws {
         let web = try Source("https://example.org/logo.png")
         let drawn = try Source("initials:JD")
         let processors = try Self.processors(
@@ -86,7 +86,7 @@ import Testing
         #expect(Variant(sizing: Sizing(goal: .original), processors: processors).assets == [web, drawn])
     }
 
-    @Test func theOrderIsKept() throws {
+    @Test func keepsOrder() throws {
         #expect(
             try Self.processors(#"["flip","blackWhite","flip"]"#) == [
                 .flip(.horizontal), .blackWhite, .flip(.horizontal),
@@ -191,16 +191,16 @@ import Testing
     ]
 
     @Test(arguments: faults)
-    func saysWhereAndWhatWasExpected(json: String, message: String) throws {
+    func reportsPathAndExpectedValue(json: String, message: String) throws {
         for isStrict in [true, false] {
-            let failure = try #require(refusal(#""processors":\#(json)"#, by: JobDecoder(isStrict: isStrict))).failure
+            let failure = try #require(rejection(#""processors":\#(json)"#, by: JobDecoder(isStrict: isStrict))).failure
             #expect(failure.code == .invalidJob)
             #expect(failure.message.hasPrefix(message), "\(failure.message)")
         }
     }
 
-    @Test func aPictureOfASchemeThatIsNotServedIsAnUnsupportedSource() throws {
-        let failure = try #require(refusal(#""processors":[{"watermark":{"source":"ftp://h/a"}}]"#)).failure
+    @Test func watermarkWithUnknownSchemeIsAnUnsupportedSource() throws {
+        let failure = try #require(rejection(#""processors":[{"watermark":{"source":"ftp://h/a"}}]"#)).failure
         #expect(failure.code == .unsupportedSource)
         #expect(failure.message.hasPrefix("processors[0].watermark.source: no provider for ftp: URLs"))
     }
@@ -213,19 +213,19 @@ import Testing
         (#"{"roundCorner":{"radius":65535}}"#, "roundCorner.radius: is more than 65535 pixels"),
         (#"{"watermark":{"source":"http://h/a","margin":65535}}"#, "watermark.margin: is more than 65535 pixels"),
     ])
-    func pixelsHaveTheirLimitsToo(json: String, message: String) throws {
-        // The scale comes last: it is not known when the processors are read.
-        #expect(refusal(#""processors":[\#(json)]"#) == nil)
-        let failure = try #require(refusal(#""processors":[\#(json)],"screenScale":2"#)).failure
+    func limitsPixelsAfterScaling(json: String, message: String) throws {
+        // screenScale comes last, so it is unknown when the processors are read.
+        #expect(rejection(#""processors":[\#(json)]"#) == nil)
+        let failure = try #require(rejection(#""processors":[\#(json)],"screenScale":2"#)).failure
         #expect(failure.message == "processors[0].\(message)")
     }
 
-    @Test func thereAreAtMost32() throws {
+    @Test func limitsProcessorsTo32() throws {
         func list(_ count: Int) -> String {
             "[" + Array(repeating: "\"flip\"", count: count).joined(separator: ",") + "]"
         }
         #expect(try Self.processors(list(32)).count == 32)
-        let failure = try #require(refusal(#""processors":\#(list(33))"#)).failure
+        let failure = try #require(rejection(#""processors":\#(list(33))"#)).failure
         #expect(failure.message == "processors[32]: is one too many; at most 32 are allowed")
     }
 }

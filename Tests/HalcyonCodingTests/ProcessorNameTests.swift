@@ -4,7 +4,7 @@ import Testing
 @testable import HalcyonCoding
 
 @Suite struct ProcessorNameTests {
-    @Test func theModelAndTheReaderKnowTheSameNames() {
+    @Test func modelAndDecoderKnowTheSameNames() {
         #expect(Set(ProcessorKind.allCases.map(\.rawValue)) == Processor.names)
     }
 }

@@ -3,11 +3,11 @@ import HalcyonModel
 import JSON
 import Testing
 
-/// Sources that are not URLs.
+/// Sources other than web URLs.
 @Suite struct SourceFieldTests {
     static func source(_ json: String) throws -> Source { try read(message: #"{"source":\#(json)}"#).job.source }
 
-    @Test func initialsAreATextOrAnObject() throws {
+    @Test func readsInitialsFromStringOrObject() throws {
         let drawn = Source.initials(try Initials("JD"))
         #expect(try Self.source(#""initials:JD""#) == drawn)
         #expect(try Self.source(#"{"initials":"JD"}"#) == drawn)
@@ -15,7 +15,7 @@ import Testing
         #expect(drawn.text == "initials:JD")
     }
 
-    @Test func initialsHaveColours() throws {
+    @Test func readsColorsOfInitials() throws {
         let blue = CSSColor(red: 0x33, green: 0x66, blue: 0x99)
         #expect(
             try Self.source(##"{"initials":"JD","background":"#336699","foreground":"black"}"##)
@@ -56,18 +56,19 @@ import Testing
         (#"{"video":"file:a"}"#, .invalidJob, "source.video: expected an absolute path"),
         (#"["initials:JD"]"#, .invalidJob, "source: expected a string, found an array"),
     ])
-    func refusesWhatIsNoSource(json: String, code: JobErrorCode, message: String) throws {
-        let failure = try #require(refusal(message: #"{"source":\#(json)}"#)).failure
+    func rejectsInvalidSources(json: String, code: JobErrorCode, message: String) throws {
+        let failure = try #require(rejection(message: #"{"source":\#(json)}"#)).failure
         #expect(failure.code == code)
         #expect(failure.message.hasPrefix(message), "\(failure.message)")
     }
 
-    @Test func aBrokenJobStillTellsOfItsInitials() throws {
-        #expect(try #require(refusal(message: #"{"source":{"initials":"JD"},"width":-1}"#)).source == "initials:JD")
-        #expect(try #require(refusal(message: #"{"source":{"gallery":"http://h/a"},"id":"a"}"#)).source == nil)
+    @Test func invalidJobKeepsItsSource() throws {
+        #expect(try #require(rejection(message: #"{"source":{"initials":"JD"},"width":-1}"#)).source == "initials:JD")
+        #expect(try #require(rejection(message: #"{"source":{"gallery":"http://h/a"},"id":"a"}"#)).source == nil)
         let data = #""data:image/png;base64,\#(String(repeating: "A", count: 8))""#
         #expect(
-            try #require(refusal(message: #"{"source":\#(data),"width":-1}"#)).source?.hasPrefix("data:sha256=") == true
+            try #require(rejection(message: #"{"source":\#(data),"width":-1}"#)).source?.hasPrefix("data:sha256=")
+                == true
         )
     }
 
@@ -82,24 +83,24 @@ import Testing
         ),
         (#"{"video":{"base64":"YWJj"}}"#, "\(abc)#t=0", "video:0 \(abc)"),
     ])
-    func otherKindsAreKnownByWhatTheyLoad(json: String, text: String, key: String) throws {
+    func derivesTextAndCacheKey(json: String, text: String, key: String) throws {
         let source = try Self.source(json)
         #expect(source.text == text)
         #expect(source.cacheKey == key)
     }
 
-    /// A SHA-256 of FIPS 180-4's own example.
+    /// The SHA-256 of an example in FIPS 180-4.
     private static let abc = "data:sha256=ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
     @Test(arguments: [
         #""data:,a%62c""#, #""data:;charset=utf-8;BASE64,YWJj""#, #""data:;base64,YWJ%6A""#, #"{"base64":"YWJj"}"#,
     ])
-    func bytesComeOutOfAnyEncoding(json: String) throws {
+    func decodesDataOfAnyEncoding(json: String) throws {
         guard case .data(let data) = try Self.source(json) else { throw JSONError(.invalid, "no data: \(json)") }
         #expect(data.bytes == Array("abc".utf8))
     }
 
-    @Test func aRegisteredProviderIsNamedByATextOrAnObject() throws {
+    @Test func readsCustomSourcesFromStringOrObject() throws {
         var reader = JobDecoder(isStrict: true)
         reader.customSources = ["gallery", "http"]
         reader.customSourceKey = { name, reference throws(JobError) in
@@ -121,7 +122,7 @@ import Testing
             (#"{"gallery":7}"#, "source.gallery: expected an object of parameters"),
             (#"{"gallery":{},"other":{}}"#, "source: no provider for sources of this kind"),
         ] {
-            let failure = try #require(refusal(message: #"{"source":\#(json)}"#, by: reader)).failure
+            let failure = try #require(rejection(message: #"{"source":\#(json)}"#, by: reader)).failure
             #expect(failure.code == (json.contains("other") ? .unsupportedSource : .invalidJob))
             #expect(failure.message.hasPrefix(message), "\(failure.message)")
         }

@@ -2,26 +2,26 @@ import HalcyonCoding
 import HalcyonModel
 import Testing
 
-/// Several outputs of one job: what each inherits, and what none may say.
+/// Variants of a job: inherited fields and rejected ones.
 @Suite struct VariantFieldTests {
     static func variants(_ members: String) throws -> [Variant] { try read(members).variants }
 
     static func goals(_ members: String) throws -> [Sizing.Goal] { try variants(members).map(\.sizing.goal) }
 
-    @Test func aJobWithoutThemHasOne() throws {
+    @Test func jobWithoutVariantsHasOne() throws {
         #expect(try Self.variants(#""width":4"#).count == 1)
         #expect(try Self.variants(#""width":4,"variants":null"#) == Self.variants(#""width":4"#))
         #expect(try Self.variants(#""width":4,"variants":[{}]"#) == Self.variants(#""width":4"#))
     }
 
-    @Test func eachIsAsAJobOfItsOwn() throws {
+    @Test func variantEqualsAJobWithTheSameFields() throws {
         let own =
             #""width":40,"height":30,"contentMode":"contain","format":"webp","processors":["flip"],"upscale":false"#
         #expect(try Self.variants(#""variants":[{"width":7},{\#(own)}]"#)[1] == read(own).variant)
     }
 
-    @Test func theFieldsOfTheJobAreTheDefaults() throws {
-        // Wherever they stand.
+    @Test func inheritsFieldsOfTheJob() throws {
+        // Also if they follow the variants.
         let variants = try Self.variants(
             #""format":"webp","variants":[{},{"format":"png"},{"quality":50}],"quality":80,"gravity":"entropy""#)
         #expect(variants.map(\.output.format) == [.webp, .png, .webp])
@@ -29,7 +29,7 @@ import Testing
         #expect(variants.allSatisfy { $0.sizing.gravity == .entropy })
     }
 
-    @Test func whoSaysAnythingOfTheSizeSaysAllOfIt() throws {
+    @Test func sizeFieldReplacesTheInheritedSize() throws {
         let display = Sizing.Goal.display(Display(width: 400, height: 300))
         #expect(
             try Self.goals(
@@ -49,20 +49,20 @@ import Testing
                 == [.original, .sizer(.aspectScaleDownByWidth(200))])
     }
 
-    @Test func placingIsInheritedWithANewSize() throws {
+    @Test func ownSizeInheritsContentMode() throws {
         #expect(
             try Self.goals(#""width":4,"contentMode":"center","variants":[{"width":40,"height":30}]"#)
                 == [.display(Display(width: 40, height: 30, contentMode: .center))])
     }
 
-    @Test func processorsAreReplaced() throws {
+    @Test func processorsReplaceInheritedOnes() throws {
         let variants = try Self.variants(
             #""processors":["flip"],"variants":[{},{"processors":["blackWhite"]},{"processors":[]},{"processors":null}]"#
         )
         #expect(variants.map(\.processors) == [[.flip(.horizontal)], [.blackWhite], [], []])
     }
 
-    @Test func inheritedLengthsTakeTheVariantsScale() throws {
+    @Test func inheritedLengthsUseTheVariantsScale() throws {
         let variants = try Self.variants(
             #""processors":[{"blur":{"radius":3}}],"width":100,"screenScale":2,"variants":[{},{"screenScale":3},{"screenScale":null}]"#
         )
@@ -71,8 +71,8 @@ import Testing
             variants.map(\.sizing.goal) == [200, 300, 100].map { .sizer(.aspectScaleDownByWidth($0)) })
     }
 
-    /// Every field that makes an output, at what is not its default.
-    static let others = [
+    /// Every field of a variant with a value other than its default.
+    static let nonDefaultFields = [
         #""width":4"#, #""height":4"#, #""screenScale":2"#, #""contentMode":"top""#,
         #""scaleOptions":"fillLeavesExcess""#,
         #""cropRect":{"x":0.5,"y":0,"width":0.5,"height":1}"#, #""gravity":"entropy""#, #""sizeForDisplay":false"#,
@@ -82,7 +82,7 @@ import Testing
         #""tolerance":"strict""#, #""blurhash":true"#, #""dominantColor":true"#,
     ]
 
-    @Test(arguments: others)
+    @Test(arguments: nonDefaultFields)
     func nullResetsToTheDefault(field: String) throws {
         let name = field.split(separator: "\"")[0]
         let plain = try read("").variant
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func equalOnesAreKept() throws {
+    @Test func keepsEqualVariants() throws {
         let variants = try Self.variants(#""variants":[{"width":4},{"width":4}]"#)
         #expect(variants.count == 2)
         #expect(variants[0] == variants[1])
@@ -124,8 +124,8 @@ import Testing
         (#""processors":["blurr"],"variants":[{"processors":[]}]"#, "processors[0].blurr: unknown processor"),
         (#""variants":[{},{},{"widht":4}]"#, "variants[2].widht: unknown field"),
     ])
-    func saysWhereAndWhatIsWrong(members: String, message: String) throws {
-        let failure = try #require(refusal(members)).failure
+    func reportsPathOfInvalidFields(members: String, message: String) throws {
+        let failure = try #require(rejection(members)).failure
         #expect(failure.code == .invalidJob)
         #expect(failure.message.hasPrefix(message), "\(failure.message)")
     }
@@ -134,23 +134,23 @@ import Testing
         "id", "source", "variants", "maxAge", "delivery", "deadline", "metadata", "placeholder", "altText", "priority",
         "tags", "headers", "cache", "slot", "generation", "webhook", "tenant",
     ])
-    func theFieldsOfTheJobStandInNoVariant(name: String) throws {
+    func rejectsJobFieldsInVariants(name: String) throws {
         for isStrict in [true, false] {
-            let refused = refusal(#""variants":[{"\#(name)":null}]"#, by: JobDecoder(isStrict: isStrict))
+            let rejected = rejection(#""variants":[{"\#(name)":null}]"#, by: JobDecoder(isStrict: isStrict))
             #expect(
-                refused?.failure.message
+                rejected?.failure.message
                     == "variants[0].\(name): belongs to the job, not to one of its variants")
         }
     }
 
-    @Test func thereAreAtMost16() throws {
+    @Test func limitsVariantsTo16() throws {
         func list(_ count: Int) -> String { "[" + Array(repeating: "{}", count: count).joined(separator: ",") + "]" }
         #expect(try Self.variants(#""variants":\#(list(16))"#).count == 16)
-        let failure = try #require(refusal(#""variants":\#(list(17))"#)).failure
+        let failure = try #require(rejection(#""variants":\#(list(17))"#)).failure
         #expect(failure.message == "variants[16]: is one too many; at most 16 are allowed")
     }
 
-    @Test func unknownFieldsAreToldWithTheirPlace() throws {
+    @Test func reportsUnknownFieldsWithTheirPath() throws {
         let message = #"{"source":"http://h/a","variants":[{"widht":4},{"x":1}],"y":1}"#
         #expect(
             try read(message: message, by: JobDecoder()).unknownFields == ["y", "variants[0].widht", "variants[1].x"])

@@ -2,10 +2,10 @@ import HalcyonCoding
 import HalcyonModel
 import Testing
 
-/// Where a job wants its end told.
+/// The webhook of a job.
 @Suite struct WebhookFieldTests {
-    /// One whose operator lets jobs name nothing but `shop`.
-    private static var choosy: JobDecoder {
+    /// A decoder that allows only the webhook `shop`.
+    private static var restricted: JobDecoder {
         var reader = JobDecoder(isStrict: true)
         reader.checkWebhook = { webhook throws(JobError) in
             if webhook != .name("shop") { throw JobError(.invalidJob, "not for you") }
@@ -13,7 +13,7 @@ import Testing
         return reader
     }
 
-    @Test func isANameOrAURL() throws {
+    @Test func readsNamesAndURLs() throws {
         #expect(try read("").webhook == nil)
         #expect(try read(#""webhook":null"#).webhook == nil)
         #expect(try read(#""webhook":"shop.7""#).webhook == .name("shop.7"))
@@ -28,26 +28,26 @@ import Testing
         (#""https://u:p@h/""#, "must not contain a user or password"),
         (#""http://h:99999/""#, "expected an http or https URL"),
         ("7", "expected a string"),
-    ]) func anythingElseIsRefusedInClearWords(value: String, words: String) throws {
-        let failure = try #require(refusal(#""webhook":\#(value)"#)).failure
+    ]) func rejectsInvalidWebhooks(value: String, words: String) throws {
+        let failure = try #require(rejection(#""webhook":\#(value)"#)).failure
         #expect(failure.code == .invalidJob)
         #expect(failure.message.hasPrefix("webhook: ") && failure.message.contains(words), "\(failure)")
     }
 
-    @Test func whereItMayNotBeToldTheJobIsRefused() throws {
-        #expect(try read(#""webhook":"shop""#, by: Self.choosy).webhook == .name("shop"))
-        let refused = try #require(refusal(#""id":"a","webhook":"blog""#, by: Self.choosy))
-        #expect(refused.failure == JobError(.invalidJob, "webhook: not for you"))
-        #expect(refused.id == "a" && refused.webhook == nil)
+    @Test func rejectsJobsWithADisallowedWebhook() throws {
+        #expect(try read(#""webhook":"shop""#, by: Self.restricted).webhook == .name("shop"))
+        let rejected = try #require(rejection(#""id":"a","webhook":"blog""#, by: Self.restricted))
+        #expect(rejected.failure == JobError(.invalidJob, "webhook: not for you"))
+        #expect(rejected.id == "a" && rejected.webhook == nil)
     }
 
-    @Test func whatIsRefusedForAnotherReasonIsToldThere() throws {
-        #expect(refusal(#""webhook":"shop","width":-1"#, by: Self.choosy)?.webhook == .name("shop"))
-        #expect(refusal(#""webhook":"blog","width":-1"#, by: Self.choosy)?.webhook == nil)
-        #expect(refusal(#""webhook":7,"width":-1"#, by: Self.choosy)?.webhook == nil)
+    @Test func rejectedJobKeepsItsAllowedWebhook() throws {
+        #expect(rejection(#""webhook":"shop","width":-1"#, by: Self.restricted)?.webhook == .name("shop"))
+        #expect(rejection(#""webhook":"blog","width":-1"#, by: Self.restricted)?.webhook == nil)
+        #expect(rejection(#""webhook":7,"width":-1"#, by: Self.restricted)?.webhook == nil)
     }
 
-    @Test func aVariantHasNone() {
-        #expect(refusal(#""variants":[{"webhook":"shop"}]"#)?.failure.message.contains("belongs to the job") == true)
+    @Test func rejectsWebhooksInVariants() {
+        #expect(rejection(#""variants":[{"webhook":"shop"}]"#)?.failure.message.contains("belongs to the job") == true)
     }
 }

@@ -13,14 +13,14 @@ import TestSupport
 
 @testable import HalcyonGateway
 
-/// A small cluster behind gateways: a broker, a redis-server and an origin; workers and gateways as a test wants them.
+/// A small cluster: an embedded broker and a redis-server, with the workers and gateways that a test starts.
 final class GatewayFixture: Sendable {
     let broker: MockCluster
     let redis: RedisServer
     let client = CurlClient()
     let topics = Topics()
 
-    /// Runs `body` on a ground of its own and takes it down.
+    /// Runs `body` with a new cluster and stops it.
     static func with(_ body: (GatewayFixture) async throws -> Void) async throws {
         let fixture = try await GatewayFixture()
         let result: Result<Void, any Error>
@@ -39,12 +39,12 @@ final class GatewayFixture: Sendable {
 
     var kafka: KafkaProperties {
         KafkaProperties(
-            brokers: broker.bootstrapServers, properties: ["fetch.wait.max.ms": "10", "session.timeout.ms": "30000"])
+            brokers: broker.bootstrapServers, properties: ["fetch.wait.max.ms": "10", "session.timeout.ms": "12000"])
     }
 
     var endpoint: RedisEndpoint { RedisEndpoint(loopbackPort: redis.port) }
 
-    /// Runs `body` beside a worker.
+    /// Runs `body` with a worker and shuts it down.
     func withWorker(
         _ change: (inout WorkerOptions) -> Void = { _ in }, _ body: () async throws -> Void
     ) async throws {
@@ -61,10 +61,10 @@ final class GatewayFixture: Sendable {
         try result.get()
     }
 
-    /// Runs `body` with a gateway, which it asks by what it is given.
+    /// Runs `body` with a client of a gateway, and shuts the gateway down.
     func withGateway(
         tracer: Tracer? = nil, _ change: (inout GatewayOptions) -> Void = { _ in },
-        _ body: (Asking) async throws -> Void
+        _ body: (GatewayClient) async throws -> Void
     ) async throws {
         var options = GatewayOptions(topics: topics, kafka: kafka, redis: endpoint)
         options.limits = .patient
@@ -76,7 +76,8 @@ final class GatewayFixture: Sendable {
         do {
             result = .success(
                 try await body(
-                    Asking(client: client, port: gateway.ports[0], routes: gateway.routes.map(\.description))))
+                    GatewayClient(httpClient: client, port: gateway.ports[0], routes: gateway.routes.map(\.description))
+                ))
         } catch {
             result = .failure(error)
         }
@@ -85,33 +86,33 @@ final class GatewayFixture: Sendable {
     }
 }
 
-/// Asks a gateway.
-struct Asking: Sendable {
-    let client: CurlClient
+/// A client of a gateway.
+struct GatewayClient: Sendable {
+    let httpClient: CurlClient
     let port: UInt16
-    /// What can be asked for, probes aside.
+    /// The routes of the gateway, without probes.
     let routes: [String]
 
-    func callAsFunction(
+    func send(
         _ method: HTTPRequest.Method, _ path: String, _ body: String = "", headers: HTTPFields = HTTPFields()
     ) async throws -> HTTPResponse {
         var request = HTTPRequest(method, "http://127.0.0.1:\(port)\(path)")
         request.headers = headers
-        // How long an answer may take is not what is looked at.
+        // Tests do not depend on the duration of requests.
         (request.timeout, request.stall) = (.seconds(600), nil)
         if method == .post, headers["Content-Type"] == nil { request.headers["Content-Type"] = "application/json" }
         request.body = Array(body.utf8)
-        return try await client.execute(request)
+        return try await httpClient.execute(request)
     }
 }
 
 extension HTTPResponse {
     var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// The body as JSON; nothing for what is none.
+    /// The body as a JSON object; empty if it is not one.
     var json: [String: Any] { (try? JSONSerialization.jsonObject(with: Data(body))) as? [String: Any] ?? [:] }
 
-    /// The body's lines, each as JSON.
+    /// The lines of the body as JSON objects.
     var lines: [[String: Any]] {
         body.split(separator: 10).map { (try? JSONSerialization.jsonObject(with: Data($0))) as? [String: Any] ?? [:] }
     }

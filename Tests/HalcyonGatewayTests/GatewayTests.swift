@@ -6,14 +6,14 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// A gateway as a whole.
+/// A whole gateway.
 @Suite(.limitedParallelism) struct GatewayTests {
-    /// Nobody listens there: Kafka and Redis are waited for.
+    /// Options with addresses where no server listens. The gateway waits for Kafka and Redis.
     private static var options: GatewayOptions {
         GatewayOptions(kafka: KafkaProperties(brokers: "127.0.0.1:1"), redis: RedisEndpoint(loopbackPort: 1))
     }
 
-    @Test func withoutKeysItDoesNotListenToOtherMachines() async throws {
+    @Test func listensPubliclyOnlyWithKeysOrOpenAccess() async throws {
         for host in ["0.0.0.0", "::"] {
             let error = await #expect(throws: OpenGatewayError.self) {
                 _ = try await Gateway.start(
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func whatTheDoorRefusesHasTheSecurityHeaders() async throws {
+    @Test func serverLevelErrorsHaveSecurityHeaders() async throws {
         let gateway = try await Gateway.start(Self.options, on: [("127.0.0.1", 0)], log: .silent, metrics: Metrics())
         for (request, status) in [
             ("GET / HTTP/1.1\r\nHost: localhost\r\nHost: b\r\n\r\n", 400),

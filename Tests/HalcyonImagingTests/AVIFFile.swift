@@ -2,17 +2,17 @@ import Vips
 
 @testable import MalformedImages
 
-/// A still AVIF file (ISO/IEC 23008-12), box by box, of pictures that libvips coded.
+/// A builder of still AVIF files (ISO/IEC 23008-12), box by box, from images that libvips encoded.
 struct AVIFFile: Sendable {
     struct Item: Sendable {
         var id: Int
         var type = "av01"
         var data: [UInt8]
-        /// Indices of ``AVIFFile/properties`` from 1, with 0x80 where it is essential.
+        /// One-based indices of ``AVIFFile/properties``, with 0x80 set for essential ones.
         var properties: [Int] = []
-        /// Whether it lies in `idat`.
+        /// Whether the data is in `idat`.
         var isInDescription = false
-        /// Into how many extents its bytes are cut.
+        /// The number of extents of the data.
         var parts = 1
     }
 
@@ -20,24 +20,24 @@ struct AVIFFile: Sendable {
     var properties: [[UInt8]] = []
     var references: [(type: String, from: Int, to: [Int])] = []
     var brands = "avifmif1miaf"
-    /// More boxes in the description, and beside it.
+    /// Additional boxes inside `meta`, and at the end of the file.
     var moreInside: [UInt8] = []
     var moreOutside: [UInt8] = []
-    /// The size of the numbers of items.
+    /// The size of item IDs, in bytes.
     var idSize = 2
-    /// Bytes that belong to no item, before the data of each.
+    /// Bytes that belong to no item and precede the data of each.
     var unused: [UInt8] = []
 
     init() {}
 
-    /// A file of one coded picture.
-    init(_ picture: CodedPicture, profile: [UInt8]? = nil) {
+    /// Creates a file of one encoded image.
+    init(_ picture: AV1Image, profile: [UInt8]? = nil) {
         let own = picture.properties
         properties = own + (profile.map { [HEIFFile.box("colr", text("prof") + $0)] } ?? [])
         items = [Item(id: 1, data: picture.data, properties: properties.indices.map { $0 + 1 })]
     }
 
-    /// An item of metadata about the first one.
+    /// Adds an item of metadata about the first one.
     mutating func describe(_ id: Int, _ type: String, _ data: [UInt8]) {
         items.append(Item(id: id, type: type, data: data))
         references.append(("cdsc", id, [1]))
@@ -64,15 +64,15 @@ struct AVIFFile: Sendable {
             HEIFFile.box(reference.type, id(reference.from) + big(reference.to.count, 2) + reference.to.flatMap(id))
         }
         func description(_ start: Int) -> [UInt8] {
-            var (place, inside) = (start + 8, 0)
+            var (offset, inside) = (start + 8, 0)
             let locations = items.flatMap { item in
-                if !item.isInDescription { place += unused.count }
+                if !item.isInDescription { offset += unused.count }
                 let size = item.data.count / item.parts
                 let extents = (0..<item.parts).flatMap { part in
                     let length = part < item.parts - 1 ? size : item.data.count - size * part
-                    return big((item.isInDescription ? inside : place) + size * part, 4) + big(length, 4)
+                    return big((item.isInDescription ? inside : offset) + size * part, 4) + big(length, 4)
                 }
-                if item.isInDescription { inside += item.data.count } else { place += item.data.count }
+                if item.isInDescription { inside += item.data.count } else { offset += item.data.count }
                 return id(item.id) + big(item.isInDescription ? 1 : 0, 2) + zeros(2) + big(item.parts, 2) + extents
             }
             return Self.full(
@@ -94,20 +94,20 @@ struct AVIFFile: Sendable {
     }
 }
 
-/// A picture as libvips codes it in AV1, with the properties that go with it.
-struct CodedPicture: Sendable {
+/// An image that libvips encoded as AV1, with its properties.
+struct AV1Image: Sendable {
     var data: [UInt8]
     /// `colr`, `av1C`, `ispe` and `pixi`.
     var properties: [[UInt8]]
 
-    /// A picture of one band, or of three, with a pattern.
+    /// Encodes a pattern of one or three bands.
     init(_ width: Int, _ height: Int, bands: Int = 3, seed: Int = 7, colors: Bool = true) throws {
         let pixels = (0..<width * height * bands).map { UInt8(truncatingIfNeeded: $0 * $0 / seed) }
         let file = try Image(pixels: pixels, width: width, height: height, bands: bands)
             .encoded(as: .heif, ["compression": "av1", "effort": 0, "Q": 60], keeping: [])
-        data = Array(file[(file.place(of: "mdat") + 4)...])
+        data = Array(file[(file.offset(of: "mdat") + 4)...])
         properties = (colors ? ["colr", "av1C", "ispe", "pixi"] : ["av1C", "ispe", "pixi"]).map { type in
-            let start = file.place(of: type) - 4
+            let start = file.offset(of: type) - 4
             return Array(file[start..<start + Int(file[start + 2]) << 8 + Int(file[start + 3])])
         }
     }

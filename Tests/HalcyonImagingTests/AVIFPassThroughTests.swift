@@ -6,7 +6,7 @@ import Vips
 @testable import HalcyonImaging
 @testable import MalformedImages
 
-/// AVIFs of which nothing is asked.
+/// AVIFs whose pixels pass through because the job requests no change.
 @Suite(.limitedParallelism) struct AVIFPassThroughTests {
     private static let secret = "a secret"
     /// EXIF (CIPA DC-008) of one tag, the description.
@@ -22,11 +22,11 @@ import Vips
         }
     }
 
-    /// A file as libheif writes it, with metadata, and a profile where one is named.
+    /// A file written by libheif, with metadata, and with a profile if one is named.
     private static func written(
         bands: Int = 3, profile: String? = nil
     ) async throws -> [UInt8] {
-        try await offThePool {
+        try await onRenderThread {
             let pixels = (0..<90 * 70 * bands).map { UInt8(truncatingIfNeeded: $0 * $0 / 7) }
             var header: [String: HeaderValue] = [
                 "exif-data": .bytes(text("Exif\0\0") + exif), "xmp-data": .bytes(xmp),
@@ -46,24 +46,26 @@ import Vips
         return bytes.indices.contains { bytes[$0] == wanted[0] && bytes[$0...].starts(with: wanted) }
     }
 
-    /// That a file is passed with the same pixels, and nothing secret in it.
-    @discardableResult private func passes(_ source: [UInt8], keepingProfile: Bool = false) async throws -> [UInt8] {
+    /// Expects that a file passes through with the same pixels and without the secret.
+    @discardableResult private func expectPassThrough(_ source: [UInt8], keepingProfile: Bool = false) async throws
+        -> [UInt8]
+    {
         let variant = Self.natural { $0.output.keepProfile = keepingProfile }
         let image = try await render(source, variant)
         let passed = try #require(EncodedImage.passed(source, keepingProfile: keepingProfile))
         #expect(image.body == passed && image.format == .avif && !Self.holdsSecret(passed))
-        let (was, became) = try await offThePool { (try Pixels(source), try Pixels(passed)) }
-        #expect(became.bytes == was.bytes && became.bands == was.bands)
-        #expect(image.size == PixelSize(width: became.width, height: became.height))
-        // What is passed once is passed as it is.
+        let (original, result) = try await onRenderThread { (try Pixels(source), try Pixels(passed)) }
+        #expect(result.bytes == original.bytes && result.bands == original.bands)
+        #expect(image.size == PixelSize(width: result.width, height: result.height))
+        // A second pass changes nothing.
         #expect(EncodedImage.passed(passed, keepingProfile: keepingProfile) == passed)
         return passed
     }
 
-    @Test(arguments: [1, 2, 3, 4]) func metadataGoesAndPixelsStay(bands: Int) async throws {
+    @Test(arguments: [1, 2, 3, 4]) func removesMetadataAndKeepsPixels(bands: Int) async throws {
         let source = try await Self.written(bands: bands)
         #expect(Self.holdsSecret(source))
-        let passed = try await passes(source)
+        let passed = try await expectPassThrough(source)
         let header = try EncodedImage(passed).open()
         #expect(!header.has(field: "exif-data") && !header.has(field: "xmp-data"))
         #expect(passed.count < source.count - Self.exif.count - Self.xmp.count)
@@ -76,9 +78,9 @@ import Vips
         #expect(EncodedImage.passed(source + text("behind")) == nil)
     }
 
-    @Test func whatIsAskedForIsDone() async throws {
+    @Test func encodesAgainForRequestedChanges() async throws {
         let source = try await Self.written(bands: 4)
-        let passed = try await passes(source)
+        let passed = try await expectPassThrough(source)
         for variant in [
             Self.natural { $0.output.quality = 60 }, Self.natural { $0.output.effort = 3 },
             Self.natural { $0.output.lossless = true }, Self.natural { $0.output.stripMetadata = false },
@@ -89,23 +91,23 @@ import Vips
         }
     }
 
-    @Test func aProfileOfSRGBGoesUnlessItIsKept() async throws {
+    @Test func removesAnSRGBProfileUnlessKept() async throws {
         let source = try await Self.written(profile: "srgb")
-        let kept = try EncodedImage(try await passes(source, keepingProfile: true)).open()
+        let kept = try EncodedImage(try await expectPassThrough(source, keepingProfile: true)).open()
         #expect(kept.bytes(of: "icc-profile-data") == (try EncodedImage(source).open().bytes(of: "icc-profile-data")))
-        #expect(!(try EncodedImage(try await passes(source)).open().has(field: "icc-profile-data")))
+        #expect(!(try EncodedImage(try await expectPassThrough(source)).open().has(field: "icc-profile-data")))
     }
 
-    @Test func anotherProfileIsAppliedUnlessItIsKept() async throws {
+    @Test func appliesOtherProfilesUnlessKept() async throws {
         let source = try await Self.written(profile: "p3")
-        let kept = try EncodedImage(try await passes(source, keepingProfile: true)).open()
+        let kept = try EncodedImage(try await expectPassThrough(source, keepingProfile: true)).open()
         #expect(kept.bytes(of: "icc-profile-data") == (try EncodedImage(source).open().bytes(of: "icc-profile-data")))
         let converted = try await render(source, Self.natural()).body
-        #expect(try await offThePool { try Pixels(converted).bytes != Pixels(source).bytes })
+        #expect(try await onRenderThread { try Pixels(converted).bytes != Pixels(source).bytes })
         #expect(!(try EncodedImage(converted).open().has(field: "icc-profile-data")))
     }
 
-    @Test func tenBitsAreEncodedToEight() async throws {
+    @Test func encodesTenBitsAsEight() async throws {
         let digits = Self.tenBits.utf8.map { $0 < 0x40 ? $0 - 0x30 : $0 - 0x57 }
         let source = stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
         let image = try await render(source, Self.natural())
@@ -127,20 +129,20 @@ import Vips
 
     // MARK: Other layouts
 
-    @Test func numbersOfItemsMayBeLarge() async throws {
-        var file = AVIFFile(try CodedPicture(64, 48))
+    @Test func acceptsLargeItemIDs() async throws {
+        var file = AVIFFile(try AV1Image(64, 48))
         file.describe(0x1_0005, "Exif", zeros(4) + Self.exif)
         file.describe(0x1_0006, "mime", Self.xmp)
         file.idSize = 4
         file.unused = text(Self.secret)
         file.moreOutside = HEIFFile.box("free", text(Self.secret)) + HEIFFile.box("uuid", zeros(16) + text(Self.secret))
         file.moreInside = HEIFFile.box("free", text(Self.secret))
-        try await passes(file.bytes)
+        try await expectPassThrough(file.bytes)
     }
 
-    /// Transparency, a depth map and a thumbnail.
-    @Test func transparencyIsOfThePictureAndOtherPicturesAreNot() async throws {
-        let (color, grey) = (try CodedPicture(64, 48), try CodedPicture(64, 48, bands: 1, seed: 3))
+    /// Alpha, a depth map and a thumbnail.
+    @Test func keepsAlphaAndRemovesOtherAuxiliaryImages() async throws {
+        let (color, grey) = (try AV1Image(64, 48), try AV1Image(64, 48, bands: 1, seed: 3))
         for alpha in ["urn:mpeg:mpegB:cicp:systems:auxiliary:alpha", "urn:mpeg:hevc:2015:auxid:1"] {
             var file = AVIFFile(color)
             file.properties += grey.properties
@@ -152,16 +154,16 @@ import Vips
             file.items.append(.init(id: 4, data: color.data + [0], properties: [1, 0x82, 3, 4]))
             file.references = [("auxl", 2, [1]), ("auxl", 3, [1]), ("thmb", 4, [1]), ("prem", 1, [2])]
             file.describe(5, "Exif", zeros(4) + Self.exif)
-            let passed = try await passes(file.bytes)
+            let passed = try await expectPassThrough(file.bytes)
             #expect(try EncodedImage(passed).open().hasAlpha)
-            for word in ["auxl", "prem", alpha] { #expect(passed.place(of: word) > 0) }
+            for word in ["auxl", "prem", alpha] { #expect(passed.offset(of: word) > 0) }
             #expect(passed.count < 2 * color.data.count + 2 * grey.data.count)
         }
     }
 
-    /// A grid of two pictures, itself in the description or not, each picture in one piece or in several.
-    @Test(arguments: [true, false], [1, 3]) func gridsStay(_ isInDescription: Bool, _ parts: Int) async throws {
-        let tiles = [try CodedPicture(64, 64), try CodedPicture(64, 64, seed: 5)]
+    /// A grid of two images, with its own data in `idat` or not, and each image in one extent or in several.
+    @Test(arguments: [true, false], [1, 3]) func keepsGrids(_ isInDescription: Bool, _ parts: Int) async throws {
+        let tiles = [try AV1Image(64, 64), try AV1Image(64, 64, seed: 5)]
         var file = AVIFFile()
         file.properties = tiles[0].properties + [AVIFFile.full("ispe", 0, big(128, 4) + big(64, 4))]
         file.items = [
@@ -174,13 +176,13 @@ import Vips
         file.references = [("dimg", 1, [2, 3])]
         file.describe(4, "Exif", zeros(4) + Self.exif)
         file.unused = text(Self.secret)
-        let passed = try await passes(file.bytes)
+        let passed = try await expectPassThrough(file.bytes)
         #expect(try EncodedImage(passed).open().width == 128)
     }
 
-    /// Encoders write equal tiles once.
-    @Test func tilesMayShareTheirBytes() async throws {
-        let tile = try CodedPicture(64, 64)
+    /// Encoders write identical tiles once.
+    @Test func acceptsTilesThatShareBytes() async throws {
+        let tile = try AV1Image(64, 64)
         var file = AVIFFile()
         file.properties = tile.properties + [AVIFFile.full("ispe", 0, big(128, 4) + big(64, 4))]
         file.items = [
@@ -190,93 +192,93 @@ import Vips
         ]
         file.references = [("dimg", 1, [2, 3])]
         let whole = file.bytes
-        // The third item's place becomes the second's.
-        let entry = whole.place(of: "iloc") + 12 + 32
+        // The third item gets the location of the second.
+        let entry = whole.offset(of: "iloc") + 12 + 32
         let shared = whole.with(Array(whole[entry - 8..<entry]), at: entry + 8)
-        let passed = try await passes(shared)
+        let passed = try await expectPassThrough(shared)
         #expect(passed.count < whole.count - tile.data.count + 100)
     }
 
-    @Test(arguments: 0...3) func aPictureMayBeTurned(quarters: Int) async throws {
-        var file = AVIFFile(try CodedPicture(64, 48))
+    @Test(arguments: 0...3) func keepsRotationAndMirroring(quarters: Int) async throws {
+        var file = AVIFFile(try AV1Image(64, 48))
         file.properties += [HEIFFile.box("irot", [UInt8(quarters)]), HEIFFile.box("imir", [1])]
         file.items[0].properties += [0x85, 0x86]
-        let passed = try await passes(file.bytes)
+        let passed = try await expectPassThrough(file.bytes)
         #expect(try EncodedImage(passed).open().width == (quarters % 2 == 0 ? 64 : 48))
-        #expect(passed.place(of: "irot") > 0 && passed.place(of: "imir") > 0)
+        #expect(passed.offset(of: "irot") > 0 && passed.offset(of: "imir") > 0)
     }
 
-    /// EXIF says no orientation of an AVIF (MIAF, section 7.3.7).
-    @Test func anOrientationInEXIFIsNone() async throws {
-        var file = AVIFFile(try CodedPicture(64, 48))
+    /// The orientation of an AVIF is not in EXIF (MIAF, section 7.3.7).
+    @Test func ignoresTheEXIFOrientation() async throws {
+        var file = AVIFFile(try AV1Image(64, 48))
         let turned: [UInt8] = [0x12, 1, 3, 0, 1, 0, 0, 0, 6, 0, 0, 0]
         file.describe(2, "Exif", zeros(4) + text("II*\0") + [8, 0, 0, 0, 1, 0] + turned + zeros(4))
-        let passed = try await passes(file.bytes)
+        let passed = try await expectPassThrough(file.bytes)
         #expect(try EncodedImage(passed).open().width == 64)
     }
 
-    @Test func propertiesThatDescribeGo() async throws {
-        var file = AVIFFile(try CodedPicture(64, 48))
+    @Test func removesDescriptiveProperties() async throws {
+        var file = AVIFFile(try AV1Image(64, 48))
         file.properties.insert(AVIFFile.full("udes", 0, text("en\0a secret\0\0\0")), at: 0)
         file.items[0].properties = [1, 2, 0x83, 4, 5]
-        try await passes(file.bytes)
+        try await expectPassThrough(file.bytes)
     }
 
     // MARK: Refusals
 
     private static func with(_ change: (inout AVIFFile) throws -> Void) throws -> [UInt8] {
-        var file = AVIFFile(try CodedPicture(64, 48))
+        var file = AVIFFile(try AV1Image(64, 48))
         file.describe(2, "Exif", zeros(4) + exif)
         try change(&file)
         return file.bytes
     }
 
-    @Test func whatIsNotUnderstoodIsEncoded() throws {
+    @Test func doesNotPassUnsupportedLayouts() throws {
         let plain = try Self.with { _ in }
         #expect(EncodedImage.passed(plain) != nil)
-        let first = plain.place(of: "iloc") + 12
-        let color = plain.place(of: "nclx") + 4
-        let (large, length) = (big(0x7fff_ffff, 4), try CodedPicture(64, 48).data.count)
+        let first = plain.offset(of: "iloc") + 12
+        let color = plain.offset(of: "nclx") + 4
+        let (large, length) = (big(0x7fff_ffff, 4), try AV1Image(64, 48).data.count)
         let changed: [(String, [UInt8])] = [
             ("a sequence", try Self.with { $0.moreOutside = HEIFFile.box("moov", zeros(8)) }),
             ("the brand of a sequence", try Self.with { $0.brands = "avifmif1avis" }),
             ("another brand", plain.with(text("mif1"), at: 8).with(text("mif1"), at: 16)),
-            ("two descriptions", try Self.with { $0.moreOutside = AVIFFile.full("meta", 0, []) }),
+            ("two `meta` boxes", try Self.with { $0.moreOutside = AVIFFile.full("meta", 0, []) }),
             ("groups", try Self.with { $0.moreInside = HEIFFile.box("grpl", []) }),
             ("two lists of items", try Self.with { $0.moreInside = AVIFFile.full("iinf", 0, zeros(2)) }),
             ("items made of items", plain.with([2], at: first + 3)),
-            ("bytes in another file", plain.with([1], at: first + 5)),
-            ("no bytes", plain.with(zeros(2), at: first + 6)),
-            ("a place behind the end", plain.with(large, at: first + 8)),
-            ("a place before the data", plain.with(big(16, 4), at: first + 8)),
-            ("a length behind the end", plain.with(large, at: first + 12)),
-            ("a length of nothing", plain.with(zeros(4), at: first + 12)),
+            ("data in another file", plain.with([1], at: first + 5)),
+            ("no extents", plain.with(zeros(2), at: first + 6)),
+            ("a location after the end", plain.with(large, at: first + 8)),
+            ("a location before the data", plain.with(big(16, 4), at: first + 8)),
+            ("a length beyond the end", plain.with(large, at: first + 12)),
+            ("a length of zero", plain.with(zeros(4), at: first + 12)),
             ("a length into the metadata", plain.with(big(length + 1, 4), at: first + 12)),
-            ("metadata in the picture", plain.with(Array(plain[first + 8..<first + 16]), at: first + 24)),
-            ("a protected item", plain.with([0, 1], at: plain.place(of: "infe") + 10)),
-            ("a picture of HEVC", plain.with(text("hvc1"), at: plain.place(of: "infe") + 12)),
-            ("sides that are not its own", plain.with(big(65, 4), at: plain.place(of: "ispe") + 8)),
-            ("primaries of BT.2020", plain.with([0, 9], at: color)),
-            ("the curve of PQ", plain.with([0, 16], at: color + 2)),
-            ("colors of another kind", plain.with(text("abcd"), at: color - 4)),
-            ("a property that is not there", plain.with([0x7f], at: plain.place(of: "ipma") + 15)),
+            ("metadata inside the image", plain.with(Array(plain[first + 8..<first + 16]), at: first + 24)),
+            ("a protected item", plain.with([0, 1], at: plain.offset(of: "infe") + 10)),
+            ("an HEVC image", plain.with(text("hvc1"), at: plain.offset(of: "infe") + 12)),
+            ("a wrong size", plain.with(big(65, 4), at: plain.offset(of: "ispe") + 8)),
+            ("the primaries of BT.2020", plain.with([0, 9], at: color)),
+            ("the transfer function of PQ", plain.with([0, 16], at: color + 2)),
+            ("colors of an unknown type", plain.with(text("abcd"), at: color - 4)),
+            ("a missing property", plain.with([0x7f], at: plain.offset(of: "ipma") + 15)),
             (
-                "a property that must be known",
+                "an unknown essential property",
                 try Self.with {
                     $0.properties.append(HEIFFile.box("abcd", []))
                     $0.items[0].properties.append(0x85)
                 }
             ),
             (
-                "a part of a picture",
+                "a clean aperture",
                 try Self.with {
                     $0.properties.append(HEIFFile.box("clap", zeros(32)))
                     $0.items[0].properties.append(5)
                 }
             ),
-            ("a picture of layers", try Self.with { $0.references.append(("base", 1, [2])) }),
+            ("a layered image", try Self.with { $0.references.append(("base", 1, [2])) }),
             (
-                "tiles that are not there",
+                "missing tiles",
                 try Self.with { $0.references.append(("dimg", 1, [77])) }
             ),
             ("tiles of metadata", try Self.with { $0.references.append(("dimg", 1, [2])) }),
@@ -285,54 +287,54 @@ import Vips
             #expect(file != plain, "\(name)")
             #expect(EncodedImage.passed(file, as: plain) == nil, "\(name)")
         }
-        // Colors of another kind may stay with a profile.
+        // Other primaries are allowed if the profile is kept.
         #expect(EncodedImage.passed(plain.with([0, 9], at: color), as: plain, keepingProfile: true) != nil)
     }
 
-    /// A picture whose profile says sRGB, and its coding something else: without the profile it would look different.
-    @Test func aProfileThatContradictsItsPictureIsEncoded() throws {
+    /// An image whose data declares other colors than its sRGB profile would look different without the profile.
+    @Test func doesNotPassAProfileThatContradictsTheData() throws {
         let profile = try Operation.call("profile_load", ["name": "srgb"]).bytes("profile")
-        let picture = try CodedPicture(64, 48, colors: false)
+        let picture = try AV1Image(64, 48, colors: false)
         let file = AVIFFile(picture, profile: profile).bytes
         #expect(EncodedImage.passed(file) != nil)
-        // The sequence header says that colors are described, and then which ones; without it, nothing is known.
-        let data = file.place(of: "mdat") + 4
+        // The sequence header has a flag for the description of colors. Without it the colors are unknown.
+        let data = file.offset(of: "mdat") + 4
         var unknown = file
-        for place in data..<data + 8 where file[place] >> 3 == 1 { unknown[place] = 0x7a }
+        for offset in data..<data + 8 where file[offset] >> 3 == 1 { unknown[offset] = 0x7a }
         #expect(unknown != file && EncodedImage.passed(unknown, as: file) == nil)
         #expect(EncodedImage.passed(unknown, as: file, keepingProfile: true) != nil)
     }
 
-    @Test func whatIsCutIsNotPassed() async throws {
+    @Test func doesNotPassTruncatedFiles() async throws {
         let whole = try await Self.written(bands: 4)
         for count in 12..<whole.count { #expect(EncodedImage.passed(whole.first(count), as: whole) == nil) }
-        let failure = await BadInputTests().failure(whole.share(0.5), Self.natural())
+        let failure = await InvalidInputTests().failure(whole.fraction(0.5), Self.natural())
         #expect(failure?.code == .corruptImage)
     }
 
-    /// Whatever byte is another, nothing traps, and metadata is not passed.
-    @Test func damageNeverLetsMetadataPass() async throws {
+    /// No change of a byte causes a trap or passes metadata.
+    @Test func damagedFilesNeverPassMetadata() async throws {
         var layouts = [try await Self.written(bands: 4), try Self.with { $0.idSize = 4 }]
         layouts.append(try Self.with { $0.items[1].isInDescription = true })
         for source in layouts {
-            let ends = source.place(of: "mdat") + 4
-            try await offThePool {
+            let end = source.offset(of: "mdat") + 4
+            try await onRenderThread {
                 let header = try EncodedImage(source).open()
-                for place in 8..<ends {
+                for offset in 8..<end {
                     for byte in [
-                        0, 1, 2, 0x7f, 0x80, 0xff, source[place] ^ 1, source[place] &+ 1, source[place] ^ 0x40,
+                        0, 1, 2, 0x7f, 0x80, 0xff, source[offset] ^ 1, source[offset] &+ 1, source[offset] ^ 0x40,
                     ] {
-                        guard let file = try? EncodedImage(source.with([byte], at: place)),
+                        guard let file = try? EncodedImage(source.with([byte], at: offset)),
                             let passed = file.withoutMetadata(of: header, keepingProfile: false)
                         else { continue }
-                        #expect(!Self.holdsSecret(passed), "\(byte) at \(place)")
+                        #expect(!Self.holdsSecret(passed), "\(byte) at \(offset)")
                     }
                 }
             }
         }
     }
 
-    @Test func longListsAreReadOnceOrNotAtAll() throws {
+    @Test func rejectsLongListsQuickly() throws {
         let plain = try Self.with { _ in }
         for file in [
             try Self.with { $0.moreOutside = (0..<100_000).flatMap { _ in HEIFFile.box("free", []) } },

@@ -7,16 +7,16 @@ import Vips
 @testable import HalcyonImaging
 
 @Suite(.limitedParallelism) struct AnimationTests {
-    static let colours: [[UInt8]] = [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 0]]
+    static let colors: [[UInt8]] = [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 0]]
 
-    /// Four frames of 120×80, each of one colour, with a white square in the upper left corner.
+    /// Frames of one color each, with a white square in the upper left corner: by default four of 120×80.
     static func animation(as format: Format, of count: Int = 4, width: Int = 120, height: Int = 80) async throws
         -> [UInt8]
     {
-        try await offThePool {
+        try await onRenderThread {
             let frames = try (0..<count).map { index in
                 let pixels = (0..<width * height).flatMap {
-                    $0 % width < 20 && $0 / width < 20 ? [255, 255, 255] : colours[index % 4]
+                    $0 % width < 20 && $0 / width < 20 ? [255, 255, 255] : colors[index % 4]
                 }
                 return try Image(pixels: pixels, width: width, height: height, bands: 3)
             }
@@ -29,28 +29,28 @@ import Vips
     static func strip(_ body: [UInt8]) throws -> Image { try EncodedImage(body).open(["n": -1]) }
 
     @Test(arguments: [(Format.gif, ImageFormat?.none), (.webp, nil), (.gif, .webp), (.webp, .gif)])
-    func animationsStayAnimated(_ from: Format, _ to: ImageFormat?) async throws {
+    func keepsAnimations(_ from: Format, _ to: ImageFormat?) async throws {
         let source = try await Self.animation(as: from)
         let image = try await render(source, filling(60, 60, .scaleAspectFit, as: to))
         #expect(image.format == (to ?? (from == .gif ? .gif : .webp)))
         #expect(image.frames == 4 && image.size == PixelSize(width: 60, height: 60))
-        let frames = try await offThePool { () -> [[Int]] in
+        let frames = try await onRenderThread { () -> [[Int]] in
             let strip = try Self.strip(image.body)
             #expect(strip.frames == 4 && strip.pageHeight == 60 && strip.height == 240)
             #expect(strip.frameDelays == [50, 60, 70, 80] && strip.loopCount == 3)
             return try (0..<4).map { index in
                 let page = try strip.page(index)
                 let bytes = try page.pixels()
-                let place = (30 * 60 + 30) * page.bands
-                return bytes[place..<place + 3].map(Int.init)
+                let offset = (30 * 60 + 30) * page.bands
+                return bytes[offset..<offset + 3].map(Int.init)
             }
         }
-        for (frame, colour) in zip(frames, Self.colours) {
-            #expect(zip(frame, colour).allSatisfy { abs($0 - Int($1)) <= 12 }, "\(frame) for \(colour)")
+        for (frame, color) in zip(frames, Self.colors) {
+            #expect(zip(frame, color).allSatisfy { abs($0 - Int($1)) <= 12 }, "\(frame) for \(color)")
         }
     }
 
-    @Test func framesCanBeLimitedAndOthersAreStill() async throws {
+    @Test func rendersTheRequestedNumberOfFrames() async throws {
         let source = try await Self.animation(as: .gif)
         var two = filling(30, 20, as: nil)
         two.output.frames = 2
@@ -62,7 +62,7 @@ import Vips
         #expect(try Pixels(images[0].body)[15, 15].prefix(3) == [255, 0, 0])
     }
 
-    @Test func framesAndTheirPixelsAreLimited() async throws {
+    @Test func enforcesLimitsOnFramesAndPixels() async throws {
         let source = try await Self.animation(as: .gif, of: 12, width: 40, height: 40)
         func code(_ limits: ImageLimits, _ variant: Variant) async -> JobErrorCode? {
             do { _ = try await render(source, variant, limits: limits) } catch { return (error as? JobError)?.code }
@@ -79,10 +79,10 @@ import Vips
         #expect(await code(ImageLimits(decodedBytes: 12 * 1600), animated) == .tooManyPixels)
     }
 
-    @Test func framesThatTheDecoderDoesNotCountAreNotNumbered() async throws {
+    @Test func reportsMoreThan4096FramesWithoutACount() async throws {
         let source = try #require(MalformedImage.all().first { $0.name == "GIF of 10000 frames" }).bytes()
         for limit in [1000, 65_535] {
-            let failure = await BadInputTests().failure(source, filling(9, 9, as: nil), ImageLimits(frames: limit))
+            let failure = await InvalidInputTests().failure(source, filling(9, 9, as: nil), ImageLimits(frames: limit))
             #expect(failure?.code == .tooManyPixels)
             #expect(failure?.message.contains("more than 4096 frames") == true, "\(failure?.message ?? "")")
         }

@@ -12,7 +12,7 @@ import Vips
         return variant
     }
 
-    @Test func excessIsFilledAndAnOpaqueBackgroundNeedsNoAlpha() async throws {
+    @Test func fillsExcessAndNeedsAlphaOnlyIfTranslucent() async throws {
         let source = try await OutputTests.plain([10, 20, 30], as: .jpeg)
         let image = try await render(source, Self.fitting(CSSColor(red: 255, green: 0, blue: 0)))
         #expect(image.format == .jpeg)
@@ -25,7 +25,7 @@ import Vips
         #expect(try Pixels(half.body)[50, 3] == [255, 0, 0, 128])
     }
 
-    @Test func aColourBehindAGreyPictureMakesItColoured() async throws {
+    @Test func coloredBackgroundConvertsGrayToColor() async throws {
         let source = try await OutputTests.plain([77], as: .jpeg)
         let red = try await renderedPixels(source, Self.fitting(CSSColor(red: 200, green: 0, blue: 0), as: .png))
         #expect(red[50, 3] == [200, 0, 0] && red[50, 50] == [77, 77, 77])
@@ -33,17 +33,17 @@ import Vips
         #expect(grey[50, 3] == [9] && grey[50, 50] == [77])
     }
 
-    @Test func formatsWithoutAlphaAreFlattenedOntoIt() async throws {
+    @Test func flattensFormatsWithoutAlphaOntoTheBackground() async throws {
         let source = try await OutputTests.plain([200, 100, 50, 0], as: .png)
         var variant = filling(60, 40, as: .jpeg)
         variant.background = CSSColor(red: 0, green: 0, blue: 255)
         let blue = try await renderedPixels(source, variant)[20, 20]
         #expect(zip(blue, [0, 0, 254]).allSatisfy { abs($0 - $1) <= 3 }, "\(blue)")
-        // Half of the colour over white.
+        // Half of the color over white.
         variant.background.alpha = 128
         let half = try await renderedPixels(source, variant)[20, 20]
         #expect(zip(half, [127, 127, 255]).allSatisfy { abs($0 - $1) <= 3 }, "\(half)")
-        // With alpha, only excess is filled: what is transparent in the picture stays so.
+        // In formats with alpha only the excess is filled. Transparent pixels of the image stay transparent.
         #expect(try await renderedPixels(source, Self.fitting(.white, as: .png))[50, 50][3] == 0)
     }
 }

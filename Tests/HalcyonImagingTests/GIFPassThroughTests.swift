@@ -6,7 +6,7 @@ import Vips
 @testable import HalcyonImaging
 @testable import MalformedImages
 
-/// GIFs of which nothing is asked.
+/// GIFs whose frames pass through because the job requests no change.
 @Suite(.limitedParallelism) struct GIFPassThroughTests {
     private static let secret = text("a secret place")
 
@@ -22,10 +22,10 @@ import Vips
     private static let comment = ext(0xfe, secret, secret)
     private static let xmp = ext(0xff, text("XMP DataXMP"), secret)
     private static let profile = ext(0xff, text("ICCRGBG1012"), secret)
-    /// Shown for 0.2 s; then the canvas is cleared.
+    /// A delay of 0.2 s, after which the canvas is cleared.
     private static let control = ext(0xf9, [2 << 2] + little(20, 2) + [0])
 
-    /// Frames whose coding no encoder here would choose: one that covers the canvas, and one in its middle.
+    /// Frames in an encoding that no encoder here would choose: one that covers the canvas, and others in its middle.
     private static func gif(_ repeated: [UInt8] = [], extra: [UInt8] = [], frames: Int = 2) -> [UInt8] {
         let first = control + extra + GIFFile.frame(60, 40)
         let others = (1..<frames).flatMap { _ in extra + control + GIFFile.frame(20, 10, x: 30, y: 20) }
@@ -40,7 +40,7 @@ import Vips
     }
 
     private static func frames(_ body: [UInt8]) async throws -> [[Int]] {
-        try await offThePool {
+        try await onRenderThread {
             let strip = try AnimationTests.strip(body)
             return [
                 try strip.pixels().map(Int.init), strip.frameDelays,
@@ -50,12 +50,12 @@ import Vips
     }
 
     @Test(arguments: [1, 2, 5], ["NETSCAPE2.0", "ANIMEXTS1.0"])
-    func metadataGoesAndFramesStay(_ frames: Int, _ application: String) async throws {
+    func removesMetadataAndKeepsFrames(_ frames: Int, _ application: String) async throws {
         let repeated = Self.repeated(7, by: application)
         let plain = Self.gif(repeated, frames: frames)
         let extra = Self.comment + Self.xmp + Self.profile + Self.ext(0xc3, [9])
         let tagged = Self.gif(repeated, extra: extra, frames: frames)
-        // libnsgif looks for a frame behind the end if an extension comes before it.
+        // libnsgif looks for a frame after the trailer if an extension precedes it.
         for source in [plain, plain + Self.secret, tagged] {
             for variant in [Self.natural(), Self.natural { $0.sizing.goal = .original }, filling(60, 40, as: .gif)] {
                 let image = try await render(source, variant)
@@ -68,7 +68,7 @@ import Vips
         #expect(frames > 1 ? automatic.body == plain : automatic.format == .png)
     }
 
-    @Test func anAnimationOfColorsIsItself() async throws {
+    @Test func passesEncodedAnimationsUnchanged() async throws {
         let plain = try await AnimationTests.animation(as: .gif)
         let start = 13 + (plain[10] & 0x80 == 0 ? 0 : 3 << (Int(plain[10] & 7) + 1))
         let source = Array(plain[..<start]) + Self.comment + plain[start...] + Self.secret
@@ -78,20 +78,20 @@ import Vips
         #expect(try await found == Self.frames(source) && found[1] == [50, 60, 70, 80] && found[2][0] == 3)
     }
 
-    @Test func otherSettingsOfAnimationsGo() async throws {
-        // A buffer's size comes before the repetitions.
+    @Test func keepsOnlyTheLoopCountOfExtensions() async throws {
+        // The size of a buffer precedes the loop count.
         let both = Self.ext(0xff, text("NETSCAPE2.0"), [2, 0, 1, 0, 0], [1, 3, 0], Self.secret)
         let none = Self.ext(0xff, text("NETSCAPE2.0"), Self.secret)
         let short = Self.ext(0xff, text("NETSCAPE"), [1, 3, 0])
         #expect(try await render(Self.gif(both + none + short), Self.natural()).body == Self.gif(Self.repeated(3)))
     }
 
-    @Test func aProfileStaysOnRequest() async throws {
+    @Test func keepsTheProfileOnRequest() async throws {
         let kept = Self.natural { $0.output.keepProfile = true }
         #expect(try await render(Self.gif(Self.xmp + Self.profile), kept).body == Self.gif(Self.profile))
     }
 
-    @Test func whatIsAskedForIsDone() async throws {
+    @Test func encodesAgainForRequestedChanges() async throws {
         let source = Self.gif(Self.repeated(7))
         for variant in [
             Self.natural { $0.output.quality = 80 }, Self.natural { $0.output.effort = 3 },
@@ -103,8 +103,8 @@ import Vips
         }
     }
 
-    /// Decoders and specifications differ in what these show, or the file is not what it says.
-    @Test func whatIsUnclearIsEncoded() async throws {
+    /// Decoders and specifications differ in how they show these files, or a file contradicts its header.
+    @Test func doesNotPassAmbiguousFiles() async throws {
         let frame = GIFFile.frame(60, 40)
         let canvas = GIFFile.canvas(60, 40)
         let written = Self.ext(0x01, [UInt8](repeating: 0, count: 12), Self.secret)
@@ -117,7 +117,7 @@ import Vips
             let image = try? await render(source, Self.natural())
             #expect(image?.body != source)
         }
-        // libnsgif takes 640×480 for the screen's size, and the frame's for the canvas.
+        // libnsgif takes 640×480 for the size of a screen, and uses the size of the frame for the canvas.
         let screen = GIFFile.canvas(640, 480) + frame + GIFFile.end
         let isBelieved = try EncodedImage(screen).open().width == 640
         #expect((EncodedImage.passed(screen) != nil) == isBelieved)
@@ -126,16 +126,16 @@ import Vips
         }
     }
 
-    @Test func damageNeverLetsMetadataPass() async throws {
+    @Test func damagedFilesNeverGrow() async throws {
         let source = Self.gif(Self.repeated(7), extra: Self.comment + Self.xmp)
-        try await offThePool {
+        try await onRenderThread {
             let header = try EncodedImage(source).open()
-            for place in 6..<source.count {
-                for byte in [0, 1, 3, 0x21, 0x2c, 0x3b, 0x7f, 0xff, source[place] ^ 1, source[place] ^ 0x80] {
-                    guard let file = try? EncodedImage(source.with([byte], at: place)),
+            for offset in 6..<source.count {
+                for byte in [0, 1, 3, 0x21, 0x2c, 0x3b, 0x7f, 0xff, source[offset] ^ 1, source[offset] ^ 0x80] {
+                    guard let file = try? EncodedImage(source.with([byte], at: offset)),
                         let passed = file.withoutMetadata(of: header, keepingProfile: false)
                     else { continue }
-                    #expect(passed.count <= source.count, "\(byte) at \(place)")
+                    #expect(passed.count <= source.count, "\(byte) at \(offset)")
                 }
             }
         }
@@ -143,7 +143,7 @@ import Vips
 }
 
 extension EncodedImage {
-    /// The file without metadata, as one with the header of another, or its own.
+    /// Returns the file without metadata, checked against the header of `other`, or against its own.
     static func passed(_ bytes: [UInt8], as other: [UInt8]? = nil, keepingProfile: Bool = false) -> [UInt8]? {
         guard let file = try? EncodedImage(bytes), let header = try? EncodedImage(other ?? bytes).open() else {
             return nil

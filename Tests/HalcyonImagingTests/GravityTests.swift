@@ -6,20 +6,20 @@ import Vips
 @testable import HalcyonImaging
 
 @Suite(.limitedParallelism) struct GravityTests {
-    /// A grey picture with a colourful, detailed patch of 80×80 pixels at a place.
+    /// A gray image with a colorful, detailed patch of 80×80 pixels at a position.
     static func patched(_ size: PixelSize, at x: Int, _ y: Int, as format: Format = .png) async throws -> [UInt8] {
-        var generator = Numbers(seed: 5)
+        var generator = SplitMix64(seed: 5)
         var pixels = [UInt8](repeating: 128, count: size.pixels * 3)
         for row in y..<y + 80 {
             for column in x..<x + 80 {
-                let place = (row * size.width + column) * 3
+                let offset = (row * size.width + column) * 3
                 let bright = (row / 8 + column / 8) % 2 == 0
-                pixels[place] = bright ? 255 : .random(in: 120...160, using: &generator)
-                pixels[place + 1] = bright ? .random(in: 40...90, using: &generator) : 20
-                pixels[place + 2] = 30
+                pixels[offset] = bright ? 255 : .random(in: 120...160, using: &generator)
+                pixels[offset + 1] = bright ? .random(in: 40...90, using: &generator) : 20
+                pixels[offset + 2] = 30
             }
         }
-        return try await offThePool { [pixels] in
+        return try await onRenderThread { [pixels] in
             try Image(pixels: pixels, width: size.width, height: size.height, bands: 3)
                 .encoded(as: format, format == .jpeg ? ["Q": 95] : [:])
         }
@@ -32,44 +32,44 @@ import Vips
         return variant
     }
 
-    /// The share of pixels that are of the patch.
-    static func share(_ body: [UInt8]) throws -> Double {
+    /// The fraction of pixels that belong to the patch.
+    static func patchFraction(_ body: [UInt8]) throws -> Double {
         let pixels = try Pixels(body)
-        let places = (0..<pixels.height).flatMap { y in (0..<pixels.width).map { ($0, y) } }
-        return Double(places.count { abs(pixels[$0, $1][2] - 128) > 40 }) / Double(places.count)
+        let positions = (0..<pixels.height).flatMap { y in (0..<pixels.width).map { ($0, y) } }
+        return Double(positions.count { abs(pixels[$0, $1][2] - 128) > 40 }) / Double(positions.count)
     }
 
     @Test(arguments: [Gravity.attention, .entropy], [Format.png, .jpeg])
-    func thePixelsDecideWhatIsKept(_ gravity: Gravity, _ format: Format) async throws {
-        // The window of a square is 400×400: the whole patch is 4 % of it.
+    func keepsTheDetailedPatch(_ gravity: Gravity, _ format: Format) async throws {
+        // A square crop has 400×400 pixels, of which the whole patch is 4 %.
         let wide = PixelSize(width: 1200, height: 400)
         for x in [30, 560, 1090] {
             let source = try await Self.patched(wide, at: x, 150, as: format)
-            #expect(try Self.share(try await render(source, Self.square(gravity)).body) > 0.035, "at \(x)")
+            #expect(try Self.patchFraction(try await render(source, Self.square(gravity)).body) > 0.035, "at \(x)")
         }
         let tall = try await Self.patched(PixelSize(width: 300, height: 900), at: 110, 780, as: format)
-        #expect(try Self.share(try await render(tall, Self.square(gravity)).body) > 0.06)
-        #expect(try Self.share(try await render(tall, Self.square(.center)).body) == 0)
+        #expect(try Self.patchFraction(try await render(tall, Self.square(gravity)).body) > 0.06)
+        #expect(try Self.patchFraction(try await render(tall, Self.square(.center)).body) == 0)
     }
 
-    @Test func thePixelsAreThoseOfTheCropAndOfTheUprightPicture() async throws {
+    @Test func respectsTheCropAndTheOrientation() async throws {
         let source = try await Self.patched(PixelSize(width: 1200, height: 400), at: 1090, 150, as: .jpeg)
         let left = CropRect(x: 0, y: 0, width: 0.5, height: 1)
-        #expect(try Self.share(try await render(source, Self.square(.attention, crop: left)).body) == 0)
+        #expect(try Self.patchFraction(try await render(source, Self.square(.attention, crop: left)).body) == 0)
         let right = CropRect(x: 0.5, y: 0, width: 0.5, height: 1)
-        #expect(try Self.share(try await render(source, Self.square(.attention, crop: right)).body) > 0.035)
+        #expect(try Self.patchFraction(try await render(source, Self.square(.attention, crop: right)).body) > 0.035)
         for orientation in 1...8 {
             let turned = withEXIF(source, orientation: UInt8(orientation))
             let image = try await render(turned, [Self.square(.attention), Self.square(.center)])
-            #expect(try Self.share(image.images[0].body) > 0.035, "orientation \(orientation)")
-            #expect(try Self.share(image.images[1].body) == 0)
+            #expect(try Self.patchFraction(image.images[0].body) > 0.035, "orientation \(orientation)")
+            #expect(try Self.patchFraction(image.images[1].body) == 0)
         }
     }
 
-    @Test func aFocalPointIsKeptAsNearToTheMiddleAsTheEdgesAllow() async throws {
+    @Test func centersTheFocalPointAsFarAsPossible() async throws {
         let size = PixelSize(width: 1200, height: 400)
-        let card = Card(size: size, part: PixelRect(size))
-        let source = try await offThePool { try card.image().encoded(as: .png) }
+        let pattern = TestPattern(size: size, part: PixelRect(size))
+        let source = try await onRenderThread { try pattern.image().encoded(as: .png) }
         for (x, middle) in [(0.0, 200.0), (0.1, 200), (0.3, 360), (0.5, 600), (0.8, 960), (1, 1000)] {
             let point = Gravity.focalPoint(UnitPoint(x: x, y: 0.5))
             let pixels = try await renderedPixels(source, Self.square(point))

@@ -5,9 +5,9 @@ import Vips
 
 @testable import HalcyonImaging
 
-/// What is kept on request. What is left out otherwise, `OutputTests` shows.
+/// Metadata that is kept on request. `OutputTests` shows that it is removed otherwise.
 @Suite(.limitedParallelism) struct MetadataTests {
-    /// A Display P3 picture with EXIF, that is to be turned, and XMP.
+    /// A Display P3 image with an EXIF orientation and XMP.
     static func source() async throws -> [UInt8] {
         let jpeg = try await OutputTests.plain([200, 100, 50], in: "p3", as: .jpeg)
         let xmp = segment(0xe1, Array("http://ns.adobe.com/xap/1.0/\0<x:xmpmeta>a place</x:xmpmeta>".utf8))
@@ -15,13 +15,13 @@ import Vips
     }
 
     @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif])
-    func metadataIsKeptOnRequestWithoutTheOrientation(_ format: ImageFormat) async throws {
+    func keepsMetadataOnRequestWithoutTheOrientation(_ format: ImageFormat) async throws {
         var variant = filling(40, 60, as: format)
         variant.output.stripMetadata = false
         let body = try await render(try await Self.source(), variant).body
         let again = try EncodedImage(body).open()
         #expect(again.has(field: "exif-data") && again.has(field: "xmp-data"))
-        #expect(again.orientation == 1, "turned once, and not again by whoever shows it")
+        #expect(again.orientation == 1, "rotated once, and not again by a viewer")
         #expect((again.width, again.height) == (40, 60))
         #expect(!again.has(field: "icc-profile-data"))
         let pixel = try Pixels(body)[20, 20]
@@ -29,7 +29,7 @@ import Vips
     }
 
     @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif, .tiff])
-    func theProfileIsKeptOnRequestWithTheColoursItSpeaksOf(_ format: ImageFormat) async throws {
+    func keepsTheProfileAndItsSamplesOnRequest(_ format: ImageFormat) async throws {
         let source = try await Self.source()
         let stored = try Pixels(source)[20, 20]
         var variant = filling(40, 60, as: format)
@@ -40,10 +40,10 @@ import Vips
         #expect(!again.has(field: "exif-data") && !again.has(field: "xmp-data"))
         let pixel = try Pixels(body)[20, 20]
         #expect(zip(pixel, stored).allSatisfy { abs($0 - $1) <= 6 }, "\(pixel)")
-        #expect(abs(pixel[0] - 200) > 5, "the samples are those of the profile")
+        #expect(abs(pixel[0] - 200) > 5, "the samples are in the color space of the profile")
     }
 
-    @Test func inksBecomeSRGBEvenSo() async throws {
+    @Test func convertsCMYKEvenIfTheProfileIsRequested() async throws {
         let source = try await OutputTests.plain([200, 100, 50], in: "cmyk", as: .jpeg)
         var variant = filling(40, 60, as: .png)
         variant.output.keepProfile = true

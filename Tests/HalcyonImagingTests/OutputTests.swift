@@ -6,22 +6,22 @@ import Vips
 @testable import HalcyonImaging
 
 @Suite(.limitedParallelism) struct OutputTests {
-    /// 120×80 pixels, all alike, of 8-bit samples.
+    /// 120×80 equal pixels of 8-bit samples.
     static func plain(_ pixel: [UInt8]) throws -> Image {
         let pixels = [[UInt8]](repeating: pixel, count: 120 * 80).flatMap { $0 }
         return try Image(pixels: pixels, width: 120, height: 80, bands: pixel.count)
     }
 
-    /// The same, as a file.
+    /// The same image as a file.
     static func plain(_ pixel: [UInt8], as format: Format) async throws -> [UInt8] {
-        try await offThePool { try plain(pixel).encoded(as: format) }
+        try await onRenderThread { try plain(pixel).encoded(as: format) }
     }
 
-    /// The same, converted to a profile of libvips' own, and with it in the file.
+    /// The same image as a file, converted to a built-in profile of libvips, which is embedded unless `strip`.
     static func plain(_ pixel: [UInt8], in profile: String, as format: Format, strip: Bool = false) async throws
         -> [UInt8]
     {
-        try await offThePool {
+        try await onRenderThread {
             try Operation.call(
                 "icc_transform",
                 ["in": .image(try plain(pixel)), "input-profile": "srgb", "output-profile": .string(profile)]
@@ -29,8 +29,8 @@ import Vips
         }
     }
 
-    @Test func automaticFormatKeepsTheKindOfTheSource() async throws {
-        let (opaque, seeThrough): ([UInt8], [UInt8]) = ([200, 100, 50], [200, 100, 50, 128])
+    @Test func automaticFormatFollowsTheSource() async throws {
+        let (opaque, translucent): ([UInt8], [UInt8]) = ([200, 100, 50], [200, 100, 50, 128])
         let fill = filling(50, 50, as: nil)
         let fit = filling(50, 50, .scaleAspectFit, as: nil)
         func format(_ pixel: [UInt8], _ format: Format, _ variant: Variant) async throws -> ImageFormat {
@@ -41,14 +41,14 @@ import Vips
         #expect(try await format(opaque, .jpeg, fit) == .png)
         #expect(try await format(opaque, .png, fill) == .png)
         #expect(try await format(opaque, .gif, fill) == .png)
-        #expect(try await format(seeThrough, .png, fill) == .png)
-        #expect(try await format(seeThrough, .tiff, fill) == .png)
+        #expect(try await format(translucent, .png, fill) == .png)
+        #expect(try await format(translucent, .tiff, fill) == .png)
         #expect(try await format(opaque, .webp, fill) == .webp)
-        #expect(try await format(seeThrough, .webp, fit) == .webp)
+        #expect(try await format(translucent, .webp, fit) == .webp)
     }
 
     @Test(arguments: ImageFormat.writable)
-    func everyWritableFormatIsWrittenAndTold(_ format: ImageFormat) async throws {
+    func writesAndReportsEveryFormat(_ format: ImageFormat) async throws {
         let source = try await Self.plain([200, 100, 50], as: .png)
         let rendering = try await render(source, [filling(60, 40, as: format)])
         let image = rendering.images[0]
@@ -64,20 +64,20 @@ import Vips
         #expect(zip(pixel, [200, 100, 50]).allSatisfy { abs($0 - $1) <= 6 }, "\(pixel)")
     }
 
-    @Test func transparencyIsKeptOrBecomesWhite() async throws {
+    @Test func keepsTransparencyOrFlattensToWhite() async throws {
         let source = try await Self.plain([200, 100, 50, 0], as: .png)
         #expect(try await renderedPixels(source, filling(60, 40, as: .png))[5, 5][3] == 0)
         #expect(try await renderedPixels(source, filling(60, 40, as: .webp))[5, 5][3] == 0)
         #expect(try await renderedPixels(source, filling(60, 40, as: .avif))[5, 5][3] == 0)
         #expect(try await renderedPixels(source, filling(60, 40, as: .jpeg))[5, 5] == [255, 255, 255])
-        // Excess too.
+        // The same for excess.
         let opaque = try await Self.plain([0, 0, 0], as: .png)
         let jpeg = try await renderedPixels(opaque, filling(100, 100, .scaleAspectFit, as: .jpeg))
         #expect(jpeg[50, 2].allSatisfy { $0 > 250 })
         #expect(jpeg[50, 50].allSatisfy { $0 < 5 })
     }
 
-    @Test func greyStaysGreyAndIsPlacedWithAlpha() async throws {
+    @Test func keepsGrayAndAddsAlphaForExcess() async throws {
         let source = try await Self.plain([77], as: .jpeg)
         #expect(try await renderedPixels(source, filling(60, 40, as: .jpeg)).bands == 1)
         let placed = try await renderedPixels(source, filling(100, 100, .scaleAspectFit, as: .png))
@@ -85,19 +85,19 @@ import Vips
         #expect(placed[50, 0] == [0, 0])
     }
 
-    @Test func coloursOfTransparentPixelsDoNotBleed() async throws {
+    @Test func colorsOfTransparentPixelsDoNotBleed() async throws {
         // Left half opaque red, right half invisible green.
         let pixels = (0..<100 * 100).flatMap { $0 % 100 < 50 ? [255, 0, 0, 255] : [0, 255, 0, 0] as [UInt8] }
-        let source = try await offThePool {
+        let source = try await onRenderThread {
             try Image(pixels: pixels, width: 100, height: 100, bands: 4).encoded(as: .png)
         }
         let output = try await renderedPixels(source, filling(33, 33))
         for x in 0..<33 where output[x, 16][3] > 0 { #expect(output[x, 16][1] == 0, "green at \(x)") }
     }
 
-    @Test func sixteenBitsBecomeEight() async throws {
+    @Test func converts16BitsTo8() async throws {
         for pixel: [UInt8] in [[200, 100, 50], [200, 100, 50, 128], [90], [90, 60]] {
-            let source = try await offThePool {
+            let source = try await onRenderThread {
                 try Operation.call(
                     "colourspace", ["in": .image(try Self.plain(pixel)), "space": pixel.count < 3 ? "grey16" : "rgb16"]
                 ).image().encoded(as: .png)
@@ -111,9 +111,9 @@ import Vips
         }
     }
 
-    @Test func sixteenBitsOfAProfileKeepTheirAlpha() async throws {
+    @Test func keepsAlphaOf16BitsWithAProfile() async throws {
         for alpha in [0, 1, 60, 128, 254, 255] {
-            let source = try await offThePool {
+            let source = try await onRenderThread {
                 try Operation.call(
                     "colourspace", ["in": .image(try Self.plain([90, UInt8(alpha)])), "space": "grey16"]
                 ).image().with(header: ["icc-profile-data": .bytes(Self.greyProfile)]).encoded(as: .tiff)
@@ -126,7 +126,7 @@ import Vips
         }
     }
 
-    /// The least of a grey profile (ICC.1:2001-04, 6.3.2): a white point, and a gamma of 2.2.
+    /// A minimal gray profile (ICC.1:2001-04, 6.3.2): a white point, and a gamma of 2.2.
     static let greyProfile: [UInt8] = {
         func big(_ numbers: Int...) -> [UInt8] {
             numbers.flatMap { number in (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
@@ -141,7 +141,7 @@ import Vips
         return header + [UInt8](repeating: 0, count: 128 - header.count) + tags
     }()
 
-    @Test func fourInksBecomeSRGB() async throws {
+    @Test func convertsCMYKToSRGB() async throws {
         for strip in [false, true] {
             let source = try await Self.plain([200, 100, 50], in: "cmyk", as: .jpeg, strip: strip)
             let opened = try EncodedImage(source).open()
@@ -153,7 +153,7 @@ import Vips
         }
     }
 
-    @Test func anEmbeddedProfileIsAppliedUnlessItIsSRGB() async throws {
+    @Test func appliesEmbeddedProfilesOtherThanSRGB() async throws {
         let wide = try await Self.plain([200, 100, 50], in: "p3", as: .png)
         let raw = try Pixels(wide)[20, 20]
         #expect(abs(raw[0] - 200) > 5, "the stored samples are not sRGB's: \(raw)")
@@ -169,7 +169,7 @@ import Vips
     }
 
     @Test(arguments: ImageFormat.writable)
-    func noMetadataIsLeft(_ format: ImageFormat) async throws {
+    func removesAllMetadata(_ format: ImageFormat) async throws {
         let jpeg = try await Self.plain([200, 100, 50], in: "p3", as: .jpeg)
         let xmp = segment(0xe1, Array("http://ns.adobe.com/xap/1.0/\0<x:xmpmeta>secret place</x:xmpmeta>".utf8))
         let iptc = segment(0xed, Array("Photoshop 3.0\08BIM\u{4}\u{4}\0\0\0\0\0\u{c}secret place".utf8))
@@ -192,8 +192,8 @@ import Vips
         #expect((again.width, again.height) == (40, 60))
     }
 
-    @Test func qualityAndProgressionReachTheEncoder() async throws {
-        let source = try await BadInputTests.photo(.png)
+    @Test func passesQualityAndProgressionToTheEncoder() async throws {
+        let source = try await InvalidInputTests.photo(.png)
         func size(_ format: ImageFormat, _ quality: Int) async throws -> Int {
             var variant = filling(200, 150, as: format)
             variant.output.quality = quality

@@ -5,7 +5,7 @@ import Vips
 
 @testable import HalcyonImaging
 
-/// JPEGs and WebPs of which nothing is asked.
+/// JPEGs and WebPs whose pixels pass through because the job requests no change.
 @Suite(.limitedParallelism) struct PassThroughTests {
     static func natural(_ change: (inout Variant) -> Void = { _ in }) -> Variant {
         var variant = Variant(sizing: Sizing(goal: .sizer(.natural)))
@@ -13,22 +13,22 @@ import Vips
         return variant
     }
 
-    /// A file of quality 97, whose pixels another encoding would change.
+    /// A file of quality 97, whose pixels would change if it were encoded again.
     static func photo(progressive: Bool = false) async throws -> [UInt8] {
-        let pixels = try Pixels(try await BadInputTests.photo(.jpeg))
-        return try await offThePool {
+        let pixels = try Pixels(try await InvalidInputTests.photo(.jpeg))
+        return try await onRenderThread {
             try Image(pixels: pixels.bytes, width: pixels.width, height: pixels.height, bands: pixels.bands)
                 .encoded(as: .jpeg, ["Q": 97, "interlace": .bool(progressive)], keeping: [])
         }
     }
 
     @Test(arguments: [false, true])
-    func thePixelsAreTheSourcesOwnWithoutWhatIsNone(progressive: Bool) async throws {
+    func passesJPEGsWithoutMetadata(progressive: Bool) async throws {
         let plain = try await Self.photo(progressive: progressive)
-        let place = Array("a place".utf8)
+        let metadata = Array("a place".utf8)
         let exif = withEXIF(
-            plain, orientation: 1, more: [segment(0xfe, place), segment(0xe7, place), segment(0xed, place)])
-        let source = exif + place
+            plain, orientation: 1, more: [segment(0xfe, metadata), segment(0xe7, metadata), segment(0xed, metadata)])
+        let source = exif + metadata
         for variant in [
             Self.natural(), Self.natural { $0.output.format = .jpeg }, Self.natural { $0.sizing.goal = .original },
             Self.natural { $0.findings = [.blurhash] }, filling(640, 480, as: .jpeg),
@@ -39,7 +39,7 @@ import Vips
         }
     }
 
-    /// A WebP file of these chunks, the extended header of a picture of 640×480 first.
+    /// A WebP file of an extended header for 640×480 pixels and these chunks.
     static func webP(flags: UInt8, _ chunks: [(tag: String, body: [UInt8])]) -> [UInt8] {
         func number(_ value: Int, _ bytes: Int) -> [UInt8] { (0..<bytes).map { UInt8(value >> (8 * $0) & 0xff) } }
         let header = ("VP8X", [flags, 0, 0, 0] + number(639, 3) + number(479, 3))
@@ -51,9 +51,9 @@ import Vips
         return Array("RIFF".utf8) + number(body.count + 4, 4) + Array("WEBP".utf8) + body
     }
 
-    @Test func aWebPLosesItsMetadataAndNothingElse() async throws {
-        let pixels = try Pixels(try await BadInputTests.photo(.jpeg))
-        let plain = try await offThePool {
+    @Test func passesWebPsWithoutMetadata() async throws {
+        let pixels = try Pixels(try await InvalidInputTests.photo(.jpeg))
+        let plain = try await onRenderThread {
             try Image(pixels: pixels.bytes, width: pixels.width, height: pixels.height, bands: pixels.bands)
                 .encoded(as: .webp, ["Q": 60], keeping: [])
         }
@@ -73,11 +73,11 @@ import Vips
         ] {
             #expect(try await render(source, variant).body != plain)
         }
-        let cut = await BadInputTests().failure(Array(source.prefix(plain.count / 2)), Self.natural())
+        let cut = await InvalidInputTests().failure(Array(source.prefix(plain.count / 2)), Self.natural())
         #expect(cut?.code == .corruptImage)
     }
 
-    @Test func whatIsAskedForIsDone() async throws {
+    @Test func encodesAgainForRequestedChanges() async throws {
         let plain = try await Self.photo()
         let turned = withEXIF(plain, orientation: 6)
         #expect(try await render(turned, Self.natural()).size == PixelSize(width: 480, height: 640))
@@ -92,7 +92,7 @@ import Vips
         }
     }
 
-    @Test func aProfileIsAppliedUnlessItIsKept() async throws {
+    @Test func appliesProfilesUnlessKept() async throws {
         let wide = try await OutputTests.plain([200, 100, 50], in: "p3", as: .jpeg)
         let converted = try await renderedPixels(wide, Self.natural { $0.output.format = .jpeg })
         #expect(zip(converted[20, 20], [200, 100, 50]).allSatisfy { abs($0 - $1) <= 6 })
@@ -103,9 +103,9 @@ import Vips
                 == EncodedImage(wide).open().bytes(of: "icc-profile-data"))
     }
 
-    @Test func aDamagedOneIsRefused() async throws {
+    @Test func rejectsTruncatedFiles() async throws {
         let plain = try await Self.photo()
-        let failure = await BadInputTests().failure(Array(plain.prefix(plain.count / 2)), Self.natural())
+        let failure = await InvalidInputTests().failure(Array(plain.prefix(plain.count / 2)), Self.natural())
         #expect(failure?.code == .corruptImage)
     }
 }

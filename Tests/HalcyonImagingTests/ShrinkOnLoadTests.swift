@@ -6,11 +6,11 @@ import Vips
 @testable import HalcyonImaging
 
 @Suite(.limitedParallelism) struct ShrinkOnLoadTests {
-    /// Sizes and parts that do not divide by anything, in every orientation, through every decoder: each pixel of the
-    /// output must show its place in the source to within half an output pixel.
+    /// Sizes and crops that do not divide evenly, in every orientation: each pixel of the output must show its position
+    /// in the source to within half an output pixel.
     @Test(arguments: 1...8)
-    func placesHoldInEveryOrientationAtAnySize(_ orientation: Int) async throws {
-        var generator = Numbers(seed: UInt64(orientation))
+    func mapsPositionsInEveryOrientationAtAnySize(_ orientation: Int) async throws {
+        var generator = SplitMix64(seed: UInt64(orientation))
         for round in 0..<24 {
             let size = PixelSize(
                 width: .random(in: 301...700, using: &generator), height: .random(in: 301...700, using: &generator))
@@ -25,23 +25,23 @@ import Vips
                 sizing: Sizing(goal: .display(display), cropRect: round % 4 == 0 ? .whole : crop),
                 output: OutputOptions(format: .png))
             let plan = try variant.sizing.plan(for: size)
-            let card = Card(size: size, part: plan.sourceRect)
-            let jpeg = try await offThePool {
-                try card.image(orientation: orientation)
+            let pattern = TestPattern(size: size, part: plan.sourceRect)
+            let jpeg = try await onRenderThread {
+                try pattern.image(orientation: orientation)
                     .encoded(as: .jpeg, ["Q": 96, "subsample-mode": "off"], keeping: [])
             }
             let output = try await renderedPixels(withEXIF(jpeg, orientation: UInt8(orientation)), variant)
             #expect(PixelSize(width: output.width, height: output.height) == plan.outputSize)
-            for (x, y) in plan.tellingPlaces {
+            for (x, y) in plan.samplePositions {
                 let (pixel, expected) = (output[x, y], plan.expected(at: x, y)!)
-                let what: Comment = "round \(round), \(size), \(plan), at \(x),\(y)"
-                #expect(abs(Double(pixel[0]) - expected.red) <= expected.half.0 + 2, what)
-                #expect(abs(Double(pixel[1]) - expected.green) <= expected.half.1 + 2, what)
+                let context: Comment = "round \(round), \(size), \(plan), at \(x),\(y)"
+                #expect(abs(Double(pixel[0]) - expected.red) <= expected.half.0 + 2, context)
+                #expect(abs(Double(pixel[1]) - expected.green) <= expected.half.1 + 2, context)
             }
         }
     }
 
-    @Test func decodersShrinkAsFarAsTheOutputAllowsAndNoFurther() {
+    @Test func shrinksOnLoadAsFarAsTheOutputAllows() {
         func reduction(
             _ format: ImageFormat, _ part: (Int, Int), _ target: (Int, Int), _ quality: InterpolationQuality = .default
         ) -> LoadPlan.Reduction {
@@ -65,10 +65,10 @@ import Vips
         #expect(reduction(.jpeg, (1600, 1200), (400, 300), .none) == .none)
     }
 
-    @Test func nearestNeighbourGivesPixelsOfTheSourceOnly() async throws {
-        // Black and white columns: any average would be grey.
+    @Test func nearestNeighborUsesOnlyPixelsOfTheSource() async throws {
+        // Black and white columns: any average would be gray.
         let pixels = (0..<64 * 64).flatMap { [UInt8](repeating: $0 % 2 == 0 ? 0 : 255, count: 3) }
-        let source = try await offThePool {
+        let source = try await onRenderThread {
             try Image(pixels: pixels, width: 64, height: 64, bands: 3).encoded(as: .png)
         }
         var variant = filling(20, 20)
@@ -79,14 +79,14 @@ import Vips
         #expect(try await renderedPixels(source, variant).bytes.contains { $0 > 0 && $0 < 255 })
     }
 
-    @Test func everyPairOfSizesComesOutExactly() async throws {
-        var generator = Numbers(seed: 3)
+    @Test func rendersExactlyTheRequestedSize() async throws {
+        var generator = SplitMix64(seed: 3)
         for _ in 0..<400 {
             let (width, height) = (Int.random(in: 1...90, using: &generator), Int.random(in: 1...90, using: &generator))
             let size = PixelSize(width: width, height: height)
             let format = [Format.png, .jpeg, .webp].randomElement(using: &generator)!
-            let source = try await offThePool {
-                try Card(size: size, part: PixelRect(size)).image().encoded(as: format)
+            let source = try await onRenderThread {
+                try TestPattern(size: size, part: PixelRect(size)).image().encoded(as: format)
             }
             let target = PixelSize(
                 width: .random(in: 1...150, using: &generator), height: .random(in: 1...150, using: &generator))
@@ -97,8 +97,8 @@ import Vips
         }
     }
 
-    @Test func everySpanBecomesExactlyItsTarget() {
-        var generator = Numbers(seed: 7)
+    @Test func resamplesSpansToExactlyTheTarget() {
+        var generator = SplitMix64(seed: 7)
         for _ in 0..<50_000 {
             let count = Int.random(in: 1...3000, using: &generator)
             let start = Double.random(in: 0..<Double(count), using: &generator)
@@ -112,8 +112,8 @@ import Vips
     }
 }
 
-/// Numbers that are the same in every run (SplitMix64).
-struct Numbers: RandomNumberGenerator {
+/// A generator of the same random numbers in every run.
+struct SplitMix64: RandomNumberGenerator {
     private var state: UInt64
 
     init(seed: UInt64) { state = seed }

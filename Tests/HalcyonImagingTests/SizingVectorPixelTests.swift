@@ -6,7 +6,7 @@ import Vips
 
 @testable import HalcyonImaging
 
-/// The published geometry, on real pixels: what comes out must come from where the vectors say.
+/// The published sizing vectors on real pixels: outputs must come from the positions in the vectors.
 @Suite(.limitedParallelism) struct SizingVectorPixelTests {
     struct Vector: Decodable {
         struct Expectation: Decodable {
@@ -40,7 +40,7 @@ import Vips
                 output: OutputOptions(format: .png))
         }
 
-        /// What the vector says, not what the geometry code makes of it; nil for a rectangle that is refused.
+        /// The plan in the vector, not that of the code under test. nil for a rectangle that is rejected.
         var plan: SizingPlan? {
             guard let output = expect.outputSize, let to = expect.destRect else { return nil }
             let from = expect.sourceRect ?? [0, 0, source[0], source[1]]
@@ -58,21 +58,21 @@ import Vips
         return try JSONDecoder().decode(File.self, from: Data(contentsOf: file)).vectors
     }
 
-    @Test func losslessCardsComeOutWhereTheVectorsSay() async throws {
+    @Test func losslessImagesMatchTheVectors() async throws {
         var compared = 0
         for vector in try Self.vectors() {
             guard let plan = vector.plan else { continue }
-            let card = Card(
+            let pattern = TestPattern(
                 size: PixelSize(width: vector.source[0], height: vector.source[1]), part: plan.sourceRect, marked: true)
-            let source = try await offThePool { try card.image().encoded(as: .png, ["compression": 1]) }
+            let source = try await onRenderThread { try pattern.image().encoded(as: .png, ["compression": 1]) }
             let output = try await renderedPixels(source, vector.variant)
             #expect(PixelSize(width: output.width, height: output.height) == plan.outputSize, "\(vector.id)")
-            for (x, y) in plan.tellingPlaces {
+            for (x, y) in plan.samplePositions {
                 let (pixel, expected) = (output[x, y], plan.expected(at: x, y)!)
                 #expect(abs(Double(pixel[0]) - expected.red) <= expected.half.0 + 1, "\(vector.id) red at \(x),\(y)")
                 #expect(
                     abs(Double(pixel[1]) - expected.green) <= expected.half.1 + 1, "\(vector.id) green at \(x),\(y)")
-                #expect(pixel[2] == 0, "\(vector.id) at \(x),\(y): something from outside the source rectangle")
+                #expect(pixel[2] == 0, "\(vector.id) at \(x),\(y): pixels from outside the source rectangle")
                 #expect(pixel.count == 3 || pixel[3] == 255, "\(vector.id) at \(x),\(y) is not opaque")
             }
             for x in 0..<output.width {
@@ -89,16 +89,16 @@ import Vips
     func shrinkingOnLoadStaysWithinHalfAnOutputPixel(_ format: Format) async throws {
         for vector in try Self.vectors() {
             guard let plan = vector.plan, plan.destRect.size != plan.sourceRect.size else { continue }
-            let card = Card(
+            let pattern = TestPattern(
                 size: PixelSize(width: vector.source[0], height: vector.source[1]), part: plan.sourceRect)
-            let source = try await offThePool {
-                try card.image()
+            let source = try await onRenderThread {
+                try pattern.image()
                     .encoded(
                         as: format,
                         format == .jpeg ? ["Q": 95, "subsample-mode": "off"] : ["lossless": true, "effort": 0])
             }
             let output = try await renderedPixels(source, vector.variant)
-            for (x, y) in plan.tellingPlaces {
+            for (x, y) in plan.samplePositions {
                 let (pixel, expected) = (output[x, y], plan.expected(at: x, y)!)
                 let noise = 3.0
                 #expect(

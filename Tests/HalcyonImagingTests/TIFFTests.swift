@@ -5,9 +5,9 @@ import Vips
 
 @testable import HalcyonImaging
 
-/// TIFFs of the kinds that cameras, scanners and instruments write, by the letter of TIFF 6.0.
+/// TIFFs as cameras, scanners and instruments write them, according to TIFF 6.0.
 @Suite(.limitedParallelism) struct TIFFTests {
-    /// 32×32 pixels that are all alike.
+    /// A TIFF of 32×32 equal pixels.
     struct TIFF: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var photometric: Int
@@ -18,7 +18,7 @@ import Vips
         var isTiled = false
         var compression = 1
         var subsampling: [Int]?
-        /// Bytes of its pixels, where these are not as many as they seem.
+        /// The number of bytes of the pixels, if it does not follow from `pixel`.
         var size: Int?
 
         init(_ name: String, _ photometric: Int, _ pixel: [UInt8], _ change: (inout TIFF) -> Void = { _ in }) {
@@ -28,7 +28,7 @@ import Vips
             change(&self)
         }
 
-        /// In little-endian order: header, pixels, directory, and what does not fit into its entries.
+        /// The file in little-endian order: header, pixels, directory, and values that do not fit into its entries.
         var bytes: [UInt8] {
             let samples = pixel.count / (bits == 16 ? 2 : 1)
             let all = (0..<32 * 32).flatMap { _ in pixel }
@@ -50,7 +50,7 @@ import Vips
             let directory = 8 + pixels.count
             var (entries, more): ([UInt8], [UInt8]) = ([], [])
             for (tag, values) in fields.sorted(by: { $0.key < $1.key }) {
-                // Of type LONG those that are places and lengths, else SHORT.
+                // Offsets and lengths have the type LONG, others SHORT.
                 let isLong = [273, 279, 324, 325].contains(tag)
                 let content = values.flatMap { Self.little($0, isLong ? 4 : 2) }
                 entries += Self.little(tag, 2) + Self.little(isLong ? 4 : 3, 2) + Self.little(values.count, 4)
@@ -70,17 +70,17 @@ import Vips
         }
     }
 
-    /// Files, and the opaque or transparent colour that they show.
+    /// Files, and the opaque or transparent color that they show.
     static let readable: [(TIFF, [Int])] = [
-        (TIFF("grey and something", 1, [200, 0, 0]), [200, 200, 200]),
-        (TIFF("grey and alpha", 1, [200, 128]) { $0.extras = [2] }, [200, 200, 200, 128]),
-        (TIFF("grey, alpha and something", 1, [200, 128, 7]) { $0.extras = [2, 0] }, [200, 200, 200, 128]),
-        (TIFF("four greys", 1, [200, 9, 9, 9]) { $0.extras = [0, 0, 0] }, [200, 200, 200]),
-        (TIFF("colour and two more", 2, [200, 100, 50, 0, 0]) { $0.extras = [0, 0] }, [200, 100, 50]),
-        (TIFF("colour, alpha, more", 2, [200, 100, 50, 128, 0]) { $0.extras = [2, 0] }, [200, 100, 50, 128]),
-        (TIFF("colour, three more", 2, [200, 100, 50, 1, 2, 3]) { $0.extras = [0, 0, 0] }, [200, 100, 50]),
+        (TIFF("gray and two more", 1, [200, 0, 0]), [200, 200, 200]),
+        (TIFF("gray and alpha", 1, [200, 128]) { $0.extras = [2] }, [200, 200, 200, 128]),
+        (TIFF("gray, alpha and one more", 1, [200, 128, 7]) { $0.extras = [2, 0] }, [200, 200, 200, 128]),
+        (TIFF("gray and three more", 1, [200, 9, 9, 9]) { $0.extras = [0, 0, 0] }, [200, 200, 200]),
+        (TIFF("RGB and two more", 2, [200, 100, 50, 0, 0]) { $0.extras = [0, 0] }, [200, 100, 50]),
+        (TIFF("RGB, alpha and one more", 2, [200, 100, 50, 128, 0]) { $0.extras = [2, 0] }, [200, 100, 50, 128]),
+        (TIFF("RGB and three more", 2, [200, 100, 50, 1, 2, 3]) { $0.extras = [0, 0, 0] }, [200, 100, 50]),
         (
-            TIFF("colour of 16 bits, two more", 2, [0, 200, 0, 100, 0, 50, 0, 0, 0, 0]) {
+            TIFF("RGB of 16 bits and two more", 2, [0, 200, 0, 100, 0, 50, 0, 0, 0, 0]) {
                 $0.bits = 16
                 $0.extras = [0, 0]
             }, [200, 100, 50]
@@ -88,13 +88,13 @@ import Vips
     ]
 
     @Test(arguments: readable)
-    func samplesThatAreNoColourDoNotMatter(_ tiff: TIFF, _ colour: [Int]) async throws {
+    func ignoresExtraSamples(_ tiff: TIFF, _ color: [Int]) async throws {
         for format in [ImageFormat.png, .jpeg] {
             let image = try await render(tiff.bytes, filling(8, 8, as: format))
             guard format == .png else { continue }
             let pixels = try Pixels(image.body)
             let found = pixels.bands < 3 ? [0, 0, 0] + Array(1..<pixels.bands) : Array(0..<pixels.bands)
-            #expect(found.map { pixels[4, 4][$0] } == colour)
+            #expect(found.map { pixels[4, 4][$0] } == color)
         }
     }
 
@@ -106,9 +106,9 @@ import Vips
             }, "subsampled YCbCr"
         ),
         (TIFF("12 bits", 1, [9, 9]) { $0.bits = 12 }, "12 bits per sample"),
-        (TIFF("4 bits of each colour", 2, [9, 9, 9]) { $0.bits = 4 }, "4 bits per sample"),
+        (TIFF("RGB of 4 bits", 2, [9, 9, 9]) { $0.bits = 4 }, "4 bits per sample"),
         (
-            TIFF("tiles of planes", 2, [9, 9, 9]) {
+            TIFF("tiles of separate planes", 2, [9, 9, 9]) {
                 $0.isTiled = true
                 $0.planes = 2
             }, "tiles with a plane"
@@ -118,16 +118,16 @@ import Vips
     ]
 
     @Test(arguments: unreadable)
-    func whatTheLibrariesLackIsNoDamage(_ tiff: TIFF, _ word: String) async throws {
-        let failure = await BadInputTests().failure(tiff.bytes)
+    func unsupportedTIFFsAreNotCorrupt(_ tiff: TIFF, _ word: String) async throws {
+        let failure = await InvalidInputTests().failure(tiff.bytes)
         #expect(failure?.code == .unsupportedFormat)
         #expect(failure?.message.contains(word) == true, "\(failure?.message ?? "")")
     }
 
-    @Test func aBigTIFFIsReadToo() async throws {
-        let source = try await offThePool {
-            let colours = try Image(color: [200, 100, 50], width: 16, height: 16)
-            return try Operation.call("bandjoin", ["in": .images([colours, colours])]).image()
+    @Test func readsBigTIFF() async throws {
+        let source = try await onRenderThread {
+            let colors = try Image(color: [200, 100, 50], width: 16, height: 16)
+            return try Operation.call("bandjoin", ["in": .images([colors, colors])]).image()
                 .calling("copy", ["interpretation": "srgb"]).encoded(as: .tiff, ["bigtiff": true])
         }
         let pixels = try await renderedPixels(source, filling(8, 8))

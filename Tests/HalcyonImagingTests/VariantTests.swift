@@ -9,11 +9,11 @@ import Vips
 @Suite(.limitedParallelism) struct VariantTests {
     static let size = PixelSize(width: 1201, height: 803)
 
-    /// The card as a file that says how it is to be turned.
-    static func card(as format: Format, orientation: Int) async throws -> [UInt8] {
-        let card = Card(size: size, part: PixelRect(size))
-        return try await offThePool {
-            let image = try card.image(orientation: orientation)
+    /// The test pattern as a file with an EXIF orientation.
+    static func pattern(as format: Format, orientation: Int) async throws -> [UInt8] {
+        let pattern = TestPattern(size: size, part: PixelRect(size))
+        return try await onRenderThread {
+            let image = try pattern.image(orientation: orientation)
             guard format == .jpeg else { return try image.encoded(as: format, format == .webp ? ["Q": 98] : [:]) }
             let jpeg = try image.encoded(as: .jpeg, ["Q": 96, "subsample-mode": "off"], keeping: [])
             return withEXIF(jpeg, orientation: UInt8(orientation))
@@ -33,8 +33,8 @@ import Vips
     }
 
     @Test(arguments: [(Format.jpeg, 1), (.jpeg, 6), (.jpeg, 7), (.png, 1), (.webp, 1), (.tiff, 1)])
-    func eachOutputShowsItsPlaceInTheSource(_ format: Format, _ orientation: Int) async throws {
-        let source = try await Self.card(as: format, orientation: orientation)
+    func eachOutputShowsItsPartOfTheSource(_ format: Format, _ orientation: Int) async throws {
+        let source = try await Self.pattern(as: format, orientation: orientation)
         let variants = Self.variants()
         let rendering = try await render(source, variants)
         #expect(rendering.images.count == variants.count && rendering.sourceSize == Self.size)
@@ -44,8 +44,8 @@ import Vips
             let pixels = try Pixels(image.body)
             let whole = SizingPlan(
                 sourceRect: plan.sourceRect, outputSize: plan.outputSize, destRect: plan.destRect)
-            for (x, y) in plan.tellingPlaces {
-                // The card's ramps cover the whole source: what a place shows follows from where in it the place lies.
+            for (x, y) in plan.samplePositions {
+                // The ramps of the pattern cover the whole source, so colors follow from positions in the source.
                 let column = (Double(x - whole.destRect.x) + 0.5) / Double(whole.destRect.width)
                 let row = (Double(y - whole.destRect.y) + 0.5) / Double(whole.destRect.height)
                 let red =
@@ -61,10 +61,10 @@ import Vips
     }
 
     @Test(arguments: [Format.jpeg, .png, .webp, .tiff, .gif])
-    func theBytesOfAnOutputDoNotDependOnTheOthers(_ format: Format) async throws {
-        let source = try await Self.card(as: format, orientation: 1)
+    func outputBytesDoNotDependOnOtherOutputs(_ format: Format) async throws {
+        let source = try await Self.pattern(as: format, orientation: 1)
         let qualities = InterpolationQuality.allCases.map { quality in
-            // A half exactly, where decoders can shrink to the very size.
+            // Exactly half, so that decoders can shrink to the final size.
             var variant = filling(600, 401, .scaleToFill)
             variant.interpolationQuality = quality
             return variant
@@ -79,8 +79,8 @@ import Vips
         }
     }
 
-    @Test func outputsOfOneSizeAreNotTakenForEachOther() async throws {
-        let source = try await Self.card(as: .png, orientation: 1)
+    @Test func distinguishesOutputsOfTheSameSize() async throws {
+        let source = try await Self.pattern(as: .png, orientation: 1)
         var crop = filling(90, 60)
         crop.sizing.cropRect = CropRect(x: 0.5, y: 0, width: 0.5, height: 0.5)
         var linear = filling(90, 60)
@@ -98,9 +98,9 @@ import Vips
         }
     }
 
-    @Test func nearestNeighbourBesideOthersGivesPixelsOfTheSourceOnly() async throws {
+    @Test func nearestNeighborBesideOthersUsesOnlySourcePixels() async throws {
         let pixels = (0..<64 * 64).flatMap { [UInt8](repeating: $0 % 2 == 0 ? 0 : 255, count: 3) }
-        let source = try await offThePool {
+        let source = try await onRenderThread {
             try Image(pixels: pixels, width: 64, height: 64, bands: 3).encoded(as: .png)
         }
         var nearest = filling(20, 20)
@@ -110,13 +110,13 @@ import Vips
         #expect(try Pixels(images[1].body).bytes.allSatisfy { $0 == 0 || $0 == 255 })
     }
 
-    @Test func oneThatCannotBeMadeFailsThemAllBeforeWork() async throws {
-        let source = try await Self.card(as: .jpeg, orientation: 1)
+    @Test func oneInvalidOutputFailsAll() async throws {
+        let source = try await Self.pattern(as: .jpeg, orientation: 1)
         await #expect(throws: JobError.self) {
             try await render(
                 source, [filling(30, 20), filling(300, 200)], limits: ImageLimits(outputPixels: 10_000))
         }
-        // The picture in memory counts: alone each of these would be one pass.
+        // The decoded image in memory counts. A single output is rendered in one pass.
         let tight = ImageLimits(decodedBytes: 4_000_000)
         #expect(try await render(source, filling(601, 401), limits: tight).size.width == 601)
         await #expect(throws: JobError.self) {

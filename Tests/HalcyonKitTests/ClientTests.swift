@@ -6,11 +6,11 @@ import Testing
 @testable import HalcyonKit
 
 extension ClusterTests {
-    /// A client against a whole cluster.
+    /// The client against a complete cluster.
     @Suite struct ClientTests {
-        private var cluster: ClientCluster { ClientCluster.current }
+        private var cluster: ClusterFixture { ClusterFixture.current }
 
-        /// The width and height of a file that libvips can decode; nil if it cannot.
+        /// Returns the width and height of an image, or nil if libvips cannot decode it.
         private func size(of data: Data) async throws -> String? {
             let folder = TemporaryFolder("picture")
             let file = folder.write(data, to: "image")
@@ -24,7 +24,7 @@ extension ClusterTests {
             return exit == .code(0) ? size : nil
         }
 
-        @Test func aJobIsSubmittedWaitedForAndItsImageIsRead() async throws {
+        @Test func submitsAJobWaitsForItAndReadsItsImage() async throws {
             let client = cluster.client
             var job = ImageJob(cluster.url("chelsea.jpg"), width: 200, height: 100)
             job.metadata = ["article": 17]
@@ -43,7 +43,7 @@ extension ClusterTests {
             #expect(try await size(of: data) == "200x100")
         }
 
-        @Test func anImageIsAwaitedInOneCall() async throws {
+        @Test func returnsAnImageInOneCall() async throws {
             let image = try await cluster.client.image(
                 for: ImageJob(cluster.url("coffee.jpg"), width: 120, format: .png))
             #expect(
@@ -51,7 +51,7 @@ extension ClusterTests {
             #expect(try await size(of: image.data) == "120x80")
         }
 
-        @Test func allVariantsAreAwaited() async throws {
+        @Test func returnsAllVariants() async throws {
             let variants = [
                 ImageJob.Output(width: 60, height: 60), ImageJob.Output(width: 30, height: 20, format: .webp),
             ]
@@ -62,16 +62,16 @@ extension ClusterTests {
             #expect(images.allSatisfy { $0.data.count == $0.variant.bytes })
         }
 
-        @Test func whatIsNotStoredIsHandedOver() async throws {
+        @Test func returnsAnImageDeliveredInline() async throws {
             var job = ImageJob(cluster.url("astronaut.jpg"), width: 50)
             (job.maxAge, job.delivery) = (-1, .inline)
             let image = try await cluster.client.image(for: job)
             #expect(image.data.count == image.variant.bytes)
         }
 
-        @Test func whatMayNotBeStoredIsDeliveredWhateverItsSize() async throws {
-            let origin = try await UnstoredOrigin.start()
-            for (name, start, bytes) in UnstoredOrigin.pictures {
+        @Test func returnsUncacheableImagesOfAnySize() async throws {
+            let origin = try await CacheControlOrigin.start()
+            for (name, start, bytes) in CacheControlOrigin.images {
                 for cacheControl in ["no-store", "no-cache", "max-age=0"] {
                     let source = ImageJob.Source(origin.url(name, cacheControl))
                     let image = try await cluster.client.image(for: ImageJob(source, width: 400, height: 300))
@@ -82,7 +82,7 @@ extension ClusterTests {
             try await origin.origin.stop()
         }
 
-        @Test func manyAreSubmittedAtOnce() async throws {
+        @Test func submitsABatchAndReturnsOneResultPerJob() async throws {
             let client = cluster.client
             var jobs = (1...20).map { ImageJob(.initials("A"), width: Double($0)) }
             jobs[3].output.quality = 1000
@@ -101,7 +101,7 @@ extension ClusterTests {
             #expect(try await client.submit([]).isEmpty)
         }
 
-        @Test func whatIsRefusedIsAProblem() async throws {
+        @Test func throwsProblemDetailsOfRejectedRequests() async throws {
             let client = cluster.client
             let invalid = try await problemOf { try await client.submit(ImageJob("initials:A", width: -1)) }
             #expect(invalid.kind == .invalidJob && invalid.status == 400 && invalid.code == .invalidJob)
@@ -119,7 +119,7 @@ extension ClusterTests {
             #expect(cursor.kind == .badRequest)
         }
 
-        @Test func aJobThatFailsSaysWhy() async throws {
+        @Test func throwsTheFailureOfAJob() async throws {
             let error = try await errorOf {
                 try await cluster.client.image(for: ImageJob(cluster.url("none.jpg"), width: 10))
             }
@@ -130,8 +130,8 @@ extension ClusterTests {
             #expect(failure.code == .notFound && failure.attempts == 1 && !failure.message.isEmpty)
         }
 
-        @Test func keysAndLimitsOfAGateway() async throws {
-            let port = LoopbackPort.free()
+        @Test func reportsAuthenticationAndRateLimitErrors() async throws {
+            let port = LoopbackPort.reserve()
             let gateway = try await cluster.startGateway(
                 on: port,
                 [
@@ -144,8 +144,10 @@ extension ClusterTests {
             var configuration = HalcyonClient.Configuration()
             configuration.retryTimeout = .zero
             let job = ImageJob("initials:K", width: 16)
-            let nobody = try await problemOf { try await HalcyonClient(url, configuration: configuration).submit(job) }
-            #expect(nobody.kind == .unauthorized && nobody.status == 401)
+            let anonymous = try await problemOf {
+                try await HalcyonClient(url, configuration: configuration).submit(job)
+            }
+            #expect(anonymous.kind == .unauthorized && anonymous.status == 401)
             let reader = HalcyonClient(url, key: "fedcba9876543210fedcba9876543210", configuration: configuration)
             #expect(try await problemOf { try await reader.submit(job) }.kind == .forbidden)
 
@@ -154,13 +156,13 @@ extension ClusterTests {
             #expect(image.data.count == image.variant.bytes)
             var problem: HalcyonClient.ProblemDetails?
             for _ in 0..<20 where problem == nil {
-                do { try await client.submit(job) } catch HalcyonError.problem(let told) { problem = told }
+                do { try await client.submit(job) } catch HalcyonError.problem(let details) { problem = details }
             }
             #expect(problem?.kind == .tooManyRequests && problem?.retryAfter != nil && problem?.isTransient == true)
             await gateway.stop()
         }
 
-        @Test func aJobIsCancelled() async throws {
+        @Test func cancelsAJob() async throws {
             let (client, origin) = (cluster.client, RawOrigin { _ in [.awaitEnd] })
             let events = try await client.events(EventStream.Filter(types: [.started, .cancelled]))
             let accepted = try await client.submit(ImageJob(ImageJob.Source(origin.url("/a.jpg")), width: 10))
@@ -170,7 +172,7 @@ extension ClusterTests {
                 default:
                     #expect(message.event?.kind == .cancelled(ImageEvent.Job(id: accepted.id)))
                     let again = try await problemOf {
-                        // The gateway that knows it may still be about to note that.
+                        // The gateway may not have recorded the end of the job yet.
                         while true { try await client.cancelJob(id: accepted.id) }
                     }
                     #expect(again.kind == .conflict)
@@ -180,7 +182,7 @@ extension ClusterTests {
             }
         }
 
-        @Test func aTaskThatIsCancelledCancelsItsJob() async throws {
+        @Test func taskCancellationCancelsTheJob() async throws {
             let (client, origin) = (cluster.client, RawOrigin { _ in [.awaitEnd] })
             var job = ImageJob(ImageJob.Source(origin.url("/b.jpg")), width: 10)
             job.id = UUID().uuidString
@@ -196,7 +198,7 @@ extension ClusterTests {
             try await origin.stop()
         }
 
-        @Test func aJobThatIsLateIsCancelled() async throws {
+        @Test func timeoutCancelsTheJob() async throws {
             let origin = RawOrigin { _ in [.awaitEnd] }
             var configuration = HalcyonClient.Configuration()
             configuration.jobTimeout = .seconds(1)
@@ -214,6 +216,6 @@ extension ClusterTests {
 }
 
 extension ImageEvent.Job {
-    /// One that wanted nothing given back.
+    /// Creates a job reference with an id only.
     init(id: String) { self = try! JSONDecoder().decode(Self.self, from: JSONEncoder().encode(["id": id])) }
 }

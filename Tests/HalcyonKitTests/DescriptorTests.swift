@@ -5,17 +5,17 @@ import TestSupport
 import Testing
 
 extension ClusterTests {
-    /// A gateway that may open no more files.
+    /// A gateway that has reached its limit of open files.
     @Suite struct DescriptorTests {
-        @Test func itSaysSoAndServesAgainWhenSomeAreFree() async throws {
-            let (port, folder) = (LoopbackPort.free(), TemporaryFolder("descriptors"))
-            let gateway = try await ClientCluster.current.startGateway(on: port, in: folder)
+        @Test func logsTheErrorAndRecoversWhenDescriptorsAreFree() async throws {
+            let (port, folder) = (LoopbackPort.reserve(), TemporaryFolder("descriptors"))
+            let gateway = try await ClusterFixture.current.startGateway(on: port, in: folder)
             let limit = try Self.descriptors(of: gateway) + 8
             let limiting = try await ChildProcess.start(
                 "/usr/bin/prlimit", ["--pid", "\(gateway.pid)", "--nofile=\(limit):\(limit)"])
             #expect(await limiting.exit() == .code(0))
             let clients = try (0..<16).map { _ in try RawClient(port) }
-            try await until("it says so") {
+            try await until("the error is logged") {
                 String(decoding: folder.read("errors"), as: UTF8.self).contains("server cannot accept connections")
             }
             for client in clients { client.closeWriting() }

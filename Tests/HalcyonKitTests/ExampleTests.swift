@@ -6,9 +6,9 @@ import TestSupport
 import Testing
 
 extension ClusterTests {
-    /// The clients and examples of other languages, run as they stand in the repository.
-    @Suite struct ExampleTests {
-        private var cluster: ClientCluster { ClientCluster.current }
+    /// The clients and examples in other languages, run from the repository without changes.
+    @Suite(.extended) struct ExampleTests {
+        private var cluster: ClusterFixture { ClusterFixture.current }
         private static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
             .standardized
             .path
@@ -19,8 +19,8 @@ extension ClusterTests {
 
             var testDescription: String { rawValue }
 
-            /// The command for a program in `Tests/Clients`.
-            func checking(_ name: String) -> [String] {
+            /// Returns the command that runs a program in `Tests/Clients`.
+            func command(for name: String) -> [String] {
                 switch self {
                 case .python: ["python3", "\(root)/Tests/Clients/\(name).py"]
                 case .javascript:
@@ -30,13 +30,13 @@ extension ClusterTests {
 
         }
 
-        /// Starts a command, with `output` and `errors` in the folder.
+        /// Starts a command that writes `output` and `errors` to the folder.
         private func start(_ command: [String], in folder: TemporaryFolder) async throws -> ChildProcess {
             var options = ChildProcess.Options()
             options.environment = [
                 "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.path, "TMPDIR": folder.path,
                 "PYTHONPATH": "\(Self.root)/Examples/python", "PYTHONDONTWRITEBYTECODE": "1",
-                // What Go has compiled once it need not compile again.
+                // Lets Go reuse what it has compiled.
                 "GOCACHE": "\(Self.root)/.build/go",
             ]
             let line = #"cd "$0" && exec "$@" >output 2>errors"#
@@ -54,7 +54,7 @@ extension ClusterTests {
             ["node", "\(root)/Examples/javascript/example.mjs"], ["go", "run", "\(root)/Examples/go/example.go"],
         ]
 
-        @Test(arguments: examples) func anExampleWritesTheImageOrSaysWhyNot(example: [String]) async throws {
+        @Test(arguments: examples) func exampleWritesTheImageOrReportsTheFailure(example: [String]) async throws {
             let folder = TemporaryFolder("example")
             let gateway = cluster.gateway.absoluteString
             let good = try await start(
@@ -71,9 +71,9 @@ extension ClusterTests {
         }
 
         @Test(arguments: examples + [["\(root)/Examples/shell/http.sh"]])
-        func anExampleWritesAnImageThatMayNotBeStored(example: [String]) async throws {
-            let (folder, origin) = (TemporaryFolder("unstored"), try await UnstoredOrigin.start())
-            for (name, start, bytes) in UnstoredOrigin.pictures {
+        func exampleWritesUncacheableImages(example: [String]) async throws {
+            let (folder, origin) = (TemporaryFolder("unstored"), try await CacheControlOrigin.start())
+            for (name, start, bytes) in CacheControlOrigin.images {
                 for cacheControl in ["no-store", "no-cache", "max-age=0"] {
                     let run = try await self.start(
                         example + [cluster.gateway.absoluteString, origin.url(name, cacheControl), name], in: folder)
@@ -88,13 +88,14 @@ extension ClusterTests {
         }
 
         @Test(
-            .enabled(if: access("/usr/bin/chromium", X_OK) == 0, "there is no /usr/bin/chromium; make deps installs it")
+            .enabled(
+                if: access("/usr/bin/chromium", X_OK) == 0, "there is no /usr/bin/chromium; make deps-test installs it")
         )
-        func aPageShowsTheImageAsSoonAsItIsReady() async throws {
+        func browserPageShowsImagesAndFailures() async throws {
             let folder = TemporaryFolder("browser")
             let pages = try await Nginx.start(serving: "\(Self.root)/Examples/javascript")
-            let unstored = try await UnstoredOrigin.start()
-            let port = LoopbackPort.free()
+            let unstored = try await CacheControlOrigin.start()
+            let port = LoopbackPort.reserve()
             let gateway = try await cluster.startGateway(on: port, ["HALCYON_GATEWAY_CORS_ORIGINS": pages.url])
             let check = try await start(
                 [
@@ -111,7 +112,7 @@ extension ClusterTests {
             await folder.remove()
         }
 
-        @Test func theShellSubmitsByHTTPAndByKafka() async throws {
+        @Test func shellExamplesSubmitByHTTPAndKafka() async throws {
             let folder = TemporaryFolder("shell")
             let (http, kafka) = ("\(Self.root)/Examples/shell/http.sh", "\(Self.root)/Examples/shell/kafka.sh")
             let gateway = cluster.gateway.absoluteString
@@ -132,17 +133,17 @@ extension ClusterTests {
             await folder.remove()
         }
 
-        @Test(arguments: Language.allCases) func aClientKeepsWhatItPromises(language: Language) async throws {
+        @Test(arguments: Language.allCases) func clientPassesItsChecks(language: Language) async throws {
             let (folder, origin) = (TemporaryFolder("check"), RawOrigin { _ in [.awaitEnd] })
-            let unstored = try await UnstoredOrigin.start()
-            let port = LoopbackPort.free()
+            let unstored = try await CacheControlOrigin.start()
+            let port = LoopbackPort.reserve()
             let locked = try await cluster.startGateway(
                 on: port, ["HALCYON_GATEWAY_KEYS_app": "0123456789abcdef0123456789abcdef"])
             let check = try await start(
-                language.checking("check") + [
+                language.command(for: "check") + [
                     cluster.gateway.absoluteString, "http://127.0.0.1:\(port)", "\(cluster.origin.url)/chelsea.jpg",
                     origin.url("/a.jpg"),
-                ] + UnstoredOrigin.pictures.map { unstored.url($0.name, "max-age=60") }, in: folder)
+                ] + CacheControlOrigin.images.map { unstored.url($0.name, "max-age=60") }, in: folder)
             #expect(await check.exit() == .code(0), "\(text("errors", in: folder))")
             #expect(text("output", in: folder) == "ok\n")
             await locked.stop()
@@ -151,15 +152,15 @@ extension ClusterTests {
             await folder.remove()
         }
 
-        @Test(arguments: Language.allCases) func aStreamGoesOnWhenItsGatewayDies(language: Language) async throws {
+        @Test(arguments: Language.allCases) func streamResumesAfterGatewayCrashes(language: Language) async throws {
             let folder = TemporaryFolder("follow")
-            let port = LoopbackPort.free()
+            let port = LoopbackPort.reserve()
             var gateway = try await cluster.startGateway(on: port)
-            let follower = try await start(language.checking("follow") + ["http://127.0.0.1:\(port)"], in: folder)
+            let follower = try await start(language.command(for: "follow") + ["http://127.0.0.1:\(port)"], in: folder)
             try await until("the stream has begun") { text("output", in: folder).hasPrefix("begun\n") }
             @Sendable func seen(of jobs: [String]) -> [String] {
-                let mine = Set(jobs)
-                return text("output", in: folder).split(separator: "\n").map(String.init).filter(mine.contains)
+                let jobs = Set(jobs)
+                return text("output", in: folder).split(separator: "\n").map(String.init).filter(jobs.contains)
             }
 
             var expected: [String] = []
@@ -172,10 +173,10 @@ extension ClusterTests {
                 gateway = try await cluster.startGateway(on: port)
             }
             try await until("all are seen") { [expected] in seen(of: expected).count >= expected.count }
-            // What came twice would come before what comes now.
+            // Duplicates would arrive before the event of this job.
             let last = try await submit(1)
             try await until("the last is seen") { !seen(of: last).isEmpty }
-            // Other tests of this suite have jobs of their own at the same time.
+            // Other tests use the same cluster at the same time.
             #expect(seen(of: expected + last).sorted() == (expected + last).sorted())
             #expect(!text("output", in: folder).contains("gap"))
             follower.send(SIGKILL)

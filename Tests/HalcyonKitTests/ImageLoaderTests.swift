@@ -7,11 +7,11 @@ import TestSupport
 import Testing
 
 extension ClusterTests {
-    /// Completions: always called, and once.
+    /// Completions, which are always called exactly once.
     @Suite struct ImageLoaderTests {
-        private var cluster: ClientCluster { ClientCluster.current }
+        private var cluster: ClusterFixture { ClusterFixture.current }
 
-        /// Counts the calls of one completion.
+        /// A recorder of the calls of one completion.
         private final class Calls: Sendable {
             private let results = Lock<[Result<ImageResponse, any Error>]>([])
             private let queue = DispatchQueue(label: "completions")
@@ -20,7 +20,7 @@ extension ClusterTests {
             func add(_ result: Result<ImageResponse, any Error>) { results.withLock { $0.append(result) } }
             var count: Int { results.withLock { $0.count } }
 
-            /// The only call there is, also after a moment more in which another could come.
+            /// Returns the result of the only call, after a pause in which another one could be made.
             func only() async throws -> Result<ImageResponse, any Error> {
                 try await until("the completion is called") { self.count > 0 }
                 try await Task.sleep(for: .milliseconds(300))
@@ -29,7 +29,7 @@ extension ClusterTests {
             }
         }
 
-        @Test func onceWithTheImage() async throws {
+        @Test func completesOnceWithTheImage() async throws {
             let calls = Calls()
             let load = calls.loader(cluster.client).load(ImageJob(cluster.url("coffee.jpg"), width: 90)) {
                 calls.add($0)
@@ -37,10 +37,10 @@ extension ClusterTests {
             let image = try await calls.only().get()
             #expect(image.variant.width == 90)
             load.cancel()
-            #expect(try await calls.only().get() == image, "what has ended is not cancelled")
+            #expect(try await calls.only().get() == image, "a completed load is not cancelled")
         }
 
-        @Test func onceWithWhatFailed() async throws {
+        @Test func completesOnceWithTheFailure() async throws {
             let calls = Calls()
             calls.loader(cluster.client).load(ImageJob(cluster.url("none.jpg"), width: 90)) { calls.add($0) }
             let error = try await #require(throws: HalcyonError.self) { try await calls.only().get() }
@@ -51,7 +51,7 @@ extension ClusterTests {
             #expect(failure.code == .notFound)
         }
 
-        @Test func onceWhenItIsCancelledAndTheJobIsToo() async throws {
+        @Test func completesOnceOnCancellationAndCancelsTheJob() async throws {
             let (calls, origin) = (Calls(), RawOrigin { _ in [.awaitEnd] })
             var job = ImageJob(ImageJob.Source(origin.url("/a.jpg")), width: 90)
             job.id = UUID().uuidString
@@ -65,7 +65,7 @@ extension ClusterTests {
             try await origin.stop()
         }
 
-        @Test func onceWhenItIsCancelledAtOnce() async throws {
+        @Test func completesOnceOnImmediateCancellation() async throws {
             for _ in 0..<50 {
                 let calls = Calls()
                 calls.loader(cluster.client).load(ImageJob("initials:C", width: 9)) { calls.add($0) }.cancel()
@@ -74,20 +74,20 @@ extension ClusterTests {
             }
         }
 
-        @Test func onceWhenNobodyListens() async throws {
+        @Test func completesOnceWhenTheGatewayIsUnreachable() async throws {
             let calls = Calls()
             var configuration = HalcyonClient.Configuration()
             configuration.retryTimeout = .seconds(1)
-            let nowhere = HalcyonClient(
-                URL(string: "http://127.0.0.1:\(LoopbackPort.free())")!, configuration: configuration)
-            calls.loader(nowhere).load(ImageJob("initials:N", width: 9)) { calls.add($0) }
+            let unreachable = HalcyonClient(
+                URL(string: "http://127.0.0.1:\(LoopbackPort.reserve())")!, configuration: configuration)
+            calls.loader(unreachable).load(ImageJob("initials:N", width: 9)) { calls.add($0) }
             let error = try await #require(throws: HalcyonError.self) { try await calls.only().get() }
             #expect(error.isTransient)
         }
 
-        @Test func onceWhenTheGatewayDiesInTheMiddleForGood() async throws {
+        @Test func completesOnceWhenTheGatewayStaysDown() async throws {
             let (calls, origin) = (Calls(), RawOrigin { _ in [.awaitEnd] })
-            let port = LoopbackPort.free()
+            let port = LoopbackPort.reserve()
             let gateway = try await cluster.startGateway(on: port)
             var configuration = HalcyonClient.Configuration()
             configuration.retryTimeout = .seconds(2)
@@ -104,15 +104,15 @@ extension ClusterTests {
             try await origin.stop()
         }
 
-        @Test func onceWithTheImageWhenTheGatewayDiesAndComesBack() async throws {
+        @Test func completesOnceWhenTheGatewayRestarts() async throws {
             let photograph = try SampleImages.bytes()
-            let (calls, opened) = (Calls(), Lock(false))
-            // The origin answers when the gateway is back.
+            let (calls, isRestarted) = (Calls(), Lock(false))
+            // The origin responds once the gateway has restarted.
             let origin = RawOrigin { _ in
-                while !opened.withLock({ $0 }) { usleep(10_000) }
+                while !isRestarted.withLock({ $0 }) { usleep(10_000) }
                 return RawOrigin.Step.response(photograph)
             }
-            let port = LoopbackPort.free()
+            let port = LoopbackPort.reserve()
             var gateway = try await cluster.startGateway(on: port)
             var configuration = HalcyonClient.Configuration()
             configuration.retryTimeout = .seconds(120)
@@ -122,7 +122,7 @@ extension ClusterTests {
             kill(gateway.pid, SIGKILL)
             await gateway.exit()
             gateway = try await cluster.startGateway(on: port)
-            opened.withLock { $0 = true }
+            isRestarted.withLock { $0 = true }
             #expect(try await calls.only().get().variant.width == 90)
             await gateway.stop()
             try await origin.stop()

@@ -4,16 +4,17 @@ import Subprocess
 import TestSupport
 import Testing
 
-/// The example in Java, on Apache Kafka: version 4 of Apache's client does not get on with the embedded broker.
+/// The Java example on Apache Kafka, because version 4 of Apache's client does not work with the embedded broker.
 @Suite(
     .limitedParallelism, .ownApacheKafka, .enabled(if: ApacheKafka.isAvailable),
     .enabled(
-        if: FileManager.default.isExecutableFile(atPath: "/usr/bin/javac"), "there is no javac; make deps installs it"))
+        if: FileManager.default.isExecutableFile(atPath: "/usr/bin/javac"),
+        "there is no javac; make deps-test installs it"))
 struct JavaExampleTests {
     private static let example = URL(filePath: #filePath).deletingLastPathComponent()
         .appending(path: "../../Examples/java/Example.java").standardized.path
 
-    /// Runs a command to its end, with `output` and `errors` in the folder.
+    /// Runs a command that writes `output` and `errors` to the folder, and waits for its exit.
     private func run(_ command: [String], in folder: TemporaryFolder) async throws -> ChildProcess.Exit {
         var options = ChildProcess.Options()
         options.environment = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.path, "TMPDIR": folder.path]
@@ -21,7 +22,7 @@ struct JavaExampleTests {
         return try await ChildProcess.start("/bin/sh", ["-c", line, folder.path] + command, options: options).exit()
     }
 
-    @Test func itPrintsTheEventsOfItsJobUpToItsEnd() async throws {
+    @Test func printsTheEventsOfItsJobUntilItEnds() async throws {
         let apache = try #require(SharedApacheKafka.current)
         let folder = TemporaryFolder("java")
         let (brokers, libraries) = (apache.bootstrapServers, "\(try #require(ApacheKafka.home))/libs/*")

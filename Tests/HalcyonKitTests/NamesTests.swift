@@ -7,7 +7,7 @@ private enum Gravity { case earth }
 private struct Processor {}
 private struct ImageJob { var contentMode = ContentMode.fit }
 
-/// The client's names beside those of an app.
+/// Types of the client next to app types of the same names.
 @Suite struct NamesTests {
     @Test func typesCanBeQualified() {
         var job = HalcyonKit.ImageJob("initials:A", width: 8, contentMode: .scaleAspectFit)

@@ -14,7 +14,7 @@ import Testing
         ("hsla(-120, 100%, 50%, 1)", "#0000ffff"), ("hsl(480 100% 25%)", "#008000ff"), ("hsl(30 0% 50%)", "#808080ff"),
         ("hsl(210 50% 40%)", "#336699ff"), ("hsl(0 200% 50%)", "#ff0000ff"),
     ])
-    func readsWhatCSSWrites(text: String, hexadecimal: String) throws {
+    func readsCSSColors(text: String, hexadecimal: String) throws {
         #expect(try #require(CSSColor(text)).hexadecimal == hexadecimal)
     }
 
@@ -28,11 +28,11 @@ import Testing
         "hsl(1% 2% 3%)", "hsl(1turn 2% 3%)", "hsl(deg 2% 3%)", "hsl(1 2% %)", "hsv(1 2% 3%)", "rgb(1 2 3)\n",
         "blac\u{212a}", "#\u{ff11}\u{ff12}\u{ff13}", "rgb(\u{661},2,3)", "white\u{301}", "#fff\u{301}",
     ])
-    func refusesWhatIsNoColour(text: String) {
+    func rejectsInvalidColors(text: String) {
         #expect(CSSColor(text) == nil)
     }
 
-    @Test func whatIsWrittenIsReadBack() {
+    @Test func roundTripsThroughHexadecimal() {
         for step in 0..<256 {
             let color = CSSColor(
                 red: UInt8(step), green: UInt8(255 - step), blue: UInt8(step * 7 % 256), alpha: UInt8(step * 13 % 256))
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func rubbishIsNeverACrash() {
+    @Test func randomTextIsRejectedOrRoundTrips() {
         var generator = SystemRandomNumberGenerator()
         let pieces = ["rgb(", "hsl(", ")", "#", "%", ",", " ", "/", "1", "-", "e", ".", "deg", "f", "é", "\u{0}"]
         for _ in 0..<20_000 {

@@ -8,7 +8,7 @@ import Testing
         Variant(sizing: Sizing(goal: goal, cropRect: crop, screenScale: scale), output: output).canonicalText
     }
 
-    @Test func namesEveryFieldThatChangesTheBytes() {
+    @Test func containsEveryFieldThatAffectsTheResult() {
         let display = Display(width: 400, height: 300.5, contentMode: .scaleAspectFit, scaleOptions: .fitCropsExcess)
         let output = OutputOptions(format: .webp, quality: 70, lossless: true, effort: 3, progressive: true)
         let crop = CropRect(x: 0.5, y: 0, width: 0.1234567, height: 1)
@@ -26,7 +26,7 @@ import Testing
                 """)
     }
 
-    @Test func aCropIsNamedExactly() {
+    @Test func writesCropExactly() {
         func line(_ crop: CropRect) -> Substring { text(.original, crop: crop).split(separator: "\n")[1] }
         #expect(
             line(CropRect(x: 1 / 3, y: 1.5e-7, width: 5e-300, height: 1000))
@@ -35,7 +35,7 @@ import Testing
         #expect(line(CropRect(x: 0, y: 0, width: 1, height: 1, unit: .pixels)) == "crop=0,0,1,1 pixels")
     }
 
-    @Test func leavesOutWhatHasNoInfluence() {
+    @Test func omitsFieldsWithoutEffect() {
         let plain = text(.display(Display(width: 4, height: 3, contentMode: .scaleToFill)))
         #expect(plain == "halcyon-variant/1\nsize=4x3@1 scaleToFill\n")
         for options in ScaleOptions.allCases {
@@ -45,12 +45,12 @@ import Testing
         #expect(text(.original, crop: CropRect(x: 0, y: 0, width: 0, height: 0)) == text(.original))
     }
 
-    @Test func tellsSizersApart() {
+    @Test func distinguishesSizers() {
         #expect(text(.sizer(.aspectScaleDownByWidth(9))) == "halcyon-variant/1\nsize=width 9\n")
         #expect(text(.sizer(.aspectScaleDownByHeight(9))) == "halcyon-variant/1\nsize=height 9\n")
     }
 
-    @Test func keysOfOneSourceShareASlot() throws {
+    @Test func keyHasTheSourceHashAsHashTag() throws {
         let source = try Source("http://EXAMPLE.org")
         #expect(SourceRequest(source).canonicalText == "halcyon-source/1\nurl:http://example.org/\n")
         let request = SourceRequest(source, tenant: "a.b")

@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func everyVectorComesOutExactly() throws {
+    @Test func matchesPublishedVectors() throws {
         let vectors = try vectors("freshness", as: Vector.self)
         #expect(vectors.count >= 25)
         for vector in vectors {
@@ -53,7 +53,7 @@ import Testing
         #expect(lifetime == expected)
     }
 
-    @Test func noMaxAgeIsLongerThanForEver() {
+    @Test func capsMaxAgeAt2147483648Seconds() {
         let lifetime = ResultTTL(maxAge: .greatestFiniteMagnitude, headers: [:], completedAt: Self.now)
         #expect(lifetime == .seconds(2_147_483_648))
     }
@@ -76,11 +76,11 @@ import Testing
         "", "0", "-1", "tomorrow", "Sun, 31 Feb 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:49:37 GMT", "06 Nov 1994",
         "Sun, 06 Nov 1994 08:49:37 PST", "Sun, 06 Nov 1994 08:49:37 GMT 5", "Sun, 06 Nov Nov 1994 08:49:37 GMT",
     ])
-    func refusesWhatIsNoDate(text: String) {
+    func rejectsInvalidDates(text: String) {
         #expect(HTTPDate.seconds(of: text, now: Self.now) == nil)
     }
 
-    @Test func twoDigitYearsLieAtMostFiftyYearsAhead() {
+    @Test func twoDigitYearsAreAtMostFiftyYearsAhead() {
         let in2026 = 1_795_000_000.0
         let text = "Sunday, 06-Nov-94 08:49:37 GMT"
         #expect(HTTPDate.seconds(of: text, now: in2026) == 784_111_777)

@@ -15,7 +15,7 @@ import Testing
     @Test(arguments: [
         (0.0, 0), (0.1, 0), (0.25, 0), (0.3, 20), (0.5, 100), (0.7, 180), (0.75, 200), (0.9, 200), (1, 200),
     ])
-    func aPointIsKeptAsNearToTheMiddleAsTheEdgesAllow(x: Double, left: Int) throws {
+    func centersFocalPointWithinTheImage(x: Double, left: Int) throws {
         for y in [0, 0.5, 1] {
             let plan = try Self.plan(.focalPoint(UnitPoint(x: x, y: y)), Self.wide)
             #expect(plan.sourceRect == PixelRect(x: left, y: 0, width: 200, height: 200))
@@ -25,7 +25,7 @@ import Testing
         #expect(tall.sourceRect == PixelRect(x: 0, y: left, width: 200, height: 200))
     }
 
-    @Test func theMiddleIsTheCentre() throws {
+    @Test func centeredFocalPointEqualsCenterGravity() throws {
         for width in 1...60 {
             for height in [1, 7, 24, 37] {
                 let source = PixelSize(width: width, height: height)
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func aPointCountsInTheWholeImageNotInItsCrop() throws {
+    @Test func focalPointRefersToTheWholeImage() throws {
         let right = CropRect(x: 0.5, y: 0, width: 0.5, height: 1)
         // The crop is 200×200 from x = 200; a display of 50×100 keeps 100 of its 200 columns.
         func left(_ gravity: Gravity) throws -> Int {
@@ -43,20 +43,20 @@ import Testing
         #expect(try left(.center) == 250)
         #expect(try left(.focalPoint(UnitPoint(x: 0.75, y: 0.5))) == 250)
         #expect(try left(.focalPoint(UnitPoint(x: 0.8, y: 0.5))) == 270)
-        // Outside of the crop: its nearest edge. The middle of the image is the crop's left edge.
+        // A point outside the crop selects its nearest edge. The image's center is the crop's left edge.
         #expect(try left(.focalPoint(.center)) == 200)
         #expect(try left(.focalPoint(UnitPoint(x: 0, y: 0.5))) == 200)
         #expect(try left(.focalPoint(UnitPoint(x: 1, y: 0.5))) == 300)
     }
 
-    @Test func whatThePixelsSayWins() throws {
+    @Test func attentionUsesTheDetectedFocus() throws {
         #expect(try Self.plan(.attention, Self.wide, focus: UnitPoint(x: 0.3, y: 0)).sourceRect.x == 20)
         #expect(try Self.plan(.attention, Self.wide).sourceRect.x == 100)
         #expect([Gravity.attention, .entropy].map(\.needsPixels) == [true, true])
         #expect([Gravity.center, .focalPoint(.center)].map(\.needsPixels) == [false, false])
     }
 
-    @Test func onlyFillingCuts() throws {
+    @Test func gravityAffectsOnlyCroppingModes() throws {
         let gravity = Gravity.focalPoint(UnitPoint(x: 0, y: 0))
         for mode in ContentMode.allCases {
             for options in ScaleOptions.allCases {
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func noPlanLeavesTheSource() throws {
+    @Test func plansStayWithinTheSource() throws {
         for _ in 0..<20_000 {
             let source = PixelSize(width: .random(in: 1...3000), height: .random(in: 1...3000))
             let crop = CropRect(

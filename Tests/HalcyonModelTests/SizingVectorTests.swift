@@ -36,14 +36,14 @@ import Testing
         }
     }
 
-    @Test func everyVectorComesOutExactly() throws {
+    @Test func matchesPublishedVectors() throws {
         let vectors = try vectors("sizing", as: Vector.self)
         #expect(vectors.count >= 50)
         for vector in vectors {
             let sizing = try #require(vector.sizing, "\(vector.id)")
             let source = PixelSize(width: vector.source[0], height: vector.source[1])
             if vector.expect.error != nil {
-                // Refused when the job is read: such a rectangle never reaches the geometry.
+                // The decoder rejects such a rectangle, so it never reaches the geometry.
                 #expect(sizing.cropRect.x >= 1 || sizing.cropRect.y >= 1, "\(vector.id)")
                 continue
             }
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func noPlanLeavesTheSourceOrTheCanvas() throws {
+    @Test func plansStayWithinSourceAndCanvas() throws {
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<20_000 {
             let source = PixelSize(

@@ -25,23 +25,23 @@ import Testing
             (["Cache-Control": "max-age=60, s-maxage=90", "Expires": "Sun, 06 Nov 1994 08:50:37 GMT"], 90.0),
             (["Cache-Control": "max-age=60", "Expires": "Sun, 06 Nov 1994 09:49:37 GMT"], 60),
             (["Expires": "Sun, 06 Nov 1994 09:49:37 GMT"], 3600),
-            // Expires counts from the origin's own clock.
+            // Expires is relative to the origin's clock.
             (["Expires": "Sun, 06 Nov 1994 09:49:37 GMT", "Date": "Sun, 06 Nov 1994 09:39:37 GMT"], 600),
-            // Section 4.2.3: an age that was told, or follows from the date.
+            // Section 4.2.3: the age in the field Age, or derived from Date.
             (["Cache-Control": "max-age=60", "Age": "20"], 40),
             (["Cache-Control": "max-age=60", "Date": "Sun, 06 Nov 1994 08:49:07 GMT"], 30),
             (["Cache-Control": "max-age=60", "Age": "20", "Date": "Sun, 06 Nov 1994 08:49:07 GMT"], 30),
             (["Cache-Control": "max-age=60", "Age": "-5"], 60),
-            // Of several the first.
+            // The first of several is used.
             (["Cache-Control": "max-age=60", "Age": "20, 0"], 40),
             (["Cache-Control": "max-age=60", "Age": "20", "Age": "0"], 40),
             (["Cache-Control": "max-age=60", "Age": "rubbish"], 60),
             (["Cache-Control": "max-age=60", "Date": "rubbish"], 60),
-            // A clock that is ahead makes nothing younger than it is.
+            // A clock that is ahead does not reduce the age.
             (["Cache-Control": "max-age=60", "Date": "Sun, 06 Nov 1994 09:49:37 GMT"], 60),
             (["cache-control": "max-age=1", "CACHE-CONTROL": "max-age=9"], 1),
         ] as [(HTTPFields, Double)])
-    func isFreshForSoLong(_ headers: HTTPFields, _ seconds: Double) {
+    func computesFreshnessLifetime(_ headers: HTTPFields, _ seconds: Double) {
         #expect(Self.freshness(headers) == .fresh(seconds: seconds))
         #expect(Self.freshness(headers, after: seconds - 1) == .fresh(seconds: 1))
         #expect(Self.freshness(headers, after: seconds) == .stale(whileRevalidating: false, onError: false))
@@ -52,16 +52,16 @@ import Testing
         ["Cache-Control": "no-cache, max-age=60"], ["Cache-Control": "no-cache=\"Set-Cookie\", max-age=60"],
         ["Cache-Control": "s-maxage=0, max-age=60"], ["Last-Modified": "Sun, 06 Nov 1993 08:49:37 GMT"],
     ])
-    func isStaleAtOnce(_ headers: HTTPFields) {
+    func isStaleImmediately(_ headers: HTTPFields) {
         #expect(Self.freshness(headers) == .stale(whileRevalidating: false, onError: false))
     }
 
-    @Test func theTimeOfTheAnswerCountsAsAge() {
+    @Test func responseDelayCountsAsAge() {
         #expect(Self.freshness(["Cache-Control": "max-age=60"], delay: 4) == .fresh(seconds: 56))
         #expect(Self.freshness(["Cache-Control": "max-age=60", "Age": "0"], delay: 4) == .fresh(seconds: 56))
     }
 
-    @Test func heuristicFreshnessIsOffUnlessWanted() {
+    @Test func appliesHeuristicFreshnessIfEnabled() {
         var policy = FreshnessPolicy()
         policy.heuristicFraction = 0.1
         // Ten days.
@@ -108,11 +108,11 @@ import Testing
             (["Cache-Control": "s-maxage=9"], ["Authorization": "Basic eA=="], true),
             (["Cache-Control": "must-revalidate"], ["Authorization": "Basic eA=="], true),
         ] as [(HTTPFields, HTTPFields, Bool)])
-    func isKeptWhereASharedCacheMay(_ headers: HTTPFields, _ request: HTTPFields, _ expected: Bool) {
+    func followsStorageRulesOfSharedCaches(_ headers: HTTPFields, _ request: HTTPFields, _ expected: Bool) {
         #expect(Self.response(headers, request: request).mayBeStored(request: request) == expected)
     }
 
-    /// What redirects leave of a response that is fresh for 60 seconds.
+    /// Effects of redirects on a response that is fresh for 60 seconds.
     @Test(
         arguments: [
             ([(302, ["Cache-Control": "max-age=20"])], .seconds(20), .fresh(seconds: 20), true),
@@ -133,7 +133,7 @@ import Testing
                 .seconds(10), .fresh(seconds: 10), true
             ),
         ] as [([(Int, HTTPFields)], ResultTTL, SourceFreshness, Bool)])
-    func theShortestLifeOnTheWayCounts(
+    func redirectsLimitTheLifetime(
         _ redirects: [(Int, HTTPFields)], _ result: ResultTTL, _ source: SourceFreshness, _ isKept: Bool
     ) {
         var limits = RedirectLimits()
@@ -151,7 +151,7 @@ import Testing
 
     private static let stale = SourceFreshness.stale(whileRevalidating: false, onError: false)
 
-    @Test func aRedirectLengthensNothing() {
+    @Test func redirectDoesNotExtendTheLifetime() {
         var limits = RedirectLimits()
         limits.add(
             status: 302, headers: ["Cache-Control": "max-age=90"], requestedAt: Self.now, receivedAt: Self.now)
@@ -167,7 +167,7 @@ import Testing
         #expect(Self.freshness(headers, after: 79) == .fresh(seconds: 1))
     }
 
-    @Test func aConfirmationHasItsOwnWay() {
+    @Test func revalidationReplacesRedirectLimits() {
         let stored = Self.response(["Cache-Control": "max-age=60", RedirectLimits.field: "s-maxage=5, max-age=5"])
         #expect(stored.freshness(after: 0) == .fresh(seconds: 5))
         #expect(stored.confirmed(by: Self.response([:], status: 304)).freshness(after: 0) == .fresh(seconds: 60))
@@ -175,7 +175,7 @@ import Testing
         #expect(stored.confirmed(by: shorter).freshness(after: 0) == .fresh(seconds: 3))
     }
 
-    @Test func answersOnlyRequestsLikeItsOwn() {
+    @Test func matchesRequestsByVary() {
         let stored = Self.response(
             ["Vary": "accept, X-Kind"], request: ["Accept": "image/*", "User-Agent": "Halcyon"])
         #expect(stored.answers(request: ["User-Agent": "Other", "accept": "image/*"]))
@@ -184,15 +184,15 @@ import Testing
         #expect(Self.response([:]).answers(request: ["Accept": "image/webp"]))
     }
 
-    /// Of the two spellings of é a server may make two answers.
-    @Test func answersNoRequestThatOnlyLooksLikeItsOwn() {
+    /// A server may respond differently to the two encodings of é.
+    @Test func comparesVaryingFieldsByBytes() {
         let stored = Self.response(["Vary": "X-Kind"], request: ["X-Kind": "caf\u{e9}"])
         #expect(stored.answers(request: ["X-Kind": "caf\u{e9}"]))
         #expect(!stored.answers(request: ["X-Kind": "cafe\u{301}"]))
         #expect(HTTPFields.Field("a", "\u{e9}") != HTTPFields.Field("a", "e\u{301}"))
     }
 
-    @Test func aConfirmationMakesItYoungAgainAndKeepsWhatItDoesNotName() throws {
+    @Test func revalidationRenewsFreshnessAndKeepsOtherFields() throws {
         let stored = Self.response([
             "Cache-Control": "max-age=10", "ETag": "\"a\"", "Age": "9", "Content-Type": "image/png",
         ])
@@ -213,7 +213,7 @@ import Testing
         (951_826_154, "Tue, 29 Feb 2000 12:09:14 GMT"), (-1, "Wed, 31 Dec 1969 23:59:59 GMT"),
         (-1e18, "Mon, 01 Jan 0001 00:00:00 GMT"), (1e18, "Fri, 31 Dec 9999 23:59:59 GMT"),
     ])
-    func writesDatesThatItReads(_ seconds: Double, _ text: String) {
+    func roundTripsDates(_ seconds: Double, _ text: String) {
         #expect(HTTPDate.text(of: seconds) == text)
         if abs(seconds) < 1e12 { #expect(HTTPDate.seconds(of: text, now: Self.now) == seconds.rounded(.down)) }
     }

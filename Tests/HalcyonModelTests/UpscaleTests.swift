@@ -10,7 +10,7 @@ import Testing
         try Sizing(goal: goal, screenScale: scale, upscale: upscale).plan(for: source).outputSize.numbers
     }
 
-    @Test func aDisplayEnlargesUnlessItMayNot() throws {
+    @Test func displayEnlargesUnlessUpscaleIsFalse() throws {
         let display = Sizing.Goal.display(Display(width: 400, height: 300))
         #expect(try Self.size(display, nil) == [400, 300])
         #expect(try Self.size(display, true) == [400, 300])
@@ -25,7 +25,7 @@ import Testing
         #expect(try Self.size(stretched, false) == [100, 13])
     }
 
-    @Test func theScaleOfTheScreenEnlargesToo() throws {
+    @Test func screenScaleCountsAsEnlargement() throws {
         let display = Sizing.Goal.display(Display(width: 80, height: 40))
         #expect(try Self.size(display, nil, scale: 2) == [160, 80])
         #expect(try Self.size(display, false, scale: 2) == [100, 50])
@@ -34,7 +34,7 @@ import Testing
         #expect(try Self.size(unscaled, false, scale: 2) == [80, 40])
     }
 
-    @Test func aSizerEnlargesOnlyWhenItMay() throws {
+    @Test func sizerEnlargesOnlyIfUpscaleIsTrue() throws {
         let goal = Sizing.Goal.sizer(.aspectScaleDownByWidth(400))
         #expect(try Self.size(goal, nil) == [100, 50])
         #expect(try Self.size(goal, false) == [100, 50])
@@ -44,7 +44,7 @@ import Testing
         #expect(try Self.size(.original, true) == [100, 50])
     }
 
-    @Test func nothingIsEnlargedByMoreThanRounding() throws {
+    @Test func withoutUpscaleOnlyRoundingEnlarges() throws {
         for _ in 0..<20_000 {
             let source = PixelSize(width: .random(in: 1...2000), height: .random(in: 1...2000))
             let display = Display(
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func itIsInTheKeyWhereItMatters() {
+    @Test func canonicalTextContainsUpscaleOnlyIfEffective() {
         func text(_ goal: Sizing.Goal, _ upscale: Bool?) -> String {
             Variant(sizing: Sizing(goal: goal, upscale: upscale)).canonicalText
         }

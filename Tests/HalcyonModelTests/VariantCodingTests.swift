@@ -2,7 +2,7 @@ import Foundation
 import HalcyonModel
 import Testing
 
-/// Variants travel to other processes as JSON.
+/// Coding of variants as JSON, which other processes receive.
 @Suite struct VariantCodingTests {
     static let web = "https://example.org/logo.png"
 
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func whatIsWrittenIsReadBack() throws {
+    @Test func roundTripsThroughJSON() throws {
         for variant in try Self.variants() + [Variant(sizing: Sizing(goal: .original))] {
             let back = try JSONDecoder().decode(Variant.self, from: JSONEncoder().encode(variant))
             #expect(back == variant)
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func everyProcessorHasItsOwnLine() throws {
+    @Test func processorsHaveDistinctCanonicalLines() throws {
         let lines = try Self.processors().map { processor in
             Variant(sizing: Sizing(goal: .original), processors: [processor]).canonicalText
         }

@@ -5,7 +5,7 @@ private struct VectorFile<Vector: Decodable>: Decodable {
     let vectors: [Vector]
 }
 
-/// The published vectors, read with Foundation: an independent reader.
+/// Reads published vectors with Foundation, an independent parser.
 func vectors<Vector: Decodable>(_ name: String, as type: Vector.Type = Vector.self) throws -> [Vector] {
     let url = try #require(Bundle.module.url(forResource: name, withExtension: "json", subdirectory: "Vectors"))
     return try JSONDecoder().decode(VectorFile<Vector>.self, from: Data(contentsOf: url)).vectors

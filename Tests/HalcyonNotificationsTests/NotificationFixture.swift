@@ -9,7 +9,7 @@ import TestSupport
 
 @testable import HalcyonNotifications
 
-/// A broker, a redis-server and a notifier for one test, and events that somebody has committed.
+/// A broker, a Redis server and a notifier for one test, and committed events.
 struct NotificationFixture: Sendable {
     let topics: Topics
     let brokers: String
@@ -46,7 +46,7 @@ struct NotificationFixture: Sendable {
 
     private var properties: [String: String] { ["bootstrap.servers": brokers, "fetch.wait.max.ms": "10"] }
 
-    /// What a notifier here is told: nothing is for webhooks, and attempts follow soon.
+    /// The options of notifiers: no webhook targets, and a short backoff.
     var options: NotifierOptions {
         var options = NotifierOptions(
             topics: topics,
@@ -58,7 +58,7 @@ struct NotificationFixture: Sendable {
         return options
     }
 
-    /// Runs `body` beside a notifier, which is drained at the end.
+    /// Runs `body` with a notifier, which is drained at the end.
     func withNotifier(
         _ change: (inout NotifierOptions) -> Void = { _ in }, log: Log = .silent, _ body: () async throws -> Void
     ) async throws {
@@ -76,7 +76,7 @@ struct NotificationFixture: Sendable {
         try result.get()
     }
 
-    /// The message of an event.
+    /// Returns an event in JSON.
     static func event(_ job: String, _ kind: String = "ready", data: String = "") -> String {
         #"{"specversion":"1.0","id":"halcyon.jobs-0-\#(job)-\#(kind)","type":"halcyon.image.\#(kind)","data":{"job":{"id":"\#(job)"}\#(data)}}"#
     }
@@ -89,15 +89,15 @@ struct NotificationFixture: Sendable {
             headers: webhook.map { [RecordHeader("halcyon-webhook", $0)] } ?? [], timestamp: timestamp)
     }
 
-    func tell(_ record: ProducerRecord) async throws { try await producer.send(record) }
+    func publish(_ record: ProducerRecord) async throws { try await producer.send(record) }
 
-    /// How often a metric with an outcome was counted.
+    /// Returns the value of a counter for an outcome.
     func count(_ name: String, _ outcome: String) -> Int {
         Int(metrics.value(of: "halcyon_\(name)_total{outcome=\"\(outcome)\"}"))
     }
 
-    /// Dead letters, as soon as there are so many.
-    func letters(_ count: Int) async throws -> [DeadLetter] {
+    /// Returns the dead letters once there are at least `count`.
+    func deadLetters(_ count: Int) async throws -> [DeadLetter] {
         let reader = try await TopicReader.open(topics.dead, from: .beginning, properties: properties)
         var found: [DeadLetter] = []
         for try await record in reader {
@@ -109,19 +109,19 @@ struct NotificationFixture: Sendable {
     }
 }
 
-/// A webhook's secret, and another one.
+/// Two secrets of webhooks.
 enum Secrets {
     static let one = WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")!
     static let other = WebhookSecret("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")!
 }
 
 extension RawOrigin.Request {
-    /// The value of a header, its name in lower case.
+    /// Returns the value of a header, whose name is given in lowercase.
     func header(_ name: String) -> String? {
         head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("\(name): ") }
             .map { String($0.dropFirst(name.count + 2)) }
     }
 
-    /// Which event it is, by its id.
+    /// The id of the event.
     var event: String? { header("webhook-id") }
 }

@@ -6,17 +6,17 @@ import Vips
 
 @testable import HalcyonSources
 
-/// Avatars, as the loader gives them and libvips reads them.
+/// Avatars that the loader draws, decoded by libvips.
 @Suite(.limitedParallelism) struct AvatarTests {
-    /// What libvips sees in an avatar.
+    /// A decoded avatar.
     private struct Picture: Sendable {
         /// Red, green, blue and alpha of every pixel.
         let pixels: [UInt8]
-        /// Columns and rows in which there is anything else than the background; empty where there is nothing.
+        /// Columns and rows that contain anything but the background; empty for a blank image.
         let columns: Range<Int>
         let rows: Range<Int>
 
-        /// On a thread for libvips.
+        /// Decodes a file. Must be called on a libvips thread.
         init(_ file: [UInt8], on background: CSSColor) throws {
             let image = try EncodedImage(file).open()
             #expect(image.width == Avatar.side && image.height == Avatar.side && image.bands == 4)
@@ -52,7 +52,7 @@ import Vips
         }
     }
 
-    @Test(arguments: ["J", "JD", "WMW", "g", "Åj"]) func lettersStandInTheMiddleOfASquare(text: String) async throws {
+    @Test(arguments: ["J", "JD", "WMW", "g", "Åj"]) func lettersAreCenteredInASquare(text: String) async throws {
         let initials = try Initials(
             text, background: CSSColor("#204060"), foreground: CSSColor(red: 255, green: 240, blue: 0))
         let picture = try await draw(initials)
@@ -73,7 +73,7 @@ import Vips
         #expect(inked)
     }
 
-    @Test func coloursMayBeTransparent() async throws {
+    @Test func supportsTransparentColors() async throws {
         let initials = try Initials(
             "I", background: .transparent, foreground: CSSColor(red: 255, green: 0, blue: 0, alpha: 128))
         let picture = try await draw(initials)
@@ -83,19 +83,19 @@ import Vips
     }
 
     @Test(arguments: ["&", "<a>", "&lt", "\"'", "مر", "אב", "ก็", "e\u{301}\u{323}", "👩‍👩‍👧", "李", "🇩🇪", "\u{fffd}"])
-    func anyLettersAreDrawnAsTheyAre(text: String) async throws {
+    func drawsAnyCharacters(text: String) async throws {
         let picture = try await draw(try Initials(text))
         #expect(!picture.columns.isEmpty && !picture.rows.isEmpty)
     }
 
-    @Test func markupIsNoMarkup() async throws {
-        // As markup this would be one letter, and bold for the rest.
+    @Test func doesNotInterpretMarkup() async throws {
+        // As markup, `<b>` would make the rest bold instead of being drawn as three characters.
         let written = try await draw(try Initials("<b>"))
         let meant = try await draw(try Initials("b"))
         #expect(written.columns.count > meant.columns.count + 100)
     }
 
-    @Test func theyAreFreshForAYearAndTheSameEachTime() async throws {
+    @Test func isDeterministicAndFreshForAYear() async throws {
         try await withPool { pool in
             let loader = SourceLoader(drawingOn: pool)
             let source = Source.initials(try Initials("JD"))
@@ -109,7 +109,7 @@ import Vips
         }
     }
 
-    @Test func aPoolThatIsClosedIsNoFailureOfTheSource() async throws {
+    @Test func throwsCancellationErrorAfterPoolShutdown() async throws {
         let pool = ThreadPool(name: "draw", threads: 1)
         await blocking { pool.shutdown() }
         let loader = SourceLoader(drawingOn: pool)
@@ -117,7 +117,7 @@ import Vips
         await loader.close()
     }
 
-    @Test func thisMachineHasFonts() async throws {
+    @Test func findsInstalledFonts() async throws {
         let found = try await withPool { pool in try await pool.run { Fonts.areThere } }
         #expect(found)
     }

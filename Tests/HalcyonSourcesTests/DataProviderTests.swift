@@ -1,9 +1,9 @@
 import HalcyonModel
 import Testing
 
-/// Bytes that came with a job.
+/// Sources whose bytes are part of the job.
 @Suite struct DataProviderTests {
-    @Test func theyAreThereAndNeverChange() async throws {
+    @Test func returnsBytesThatAreFreshForAYear() async throws {
         let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0) }
         try await withLoader { loader in
             for data in [try DataSource(bytes, name: "a"), try DataSource(bytes) { _ in "b" }] {

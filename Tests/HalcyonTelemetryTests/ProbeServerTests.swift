@@ -5,14 +5,14 @@ import Telemetry
 import TestSupport
 import Testing
 
-/// What a process tells of itself, over a real connection.
+/// Probes and metrics, over a real connection.
 @Suite struct ProbeServerTests {
     private let metrics = Metrics()
     private let findings = Lock((health: [String](), readiness: [String]()))
 
-    /// Runs `body` with a server of its own; what it is given asks it.
+    /// Runs `body` with a new server and a function that sends requests to it.
     private func withServer(
-        _ body: (_ ask: (HTTPRequest.Method, String) async throws -> HTTPResponse) async throws -> Void
+        _ body: (_ send: (HTTPRequest.Method, String) async throws -> HTTPResponse) async throws -> Void
     ) async throws {
         let probes = Probes(
             metrics: metrics, health: { [findings] in findings.withLock { $0.health } },
@@ -33,43 +33,43 @@ import Testing
         try result.get()
     }
 
-    @Test func saysThatAllIsWellOrWhatIsNot() async throws {
-        try await withServer { ask in
+    @Test func reportsHealthAndReadiness() async throws {
+        try await withServer { send in
             for path in ["/healthz", "/readyz"] {
-                let answer = try await ask(.get, path)
+                let answer = try await send(.get, path)
                 #expect(answer.status == 200 && answer.text == "ok\n")
             }
             findings.withLock { $0 = (["it hangs", "it waits"], ["it has no part"]) }
-            let health = try await ask(.get, "/healthz")
+            let health = try await send(.get, "/healthz")
             #expect(health.status == 503 && health.text == "it hangs\nit waits\n")
-            let readiness = try await ask(.get, "/readyz")
+            let readiness = try await send(.get, "/readyz")
             #expect(readiness.status == 503 && readiness.text == "it has no part\n")
-            // A cache in between would tell what was.
+            // A cached response would be out of date.
             #expect(health.headers["Cache-Control"] == "no-store")
         }
     }
 
-    @Test func metricsComeInTheFormatOfPrometheus() async throws {
+    @Test func servesMetricsInPrometheusFormat() async throws {
         metrics.counter("things_total", help: "Things.").add(3)
-        try await withServer { ask in
-            let answer = try await ask(.get, "/metrics")
+        try await withServer { send in
+            let answer = try await send(.get, "/metrics")
             #expect(answer.status == 200 && answer.text.contains("\nthings_total 3\n"))
             #expect(answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8")
         }
     }
 
-    @Test func onlyReadsAndOnlyThese() async throws {
-        try await withServer { ask in
-            let (read, written) = (try await ask(.head, "/healthz"), try await ask(.post, "/healthz"))
+    @Test func rejectsOtherMethodsAndPaths() async throws {
+        try await withServer { send in
+            let (read, written) = (try await send(.head, "/healthz"), try await send(.post, "/healthz"))
             #expect(read.status == 200 && written.status == 405)
             for path in ["/", "/metrics/", "/healthz/x", "/%6detrics%2f"] {
-                let answer = try await ask(.get, path)
+                let answer = try await send(.get, path)
                 #expect(answer.status == 404, "\(path)")
             }
         }
     }
 
-    @Test func aPortThatIsTakenIsSaid() async throws {
+    @Test func startFailsNamingAPortInUse() async throws {
         let probes = Probes(metrics: metrics, health: { [] }, readiness: { [] })
         let server = try ProbeServer.start(probes, on: "127.0.0.1", port: 0, log: .silent)
         let error = #expect(throws: (any Error).self) {

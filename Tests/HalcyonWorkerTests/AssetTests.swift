@@ -9,7 +9,7 @@ import Vips
 
 /// Sources other than one photograph: watermarks, drawn avatars, animations.
 @Suite(.limitedParallelism) struct AssetTests {
-    /// A file that libvips makes.
+    /// Returns an image file encoded by libvips.
     private func file(_ format: Format, _ picture: @escaping @Sendable () throws -> Image) async throws -> [UInt8] {
         let pool = ThreadPool(name: "make", threads: 1, onThreadEnd: VipsLibrary.endThread)
         let result: Result<[UInt8], any Error>
@@ -20,8 +20,8 @@ import Vips
         return try result.get()
     }
 
-    /// Red, green and blue of a pixel of a stored result.
-    private func color(of key: String, x: Int, y: Int, _ cluster: WorkerTestCluster) async throws -> [Int] {
+    /// Returns the red, green and blue values of a pixel of a stored result.
+    private func color(of key: String, x: Int, y: Int, _ cluster: WorkerFixture) async throws -> [Int] {
         let body = try #require(try await cluster.client.send("HGET", .string(key), "body").bytes)
         return try await blocking { () throws(VipsError) in
             defer { VipsLibrary.endThread() }
@@ -29,14 +29,14 @@ import Vips
         }
     }
 
-    @Test func aWatermarkIsFetchedOnceForTwoHundredJobs() async throws {
+    @Test func watermarkIsFetchedOnceForTwoHundredJobs() async throws {
         let photograph = try SampleImages.bytes("chelsea.jpg")
         let mark = try await file(.png) { try Image(color: [255, 0, 255], width: 8, height: 8) }
         let origin = RawOrigin { request in
             RawOrigin.Step.response(
                 request.path == "/mark.png" ? mark : photograph, ["Cache-Control: max-age=600"])
         }
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 let steps = #"[{"watermark":{"source":"\#(origin.url("/mark.png"))","position":"topLeft"}}]"#
                 for number in 0..<200 {
@@ -60,12 +60,12 @@ import Vips
         try await origin.stop()
     }
 
-    @Test func aWatermarkThatIsNotThereFailsTheJobAndIsNamed() async throws {
+    @Test func failureNamesTheUnavailableWatermark() async throws {
         let photograph = try SampleImages.bytes("chelsea.jpg")
         let origin = RawOrigin { request in
             request.path == "/photo" ? RawOrigin.Step.response(photograph) : RawOrigin.answer("404 Not Found")
         }
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 for (id, mark) in [("gone", origin.url("/mark.png")), ("private", "http://10.0.0.1/mark.png")] {
                     try await cluster.submit(
@@ -82,8 +82,8 @@ import Vips
         try await origin.stop()
     }
 
-    @Test func initialsAreASourceLikeAnyOther() async throws {
-        try await WorkerTestCluster.with { cluster in
+    @Test func initialsAreRenderedAndCachedLikeOtherSources() async throws {
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 try await cluster.submit(
                     ##"{"id":"a","source":{"initials":"JD","background":"#123456"},"width":64,"format":"png"}"##)
@@ -96,8 +96,8 @@ import Vips
                 #expect(source["status"] == nil)
                 #expect(try await color(of: ready.key, x: 1, y: 1, cluster).prefix(3) == [0x12, 0x34, 0x56])
                 // A year.
-                let life = try await cluster.client.send("PTTL", .string(ready.key)).integer ?? 0
-                #expect((31_500_000_000...31_536_000_000).contains(life))
+                let ttl = try await cluster.client.send("PTTL", .string(ready.key)).integer ?? 0
+                #expect((31_500_000_000...31_536_000_000).contains(ttl))
                 try await cluster.submit(
                     #"{"id":"b","source":{"initials":"JD","background":"rgb(18 52 86)"},"width":64,"format":"png"}"#)
                 #expect(try await cluster.events.terminal(of: "b").origin == "memory")
@@ -113,7 +113,7 @@ import Vips
             return try Image.strip(frames, delays: [100, 100, 100], loop: 0)
         }
         let origin = RawOrigin { _ in RawOrigin.Step.response(animation) }
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 try await cluster.submit(
                     """

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(.limitedParallelism) struct BadInputTests {
-    /// What comes in, and the code it ends with.
+    /// The fields of a job, and the expected failure code.
     struct Case: CustomTestStringConvertible {
         let testDescription: String
         let fields: String
@@ -36,10 +36,10 @@ import Testing
         }
     }
 
-    /// What a message quotes is bounded, and what is told of a job is shortened until Kafka takes it.
+    /// Quotations in messages are bounded, and records about a job are truncated until Kafka accepts them.
     @Test(arguments: ["background", "format", "contentMode"], [900_000, 999_600])
-    func aLargeValueEndsItsJobAndHoldsNothingUp(_ field: String, _ count: Int) async throws {
-        try await WorkerTestCluster.with { cluster in
+    func oversizedValueFailsOnlyItsOwnJob(_ field: String, _ count: Int) async throws {
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorkers(1) { _ in
                 let value = String(repeating: "a", count: count)
                 try await cluster.submit(#"{"id":"large","source":"initials:JD","width":8,"\#(field)":"\#(value)"}"#)
@@ -48,16 +48,16 @@ import Testing
                 #expect(end.code == "invalid_job" && end.message.utf8.count < 700)
                 #expect(end.message.contains(field), "\(end.message)")
                 #expect(try await cluster.events.terminal(of: "behind").kind == "ready")
-                // The letter is whole where Kafka takes it.
+                // The dead letter is complete if Kafka accepts it.
                 let letter = try #require(try await cluster.deadLetters(atLeast: 1).first)
                 #expect(letter.value?.count ?? 0 == (count == 900_000 ? 900_000 + 48 + field.count + 5 : 64 << 10))
             }
         }
     }
 
-    @Test func eachEndsInItsCodeAndHoldsNothingUp() async throws {
+    @Test func badJobsFailWithTheirCodesAndOthersSucceed() async throws {
         let origin = try Self.origin()
-        let unused = LoopbackPort.free()
+        let unused = LoopbackPort.reserve()
         let source = { (path: String) in #""source":"\#(origin.url(path))","width":40,"height":40"# }
         let cases = [
             Case(testDescription: "no source", fields: #""width":4"#, code: "invalid_job"),
@@ -80,7 +80,7 @@ import Testing
             Case(testDescription: "html", fields: source("/page"), code: "unsupported_format"),
             Case(testDescription: "junk", fields: source("/junk"), code: "unsupported_format"),
             Case(testDescription: "empty", fields: source("/empty"), code: "unsupported_format"),
-            Case(testDescription: "cut", fields: source("/cut.jpg"), code: "corrupt_image"),
+            Case(testDescription: "truncated", fields: source("/cut.jpg"), code: "corrupt_image"),
             Case(testDescription: "too large", fields: source("/large"), code: "too_large"),
             Case(testDescription: "stalled", fields: source("/slow"), code: "timeout"),
             Case(testDescription: "redirect loop", fields: source("/loop"), code: "too_many_redirects"),
@@ -88,16 +88,16 @@ import Testing
             Case(testDescription: "redirect to ftp", fields: source("/away"), code: "http_error"),
             Case(testDescription: "private", fields: #""source":"http://192.168.0.1/x""#, code: "blocked_address"),
             Case(
-                testDescription: "nobody there", fields: #""source":"http://127.0.0.1:\#(unused)/x""#,
+                testDescription: "nothing listens", fields: #""source":"http://127.0.0.1:\#(unused)/x""#,
                 code: "connect_error"),
             Case(
                 testDescription: "no such host", fields: #""source":"http://no-such-host.invalid/x""#, code: "dns_error"
             ),
             Case(
-                testDescription: "too late", fields: source("/good.jpg") + #","deadline":"2001-01-01T00:00:00Z""#,
+                testDescription: "past deadline", fields: source("/good.jpg") + #","deadline":"2001-01-01T00:00:00Z""#,
                 code: "expired"),
         ]
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({
                 $0.sources.timeout = .seconds(12)
                 $0.sources.maximumBytes = 2 << 20
@@ -119,19 +119,19 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func whatIsNoJobIsBuriedUntouched() async throws {
-        let rubbish: [[UInt8]] = [
+    @Test func malformedMessagesBecomeUnchangedDeadLetters() async throws {
+        let malformed: [[UInt8]] = [
             [0x00, 0xff, 0x13], Array("{\"id\":\"half\",\"sou".utf8), [], Array("[]".utf8), Array("{\"width\":3}".utf8),
         ]
         let origin = try Self.origin()
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
-                for message in rubbish { try await cluster.submit(message) }
+                for message in malformed { try await cluster.submit(message) }
                 try await cluster.submit(#"{"id":"good","source":"\#(origin.url("/good.jpg"))"}"#)
                 #expect(try await cluster.events.terminal(of: "good").kind == "ready")
-                let buried = try await cluster.deadLetters(atLeast: rubbish.count)
-                #expect(Set(buried.map { $0.value ?? [] }) == Set(rubbish))
-                for letter in buried {
+                let letters = try await cluster.deadLetters(atLeast: malformed.count)
+                #expect(Set(letters.map { $0.value ?? [] }) == Set(malformed))
+                for letter in letters {
                     let headers = Dictionary(
                         uniqueKeysWithValues: letter.headers.map {
                             ($0.name, String(decoding: $0.value ?? [], as: UTF8.self))

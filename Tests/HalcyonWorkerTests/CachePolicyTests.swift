@@ -5,20 +5,21 @@ import Redis
 import TestSupport
 import Testing
 
-/// What jobs say of caches, lives and tenants, through a whole worker.
+/// Cache options, lifetimes and tenants of jobs, with a complete worker.
 @Suite(.limitedParallelism) struct CachePolicyTests {
-    /// An origin that gives a photograph with these headers, which may change.
-    static func with(
+    /// Runs `body` beside a worker and an origin that serves a photograph. `headers` returns the value of Cache-Control
+    /// for each request, numbered from 0.
+    static func withOrigin(
         _ headers: @escaping @Sendable (Int) -> String = { _ in "max-age=600" },
         _ change: (inout WorkerOptions) -> Void = { _ in },
-        _ body: (WorkerTestCluster, RawOrigin) async throws -> Void
+        _ body: (WorkerFixture, RawOrigin) async throws -> Void
     ) async throws {
         let photograph = try SampleImages.bytes()
         let counter = Counter()
         let origin = RawOrigin { _ in
             RawOrigin.Step.response(photograph, ["Cache-Control: \(headers(counter.next()))"])
         }
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker(change) { try await body(cluster, origin) }
         }
         try await origin.stop()
@@ -28,8 +29,8 @@ import Testing
         #"{"id":"\#(id)","source":"\#(origin.url(path))","width":64,"height":64\#(members.isEmpty ? "" : ",")\#(members)}"#
     }
 
-    @Test func withoutTheResultTierNothingIsLookedForOrStored() async throws {
-        try await Self.with { cluster, origin in
+    @Test func disabledCachesAreNeitherReadNorWritten() async throws {
+        try await Self.withOrigin { cluster, origin in
             try await cluster.submit(Self.job("kept", origin))
             let kept = try await cluster.events.terminal(of: "kept")
             let moment = try await cluster.client.send("HGET", .string(kept.key), "storedAt").string
@@ -41,8 +42,8 @@ import Testing
         }
     }
 
-    @Test func withoutTheResultTierLargeOnesAreHandedOver() async throws {
-        try await Self.with({ _ in "max-age=600" }, { $0.results.inlineLimit = 100 }) { cluster, origin in
+    @Test func handsOverLargeResultWithoutResultCache() async throws {
+        try await Self.withOrigin({ _ in "max-age=600" }, { $0.results.inlineLimit = 100 }) { cluster, origin in
             try await cluster.submit(Self.job("a", origin, #""cache":{"memory":false,"source":false}"#))
             let ready = try await cluster.events.terminal(of: "a")
             #expect(ready.key.contains(":handoff:"))
@@ -52,7 +53,7 @@ import Testing
     }
 
     @Test func reloadFetchesAgainAndStores() async throws {
-        try await Self.with({ $0 == 0 ? "max-age=600" : "max-age=60" }) { cluster, origin in
+        try await Self.withOrigin({ $0 == 0 ? "max-age=600" : "max-age=60" }) { cluster, origin in
             try await cluster.submit(Self.job("first", origin))
             let key = try await cluster.events.terminal(of: "first").key
             let before = try #require(try await cluster.client.send("HGET", .string(key), "storedAt").string)
@@ -60,14 +61,14 @@ import Testing
             let again = try await cluster.events.terminal(of: "again")
             #expect(again.origin == "network" && origin.requests.count == 2)
             #expect(try await cluster.client.send("HGET", .string(key), "storedAt").string != before)
-            // The response's own last word counts.
+            // The Cache-Control of the latest response applies.
             #expect(try await cluster.client.send("PTTL", .string(key)).integer ?? 0 <= 60_000)
         }
     }
 
     @Test(arguments: [(#""maxAge":0"#, false), (#""maxAge":700"#, true)])
-    func noStoreTakesBackWhatItsOwnRuleKept(first: String, stays: Bool) async throws {
-        try await Self.with({ $0 == 0 ? "max-age=600" : "no-store" }) { cluster, origin in
+    func noStoreDeletesResultsStoredByResponseHeaders(first: String, stays: Bool) async throws {
+        try await Self.withOrigin({ $0 == 0 ? "max-age=600" : "no-store" }) { cluster, origin in
             try await cluster.submit(Self.job("first", origin, first))
             let key = try await cluster.events.terminal(of: "first").key
             try await cluster.submit(Self.job("never", origin, #""cache":{"reload":true},"maxAge":-1"#))
@@ -80,7 +81,7 @@ import Testing
     }
 
     @Test func onlyIfCachedFetchesNothing() async throws {
-        try await Self.with({ _ in "no-store" }) { cluster, origin in
+        try await Self.withOrigin({ _ in "no-store" }) { cluster, origin in
             let members = #""cache":{"onlyIfCached":true}"#
             try await cluster.submit(Self.job("miss", origin, members))
             let miss = try await cluster.events.terminal(of: "miss")
@@ -90,12 +91,12 @@ import Testing
             _ = try await cluster.events.terminal(of: "made")
             try await cluster.submit(Self.job("hit", origin, members))
             #expect(try await cluster.events.terminal(of: "hit").origin == "memory")
-            // One variant that is there is not all of them.
+            // One stored variant out of two is a miss.
             try await cluster.submit(Self.job("some", origin, members + #","variants":[{},{"width":32}]"#))
             #expect(try await cluster.events.terminal(of: "some").code == "not_found")
             #expect(origin.requests.count == 1)
             #expect(cluster.events.all.filter { $0.kind == "started" }.map(\.jobID) == ["made"])
-            // Whether it is there cannot be told: that is another matter.
+            // Without Redis it is unknown whether the result is cached, so the error is retryable.
             cluster.redis.process.send(SIGKILL)
             await cluster.redis.process.exit()
             try await cluster.submit(Self.job("away", origin, members))
@@ -105,8 +106,8 @@ import Testing
         }
     }
 
-    @Test func tenantsShareNothing() async throws {
-        try await Self.with({ _ in "max-age=600" }, { $0.results.budget.count = 2 }) { cluster, origin in
+    @Test func tenantsShareNeitherResultsNorBudgets() async throws {
+        try await Self.withOrigin({ _ in "max-age=600" }, { $0.results.budget.count = 2 }) { cluster, origin in
             var keys: [String] = []
             for (id, members) in [("plain", ""), ("a", #""tenant":"a""#), ("b", #""tenant":"b""#)] {
                 try await cluster.submit(Self.job(id, origin, members))
@@ -115,19 +116,19 @@ import Testing
                 keys.append(ready.key)
             }
             #expect(Set(keys).count == 3)
-            // The budget of one is no other's.
+            // Each tenant has its own budget.
             for path in ["/2", "/3"] {
                 try await cluster.submit(Self.job("a\(path)", origin, #""tenant":"a""#, path: path))
                 _ = try await cluster.events.terminal(of: "a\(path)")
             }
-            var there: [Int?] = []
-            for key in keys { there.append(try await cluster.client.send("EXISTS", .string(key)).integer) }
-            #expect(there == [1, 0, 1])
+            var exists: [Int?] = []
+            for key in keys { exists.append(try await cluster.client.send("EXISTS", .string(key)).integer) }
+            #expect(exists == [1, 0, 1])
         }
     }
 
-    @Test func aHitByALongerRuleLetsTheResultLiveOn() async throws {
-        try await Self.with { cluster, origin in
+    @Test func cacheHitWithLongerMaxAgeExtendsTTL() async throws {
+        try await Self.withOrigin { cluster, origin in
             try await cluster.submit(Self.job("first", origin, #""maxAge":60"#))
             let key = try await cluster.events.terminal(of: "first").key
             let stored = try #require(try await cluster.client.send("HGET", .string(key), "storedAt").string)
@@ -136,10 +137,10 @@ import Testing
             #expect(longer.origin == "memory")
             let expiry = try #require(try await cluster.client.send("PEXPIRETIME", .string(key)).integer)
             #expect(Double(expiry) == Double(stored)!.rounded(.down) + 900_000)
-            let told = try #require(longer.data["expiresAt"] as? String)
+            let expiresAt = try #require(longer.data["expiresAt"] as? String)
             let format = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
-            #expect(abs(try format.parse(told).timeIntervalSince1970 * 1000 - Double(expiry)) < 2)
-            // Several at once, one of which is new.
+            #expect(abs(try format.parse(expiresAt).timeIntervalSince1970 * 1000 - Double(expiry)) < 2)
+            // Several variants, one of which is new.
             try await cluster.submit(Self.job("several", origin, #""maxAge":1800,"variants":[{},{"width":32},{}]"#))
             #expect(try await cluster.events.terminal(of: "several").variants.count == 3)
             let end = try await cluster.client.send("PEXPIRETIME", .string(key)).integer
@@ -147,15 +148,15 @@ import Testing
         }
     }
 
-    @Test func jitterShortensLivesThatNoJobChose() async throws {
-        try await Self.with(
+    @Test func jitterShortensOnlyDefaultLifetimes() async throws {
+        try await Self.withOrigin(
             { _ in "private" },
             {
                 $0.results.defaultLifetime = 1000
                 $0.results.jitter = 0.5
             }
         ) { cluster, origin in
-            var lives: Set<Int> = []
+            var lifetimes: Set<Int> = []
             for number in 0..<16 {
                 let own = number >= 12
                 try await cluster.submit(
@@ -163,16 +164,16 @@ import Testing
                 let key = try await cluster.events.terminal(of: "\(number)").key
                 let fields = try await cluster.client.send("HMGET", .string(key), "expiresAt", "storedAt").array ?? []
                 let moments = fields.compactMap { $0.string.flatMap(Double.init) }
-                let life = moments[0] - moments[1].rounded(.down)
-                #expect(own ? life == 1_000_000 : (380_000...1_000_000).contains(life))
-                if !own { lives.insert(Int(life)) }
+                let lifetime = moments[0] - moments[1].rounded(.down)
+                #expect(own ? lifetime == 1_000_000 : (380_000...1_000_000).contains(lifetime))
+                if !own { lifetimes.insert(Int(lifetime)) }
             }
-            #expect(lives.count > 6)
+            #expect(lifetimes.count > 6)
         }
     }
 
-    @Test func whatIsLargerThanTheWholeBudgetIsDelivered() async throws {
-        try await Self.with({ _ in "max-age=600" }, { $0.results.budget.pixels = 4000 }) { cluster, origin in
+    @Test func resultLargerThanTheBudgetIsSentInline() async throws {
+        try await Self.withOrigin({ _ in "max-age=600" }, { $0.results.budget.pixels = 4000 }) { cluster, origin in
             try await cluster.submit(Self.job("large", origin))
             let large = try await cluster.events.terminal(of: "large")
             #expect(large.kind == "ready" && large.variant["data"] != nil && large.data["expiresAt"] == nil)
@@ -183,8 +184,8 @@ import Testing
         }
     }
 
-    @Test func hitsOfJobsAreUses() async throws {
-        try await Self.with({ _ in "max-age=600" }, { $0.results.budget.count = 2 }) { cluster, origin in
+    @Test func cacheHitsUpdateLRUOrder() async throws {
+        try await Self.withOrigin({ _ in "max-age=600" }, { $0.results.budget.count = 2 }) { cluster, origin in
             var keys: [String] = []
             for id in ["1", "2"] {
                 try await cluster.submit(Self.job(id, origin, path: "/\(id)"))
@@ -192,7 +193,7 @@ import Testing
             }
             try await cluster.submit(Self.job("hit", origin, path: "/1"))
             let used = try await cluster.events.terminal(of: "hit").key
-            try await until("the use is known") {
+            try await until("the hit is recorded") {
                 try await cluster.client.send("ZRANK", "halcyon:{budget:}:used", .string(used)).integer == 1
             }
             try await cluster.submit(Self.job("3", origin, path: "/3"))
@@ -204,7 +205,7 @@ import Testing
     }
 }
 
-/// Counts from 0.
+/// A counter that starts at 0.
 private final class Counter: Sendable {
     private let count = Lock(0)
 

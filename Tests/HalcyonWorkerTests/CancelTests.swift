@@ -3,10 +3,10 @@ import HalcyonModel
 import TestSupport
 import Testing
 
-/// Jobs that nobody wants any more, through whole workers.
+/// Cancelled and superseded jobs, with complete workers.
 @Suite(.limitedParallelism) struct CancelTests {
-    /// An origin that begins to answer and never goes on.
-    static func stalling() -> RawOrigin {
+    /// Returns an origin that starts a response and never completes it.
+    static func stallingOrigin() -> RawOrigin {
         RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .awaitEnd] }
     }
 
@@ -14,32 +14,32 @@ import Testing
         #"{"id":"\#(id)","source":"\#(origin.url("/a"))","width":64,"height":64\#(members)}"#
     }
 
-    /// That there is nothing but the one end of each of these jobs.
-    static func expectOneEnd(_ cluster: WorkerTestCluster, of ids: String...) async throws {
-        // What is told of a later job is told after all that might have been told of these.
+    /// Expects exactly one terminal event for each of these jobs.
+    static func expectOneTerminalEvent(_ cluster: WorkerFixture, of ids: String...) async throws {
+        // Events of a later job are published after any further events of these jobs.
         let marker = #"{"id":"marker","source":"initials:M","width":8,"height":8}"#
         for _ in 0..<2 { try await cluster.submit(marker) }
-        try await until("the markers end") { cluster.events.terminal.count { $0.jobID == "marker" } == 2 }
+        try await until("the marker jobs have ended") { cluster.events.terminal.count { $0.jobID == "marker" } == 2 }
         for id in ids { #expect(cluster.events.terminal.count { $0.jobID == id } == 1) }
     }
 
-    @Test func aJobThatIsCancelledBeforeItIsTakenIsNotBegun() async throws {
-        let origin = Self.stalling()
-        try await WorkerTestCluster.with { cluster in
+    @Test func jobCancelledBeforeDeliveryNeverStarts() async throws {
+        let origin = Self.stallingOrigin()
+        try await WorkerFixture.with { cluster in
             try await cluster.submit(Self.job("a", origin, #","metadata":7"#))
-            try await cluster.tell(.cancel("a"))
+            try await cluster.publish(.cancel("a"))
             try await cluster.withWorker {
                 let end = try await cluster.events.terminal(of: "a")
                 #expect(end.kind == "cancelled" && (end.data["job"] as? [String: Any])?["metadata"] as? Int == 7)
                 #expect(end.json["id"] as? String == "halcyon.jobs-\(partition(of: end))-ended")
                 #expect(origin.requests.isEmpty && cluster.events.all.allSatisfy { $0.kind != "started" })
-                // The id may be used again.
+                // The id can be reused.
                 try await Task.sleep(for: .milliseconds(5))
                 try await cluster.submit(#"{"id":"b","source":"initials:B","width":8,"height":8}"#)
-                try await cluster.tell(.cancel("b"))
+                try await cluster.publish(.cancel("b"))
                 try await Task.sleep(for: .milliseconds(5))
                 try await cluster.submit(#"{"id":"a","source":"initials:A","width":8,"height":8}"#)
-                try await until("it is done") { cluster.events.terminal.filter { $0.jobID == "a" }.count == 2 }
+                try await until("the second job ends") { cluster.events.terminal.filter { $0.jobID == "a" }.count == 2 }
                 #expect(cluster.events.terminal.last { $0.jobID == "a" }?.kind == "ready")
             }
         }
@@ -51,45 +51,45 @@ import Testing
         return parts.count == 4 ? "\(parts[1])-\(parts[2])" : "?"
     }
 
-    @Test func theLastOneCancelledCutsTheTransfer() async throws {
-        let origin = Self.stalling()
-        try await WorkerTestCluster.with { cluster in
+    @Test func cancellingTheLastJobAbortsTheTransfer() async throws {
+        let origin = Self.stallingOrigin()
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 let ids = ["a", "b", "c"]
                 for id in ids { try await cluster.submit(Self.job(id, origin)) }
-                try await until("the transfer has begun") { origin.requests.count == 1 }
-                try await cluster.tell(.cancel("a"))
+                try await until("the transfer has started") { origin.requests.count == 1 }
+                try await cluster.publish(.cancel("a"))
                 #expect(try await cluster.events.terminal(of: "a").kind == "cancelled")
-                // Others wait for it.
+                // Other jobs still wait for the transfer.
                 try await Task.sleep(for: .milliseconds(300))
                 #expect(origin.cuts == 0)
-                for id in ids.dropFirst() { try await cluster.tell(.cancel(id)) }
+                for id in ids.dropFirst() { try await cluster.publish(.cancel(id)) }
                 for id in ids.dropFirst() {
                     #expect(try await cluster.events.terminal(of: id).kind == "cancelled")
                 }
-                try await until("the transfer is cut") { origin.cuts == 1 }
+                try await until("the transfer is aborted") { origin.cuts == 1 }
                 #expect(origin.requests.count == 1)
-                try await Self.expectOneEnd(cluster, of: "a", "b", "c")
+                try await Self.expectOneTerminalEvent(cluster, of: "a", "b", "c")
             }
         }
         try await origin.stop()
     }
 
-    @Test func aJobThatWaitsForAnotherWorkerIsCancelledAlone() async throws {
+    @Test func cancellingWaitersKeepsTheSharedFetchRunning() async throws {
         let photograph = try SampleImages.bytes()
         let gate = Latch()
         let origin = RawOrigin { _ in
             gate.wait()
             return RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"])
         }
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 try await cluster.withWorker {
                     // Sixteen jobs are on both partitions, and so on both workers.
                     let ids = (0..<16).map { "\($0)" }
                     for id in ids { try await cluster.submit(Self.job(id, origin)) }
-                    try await until("the transfer has begun") { origin.requests.count == 1 }
-                    for id in ids.dropFirst(8) { try await cluster.tell(.cancel(id)) }
+                    try await until("the transfer has started") { origin.requests.count == 1 }
+                    for id in ids.dropFirst(8) { try await cluster.publish(.cancel(id)) }
                     for id in ids.dropFirst(8) {
                         #expect(try await cluster.events.terminal(of: id).kind == "cancelled")
                     }
@@ -98,30 +98,31 @@ import Testing
                         #expect(try await cluster.events.terminal(of: id).kind == "ready")
                     }
                     #expect(origin.requests.count == 1 && origin.cuts == 0)
-                    try await Self.expectOneEnd(cluster, of: "0", "7", "8", "15")
+                    try await Self.expectOneTerminalEvent(cluster, of: "0", "7", "8", "15")
                 }
             }
         }
         try await origin.stop()
     }
 
-    /// Also one that is told of while the older job has claimed its slot and does not wait for anything yet.
-    @Test func aNewerGenerationIsHeardOfWheneverItComes() async throws {
-        let origin = Self.stalling()
-        try await WorkerTestCluster.with { cluster in
+    /// This includes a generation that is announced after the older job has claimed its display slot and before it
+    /// waits for anything.
+    @Test func newerGenerationSupersedesAtAnyTime() async throws {
+        let origin = Self.stallingOrigin()
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorkers(2) { _ in
                 let slots = 0..<400
                 await withThrowingTaskGroup(of: Void.self) { group in
                     for slot in slots {
-                        let place = #","slot":"\#(slot)","generation"#
-                        group.addTask { try await cluster.submit(Self.job("old \(slot)", origin, place + #"":1"#)) }
+                        let claim = #","slot":"\#(slot)","generation"#
+                        group.addTask { try await cluster.submit(Self.job("old \(slot)", origin, claim + #"":1"#)) }
                         group.addTask {
                             try await cluster.submit(
-                                #"{"id":"new \#(slot)","source":"initials:N","width":8,"height":8\#(place)":2}"#)
+                                #"{"id":"new \#(slot)","source":"initials:N","width":8,"height":8\#(claim)":2}"#)
                         }
                     }
                 }
-                try await until("all have ended") { cluster.events.terminal.count == 2 * slots.count }
+                try await until("all jobs have ended") { cluster.events.terminal.count == 2 * slots.count }
                 for slot in slots {
                     #expect(try await cluster.events.terminal(of: "old \(slot)").kind == "superseded")
                     #expect(try await cluster.events.terminal(of: "new \(slot)").kind == "ready")
@@ -131,9 +132,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func aNewerGenerationSupersedesOlderOnesOnAllWorkers() async throws {
-        let origin = Self.stalling()
-        try await WorkerTestCluster.with { cluster in
+    @Test func newerGenerationSupersedesOlderOnesOnAllWorkers() async throws {
+        let origin = Self.stallingOrigin()
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 try await cluster.withWorker {
                     func slot(_ generation: Int, _ more: String = "") -> String {
@@ -141,7 +142,7 @@ import Testing
                     }
                     for number in 0..<8 { try await cluster.submit(Self.job("old \(number)", origin, slot(1))) }
                     try await cluster.submit(Self.job("tenant", origin, slot(1, #","tenant":"t""#)))
-                    try await until("all are under way") { origin.requests.count == 2 }
+                    try await until("both fetches have started") { origin.requests.count == 2 }
                     try await cluster.submit(
                         #"{"id":"new","source":"initials:N","width":8,"height":8,"slot":"cell","generation":2}"#)
                     #expect(try await cluster.events.terminal(of: "new").kind == "ready")
@@ -149,18 +150,18 @@ import Testing
                         let end = try await cluster.events.terminal(of: "old \(number)")
                         #expect(end.kind == "superseded" && end.data["supersededBy"] as? Int == 2)
                     }
-                    try await until("nobody is left") { origin.cuts == 1 }
-                    // One that comes late.
+                    try await until("the transfer without waiters is aborted") { origin.cuts == 1 }
+                    // An older generation that arrives late.
                     try await cluster.submit(Self.job("late", origin, slot(1)))
                     #expect(try await cluster.events.terminal(of: "late").kind == "superseded")
-                    // Equals do not supersede each other, and a result that is there is nobody's to wait for.
+                    // Equal generations do not supersede each other, and a stored result needs no waiting.
                     try await cluster.submit(
                         #"{"id":"equal","source":"initials:N","width":8,"height":8,"slot":"cell","generation":2}"#)
                     #expect(try await cluster.events.terminal(of: "equal").kind == "ready")
                     #expect(!cluster.events.terminal.contains { $0.jobID == "tenant" })
-                    try await cluster.tell(.cancel("tenant"))
+                    try await cluster.publish(.cancel("tenant"))
                     #expect(try await cluster.events.terminal(of: "tenant").kind == "cancelled")
-                    try await Self.expectOneEnd(cluster, of: "old 0", "old 7", "new", "late", "tenant")
+                    try await Self.expectOneTerminalEvent(cluster, of: "old 0", "old 7", "new", "late", "tenant")
                 }
             }
         }

@@ -5,9 +5,9 @@ import Redis
 import TestSupport
 import Testing
 
-/// Many jobs for the same, on several workers at the same time.
+/// Many jobs for the same sources and results, on several workers at the same time.
 @Suite(.limitedParallelism) struct CoalescingTests {
-    /// A slow origin that gives a photograph, and which of its requests were for whole sources.
+    /// Returns a slow origin that serves a photograph.
     static func origin(
         _ headers: [String] = ["Cache-Control: max-age=600"], after pause: Duration = .milliseconds(300)
     ) throws -> RawOrigin {
@@ -18,71 +18,72 @@ import Testing
         #"{"id":"\#(id)","source":"\#(origin.url(path))","width":\#(width),"height":40,"metadata":{"n":"\#(id)"}\#(more)}"#
     }
 
-    /// Submits all at once.
-    static func submit(_ jobs: [String], _ cluster: WorkerTestCluster) async throws {
+    /// Submits all jobs concurrently.
+    static func submit(_ jobs: [String], _ cluster: WorkerFixture) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for job in jobs { group.addTask { try await cluster.submit(job) } }
             try await group.waitForAll()
         }
     }
 
-    static func ends(_ count: Int, of cluster: WorkerTestCluster) async throws -> [EventLog.Entry] {
+    /// Waits until this many jobs have ended and returns their terminal events.
+    static func terminalEvents(_ count: Int, of cluster: WorkerFixture) async throws -> [EventLog.Entry] {
         try await until("\(count) jobs have ended") { cluster.events.terminal.count >= count }
-        // A moment for what would come twice.
+        // Time for duplicates to arrive.
         try await Task.sleep(for: .milliseconds(500))
         #expect(cluster.events.terminal.count == count)
         return cluster.events.terminal
     }
 
     @Test(arguments: RedisDeployment.Kind.allCases)
-    func oneFetchPerSourceAndOneRenderingPerResult(on kind: RedisDeployment.Kind) async throws {
+    func fetchesEachSourceOnceAndRendersEachResultOnce(on kind: RedisDeployment.Kind) async throws {
         let origin = try Self.origin()
-        try await WorkerTestCluster.with(redis: kind, partitions: 6) { cluster in
+        try await WorkerFixture.with(redis: kind, partitions: 6) { cluster in
             try await cluster.withWorkers(3) { _ in
                 try await Self.submit(
                     (0..<400).map { Self.job("\($0)", origin, "/\($0 % 4)", width: 20 + $0 / 4 % 5) }, cluster)
-                let ends = try await Self.ends(400, of: cluster)
-                #expect(ends.allSatisfy { $0.kind == "ready" })
-                #expect(Set(ends.map(\.jobID)).count == 400)
-                for end in ends {
+                let events = try await Self.terminalEvents(400, of: cluster)
+                #expect(events.allSatisfy { $0.kind == "ready" })
+                #expect(Set(events.map(\.jobID)).count == 400)
+                for event in events {
                     #expect(
-                        ((end.data["job"] as? [String: Any])?["metadata"] as? [String: Any])?["n"] as? String
-                            == end.jobID)
+                        ((event.data["job"] as? [String: Any])?["metadata"] as? [String: Any])?["n"] as? String
+                            == event.jobID)
                 }
-                #expect(Set(ends.map(\.key)).count == 20)
-                #expect(ends.count { $0.origin == "network" || $0.origin == "source-cache" } == 20)
+                #expect(Set(events.map(\.key)).count == 20)
+                #expect(events.count { $0.origin == "network" || $0.origin == "source-cache" } == 20)
                 #expect(origin.requests.count == 4)
             }
         }
         try await origin.stop()
     }
 
-    /// Sources that nothing is said of, that are larger than what is kept, and that go stale at once.
+    /// Sources without cache headers, sources that are too large for the cache, and sources that are stale at once.
     @Test(arguments: [
         ([], 1 << 20), (["Cache-Control: max-age=600"], 1000), (["Cache-Control: max-age=0", "ETag: \"a\""], 1 << 20),
     ])
-    func whatIsKeptForNobodyIsStillSharedWithThoseWhoWait(headers: [String], kept: Int) async throws {
+    func sharesUncachedSourcesWithWaiters(headers: [String], kept: Int) async throws {
         let origin = try Self.origin(headers, after: .seconds(2))
-        try await WorkerTestCluster.with(partitions: 6) { cluster in
+        try await WorkerFixture.with(partitions: 6) { cluster in
             try await cluster.withWorkers(3, { $0.sourceTier.redisBytes = kept }) { _ in
-                // As many sizes, so that each worker wants the source.
+                // A size for each job, so that each worker needs the source.
                 try await Self.submit(
                     (0..<30).map { Self.job("\($0)", origin, "/a", width: 20 + $0, #","maxAge":60"#) }, cluster)
-                let ends = try await Self.ends(30, of: cluster)
-                #expect(ends.allSatisfy { $0.kind == "ready" })
+                let events = try await Self.terminalEvents(30, of: cluster)
+                #expect(events.allSatisfy { $0.kind == "ready" })
                 #expect(origin.requests.count == 1)
             }
         }
         try await origin.stop()
     }
 
-    @Test func whatMustNotBeStoredIsSharedWithinAWorkerAlone() async throws {
+    @Test func sharesNoStoreSourcesOnlyWithinAWorker() async throws {
         let origin = try Self.origin(["Cache-Control: no-store"], after: .seconds(2))
-        try await WorkerTestCluster.with(partitions: 6) { cluster in
+        try await WorkerFixture.with(partitions: 6) { cluster in
             try await cluster.withWorkers(2) { _ in
                 try await Self.submit((0..<40).map { Self.job("\($0)", origin, "/a") }, cluster)
-                let ends = try await Self.ends(40, of: cluster)
-                #expect(ends.allSatisfy { $0.kind == "ready" && $0.variant["data"] != nil })
+                let events = try await Self.terminalEvents(40, of: cluster)
+                #expect(events.allSatisfy { $0.kind == "ready" && $0.variant["data"] != nil })
                 #expect((1...2).contains(origin.requests.count))
                 #expect(try await cluster.storedKeys().isEmpty)
             }
@@ -90,65 +91,65 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func resultsForNobodyElseAreMadeFromOneFetchAndHandedOverEachByItself() async throws {
+    @Test func unstoredResultsShareOneFetchButNotTheirKeys() async throws {
         let origin = try Self.origin()
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.results.inlineLimit = 100 }) {
                 try await Self.submit((0..<10).map { Self.job("\($0)", origin, "/a", #","maxAge":-1"#) }, cluster)
-                let ends = try await Self.ends(10, of: cluster)
-                #expect(Set(ends.map(\.key)).count == 10 && ends.allSatisfy { $0.key.contains(":handoff:") })
+                let events = try await Self.terminalEvents(10, of: cluster)
+                #expect(Set(events.map(\.key)).count == 10 && events.allSatisfy { $0.key.contains(":handoff:") })
                 #expect(origin.requests.count == 1)
             }
         }
         try await origin.stop()
     }
 
-    @Test func aFailureOfTheSourceIsEverybodysWhoWaits() async throws {
+    @Test func sourceFailureReachesAllWaiters() async throws {
         let origin = RawOrigin { request in
             [.pause(.milliseconds(500))]
                 + (request.path == "/gone"
                     ? RawOrigin.answer("404 Not Found") : RawOrigin.Step.response(Array("\u{89}PNG\r\n".utf8)))
         }
-        try await WorkerTestCluster.with(partitions: 6) { cluster in
+        try await WorkerFixture.with(partitions: 6) { cluster in
             try await cluster.withWorkers(3) { _ in
                 try await Self.submit(
                     (0..<60).map { Self.job("\($0)", origin, $0 % 2 == 0 ? "/gone" : "/broken") }, cluster)
-                let ends = try await Self.ends(60, of: cluster)
-                #expect(Set(ends.map { $0.code ?? "" }) == ["not_found", "unsupported_format"])
+                let events = try await Self.terminalEvents(60, of: cluster)
+                #expect(Set(events.map { $0.code ?? "" }) == ["not_found", "unsupported_format"])
                 #expect(origin.requests.count == 2)
             }
         }
         try await origin.stop()
     }
 
-    @Test func variantsThatOthersMakeAreWaitedForAndTheRestIsMade() async throws {
+    @Test func jobsWithOverlappingVariantsShareOneFetch() async throws {
         let origin = try Self.origin()
-        try await WorkerTestCluster.with(partitions: 6) { cluster in
+        try await WorkerFixture.with(partitions: 6) { cluster in
             try await cluster.withWorkers(2) { _ in
-                let pairs = (0..<12).map { number in
+                let jobs = (0..<12).map { number in
                     let widths = [number % 4, (number + 1) % 4, (number + 2) % 4].map { #"{"width":\#(20 + $0)}"# }
                     return
                         #"{"id":"\#(number)","source":"\#(origin.url("/a"))","variants":[\#(widths.joined(separator: ","))]}"#
                 }
-                try await Self.submit(pairs, cluster)
-                let ends = try await Self.ends(12, of: cluster)
-                #expect(ends.allSatisfy { $0.kind == "ready" && $0.variants.count == 3 })
-                #expect(Set(ends.flatMap(\.variants).compactMap { $0["key"] as? String }).count == 4)
+                try await Self.submit(jobs, cluster)
+                let events = try await Self.terminalEvents(12, of: cluster)
+                #expect(events.allSatisfy { $0.kind == "ready" && $0.variants.count == 3 })
+                #expect(Set(events.flatMap(\.variants).compactMap { $0["key"] as? String }).count == 4)
                 #expect(origin.requests.count == 1)
             }
         }
         try await origin.stop()
     }
 
-    /// Of two variants that are made together one cannot be: whoever wants the other alone gets it.
-    @Test func oneVariantThatCannotBeMadeDoesNotFailWhoWantsTheOther() async throws {
+    /// One of two variants that are rendered together fails. A job for the other one alone succeeds.
+    @Test func failingVariantDoesNotFailJobsForOtherVariants() async throws {
         let origin = try Self.origin(after: .seconds(1))
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.images.outputPixels = 100_000 }) {
                 try await cluster.submit(
                     #"{"id":"both","source":"\#(origin.url("/a"))","variants":[{"width":40},{"width":3000,"height":3000}]}"#
                 )
-                try await until("the source is asked for") { origin.requests.count == 1 }
+                try await until("the source is requested") { origin.requests.count == 1 }
                 try await cluster.submit(#"{"id":"one","source":"\#(origin.url("/a"))","width":40}"#)
                 let both = try await cluster.events.terminal(of: "both")
                 #expect(both.code == "too_many_pixels" && both.message.contains("variants[1]"))
@@ -158,21 +159,21 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func aDeadlineTakesOneJobOffTheWorkAndTheLastOneEndsIt() async throws {
+    @Test func expiredJobLeavesSharedWorkAndLastOneAbortsIt() async throws {
         let photograph = try SampleImages.bytes()
         let origin = RawOrigin { request in
             request.path == "/slow"
                 ? [.pause(.seconds(3))] + RawOrigin.Step.response(photograph)
                 : [.text("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"), .awaitEnd]
         }
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 try await cluster.submit(Self.job("short", origin, "/slow", #","deadline":1"#))
                 try await cluster.submit(Self.job("long", origin, "/slow"))
                 try await cluster.submit(Self.job("never", origin, "/hangs", #","deadline":1"#))
                 #expect(try await cluster.events.terminal(of: "short").code == "expired")
                 #expect(try await cluster.events.terminal(of: "never").code == "expired")
-                try await until("the transfer that nobody waits for is cut") { origin.cuts == 1 }
+                try await until("the transfer without waiters is aborted") { origin.cuts == 1 }
                 #expect(try await cluster.events.terminal(of: "long").kind == "ready")
                 #expect(origin.requests.count == 2)
             }
@@ -180,18 +181,18 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func aJobOfAMoreUrgentLaneRaisesTheWorkThatItJoins() async throws {
+    @Test func higherLaneRaisesThePriorityOfJoinedWork() async throws {
         let origin = try Self.origin(after: .milliseconds(200))
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({
                 $0.fetches = 1
                 $0.shares = [.high: 1000, .normal: 4, .low: 1]
             }) {
                 for number in 0..<20 { try await cluster.submit(Self.job("low\(number)", origin, "/\(number)"), .low) }
-                try await until("work has begun") { !origin.requests.isEmpty }
+                try await until("the first fetch has started") { !origin.requests.isEmpty }
                 try await cluster.submit(Self.job("high", origin, "/19"), .high)
                 _ = try await cluster.events.terminal(of: "high")
-                // Its source came among the first, and not as the last of twenty.
+                // Its source was among the first to be fetched, and not the last of twenty.
                 #expect(cluster.events.terminal.count < 15)
                 _ = try await cluster.events.terminal(of: "low0")
             }

@@ -3,14 +3,14 @@ import TestSupport
 import Testing
 
 @Suite(.limitedParallelism) struct DeadlineTests {
-    @Test func `a deadline in the middle of an encoder that does not listen ends the job as expired`() async throws {
+    @Test func deadlineInterruptsARunningEncoder() async throws {
         let origin = try SampleImages.origin([])
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 $0.renderChildren = RenderProcessOptions(program: HalcyonExecutable.path)
                 $0.concurrency = 1
             } _: {
-                // Minutes of libaom, but for the deadline.
+                // libaom would take minutes without the deadline.
                 try await cluster.submit(
                     """
                     {"id":"slow","source":"\(origin.url("/a"))","width":6000,"height":6000,"format":"avif","effort":9,\
@@ -27,9 +27,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func `what takes longer than a rendering may ends as a timeout`() async throws {
+    @Test func renderTimeLimitFailsWithTimeout() async throws {
         let origin = try SampleImages.origin([])
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 $0.renderChildren = RenderProcessOptions(program: HalcyonExecutable.path)
                 $0.images.renderTime = .milliseconds(500)

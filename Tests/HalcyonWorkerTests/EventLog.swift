@@ -4,7 +4,7 @@ import HalcyonCluster
 import Kafka
 import TestSupport
 
-/// Everything that a cluster has told, read by a reader of its own and with Foundation's JSON.
+/// All events of a cluster, read by a separate reader and parsed with Foundation's JSON.
 final class EventLog: Sendable {
     /// One event.
     struct Entry: @unchecked Sendable {  // JSONSerialization's dictionaries are never changed
@@ -45,7 +45,7 @@ final class EventLog: Sendable {
     var all: [Entry] { entries.withLock { $0 } }
     var terminal: [Entry] { all.filter(\.isTerminal) }
 
-    /// The terminal event of a job, as soon as it is there.
+    /// Waits for the terminal event of a job and returns it.
     func terminal(of id: String, within limit: Duration = .seconds(120)) async throws -> Entry {
         try await until("a terminal event of \(id)", within: limit) { self.terminal.contains { $0.jobID == id } }
         return terminal.first { $0.jobID == id }!

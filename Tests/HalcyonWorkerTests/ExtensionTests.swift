@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Vips
 
-/// Processors and sizers of the program that a worker runs in.
+/// Custom processors and sizers of the program that runs a worker.
 @Suite(.limitedParallelism) struct ExtensionTests {
     private struct Invert: ImageProcessor {
         let name = "invert"
@@ -15,7 +15,7 @@ import Vips
         }
     }
 
-    /// So many pixels both ways, by the parameter `side`, of one digit.
+    /// A square whose side in pixels is the parameter `side`, of one digit.
     private struct Square: ImageSizer {
         let name = "square"
 
@@ -34,10 +34,10 @@ import Vips
         }
     }
 
-    @Test func jobsNameThem() async throws {
+    @Test func jobsUseProcessorsAndSizersByName() async throws {
         let origin = try SampleImages.origin()
         let extensions = try Extensions(processors: [Invert()], sizers: [Square()])
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.extensions = extensions }) {
                 let source = #""source":"\#(origin.url("/a"))","format":"png""#
                 try await cluster.submit(

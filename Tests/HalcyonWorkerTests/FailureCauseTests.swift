@@ -21,33 +21,33 @@ import Testing
         }
     }
 
-    @Test func theErrorOfAProviderOfOnesOwnIsInTheLogByItsType() async throws {
-        let notes = RecordingLogSink()
+    @Test func logsTheErrorTypeOfACustomProvider() async throws {
+        let sink = RecordingLogSink()
         let providers = try CustomProviders([Lender()])
-        try await WorkerTestCluster.with { cluster in
-            try await cluster.withWorker(log: Log(level: .info, sink: notes), { $0.providers = providers }) {
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker(log: Log(level: .info, sink: sink), { $0.providers = providers }) {
                 try await cluster.submit(#"{"id":"a","source":"lend:a"}"#)
                 let event = try await cluster.events.terminal(of: "a")
                 #expect(event.code == "provider_error" && event.message == "lend: the account is overdrawn")
-                // It says so once.
+                // The cause appears once.
                 #expect("\(event.json)".components(separatedBy: "overdrawn").count == 2)
             }
         }
-        let line = try #require(notes.records.first { $0.message == "job failed" })
+        let line = try #require(sink.records.first { $0.message == "job failed" })
         #expect(line.fields["reason"] == .string("lend: the account is overdrawn"))
         #expect(line.fields["cause_type"] == .string("Refused.overdrawn"))
         #expect(line.fields["cause"] == .string("the account is overdrawn"))
     }
 
-    @Test func aFailureWithoutAnErrorHasNoFieldsOfOne() async throws {
-        let notes = RecordingLogSink()
-        try await WorkerTestCluster.with { cluster in
-            try await cluster.withWorker(log: Log(level: .info, sink: notes)) {
+    @Test func omitsCauseFieldsWithoutAnUnderlyingError() async throws {
+        let sink = RecordingLogSink()
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker(log: Log(level: .info, sink: sink)) {
                 try await cluster.submit(#"{"id":"a","source":"file:///nowhere.jpg"}"#)
                 #expect(try await cluster.events.terminal(of: "a").code == "forbidden")
             }
         }
-        let line = try #require(notes.records.first { $0.message == "job failed" })
+        let line = try #require(sink.records.first { $0.message == "job failed" })
         #expect(line.fields["cause_type"] == nil && line.fields["cause"] == nil)
     }
 }

@@ -3,9 +3,9 @@ import HalcyonModel
 import TestSupport
 import Testing
 
-/// Jobs that come in one poll, some of which hit the cache.
+/// Jobs received in one poll, some of which hit the cache.
 @Suite(.limitedParallelism) struct JobBatchTests {
-    /// Each fifth is of a kind that does not end with the hits.
+    /// Returns a job. Every fifth is of a kind that does not end together with the cache hits.
     private func message(_ number: Int) -> String {
         let hit = #""source":"initials:AB","width":40,"height":40"#
         switch number % 25 {
@@ -18,30 +18,30 @@ import Testing
         }
     }
 
-    @Test func eachEndsAsItWouldAlone() async throws {
-        try await WorkerTestCluster.with { cluster in
+    @Test func batchedJobsEndAsIfProcessedAlone() async throws {
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 try await cluster.submit(#"{"id":"first","source":"initials:AB","width":40,"height":40}"#)
                 #expect(try await cluster.events.terminal(of: "first").kind == "ready")
             }
-            // They wait in the topic until the next worker takes them together.
+            // They wait in the topic until the next worker receives them together.
             for number in 1...100 { try await cluster.submit(message(number)) }
-            for number in [20, 45, 70, 95] { try await cluster.tell(.cancel("cancelled-\(number)")) }
+            for number in [20, 45, 70, 95] { try await cluster.publish(.cancel("cancelled-\(number)")) }
             try await cluster.withWorker {
-                func ends(_ prefix: String, _ count: Int) async throws -> [EventLog.Entry] {
-                    try await until("all of \(prefix) have ended") {
+                func terminalEvents(_ prefix: String, _ count: Int) async throws -> [EventLog.Entry] {
+                    try await until("all \(prefix) jobs have ended") {
                         cluster.events.terminal.count { $0.jobID.hasPrefix(prefix) } >= count
                     }
                     return cluster.events.terminal.filter { $0.jobID.hasPrefix(prefix) }
                 }
-                let hits = try await ends("hit", 80)
+                let hits = try await terminalEvents("hit", 80)
                 #expect(hits.allSatisfy { $0.kind == "ready" && $0.data["origin"] as? String == "memory" })
                 #expect(Set(hits.map(\.jobID)).count == 80 && hits.count == 80)
-                #expect(try await ends("miss", 4).allSatisfy { $0.kind == "ready" })
-                #expect(try await ends("longer", 4).allSatisfy { $0.kind == "ready" })
-                #expect(try await ends("tagged", 4).allSatisfy { $0.kind == "ready" })
-                #expect(try await ends("cancelled", 4).allSatisfy { $0.kind == "cancelled" })
-                #expect(try await ends("invalid", 4).allSatisfy { $0.code == "invalid_job" })
+                #expect(try await terminalEvents("miss", 4).allSatisfy { $0.kind == "ready" })
+                #expect(try await terminalEvents("longer", 4).allSatisfy { $0.kind == "ready" })
+                #expect(try await terminalEvents("tagged", 4).allSatisfy { $0.kind == "ready" })
+                #expect(try await terminalEvents("cancelled", 4).allSatisfy { $0.kind == "cancelled" })
+                #expect(try await terminalEvents("invalid", 4).allSatisfy { $0.code == "invalid_job" })
             }
             // All offsets are committed: another worker has nothing to do.
             let ended = cluster.events.terminal.count

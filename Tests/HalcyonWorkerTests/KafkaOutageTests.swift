@@ -7,25 +7,26 @@ import TestSupport
 import Testing
 
 @Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct KafkaOutageTests {
-    /// A worker on a broker that may come and go, and what it logged.
-    struct Scene {
+    /// A worker, its log, and a broker that the test starts and stops.
+    struct KafkaOutageFixture {
         let kafka: ApacheKafka
-        let cluster: WorkerTestCluster
-        let notes: RecordingLogSink
+        let cluster: WorkerFixture
+        let sink: RecordingLogSink
         let origin: RawOrigin
 
-        /// Runs `body` beside a worker that was started while the broker was not.
-        static func with(_ body: (Scene) async throws -> Void) async throws {
+        /// Runs `body` beside a worker that was started before the broker.
+        static func with(_ body: (KafkaOutageFixture) async throws -> Void) async throws {
             let origin = try SampleImages.origin()
             let kafka = try await ApacheKafka(hasOwnController: true)
-            try await WorkerTestCluster.with { cluster in
-                let scene = Scene(kafka: kafka, cluster: cluster, notes: RecordingLogSink(), origin: origin)
+            try await WorkerFixture.with { cluster in
+                let fixture = KafkaOutageFixture(
+                    kafka: kafka, cluster: cluster, sink: RecordingLogSink(), origin: origin)
                 var options = cluster.options
                 options.kafka = KafkaProperties(
                     brokers: kafka.bootstrapServers, properties: ["session.timeout.ms": "6000"])
                 let worker = try await Worker.start(
-                    options, log: Log(level: .info, sink: scene.notes), metrics: Metrics())
-                try await body(scene)
+                    options, log: Log(level: .info, sink: fixture.sink), metrics: Metrics())
+                try await body(fixture)
                 #expect(await worker.shutdown(gracePeriod: .seconds(60)) == 0)
             }
             await kafka.remove()
@@ -34,11 +35,11 @@ import Testing
 
         var properties: [String: String] { ["bootstrap.servers": kafka.bootstrapServers] }
 
-        func makeTopics() async throws {
+        func createTopics() async throws {
             try await kafka.create(cluster.topics.all, partitions: 2)
         }
 
-        /// One job for each id, none waiting for another's acknowledgement.
+        /// Submits one job for each id, without waiting for acknowledgements in between.
         func submit(_ ids: Range<Int>, with producer: Producer) async throws {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for id in ids {
@@ -51,36 +52,36 @@ import Testing
         }
     }
 
-    @Test func kafkaAwayAtTheStartIsWaitedForAndSaidOnce() async throws {
-        try await Scene.with { scene in
-            try await until("the worker says that Kafka is away") {
-                scene.notes.count("Kafka is unavailable; waiting for it") == 1
+    @Test func waitsForKafkaAtStartAndLogsOnce() async throws {
+        try await KafkaOutageFixture.with { fixture in
+            try await until("the worker logs that Kafka is unavailable") {
+                fixture.sink.count("Kafka is unavailable; waiting for it") == 1
             }
-            try await scene.kafka.start()
-            try await scene.makeTopics()
-            let events = try await EventLog(scene.cluster.topics, scene.properties)
-            let producer = try Producer(properties: scene.properties)
-            try await scene.submit(0..<1, with: producer)
+            try await fixture.kafka.start()
+            try await fixture.createTopics()
+            let events = try await EventLog(fixture.cluster.topics, fixture.properties)
+            let producer = try Producer(properties: fixture.properties)
+            try await fixture.submit(0..<1, with: producer)
             #expect(try await events.terminal(of: "0").kind == "ready")
-            #expect(scene.notes.count("Kafka is unavailable; waiting for it") == 1)
-            #expect(scene.notes.count("Kafka is available again") == 1)
+            #expect(fixture.sink.count("Kafka is unavailable; waiting for it") == 1)
+            #expect(fixture.sink.count("Kafka is available again") == 1)
             await producer.close()
             await events.close()
         }
     }
 
-    @Test func kafkaKilledInTheMiddleLosesNoJob() async throws {
-        try await Scene.with { scene in
-            try await scene.kafka.start()
-            try await scene.makeTopics()
-            let events = try await EventLog(scene.cluster.topics, scene.properties)
-            let producer = try Producer(properties: scene.properties)
-            try await scene.submit(0..<400, with: producer)
+    @Test func losesNoJobWhenKafkaIsKilled() async throws {
+        try await KafkaOutageFixture.with { fixture in
+            try await fixture.kafka.start()
+            try await fixture.createTopics()
+            let events = try await EventLog(fixture.cluster.topics, fixture.properties)
+            let producer = try Producer(properties: fixture.properties)
+            try await fixture.submit(0..<400, with: producer)
             try await until("some jobs have ended") { events.terminal.count >= 40 }
-            await scene.kafka.kill()
+            await fixture.kafka.kill()
             try await Task.sleep(for: .seconds(3))
-            try await scene.kafka.start()
-            try await scene.submit(400..<500, with: producer)
+            try await fixture.kafka.start()
+            try await fixture.submit(400..<500, with: producer)
             try await until("all jobs have ended") {
                 Set(events.terminal.map(\.jobID)).count == 500
             }

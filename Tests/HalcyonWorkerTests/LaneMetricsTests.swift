@@ -5,7 +5,7 @@ import Testing
 
 @testable import HalcyonWorker
 
-/// What a worker counts of jobs that end.
+/// Metrics of jobs that have ended.
 @Suite struct LaneMetricsTests {
     private let metrics = Metrics()
 
@@ -20,22 +20,22 @@ import Testing
         #expect(jobs(.normal, "ready", origin.rawValue) == 0)
     }
 
-    @Test func stagesAreWhatTheEventTells() {
+    @Test func recordsStageDurationsFromTimings() {
         let counted = WorkerMetrics(metrics)
         var timings = Timings()
         timings[.fetch] = 120
         timings[.total] = 250
         counted.ended(.failed(JobError(.timeout, "late"), attempts: 1, timings: timings), .low)
         #expect(jobs(.low, "failed", "timeout") == 1)
-        func sum(_ cluster: String) -> Double {
-            metrics.value(of: #"halcyon_stage_duration_seconds_sum{lane="low",stage="\#(cluster)"}"#)
+        func sum(_ stage: String) -> Double {
+            metrics.value(of: #"halcyon_stage_duration_seconds_sum{lane="low",stage="\#(stage)"}"#)
         }
         #expect(sum("fetch") == 0.12)
         #expect(sum("total") == 0.25)
         #expect(metrics.value(of: #"halcyon_stage_duration_seconds_count{lane="low",stage="encode"}"#) == 0)
     }
 
-    @Test func jobsThatNobodyWantsAreNoFailures() {
+    @Test func cancelledAndSupersededJobsAreNotFailures() {
         let counted = WorkerMetrics(metrics)
         counted.ended(.cancelled, .normal)
         counted.ended(.superseded(by: 3), .normal)

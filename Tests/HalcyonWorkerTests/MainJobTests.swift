@@ -4,13 +4,13 @@ import TestSupport
 import Testing
 
 @Suite(.limitedParallelism) struct MainJobTests {
-    @Test func aJobBecomesAnEventAndAStoredImage() async throws {
+    @Test func jobPublishesAnEventAndStoresTheImage() async throws {
         let photograph = try SampleImages.bytes()
         let origin = RawOrigin { _ in
             RawOrigin.Step.response(
                 photograph, ["Cache-Control: max-age=600", "ETag: \"v1\"", "Content-Type: image/jpeg"])
         }
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 let url = origin.url("/rocket.jpg")
                 try await cluster.submit(
@@ -30,8 +30,8 @@ import Testing
                 #expect(source["etag"] as? String == "\"v1\"" && source["status"] as? Int == 200)
                 #expect(source["width"] as? Int == 640 && source["height"] as? Int == 427)
 
-                let life = try await cluster.client.send("PTTL", .string(ready.key)).integer ?? 0
-                #expect((580_000...600_000).contains(life))
+                let ttl = try await cluster.client.send("PTTL", .string(ready.key)).integer ?? 0
+                #expect((580_000...600_000).contains(ttl))
                 let body = try #require(try await cluster.client.send("HGET", .string(ready.key), "body").bytes)
                 #expect(body.count == ready.variant["bytes"] as? Int)
                 #expect(body.starts(with: [0xff, 0xd8, 0xff]))
@@ -41,9 +41,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func theSameResultIsNotMadeTwice() async throws {
+    @Test func equalJobIsServedFromTheResultCache() async throws {
         let origin = try SampleImages.origin()
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 let job = #""source":"\#(origin.url("/a"))","width":90,"height":90"#
                 try await cluster.submit("{\"id\":\"first\",\(job)}")
@@ -61,9 +61,9 @@ import Testing
     }
 
     @Test(arguments: [(700 << 10, true), (100, false)])
-    func inlineDeliveryIsFollowedUpToItsLimit(limit: Int, isCarried: Bool) async throws {
+    func inlineDeliveryAppliesUpToItsLimit(limit: Int, isCarried: Bool) async throws {
         let origin = try SampleImages.origin()
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.results.inlineLimit = limit }) {
                 let job = #""source":"\#(origin.url("/a"))","width":90,"height":90,"delivery":"inline""#
                 for (id, source) in [("made", "network"), ("found", "memory")] {
@@ -78,9 +78,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func aJobWithoutAnIDIsKnownByItsPlace() async throws {
+    @Test func jobWithoutIDIsNamedAfterItsRecord() async throws {
         let origin = try SampleImages.origin([])
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 try await cluster.submit(#"{"source":"\#(origin.url("/a"))"}"#)
                 try await until("a terminal event") { !cluster.events.terminal.isEmpty }
@@ -93,9 +93,9 @@ import Testing
     }
 
     @Test(arguments: [(#""maxAge":-1"#, "max-age=600"), (#""maxAge":0"#, "no-store")])
-    func whatMustNotBeStoredComesInItsEvent(field: String, cacheControl: String) async throws {
+    func unstorableResultIsSentInline(field: String, cacheControl: String) async throws {
         let origin = try SampleImages.origin(["Cache-Control: \(cacheControl)"])
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 try await cluster.submit(
                     #"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64,\#(field)}"#)
@@ -110,9 +110,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func whatMustNotBeStoredAndIsTooLargeForAnEventIsHandedOver() async throws {
+    @Test func largeUnstorableResultIsHandedOver() async throws {
         let origin = try SampleImages.origin(["Cache-Control: no-store"])
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.results.inlineLimit = 100 }) {
                 try await cluster.submit(#"{"id":"a","source":"\#(origin.url("/a"))","width":64,"height":64}"#)
                 let ready = try await cluster.events.terminal(of: "a")

@@ -10,16 +10,16 @@ import Telemetry
 import TestSupport
 import Testing
 
-/// A worker that has little memory.
+/// Workers with a low memory limit.
 @Suite(.limitedParallelism) struct MemoryLimitTests {
-    @Test func jobsWaitForMemoryAndAllEndWell() async throws {
+    @Test(.extended) func jobsWaitForMemoryAndAllSucceed() async throws {
         let origin = try SampleImages.origin()
         let metrics = Metrics()
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker(
                 metrics: metrics,
                 {
-                    // One picture of these at a time, and one source that waits.
+                    // Enough for one of these images at a time, and one source that waits.
                     ($0.memoryLimit, $0.concurrency) = (4 << 20, 4)
                 }
             ) {
@@ -36,9 +36,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func whatWouldNeverHaveRoomIsRefused() async throws {
+    @Test func rejectsJobLargerThanTheMemoryLimit() async throws {
         let origin = try SampleImages.origin()
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.memoryLimit = 1 << 20 }) {
                 try await cluster.submit(
                     #"{"id":"large","source":"\#(origin.url("/a"))","width":3000,"height":2000,"format":"png"}"#)
@@ -53,9 +53,9 @@ import Testing
         try await origin.stop()
     }
 
-    /// Pictures whose encoder takes several times what their pixels do, and an animation.
-    @Test(.enabled(if: !clinux_has_sanitizer(), "its shadow is larger than any limit"))
-    func `a worker and its children keep to the limit together`() async throws {
+    /// Images whose encoder needs several times the memory of their pixels, and an animation.
+    @Test(.extended, .enabled(if: !clinux_has_sanitizer(), "the shadow memory of the sanitizer exceeds any limit"))
+    func workerAndRenderProcessesStayWithinTheLimit() async throws {
         let limit = 512 << 20
         let photograph = try SampleImages.bytes()
         let frame = try await blocking {
@@ -67,20 +67,20 @@ import Testing
         let origin = RawOrigin { request in
             RawOrigin.Step.response(request.path.hasSuffix("gif") ? animation : photograph)
         }
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             let worker = try await WorkerProcess.start(
                 brokers: cluster.broker.bootstrapServers, redisPort: cluster.redis.port,
                 [
                     "HALCYON_WORKER_MEMORY_LIMIT": "\(limit)", "HALCYON_WORKER_CONCURRENCY": "6",
                     "HALCYON_IMAGES_RENDER_TIMEOUT": "600s", "HALCYON_SOURCES_TIMEOUT": "600s",
                 ])
-            let watch = Task {
-                var most = 0
+            let sampling = Task {
+                var peak = 0
                 while !Task.isCancelled {
-                    most = max(most, await blocking { memory(of: worker.pid) })
+                    peak = max(peak, await blocking { memory(of: worker.pid) })
                     try? await Task.sleep(for: .milliseconds(20))
                 }
-                return most
+                return peak
             }
             for number in 0..<20 {
                 try await cluster.submit(
@@ -95,9 +95,9 @@ import Testing
                 let event = try await cluster.events.terminal(of: "\(number)", within: .seconds(600))
                 #expect(event.kind == "ready", "\(event.message)")
             }
-            watch.cancel()
-            let most = await watch.value
-            #expect(most > 100 << 20 && most <= limit / 10 * 11, "\(most >> 20) MiB")
+            sampling.cancel()
+            let peak = await sampling.value
+            #expect(peak > 100 << 20 && peak <= limit / 10 * 11, "\(peak >> 20) MiB")
             worker.send(SIGTERM)
             #expect(await worker.exit() == .code(0))
         }
@@ -105,12 +105,13 @@ import Testing
     }
 }
 
-/// Bytes that a worker and its children hold together; what they share with files counts once.
+/// Returns the resident bytes of a worker and its render processes. Memory shared with files counts once.
 private func memory(of worker: Int32) -> Int {
     residentBytes(of: worker) + renderChildren(of: worker).reduce(0) { $0 + privateBytes(of: $1) }
 }
 
-/// A child that has not begun its program yet still shares its parent's memory, and is left out.
+/// Returns the render processes of a worker, without those that still share its memory because they have not executed
+/// their program yet.
 private func renderChildren(of worker: Int32) -> [Int32] {
     func text(_ path: String) -> String { (try? String(contentsOfFile: path, encoding: .utf8)) ?? "" }
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []

@@ -7,12 +7,13 @@ import Redis
 import TestSupport
 import Testing
 
-/// What is purged stays away, through whole workers.
+/// Purges during and after jobs, with complete workers.
 @Suite(.limitedParallelism) struct PurgeTests {
-    /// An origin of two versions: the first is held back until the gate is open.
-    private static func with(
+    /// Runs `body` beside a worker and an origin whose ETag changes with each request. The first response is delayed
+    /// until the latch is open.
+    private static func withOrigin(
         redis kind: RedisDeployment.Kind = .server,
-        _ body: (WorkerTestCluster, RawOrigin, Latch) async throws -> Void
+        _ body: (WorkerFixture, RawOrigin, Latch) async throws -> Void
     ) async throws {
         let photograph = try SampleImages.bytes()
         let (gate, count) = (Latch(), Lock(0))
@@ -24,7 +25,7 @@ import Testing
             if number == 1 { gate.wait() }
             return RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600", "ETag: \"v\(number)\""])
         }
-        try await WorkerTestCluster.with(redis: kind) { cluster in
+        try await WorkerFixture.with(redis: kind) { cluster in
             try await cluster.withWorker { try await body(cluster, origin, gate) }
         }
         try await origin.stop()
@@ -34,24 +35,24 @@ import Testing
         #"{"id":"\#(id)","source":"\#(origin.url("/a"))","width":64,"height":64\#(members)}"#
     }
 
-    private func version(_ cluster: WorkerTestCluster, of key: String) async throws -> String? {
+    private func version(_ cluster: WorkerFixture, of key: String) async throws -> String? {
         guard let facts = try await cluster.client.send("HGET", .string(key), "facts").string else { return nil }
         return facts.contains("v1") ? "v1" : "v2"
     }
 
     @Test(arguments: RedisDeployment.Kind.allCases)
-    func aSourceThatIsPurgedWhileItIsLoadedIsAskedForAgain(on kind: RedisDeployment.Kind) async throws {
-        try await Self.with(redis: kind) { cluster, origin, gate in
+    func sourcePurgedDuringItsFetchIsFetchedAgain(on kind: RedisDeployment.Kind) async throws {
+        try await Self.withOrigin(redis: kind) { cluster, origin, gate in
             try await cluster.submit(Self.job("a", origin))
-            try await until("the transfer has begun") { origin.requests.count == 1 }
+            try await until("the transfer has started") { origin.requests.count == 1 }
             let purge = Purge(.source(try Source(origin.url("/a"))))
             #expect(try await Purger(cluster.client).run(purge) == 0)
-            try await cluster.tell(.purge(purge))
+            try await cluster.publish(.purge(purge))
             gate.open()
             let ready = try await cluster.events.terminal(of: "a")
             #expect(ready.kind == "ready" && origin.requests.count == 2)
             #expect(try await version(cluster, of: ready.key) == "v2")
-            // Neither is the source that of before.
+            // The cached source is the new version too.
             try await cluster.submit(Self.job("b", origin, #","format":"png""#))
             let other = try await cluster.events.terminal(of: "b")
             #expect(other.origin == "source-cache")
@@ -59,15 +60,15 @@ import Testing
         }
     }
 
-    @Test func aKeyThatIsPurgedWhileItIsMadeIsMadeAgain() async throws {
-        try await Self.with { cluster, origin, gate in
+    @Test func purgingAKeyKeepsItsCachedSource() async throws {
+        try await Self.withOrigin { cluster, origin, gate in
             let source = try Source(origin.url("/a"))
             gate.open()
             try await cluster.submit(Self.job("first", origin))
             let key = try await cluster.events.terminal(of: "first").key
             #expect(try await Purger(cluster.client).run(Purge(.key(try #require(ResultKey(key))))) == 1)
             #expect(try await version(cluster, of: key) == nil)
-            // The kept source is still good for it.
+            // The cached source is still used.
             try await cluster.submit(Self.job("again", origin))
             #expect(try await cluster.events.terminal(of: "again").origin == "source-cache")
             #expect(try await version(cluster, of: key) == "v1")
@@ -79,16 +80,16 @@ import Testing
     }
 
     @Test(arguments: RedisDeployment.Kind.allCases)
-    func aTagGoesWithWhatWasMadeFoundAndIsBeingMade(on kind: RedisDeployment.Kind) async throws {
-        try await Self.with(redis: kind) { cluster, origin, gate in
+    func tagPurgeRemovesRenderedFoundAndInFlightResults(on kind: RedisDeployment.Kind) async throws {
+        try await Self.withOrigin(redis: kind) { cluster, origin, gate in
             try await cluster.submit(Self.job("made", origin, #","tags":["t","u"]"#))
-            try await until("the transfer has begun") { origin.requests.count == 1 }
-            // It is not stored yet: nothing is known of it, and it must not come afterwards.
+            try await until("the transfer has started") { origin.requests.count == 1 }
+            // The result is not stored yet: the purge finds nothing, and the result must not appear afterwards.
             #expect(try await Purger(cluster.client).run(Purge(.tag("t"))) == 0)
             gate.open()
             let key = try await cluster.events.terminal(of: "made").key
             #expect(try await version(cluster, of: key) == nil)
-            // Made again, by a job that has not that tag, and found by one that has.
+            // Rendered again by a job without the tag, and found by a job with the tag.
             try await cluster.submit(Self.job("again", origin))
             _ = try await cluster.events.terminal(of: "again")
             try await cluster.submit(Self.job("found", origin, #","tags":["t"]"#))
@@ -99,10 +100,10 @@ import Testing
         }
     }
 
-    @Test func workersForgetWhatTheyKeepByThemselves() async throws {
+    @Test func workersPurgeTheirDiskCaches() async throws {
         let origin = try SampleImages.origin()
         let folder = TemporaryFolder("purge")
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             let purge = Purge(.source(try Source(origin.url("/a"))))
             func change(_ options: inout WorkerOptions) {
                 options.sourceTier.folder = folder.path
@@ -115,13 +116,13 @@ import Testing
             try await cluster.withWorker(change) {
                 #expect(try await made("1") == "network")
                 #expect(try await made("2") == "source-cache")
-                try await cluster.tell(.purge(purge))
-                try await until("it is forgotten") { try await made(UUID().uuidString) == "network" }
+                try await cluster.publish(.purge(purge))
+                try await until("the worker has evicted the source") { try await made(UUID().uuidString) == "network" }
                 #expect(try await made("3") == "source-cache")
             }
-            // One that was away hears of it when it comes back, and of older ones no more than is so.
+            // A worker that was stopped applies the purge when it starts, but only to sources cached before the purge.
             try await Task.sleep(for: .milliseconds(5))
-            try await cluster.tell(.purge(purge))
+            try await cluster.publish(.purge(purge))
             try await Task.sleep(for: .milliseconds(5))
             let count = origin.requests.count
             for (id, origin) in [("4", "network"), ("5", "source-cache")] {

@@ -7,7 +7,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-/// Results that are put by HTTP where their jobs want them.
+/// Results that are uploaded with HTTP PUT.
 @Suite(.limitedParallelism) struct PutTests {
     private let photographs: RawOrigin
 
@@ -15,8 +15,8 @@ import Testing
         photographs = try SampleImages.origin(after: .milliseconds(100))
     }
 
-    /// A place that takes what it is given.
-    private static func taking(_ status: String = "201 Created") -> RawOrigin {
+    /// Returns a server that accepts uploads.
+    private static func acceptingTarget(_ status: String = "201 Created") -> RawOrigin {
         RawOrigin { _ in RawOrigin.answer(status) }
     }
 
@@ -24,13 +24,13 @@ import Testing
         #"{"id":"\#(id)","source":"\#(photographs.url("/a"))","width":90,"height":60,"delivery":{"put":"\#(url)"}\#(members)}"#
     }
 
-    private func body(_ cluster: WorkerTestCluster, _ event: EventLog.Entry) async throws -> [UInt8]? {
+    private func body(_ cluster: WorkerFixture, _ event: EventLog.Entry) async throws -> [UInt8]? {
         try await cluster.client.send("HGET", .string(event.key), "body").bytes
     }
 
-    @Test func itIsThereWhenTheEventSaysThatItIsReady() async throws {
-        let (target, metrics) = (Self.taking(), Metrics())
-        try await WorkerTestCluster.with { cluster in
+    @Test func uploadCompletesBeforeTheReadyEvent() async throws {
+        let (target, metrics) = (Self.acceptingTarget(), Metrics())
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker(metrics: metrics) {
                 try await cluster.submit(job("new", at: target.url("/new.jpg?signature=s3cr3t")))
                 let ready = try await cluster.events.terminal(of: "new")
@@ -42,7 +42,7 @@ import Testing
                 #expect(try await body(cluster, ready) == put.body && put.body.starts(with: [0xff, 0xd8]))
                 #expect(ready.variant["body"] == nil && ready.data["expiresAt"] != nil)
 
-                // What is there already is put as well.
+                // A cached result is uploaded as well.
                 try await cluster.submit(job("kept", at: target.url("/kept.jpg")))
                 let kept = try await cluster.events.terminal(of: "kept")
                 #expect(kept.kind == "ready" && kept.origin == "memory")
@@ -56,9 +56,9 @@ import Testing
         try await photographs.stop()
     }
 
-    @Test func jobsThatShareTheWorkPutEachItsOwn() async throws {
-        let target = Self.taking("204 No Content")
-        try await WorkerTestCluster.with { cluster in
+    @Test func coalescedJobsEachUploadTheirResult() async throws {
+        let target = Self.acceptingTarget("204 No Content")
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 let ids = (0..<6).map { "job\($0)" }
                 for id in ids { try await cluster.submit(job(id, at: target.url("/\(id)"))) }
@@ -72,9 +72,9 @@ import Testing
     }
 
     @Test(arguments: [#","maxAge":-1"#, #","cache":{"memory":false}"#])
-    func whatIsNotToBeStoredIsOnlyPut(members: String) async throws {
-        let target = Self.taking("200 OK")
-        try await WorkerTestCluster.with { cluster in
+    func unstorableResultIsOnlyUploaded(members: String) async throws {
+        let target = Self.acceptingTarget("200 OK")
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.results.inlineLimit = 0 }) {
                 try await cluster.submit(job("once", at: target.url("/a"), members))
                 let ready = try await cluster.events.terminal(of: "once")
@@ -87,27 +87,27 @@ import Testing
         try await photographs.stop()
     }
 
-    @Test func aTargetInTroubleIsTriedAgain() async throws {
+    @Test func retriesUploadAfterTransientErrors() async throws {
         let answers = Lock(["503 Service Unavailable", "429 Too Many Requests"])
         let target = RawOrigin { _ in RawOrigin.answer(answers.withLock { $0.popLast() } ?? "200 OK") }
-        try await WorkerTestCluster.with { cluster in
-            try await cluster.withWorker(RetryTests.inHaste) {
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker(RetryTests.useShortBackoff) {
                 try await cluster.submit(job("a", at: target.url("/a")))
                 let ready = try await cluster.events.terminal(of: "a")
                 #expect(ready.kind == "ready" && ready.data["attempts"] as? Int == 3)
                 #expect(target.requests.count == 3 && photographs.requests.count == 1)
-                try await CancelTests.expectOneEnd(cluster, of: "a")
+                try await CancelTests.expectOneTerminalEvent(cluster, of: "a")
             }
         }
         try await target.stop()
         try await photographs.stop()
     }
 
-    @Test func itDoesNotMatterHowMuchIsAnswered() async throws {
+    @Test func ignoresLargeResponseBodies() async throws {
         let target = RawOrigin { _ in
             [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"), .zeros(1_000_000)]
         }
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 try await cluster.submit(job("a", at: target.url("/a")))
                 #expect(try await cluster.events.terminal(of: "a").kind == "ready")
@@ -118,12 +118,12 @@ import Testing
         try await photographs.stop()
     }
 
-    @Test(arguments: ["403 Forbidden", "302 Found"]) func aTargetThatRefusesEndsTheJob(status: String) async throws {
+    @Test(arguments: ["403 Forbidden", "302 Found"]) func rejectedUploadFailsTheJob(status: String) async throws {
         let target = RawOrigin { request in
             request.path.hasPrefix("/else") ? RawOrigin.answer() : RawOrigin.answer(status, ["Location: /else"])
         }
-        try await WorkerTestCluster.with { cluster in
-            try await cluster.withWorker(RetryTests.inHaste) {
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker(RetryTests.useShortBackoff) {
                 try await cluster.submit(job("a", at: target.url("/a?signature=s3cr3t")))
                 let failed = try await cluster.events.terminal(of: "a")
                 #expect(failed.code == "http_error" && failed.data["retryable"] as? Bool == false)
@@ -136,9 +136,9 @@ import Testing
         try await photographs.stop()
     }
 
-    @Test func addressesAreJudgedAsThoseOfSources() async throws {
-        let target = Self.taking()
-        try await WorkerTestCluster.with { cluster in
+    @Test func uploadAddressesFollowTheSourcePolicy() async throws {
+        let target = Self.acceptingTarget()
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.sources.policy = AddressPolicy(allow: ["127.0.0.1/32"]) }) {
                 try await cluster.submit(job("private", at: target.url("/a", host: "127.0.0.2")))
                 let failed = try await cluster.events.terminal(of: "private")
@@ -153,19 +153,19 @@ import Testing
         try await photographs.stop()
     }
 
-    @Test func aJobThatIsCancelledEndsInTheMiddleOfIt() async throws {
+    @Test func cancellationAbortsTheUpload() async throws {
         let target = RawOrigin { _ in [.awaitEnd] }
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.puts = 1 }) {
                 try await cluster.submit(job("a", at: target.url("/a")))
-                try await until("it is being put") { target.requests.count == 1 }
-                // It waits for its turn.
+                try await until("the upload has started") { target.requests.count == 1 }
+                // The second upload waits for a permit.
                 try await cluster.submit(job("b", at: target.url("/b")))
-                try await cluster.tell(.cancel("a"))
+                try await cluster.publish(.cancel("a"))
                 #expect(try await cluster.events.terminal(of: "a").kind == "cancelled")
-                try await until("the transfer was cut") { target.cuts == 1 }
-                try await until("the next has its turn") { target.requests.count == 2 }
-                try await cluster.tell(.cancel("b"))
+                try await until("the upload is aborted") { target.cuts == 1 }
+                try await until("the next upload has started") { target.requests.count == 2 }
+                try await cluster.publish(.cancel("b"))
                 #expect(try await cluster.events.terminal(of: "b").kind == "cancelled")
             }
         }

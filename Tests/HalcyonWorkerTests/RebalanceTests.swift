@@ -10,11 +10,11 @@ import Testing
 @Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct RebalanceTests {
     static let jobs = 600
 
-    @Test func aWorkerThatJoinsTakesOverWhatWaitsAndNothingIsDoneTwice() async throws {
+    @Test func rebalanceMovesWaitingJobsWithoutRepeatingAny() async throws {
         let kafka = try await ApacheKafka()
         do {
             try await kafka.start()
-            try await WorkerTestCluster.with { cluster in
+            try await WorkerFixture.with { cluster in
                 try await kafka.create(cluster.topics.all, partitions: 6)
                 try await joinAndLeave(KafkaProperties(brokers: kafka.bootstrapServers), cluster)
             }
@@ -25,13 +25,13 @@ import Testing
         await kafka.remove()
     }
 
-    private func joinAndLeave(_ kafka: KafkaProperties, _ cluster: WorkerTestCluster) async throws {
+    private func joinAndLeave(_ kafka: KafkaProperties, _ cluster: WorkerFixture) async throws {
         let provider = SlowProvider(try SampleImages.bytes(), takes: .milliseconds(60))
         var options = cluster.options
         options.kafka = kafka
         options.providers = try CustomProviders([provider])
         options.fetches = 8
-        // Whoever waited for jobs that have not begun would not come to an end.
+        // Waiting for jobs that have not started would not end in time.
         options.consumer.revocationTimeout = .seconds(600)
         let events = try await EventLog(cluster.topics, kafka.reader)
         let producer = try Producer(properties: kafka.producer)
@@ -48,8 +48,8 @@ import Testing
         try await until("some jobs have ended") { events.terminal.count >= 40 }
         let second = try await Worker.start(options, log: .silent, metrics: Metrics())
         await second.ready()
-        try await until("more have ended") { events.terminal.count >= 200 }
-        // Most of them still wait, at either worker.
+        try await until("more jobs have ended") { events.terminal.count >= 200 }
+        // Most jobs still wait, on either worker.
         #expect(await first.shutdown(gracePeriod: .seconds(600)) == 0)
         #expect(events.terminal.count < Self.jobs)
         try await until("all jobs have ended") { Set(events.terminal.map(\.jobID)).count == Self.jobs }
@@ -57,7 +57,7 @@ import Testing
 
         #expect(events.terminal.count == Self.jobs)
         #expect(events.terminal.allSatisfy { $0.kind == "ready" })
-        #expect(provider.loads.count == Self.jobs && provider.loads.values.allSatisfy { $0 == 1 })
+        #expect(provider.fetches.count == Self.jobs && provider.fetches.values.allSatisfy { $0 == 1 })
         await producer.close()
         await events.close()
     }

@@ -4,14 +4,14 @@ import Telemetry
 import TestSupport
 import Testing
 
-/// For whom and with which headers a source is asked for, through a whole worker: what is kept of one request is no other's.
+/// Tenants and headers of source requests, with a complete worker: different requests share no cache entries.
 @Suite(.limitedParallelism) struct RequestTests {
     private static func job(_ id: String, _ url: String, width: Int, _ members: String) -> String {
         #"{"id":"\#(id)","source":"\#(url)","width":\#(width)\#(members.isEmpty ? "" : ",")\#(members)}"#
     }
 
-    @Test func keptSourcesAreTheirTenantsOwn() async throws {
-        try await CachePolicyTests.with { cluster, origin in
+    @Test func tenantsShareNoCachedSources() async throws {
+        try await CachePolicyTests.withOrigin { cluster, origin in
             var origins: [String?] = []
             for (index, tenant) in [nil, "a", "b", nil, "a", "b"].enumerated() {
                 let members = tenant.map { #""tenant":"\#($0)""# } ?? ""
@@ -20,7 +20,7 @@ import Testing
             }
             #expect(origins == ["network", "network", "network", "source-cache", "source-cache", "source-cache"])
             #expect(origin.requests.count == 3)
-            // In the slot of the tenant's results, all of them.
+            // Each source is stored in the hash slot of its tenant's results.
             for entry in cluster.events.terminal {
                 let slot = entry.key.prefix { $0 != "}" }
                 #expect(try await cluster.client.send("EXISTS", .string("\(slot)}:source")).integer == 1)
@@ -28,8 +28,8 @@ import Testing
         }
     }
 
-    @Test func tenantsShareNoWatermarkEither() async throws {
-        try await CachePolicyTests.with { cluster, origin in
+    @Test func tenantsShareNoCachedWatermarks() async throws {
+        try await CachePolicyTests.withOrigin { cluster, origin in
             for (index, tenant) in ["a", "b", "a"].enumerated() {
                 let mark = #""processors":[{"watermark":{"source":"\#(origin.url("/mark"))","widthFraction":0.2}}]"#
                 try await cluster.submit(
@@ -40,8 +40,8 @@ import Testing
         }
     }
 
-    @Test func headersTellRequestsApartAndTracingDoesNot() async throws {
-        try await CachePolicyTests.with { cluster, origin in
+    @Test func headersButNotTracingSeparateCacheEntries() async throws {
+        try await CachePolicyTests.withOrigin { cluster, origin in
             let headers = [
                 #"{"Accept":"image/webp"}"#, #"{"accept":"image/png"}"#, #"{"ACCEPT":"image/webp","traceparent":"00"}"#,
                 #"{"Accept":"image/png","X-Request-ID":"7"}"#, "{}",
@@ -58,9 +58,9 @@ import Testing
     }
 
     /// Section 3.5 of RFC 9111.
-    @Test func whatWasGivenForAPasswordIsKeptWhereTheOriginAllowsIt() async throws {
+    @Test func authorizedResponseIsCachedOnlyIfPublic() async throws {
         for (control, expected) in [("max-age=600", "network"), ("max-age=600, public", "source-cache")] {
-            try await CachePolicyTests.with({ _ in control }) { cluster, origin in
+            try await CachePolicyTests.withOrigin({ _ in control }) { cluster, origin in
                 for width in [30, 31] {
                     let members = #""headers":{"Authorization":"Bearer s"}"#
                     try await cluster.submit(Self.job("\(width)", origin.url("/a"), width: width, members))
@@ -71,13 +71,13 @@ import Testing
         }
     }
 
-    @Test func nobodyIsToldOfThem() async throws {
+    @Test func headersAppearInNoEventOrLog() async throws {
         let origin = RawOrigin { request in
             request.path == "/a" ? RawOrigin.answer("404 Not Found") : RawOrigin.answer("302 Found", ["Location: ::"])
         }
-        let notes = RecordingLogSink()
-        try await WorkerTestCluster.with { cluster in
-            try await cluster.withWorker(log: Log(level: .trace, sink: notes)) {
+        let sink = RecordingLogSink()
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker(log: Log(level: .trace, sink: sink)) {
                 for (id, path, value) in [("1", "/a", "secret"), ("2", "/b", "secret"), ("3", "/a", "secret\\n")] {
                     let members = #""headers":{"X-Key":"\#(value)"}"#
                     try await cluster.submit(Self.job(id, origin.url(path), width: 30, members))
@@ -86,17 +86,17 @@ import Testing
             }
             for entry in cluster.events.all { #expect(!"\(entry.json)".contains("secret")) }
         }
-        #expect(notes.count("job failed") == 2 && notes.count("job refused") == 1)
-        for record in notes.records { #expect(!"\(record)".contains("secret")) }
+        #expect(sink.count("job failed") == 2 && sink.count("job refused") == 1)
+        for record in sink.records { #expect(!"\(record)".contains("secret")) }
         try await origin.stop()
     }
 
-    /// Whoever reads of a failure finds the source in it, and nothing that gives access to it.
-    @Test func failuresAreLoggedWithTheirSource() async throws {
+    /// Log lines of failures name the source, but no credentials or signatures.
+    @Test func failuresAreLoggedWithTheirRedactedSource() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("404 Not Found") }
-        let notes = RecordingLogSink()
-        try await WorkerTestCluster.with { cluster in
-            try await cluster.withWorker(log: Log(level: .info, sink: notes)) {
+        let sink = RecordingLogSink()
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker(log: Log(level: .info, sink: sink)) {
                 let url = origin.url("/a?name=secret&X-Amz-Signature=secret")
                 let signed = url.replacing("http://", with: "http://user:secret@")
                 try await cluster.submit(Self.job("1", signed, width: 30, ""))
@@ -107,7 +107,7 @@ import Testing
             }
         }
         func source(of job: String) -> String? {
-            let record = notes.records.first { $0.fields["job"] == .string(job) && $0.fields["code"] != nil }
+            let record = sink.records.first { $0.fields["job"] == .string(job) && $0.fields["code"] != nil }
             guard case .string(let text) = record?.fields["source"] else { return nil }
             return text
         }

@@ -7,12 +7,12 @@ import Testing
 
 @testable import HalcyonCluster
 
-/// Workers as processes of their own, on Apache Kafka, a stock redis-server and nginx.
+/// Workers as separate processes, with Apache Kafka, a stock redis-server and nginx.
 @Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable), .serialized) struct SharedWorkTests {
     static let jobs = 2_000
     static let sources = 500
 
-    /// What the workers of a test stand on.
+    /// The servers that the workers of a test use.
     struct SharedWorkFixture: Sendable {
         let kafka: ApacheKafka
         let redis: RedisServer
@@ -43,15 +43,17 @@ import Testing
             await fixture.remove()
         }
 
-        /// - Parameter onLine: told of each line of its log, from level info on; nil to see its warnings in that of the test.
-        func worker(onLine: (@Sendable (String) -> Void)? = nil) async throws -> ChildProcess {
+        /// Starts a worker process.
+        /// - Parameter onLine: Receives each line of its log, from level info on. If nil, its warnings appear in the
+        ///   log of the test.
+        func startWorker(onLine: (@Sendable (String) -> Void)? = nil) async throws -> ChildProcess {
             try await WorkerProcess.start(
                 brokers: kafka.bootstrapServers, redisPort: redis.port,
                 ["HALCYON_LOG_LEVEL": onLine == nil ? "warning" : "info"],
                 errors: onLine.map { .lines($0) } ?? .inherited)
         }
 
-        /// Four sizes of each source, in all partitions.
+        /// Submits jobs for four sizes of each source, in all partitions.
         func submit(_ numbers: Range<Int>) async throws {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in numbers {
@@ -67,8 +69,8 @@ import Testing
             }
         }
 
-        /// What commits have told of the partitions of the usual lane: which offsets have ended.
-        func told() async throws -> [Int32: CompletedRanges] {
+        /// Returns the completed offsets of the partitions of the normal lane, as the group has committed them.
+        func completedRanges() async throws -> [Int32: CompletedRanges] {
             let admin = try Admin(properties: ["bootstrap.servers": kafka.bootstrapServers])
             let offsets = try await admin.committed(
                 by: "halcyon-workers", in: (0..<8).map { TopicPartition("halcyon.jobs", $0) })
@@ -90,22 +92,22 @@ import Testing
         }
     }
 
-    @Test func threeWorkersShareTheWorkAndEachJobEndsOnce() async throws {
+    @Test func threeWorkersShareJobsAndEndEachOnce() async throws {
         try await SharedWorkFixture.with { fixture in
             var workers: [ChildProcess] = []
-            let withPart = Lock<Set<Int>>([])
+            let assigned = Lock<Set<Int>>([])
             for number in 0..<3 {
                 workers.append(
-                    try await fixture.worker { line in
+                    try await fixture.startWorker { line in
                         if line.contains("partitions assigned") && line.contains("halcyon.jobs[") {
-                            withPart.withLock { _ = $0.insert(number) }
+                            assigned.withLock { _ = $0.insert(number) }
                         }
                     })
             }
-            try await until("each has a part") { withPart.withLock { $0.count == 3 } }
+            try await until("each worker has partitions") { assigned.withLock { $0.count == 3 } }
             try await fixture.submit(0..<Self.jobs)
             try await until("all jobs end") { fixture.events.terminal.count >= Self.jobs }
-            // A moment for what would come twice.
+            // Time for duplicates to arrive.
             try await Task.sleep(for: .seconds(1))
             let terminal = fixture.events.terminal
             #expect(Set(terminal.map(\.jobID)).count == Self.jobs)
@@ -115,15 +117,15 @@ import Testing
         }
     }
 
-    @Test func killingAWorkerInTheMiddleLosesNoJob() async throws {
+    @Test func losesNoJobWhenAWorkerIsKilled() async throws {
         try await SharedWorkFixture.with { fixture in
             var workers: [ChildProcess] = []
-            for _ in 0..<3 { workers.append(try await fixture.worker()) }
+            for _ in 0..<3 { workers.append(try await fixture.startWorker()) }
             try await fixture.submit(0..<Self.jobs / 2)
             try await until("a quarter of the jobs has ended") {
                 fixture.events.terminal.count >= Self.jobs / 4
             }
-            let told = try await fixture.told()
+            let completed = try await fixture.completedRanges()
             workers[0].send(SIGKILL)
             try await fixture.submit(Self.jobs / 2..<Self.jobs)
             try await until("all jobs end") {
@@ -135,9 +137,9 @@ import Testing
             for (id, events) in Dictionary(grouping: terminal, by: \.jobID) where events.count > 1 {
                 let names = Set(events.compactMap { $0.json["id"] as? String })
                 #expect(names.count == 1, "job \(id)")
-                // What a commit had told is not done again.
-                let place = names.first?.split(separator: "-").dropLast().suffix(2).compactMap { Int64($0) } ?? []
-                #expect(place.count == 2 && told[Int32(place[0])]?.contains(place[1]) != true, "job \(id)")
+                // A job that was committed as completed is not processed again.
+                let record = names.first?.split(separator: "-").dropLast().suffix(2).compactMap { Int64($0) } ?? []
+                #expect(record.count == 2 && completed[Int32(record[0])]?.contains(record[1]) != true, "job \(id)")
             }
             for worker in workers.dropFirst() { await worker.stop(grace: .seconds(60)) }
         }

@@ -2,7 +2,7 @@ import Concurrency
 import HalcyonModel
 import HalcyonSources
 
-/// A provider whose sources, `slow:NAME`, are all the same photograph and take their time. It keeps count of them.
+/// A provider that serves the same photograph for each `slow:NAME` after a delay, and counts the fetches.
 final class SlowProvider: CustomSourceProvider {
     let name = "slow"
     private let photograph: [UInt8]
@@ -20,10 +20,10 @@ final class SlowProvider: CustomSourceProvider {
         return .loaded(LoadedSource(body: photograph, lifetime: .seconds(600)))
     }
 
-    /// How often each source's load began.
-    var loads: [String: Int] { counts.withLock { $0 } }
+    /// The number of fetches that were started, by source.
+    var fetches: [String: Int] { counts.withLock { $0 } }
 
-    /// A job for a source of its own.
+    /// Returns a job with its own source.
     func job(_ number: Int) -> String {
         #"{"id":"\#(number)","source":"slow:\#(number)","width":64,"height":64}"#
     }

@@ -5,19 +5,19 @@ import HalcyonWorker
 import TestSupport
 import Testing
 
-/// What was loaded once is not loaded again: seen at a real origin.
+/// Cached sources are not fetched again, as observed at a real origin.
 @Suite(.limitedParallelism) struct SourceCacheTests {
-    /// A stage with an nginx that serves one photograph, `/rocket.jpg`.
-    private static func with(
+    /// Runs `body` beside a worker and an nginx that serves one photograph, `/rocket.jpg`.
+    private static func withOrigin(
         _ server: String, _ change: @escaping (inout WorkerOptions) -> Void = { _ in },
-        _ body: (WorkerTestCluster, Nginx, TemporaryFolder) async throws -> Void
+        _ body: (WorkerFixture, Nginx, TemporaryFolder) async throws -> Void
     ) async throws {
         let folder = TemporaryFolder("origin")
         folder.write(try SampleImages.bytes(), to: "rocket.jpg")
         let nginx = try await Nginx.start(serving: folder.path, server)
         let result: Result<Void, any Error>
         do {
-            try await WorkerTestCluster.with { cluster in
+            try await WorkerFixture.with { cluster in
                 try await cluster.withWorker(change) { try await body(cluster, nginx, folder) }
             }
             result = .success(())
@@ -29,21 +29,21 @@ import Testing
 
     /// Submits a job and waits for its end.
     private static func job(
-        _ cluster: WorkerTestCluster, _ nginx: Nginx, width: Int, _ fields: String = "", path: String = "rocket.jpg"
+        _ cluster: WorkerFixture, _ nginx: Nginx, width: Int, _ fields: String = "", path: String = "rocket.jpg"
     ) async throws -> EventLog.Entry {
         let id = "\(path)-\(width)-\(Int.random(in: 0..<1_000_000_000))"
         try await cluster.submit(#"{"id":"\#(id)","source":"\#(nginx.url)/\#(path)","width":\#(width)\#(fields)}"#)
         return try await cluster.events.terminal(of: id)
     }
 
-    /// Statuses of the requests that the origin has answered, once there are so many.
+    /// Waits until the origin has answered `count` requests and returns the status of each.
     private static func statuses(_ nginx: Nginx, _ count: Int) async throws -> [String] {
-        try await until("the origin has answered \(count)") { nginx.requests().count >= count }
+        try await until("the origin has answered \(count) requests") { nginx.requests().count >= count }
         return nginx.requests().map { String($0.split(separator: " ")[2]) }
     }
 
-    @Test func anotherSizeIsNoRequestAtTheOrigin() async throws {
-        try await Self.with("add_header Cache-Control max-age=600;") { cluster, nginx, _ async throws in
+    @Test func rendersOtherSizesWithoutARequest() async throws {
+        try await Self.withOrigin("add_header Cache-Control max-age=600;") { cluster, nginx, _ async throws in
             #expect(try await Self.job(cluster, nginx, width: 30).origin == "network")
             for width in 31...35 {
                 let ready = try await Self.job(cluster, nginx, width: width)
@@ -53,14 +53,14 @@ import Testing
         }
     }
 
-    @Test func anExpiredSourceIsOneQuestionAndNoBody() async throws {
-        try await Self.with("add_header Cache-Control max-age=0;") { cluster, nginx, folder async throws in
+    @Test func staleSourceIsRevalidatedWithoutABody() async throws {
+        try await Self.withOrigin("add_header Cache-Control max-age=0;") { cluster, nginx, folder async throws in
             #expect(try await Self.job(cluster, nginx, width: 30).origin == "network")
             #expect(try await Self.job(cluster, nginx, width: 31).origin == "source-cache")
             #expect(try await Self.statuses(nginx, 2) == ["200", "304"])
             let bytes = nginx.requests().compactMap { $0.split(separator: " ").last.flatMap { Int($0) } }
             #expect(bytes[0] > 10_000 && bytes[1] < 500)
-            // It has changed: another size, another tag.
+            // The source has changed: another size, another ETag.
             folder.write(try SampleImages.bytes("coffee.jpg"), to: "rocket.jpg")
             let ready = try await Self.job(cluster, nginx, width: 32)
             #expect(ready.origin == "network")
@@ -70,8 +70,8 @@ import Testing
         }
     }
 
-    @Test func aMissingSourceIsAskedForOnce() async throws {
-        try await Self.with("") { cluster, nginx, folder async throws in
+    @Test func missingSourceIsRequestedOnce() async throws {
+        try await Self.withOrigin("") { cluster, nginx, folder async throws in
             for width in 30...33 {
                 let failed = try await Self.job(cluster, nginx, width: width, path: "none.jpg")
                 #expect(failed.kind == "failed" && failed.data["code"] as? String == "not_found")
@@ -80,8 +80,8 @@ import Testing
         }
     }
 
-    @Test func aReloadThatFailsTakesNothingAway() async throws {
-        try await Self.with("add_header Cache-Control max-age=600;") { cluster, nginx, _ async throws in
+    @Test func failedReloadKeepsTheCachedSource() async throws {
+        try await Self.withOrigin("add_header Cache-Control max-age=600;") { cluster, nginx, _ async throws in
             #expect(try await Self.job(cluster, nginx, width: 30).origin == "network")
             await nginx.process.stop()
             let failed = try await Self.job(cluster, nginx, width: 31, #","cache":{"reload":true}"#)
@@ -90,8 +90,8 @@ import Testing
         }
     }
 
-    @Test func aSourceThatIsGoneIsForgotten() async throws {
-        try await Self.with("add_header Cache-Control max-age=0;") { cluster, nginx, folder async throws in
+    @Test func deletedSourceIsRemovedFromTheCache() async throws {
+        try await Self.withOrigin("add_header Cache-Control max-age=0;") { cluster, nginx, folder async throws in
             #expect(try await Self.job(cluster, nginx, width: 30).origin == "network")
             #expect(rename("\(folder.path)/rocket.jpg", "\(folder.path)/gone.jpg") == 0)
             for width in 31...33 {
@@ -102,8 +102,8 @@ import Testing
         }
     }
 
-    @Test func aStaleSourceServesWhileItsOriginIsAway() async throws {
-        try await Self.with("add_header Cache-Control \"max-age=0, stale-if-error=600\";") {
+    @Test func staleIfErrorServesDuringAnOriginOutage() async throws {
+        try await Self.withOrigin("add_header Cache-Control \"max-age=0, stale-if-error=600\";") {
             cluster, nginx, _ async throws in
             #expect(try await Self.job(cluster, nginx, width: 30).origin == "network")
             await nginx.process.stop()
@@ -111,9 +111,9 @@ import Testing
         }
     }
 
-    @Test func sourcesInRedisKeepWithinTheirBudget() async throws {
+    @Test func redisSourcesStayWithinTheirBudget() async throws {
         let size = try SampleImages.bytes().count
-        try await Self.with("add_header Cache-Control max-age=600;") {
+        try await Self.withOrigin("add_header Cache-Control max-age=600;") {
             $0.sourceTier.redisBudget = size * 5 / 2
         } _: { cluster, nginx, _ async throws in
             for name in ["a", "b", "c"] {
@@ -131,19 +131,19 @@ import Testing
         }
     }
 
-    // MARK: Without any request
+    // MARK: cache.onlyIfCached
 
     private static let onlyIfCached = #","cache":{"onlyIfCached":true}"#
 
-    @Test func aKeptSourceIsEnoughForWhoWantsNoRequest() async throws {
-        try await Self.with("add_header Cache-Control max-age=600;") { cluster, nginx, _ async throws in
+    @Test func onlyIfCachedUsesTheCachedSource() async throws {
+        try await Self.withOrigin("add_header Cache-Control max-age=600;") { cluster, nginx, _ async throws in
             let miss = try await Self.job(cluster, nginx, width: 30, Self.onlyIfCached)
             #expect(miss.code == "not_found" && miss.message.contains("cache.onlyIfCached"))
             #expect(miss.data["retryable"] as? Bool == false)
             #expect(try await Self.job(cluster, nginx, width: 31).origin == "network")
             let made = try await Self.job(cluster, nginx, width: 32, Self.onlyIfCached)
             #expect(made.origin == "source-cache" && made.variant["width"] as? Int == 32)
-            // It is a result like any other.
+            // The result is cached like any other.
             #expect(try await Self.job(cluster, nginx, width: 32, Self.onlyIfCached).origin == "memory")
             let past = #","cache":{"onlyIfCached":true,"source":false}"#
             #expect(try await Self.job(cluster, nginx, width: 32, past).origin == "memory")
@@ -151,35 +151,35 @@ import Testing
             let alone = #","cache":{"onlyIfCached":true,"memory":false}"#
             #expect(try await Self.job(cluster, nginx, width: 32, alone).origin == "source-cache")
             #expect(try await Self.statuses(nginx, 1) == ["200"])
-            // Jobs that want no request begin nothing.
+            // Jobs with onlyIfCached publish no started event.
             #expect(cluster.events.all.count { $0.kind == "started" } == 1)
         }
     }
 
-    @Test func aStaleSourceServesWhoWantsNoRequestWhereItMayAndIsLeftAlone() async throws {
+    @Test func onlyIfCachedServesStaleWithoutRevalidation() async throws {
         let header = "add_header Cache-Control \"max-age=0, stale-while-revalidate=600\";"
-        try await Self.with(header) { cluster, nginx, _ async throws in
+        try await Self.withOrigin(header) { cluster, nginx, _ async throws in
             #expect(try await Self.job(cluster, nginx, width: 30).origin == "network")
             for width in 31...33 {
                 #expect(try await Self.job(cluster, nginx, width: width, Self.onlyIfCached).origin == "source-cache")
             }
-            // The next job begins what none of them did.
+            // The next job starts the revalidation that none of them did.
             #expect(try await Self.job(cluster, nginx, width: 34).origin == "source-cache")
             #expect(try await Self.statuses(nginx, 2) == ["200", "304"])
         }
     }
 
     @Test(arguments: ["max-age=0", "max-age=0, stale-if-error=600", "no-store"])
-    func whatItsOriginWouldBeAskedAboutIsNotThere(control: String) async throws {
-        try await Self.with("add_header Cache-Control \"\(control)\";") { cluster, nginx, _ async throws in
+    func onlyIfCachedMissesStaleAndUnstoredSources(control: String) async throws {
+        try await Self.withOrigin("add_header Cache-Control \"\(control)\";") { cluster, nginx, _ async throws in
             #expect(try await Self.job(cluster, nginx, width: 30).origin == "network")
             #expect(try await Self.job(cluster, nginx, width: 31, Self.onlyIfCached).code == "not_found")
             #expect(try await Self.statuses(nginx, 1) == ["200"])
         }
     }
 
-    @Test func aFailureThatIsRememberedIsNothingThatIsThere() async throws {
-        try await Self.with("location = /busy.jpg { return 503; }") { cluster, nginx, _ async throws in
+    @Test func onlyIfCachedIgnoresNegativeCacheEntries() async throws {
+        try await Self.withOrigin("location = /busy.jpg { return 503; }") { cluster, nginx, _ async throws in
             #expect(try await Self.job(cluster, nginx, width: 30, path: "busy.jpg").code == "http_error")
             let miss = try await Self.job(cluster, nginx, width: 30, Self.onlyIfCached, path: "busy.jpg")
             #expect(miss.code == "not_found" && miss.data["retryable"] as? Bool == false)
@@ -187,8 +187,8 @@ import Testing
         }
     }
 
-    @Test func watermarksMustBeThereToo() async throws {
-        try await Self.with("add_header Cache-Control max-age=600;") { cluster, nginx, folder async throws in
+    @Test func onlyIfCachedNeedsCachedWatermarks() async throws {
+        try await Self.withOrigin("add_header Cache-Control max-age=600;") { cluster, nginx, folder async throws in
             folder.write(try SampleImages.bytes("coffee.jpg"), to: "mark.jpg")
             let mark =
                 #","processors":[{"watermark":{"source":"\#(nginx.url)/mark.jpg","widthFraction":0.2}}]"#
@@ -203,18 +203,18 @@ import Testing
         }
     }
 
-    @Test func aStaleSourceServesWhileItIsLoadedAnew() async throws {
+    @Test func staleWhileRevalidateServesTheStaleSource() async throws {
         let header = "add_header Cache-Control \"max-age=0, stale-while-revalidate=600\";"
-        try await Self.with(header) { cluster, nginx, _ async throws in
+        try await Self.withOrigin(header) { cluster, nginx, _ async throws in
             #expect(try await Self.job(cluster, nginx, width: 30).origin == "network")
             #expect(try await Self.job(cluster, nginx, width: 31).origin == "source-cache")
             #expect(try await Self.statuses(nginx, 2) == ["200", "304"])
         }
     }
 
-    @Test func whatMustNotBeKeptIsLoadedEachTime() async throws {
+    @Test func noStoreAndPrivateSourcesAreFetchedEachTime() async throws {
         for header in ["no-store", "private"] {
-            try await Self.with("add_header Cache-Control \"\(header)\"; etag off; if_modified_since off;") {
+            try await Self.withOrigin("add_header Cache-Control \"\(header)\"; etag off; if_modified_since off;") {
                 cluster, nginx, _ async throws in
                 for width in 30...32 { #expect(try await Self.job(cluster, nginx, width: width).origin == "network") }
                 #expect(try await Self.statuses(nginx, 3) == ["200", "200", "200"])
@@ -222,12 +222,12 @@ import Testing
         }
     }
 
-    @Test func aFolderOutlivesItsWorkerAndRedis() async throws {
+    @Test func diskCacheSurvivesRestartsAndRedisFlushes() async throws {
         let kept = TemporaryFolder("kept")
         let folder = TemporaryFolder("origin")
         folder.write(try SampleImages.bytes(), to: "rocket.jpg")
         let nginx = try await Nginx.start(serving: folder.path, "add_header Cache-Control max-age=600;")
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             for (width, origin) in [(30, "network"), (31, "source-cache")] {
                 try await cluster.withWorker({ $0.sourceTier.folder = kept.path }) { () async throws in
                     #expect(try await Self.job(cluster, nginx, width: width).origin == origin)
@@ -241,10 +241,10 @@ import Testing
         await kept.remove()
     }
 
-    @Test func aFolderThatCannotBeMadeStopsTheStart() async throws {
+    @Test func startFailsIfTheCacheFolderCannotBeCreated() async throws {
         let folder = TemporaryFolder("file")
         folder.write([1], to: "file")
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             await #expect(throws: (any Error).self) {
                 try await cluster.withWorker({ $0.sourceTier.folder = "\(folder.path)/file" }) {}
             }

@@ -5,12 +5,12 @@ import HalcyonWorker
 import TestSupport
 import Testing
 
-/// Sources of every kind go down the same line.
+/// Sources of every kind pass through the same pipeline.
 @Suite(.limitedParallelism) struct SourceKindTests {
-    /// The program's own: one of the sample photographs, and how often it was asked for.
+    /// A custom provider that serves a sample photograph and counts its fetches.
     private final class Album: CustomSourceProvider {
         let name = "album"
-        let loads = Lock(0)
+        let fetches = Lock(0)
 
         func cacheKey(for reference: String) throws(JobError) -> String {
             guard reference == "rocket" else { throw JobError(.invalidJob, "expected the name of a photograph") }
@@ -18,12 +18,12 @@ import Testing
         }
 
         func fetch(_ reference: String, ifNoneMatch known: Validators?) async throws -> FetchResponse {
-            loads.withLock { $0 += 1 }
+            fetches.withLock { $0 += 1 }
             return .loaded(LoadedSource(body: try SampleImages.bytes("\(reference).jpg"), lifetime: .seconds(600)))
         }
     }
 
-    /// A source as jobs have it, what events call it, and the colour type of what comes of it.
+    /// A source as written in a job, the subject of its events, and its format.
     private struct Kind {
         let name: String
         let source: String
@@ -31,7 +31,7 @@ import Testing
         let format: String
     }
 
-    @Test func allHaveTheSameEventsAndAreMadeOnce() async throws {
+    @Test func allKindsPublishTheSameEventsAndAreCached() async throws {
         let photograph = try SampleImages.bytes()
         let store = try await S3Server.start(["pictures/rocket.jpg": photograph])
         let folder = TemporaryFolder("kinds")
@@ -55,13 +55,13 @@ import Testing
             Kind(name: "initials", source: #""initials:JD""#, subject: "initials:JD", format: "png"),
             Kind(name: "custom", source: #""album:rocket""#, subject: "album:rocket", format: "jpeg"),
         ]
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({
                 $0.sources.fileRoots = [folder.path]
                 $0.sources.s3.endpoint = try? WebURL("http://127.0.0.1:\(store.port)")
                 $0.sources.s3.region = S3Server.region
                 $0.sources.s3.credentials = .init(accessKey: S3Server.accessKey, secretKey: S3Server.secretKey)
-                // Nothing but what the operator named.
+                // Allows only what the operator has configured.
                 $0.sources.policy = AddressPolicy()
                 $0.providers = (try? CustomProviders([album])) ?? CustomProviders()
             }) {
@@ -87,13 +87,13 @@ import Testing
                     let body = try await cluster.client.send("HGET", .string(results[0].key), "body").bytes
                     #expect(body?.count == results[0].variant["bytes"] as? Int)
                 }
-                #expect(album.loads.withLock { $0 } == 1)
+                #expect(album.fetches.withLock { $0 } == 1)
                 #expect(store.requests.count == 1)
                 #expect(
                     Set(kinds.map { kind in cluster.events.terminal.first { $0.jobID == "\(kind.name)-1" }?.key }).count
                         == 7)
 
-                // Readers of events learn no password: of what is loaded, of what is none, and of what is no job.
+                // Events contain no password, whether of fetched or unsupported sources or of invalid jobs.
                 for (id, fields, subject) in [
                     ("password", #""source":"http://u:secret@127.0.0.1:1/a""#, "http://****@127.0.0.1:1/a"),
                     (
@@ -110,7 +110,7 @@ import Testing
                     #expect(!failed.message.contains("secret") && !"\(failed.json)".contains("secret"), "\(id)")
                 }
 
-                // All of them in one job, over a picture of one kind that lies over others.
+                // All kinds as overlays of one job.
                 let overlays = kinds.map { #"{"overlay":{"source":\#($0.source),"opacity":0.5}}"# }
                 try await cluster.submit(
                     #"{"id":"all","source":"initials:JD","width":20,"height":20,"processors":[\#(overlays.joined(separator: ","))]}"#

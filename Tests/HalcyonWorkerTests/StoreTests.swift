@@ -12,10 +12,11 @@ import Testing
 @testable import HalcyonImaging
 @testable import HalcyonWorker
 
-/// Results that are made from a source whose fetch was complete some time ago, because it was kept.
+/// Lifetimes of results that are rendered from a source fetched some time ago and cached since.
 @Suite(.limitedParallelism) struct StoreTests {
-    /// Stores a result of a source of this age, and gives the milliseconds that Redis keeps it for; nil when it does not.
-    func life(age: Double, maxAge: Double = 0, cacheControl: String?) async throws -> Double? {
+    /// Stores a result of a source of this age.
+    /// - Returns: The lifetime of the result in Redis in milliseconds, or nil if it is not stored.
+    func storedLifetime(age: Double, maxAge: Double = 0, cacheControl: String?) async throws -> Double? {
         let server = try await RedisServer.start()
         let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
         let store = StoreStage(
@@ -45,23 +46,23 @@ import Testing
         return moments.isEmpty ? nil : moments[0] - moments[1].rounded(.down)
     }
 
-    @Test func whatIsLeftOfTheResponsesLifeIsTheResults() async throws {
-        let life = try await life(age: 400, cacheControl: "max-age=3600")
-        // It took a moment until it was stored.
-        #expect((3_080_000...3_200_000).contains(life ?? 0))
+    @Test func resultLivesForTheRemainingMaxAge() async throws {
+        let lifetime = try await storedLifetime(age: 400, cacheControl: "max-age=3600")
+        // Storing takes a moment.
+        #expect((3_080_000...3_200_000).contains(lifetime ?? 0))
     }
 
-    @Test func theDefaultCountsFromTheFetchToo() async throws {
-        let life = try await life(age: 86_000, cacheControl: nil)
-        #expect((280_000...400_000).contains(life ?? 0))
+    @Test func defaultLifetimeCountsFromTheFetch() async throws {
+        let lifetime = try await storedLifetime(age: 86_000, cacheControl: nil)
+        #expect((280_000...400_000).contains(lifetime ?? 0))
     }
 
     @Test(arguments: ["max-age=300", nil])
-    func whereNothingIsLeftNothingIsStored(cacheControl: String?) async throws {
-        #expect(try await life(age: 86_400, cacheControl: cacheControl) == nil)
+    func expiredLifetimeStoresNothing(cacheControl: String?) async throws {
+        #expect(try await storedLifetime(age: 86_400, cacheControl: cacheControl) == nil)
     }
 
-    @Test func aJobsOwnRuleCountsFromTheStoring() async throws {
-        #expect(try await life(age: 86_400, maxAge: 60, cacheControl: "max-age=300") == 60_000)
+    @Test func maxAgeOfTheJobCountsFromTheStore() async throws {
+        #expect(try await storedLifetime(age: 86_400, maxAge: 60, cacheControl: "max-age=300") == 60_000)
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HalcyonWorker
 
-/// Which trace context of a message its events carry on: what the schema of events lets stand there.
+/// The trace context that events inherit from a message, as far as the schema of events allows it.
 struct TraceparentTests {
     private static let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -15,13 +15,13 @@ struct TraceparentTests {
         ).traceparent
     }
 
-    @Test func oneIsCarriedOn() { #expect(Self.read(Self.text) == Self.text) }
+    @Test func acceptsAValidTraceparent() { #expect(Self.read(Self.text) == Self.text) }
 
-    @Test func ofAVersionToComeThatMuchAsIsKnown() {
+    @Test func truncatesFutureVersionsToKnownFields() {
         let later = "01" + Self.text.dropFirst(2)
         #expect(Self.read(later + "-more") == later)
     }
 
     @Test(arguments: [nil, "", "rubbish", text + "-more", text.uppercased(), String(text.dropLast()), "\u{1}\(text)"])
-    func whatIsNoneIsNot(_ value: String?) { #expect(Self.read(value) == nil) }
+    func rejectsInvalidValues(_ value: String?) { #expect(Self.read(value) == nil) }
 }

@@ -4,7 +4,7 @@ import Redis
 import TestSupport
 import Testing
 
-/// Jobs of several outputs.
+/// Jobs with several variants.
 @Suite(.limitedParallelism) struct VariantTests {
     private func sizes(_ event: EventLog.Entry) -> [String] {
         event.variants.map { "\($0["width"] ?? "")x\($0["height"] ?? "") \($0["format"] ?? "")" }
@@ -12,9 +12,9 @@ import Testing
 
     private func keys(_ event: EventLog.Entry) -> [String] { event.variants.compactMap { $0["key"] as? String } }
 
-    @Test func oneFetchMakesAllOfThemAndOneEventTells() async throws {
+    @Test func oneFetchAndOneEventServeAllVariants() async throws {
         let origin = try SampleImages.origin()
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 let source = origin.url("/rocket.jpg")
                 try await cluster.submit(
@@ -37,7 +37,7 @@ import Testing
                 #expect(origin.requests.count == 1)
                 #expect(cluster.events.all.map(\.kind) == ["started", "ready"])
 
-                // Each of them is what a job of it alone would have made.
+                // Each variant equals the result of a job for it alone.
                 try await cluster.submit(
                     #"{"id":"one","source":"\#(source)","format":"webp","width":400,"height":300}"#)
                 let one = try await cluster.events.terminal(of: "one")
@@ -55,9 +55,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func onlyWhatIsMissingIsMade() async throws {
+    @Test func rendersOnlyMissingVariants() async throws {
         let origin = try SampleImages.origin()
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 let source = #""source":"\#(origin.url("/a"))""#
                 try await cluster.submit(#"{"id":"first",\#(source),"width":80,"height":60,"maxAge":60}"#)
@@ -69,7 +69,7 @@ import Testing
                 let both = try await cluster.events.terminal(of: "both")
                 #expect(both.origin == "source-cache" && sizes(both) == ["30x60 jpeg", "80x60 jpeg"])
                 #expect(keys(both)[1] == first.key)
-                // What was there has not been written again, and goes first.
+                // The stored result has not been written again, and expires first.
                 #expect(try await cluster.client.send("HGET", .string(first.key), "expiresAt").string == stored)
                 #expect(both.data["expiresAt"] as? String == first.data["expiresAt"] as? String)
                 #expect(origin.requests.count == 1)
@@ -78,9 +78,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func equalVariantsAreOneResult() async throws {
+    @Test func equalVariantsShareOneResult() async throws {
         let origin = try SampleImages.origin()
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 try await cluster.submit(
                     """
@@ -98,14 +98,14 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func oneThatFailsFailsTheJobAndIsNamed() async throws {
+    @Test func failureNamesTheFailedVariant() async throws {
         let origin = try SampleImages.origin()
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.images.outputPixels = 10_000 }) {
                 let source = #""source":"\#(origin.url("/a"))""#
                 try await cluster.submit(#"{"id":"small",\#(source),"width":40,"height":40}"#)
                 #expect(try await cluster.events.terminal(of: "small").kind == "ready")
-                // The first is there already, the second is its twin, the third could be made, and the fourth is too large.
+                // The first is stored, the second equals it, the third could be rendered, and the fourth is too large.
                 try await cluster.submit(
                     """
                     {"id":"bad",\(source),"height":40,"variants":[{"width":40,"height":40},{"width":40,"height":40},
@@ -114,7 +114,7 @@ import Testing
                 let bad = try await cluster.events.terminal(of: "bad")
                 #expect(bad.kind == "failed" && bad.code == "too_many_pixels" && bad.data["variants"] == nil)
                 #expect(bad.message.hasPrefix("variants[3]: the output would have 400×300 pixels"), "\(bad.message)")
-                // Alone it has no number.
+                // The message for a job without variants has no index.
                 try await cluster.submit(#"{"id":"alone",\#(source),"width":400,"height":300}"#)
                 #expect(
                     try await cluster.events.terminal(of: "alone").message.hasPrefix("the output would have 400×300"))
@@ -123,9 +123,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func whatCanBeMadeIsReadyForAJobThatTakesThat() async throws {
+    @Test func partialJobDeliversSuccessfulVariants() async throws {
         let origin = try SampleImages.origin()
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.images.outputPixels = 10_000 }) {
                 let source = #""source":"\#(origin.url("/a"))","partial":true"#
                 let sizes = [(40, 40), (400, 300), (41, 40), (400, 300), (300, 400)]
@@ -137,7 +137,7 @@ import Testing
                 #expect(failures.map { $0["variant"] as? Int } == [1, 3, 4])
                 #expect(failures.allSatisfy { $0["code"] as? String == "too_many_pixels" })
                 #expect((failures[0]["message"] as? String)?.hasPrefix("variants[1]: the output would have") == true)
-                // Nothing to deliver is a failure, and so is a source that is none.
+                // A job fails if no variant succeeds, or if its source is invalid.
                 try await cluster.submit(#"{"id":"none",\#(source),"variants":[\#(sizes[1]),\#(sizes[4])]}"#)
                 #expect(try await cluster.events.terminal(of: "none").code == "too_many_pixels")
                 try await cluster.submit(
@@ -149,12 +149,12 @@ import Testing
     }
 
     @Test(arguments: [(700 << 10, true), (2000, false)])
-    func theInlineLimitCountsOverAllOfThem(limit: Int, isCarried: Bool) async throws {
+    func inlineLimitAppliesToTheSumOfVariants(limit: Int, isCarried: Bool) async throws {
         let origin = try SampleImages.origin()
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.results.inlineLimit = limit }) {
                 let source = #""source":"\#(origin.url("/a"))","delivery":"inline","height":60"#
-                // Each of them alone would be carried.
+                // Each of them alone is sent inline.
                 for width in [60, 61] {
                     try await cluster.submit(#"{"id":"w\#(width)",\#(source),"width":\#(width)}"#)
                     #expect(try await cluster.events.terminal(of: "w\(width)").variant["data"] != nil)
@@ -178,9 +178,9 @@ import Testing
     }
 
     @Test(arguments: [(700 << 10, 0), (100, 2)])
-    func whatMustNotBeStoredIsCarriedOrHandedOver(limit: Int, stored: Int) async throws {
+    func unstorableVariantsAreInlinedOrHandedOver(limit: Int, stored: Int) async throws {
         let origin = try SampleImages.origin(["Cache-Control: no-store"])
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.results.inlineLimit = limit }) {
                 try await cluster.submit(
                     #"{"id":"a","source":"\#(origin.url("/a"))","variants":[{"width":64},{"width":32}]}"#)
@@ -194,9 +194,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func withoutRedisAllComeInTheEvent() async throws {
+    @Test func sendsAllVariantsInlineWithoutRedis() async throws {
         let origin = try SampleImages.origin()
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.results.storeTimeout = .milliseconds(200) }) {
                 await cluster.redis.stop()
                 try await cluster.submit(

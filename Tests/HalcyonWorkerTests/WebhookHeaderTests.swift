@@ -3,10 +3,10 @@ import Kafka
 import TestSupport
 import Testing
 
-/// Events say for which webhook they are: beside the JSON, in a header.
+/// Events name their webhook in a record header, and not in the JSON.
 @Suite(.limitedParallelism) struct WebhookHeaderTests {
-    /// The headers `halcyon-webhook` of events, by kind and job, as soon as there are so many events.
-    private func webhooks(_ cluster: WorkerTestCluster, _ count: Int) async throws -> [String: String] {
+    /// Returns the `halcyon-webhook` headers of the first `count` events, by kind and job.
+    private func webhooks(_ cluster: WorkerFixture, _ count: Int) async throws -> [String: String] {
         let reader = try await TopicReader.open(
             cluster.topics.events, from: .beginning,
             properties: ["bootstrap.servers": cluster.broker.bootstrapServers, "fetch.wait.max.ms": "10"])
@@ -28,8 +28,8 @@ import Testing
         return found
     }
 
-    @Test func aJobsWebhookGoesWithAllItsEventsAndNoOther() async throws {
-        try await WorkerTestCluster.with { cluster in
+    @Test func eventsCarryTheWebhookOfTheirJobOnly() async throws {
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 $0.reader.checkWebhook = { webhook throws(JobError) in
                     if webhook == .name("nobody") { throw JobError(.invalidJob, "who is that?") }
@@ -42,7 +42,7 @@ import Testing
                 ] {
                     try await cluster.submit(#"{"id":"\#(id)","source":"initials:JD","width":8\#(members)}"#)
                 }
-                try await until("all end") { cluster.events.terminal.count == 5 }
+                try await until("all jobs have ended") { cluster.events.terminal.count == 5 }
                 let webhooks = try await webhooks(cluster, cluster.events.all.count)
                 #expect(webhooks["ready named"] == "shop" && webhooks["ready url"] == "https://hooks.example.org/a")
                 #expect(webhooks["ready plain"] == "none" && webhooks["failed wrong"] == "shop")

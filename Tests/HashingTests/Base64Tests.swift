@@ -3,7 +3,7 @@ import Hashing
 import Testing
 
 @Suite struct Base64Tests {
-    @Test func writesWhatFoundationWrites() {
+    @Test func encodesLikeFoundation() {
         for count in [0, 1, 2, 3, 4, 255, 100_000] {
             let bytes = (0..<count).map { _ in UInt8.random(in: 0...255) }
             #expect(Base64.encode(bytes) == Data(bytes).base64EncodedString())
@@ -12,7 +12,7 @@ import Testing
     }
 
     @Test(arguments: ["A", "AA", "AAA", "AA=A", "=AAA", "A===", "====", "AA A", " AAA", "AAA\n", "AA-_", "AÄA"])
-    func refusesWhatIsNoBase64(text: String) {
+    func rejectsInvalidBase64(text: String) {
         #expect(Base64.decode(text) == nil)
     }
 }

@@ -2,7 +2,7 @@ import Hashing
 import Testing
 
 @Suite struct ConstantTimeTests {
-    @Test func eachByteCounts() {
+    @Test func comparesEveryBit() {
         let digest = SHA256.hash("a secret")
         #expect(digest.isSame(inConstantTimeAs: SHA256.hash("a secret")))
         for index in 0..<Digest256.count {

@@ -2,7 +2,7 @@ import Hashing
 import Testing
 
 @Suite struct Digest256Tests {
-    @Test func writesAndReadsHexadecimal() throws {
+    @Test func roundTripsThroughHexadecimal() throws {
         let digest = SHA256.hash("halcyon")
         let read = try #require(Digest256(digest.description))
         #expect(read == digest)
@@ -11,7 +11,7 @@ import Testing
         #expect(Digest256(digest.description.prefix(64)) == digest)
     }
 
-    @Test func refusesOtherText() {
+    @Test func rejectsInvalidText() {
         let good = SHA256.hash("").description
         for bad in [
             "", String(good.dropLast()), good + "0", good.uppercased(), String(good.dropLast()) + "g",
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func isAKey() {
+    @Test func isHashable() {
         let set: Set = [SHA256.hash("a"), SHA256.hash("b"), SHA256.hash("a")]
         #expect(set.count == 2)
         #expect(SHA256.hash("a") != SHA256.hash("b"))

@@ -23,12 +23,12 @@ import Testing
                 "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
             ),
         ] as [([UInt8], [UInt8], String)])
-    func authenticatesAsTheStandardSays(key: [UInt8], message: [UInt8], code: String) {
+    func matchesRFC4231Examples(key: [UInt8], message: [UInt8], code: String) {
         #expect(HMACSHA256.code(of: message, key: key).description == code)
     }
 
-    @Test func takesNoKeyAndNoMessage() {
-        // As Python's hmac has it.
+    @Test func acceptsEmptyKeyAndMessage() {
+        // Computed with Python's hmac.
         let code = "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad"
         #expect(HMACSHA256.code(of: [], key: []).description == code)
     }

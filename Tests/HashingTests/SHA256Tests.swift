@@ -11,12 +11,12 @@ import Testing
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
         ),
         (String(repeating: "a", count: 1_000_000), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"),
-    ]) func hashesAsTheStandardSays(text: String, digest: String) {
+    ]) func matchesFIPSAndCAVPExamples(text: String, digest: String) {
         #expect(SHA256.hash(text).description == digest)
         #expect(SHA256.hash(Array(text.utf8)).description == digest)
     }
 
-    @Test func hashesInPiecesAsInOne() {
+    @Test func incrementalHashEqualsOneShotHash() {
         let bytes = (0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
         for size in [1, 3, 63, 64, 65, 999] {
             var hash = SHA256()
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func hashesAtOnceDoNotMix() {
+    @Test func interleavedHashesAreIndependent() {
         var first = SHA256()
         var second = SHA256()
         first.update(Array("a".utf8))
@@ -37,7 +37,7 @@ import Testing
         #expect(second.finish() == SHA256.hash("x"))
     }
 
-    @Test func aHashThatIsGivenUpLeavesNothingBehind() {
+    @Test func abandonedHashHasNoEffect() {
         for _ in 0..<3 {
             var abandoned = SHA256()
             abandoned.update(Array("left over".utf8))
@@ -46,7 +46,7 @@ import Testing
         #expect(SHA256.hash("").description.hasPrefix("e3b0c442"))
     }
 
-    @Test func hashesOnManyTasksAtOnce() async {
+    @Test func hashesConcurrently() async {
         await withTaskGroup(of: Bool.self) { group in
             let expected = SHA256.hash("abc")
             for _ in 0..<8 { group.addTask { (0..<1000).allSatisfy { _ in SHA256.hash("abc") == expected } } }

@@ -6,7 +6,7 @@ import Testing
         try JSON.parse(Array(text.utf8), maximumSize: 1 << 20)
     }
 
-    @Test func tellsKinds() throws {
+    @Test func distinguishesKinds() throws {
         let kinds: [(String, JSONElement.Kind)] = [
             ("null", .null), ("false", .bool), ("1", .number), ("1.5", .number), ("18446744073709551615", .number),
             ("\"\"", .string), ("[]", .array), ("{}", .object),
@@ -27,7 +27,7 @@ import Testing
         #expect(try parse("4e2").integer(in: 1...400) == 400)
     }
 
-    @Test func asksForATypeThatMayNotBe() throws {
+    @Test func optionalAccessorsReturnNilForOtherTypes() throws {
         let root = try parse(#"{"text":"a","whole":3,"half":1.5,"yes":true}"#)
         #expect(root.member("text")?.asString == "a" && root.member("whole")?.asString == nil)
         #expect(root.member("whole")?.asInteger == 3 && root.member("half")?.asInteger == nil)
@@ -35,7 +35,7 @@ import Testing
         #expect(root.member("yes")?.asBool == true && root.member("text")?.asBool == nil)
     }
 
-    @Test func refusesOtherTypes() throws {
+    @Test func rejectsOtherTypesAndInvalidNumbers() throws {
         #expect(throws: JSONError(.wrongType, "expected a string, found a number")) { try parse("1").string() }
         #expect(throws: JSONError(.wrongType, "expected a number, found a string")) { try parse("\"1\"").double() }
         #expect(throws: JSONError(.wrongType, "expected true or false, found null")) { try parse("null").bool() }
@@ -64,7 +64,7 @@ import Testing
         #expect(try parse("[1]").member("a") == nil)
     }
 
-    @Test func walksMembersAndElementsInOrder() throws {
+    @Test func visitsMembersAndElementsInOrder() throws {
         var seen: [String] = []
         try parse(#"{"z":[3,1,2],"a":true,"é":null}"#).forEachMember { name, value throws(JSONError) in
             switch name {
@@ -78,7 +78,7 @@ import Testing
         try parse("[]").forEachElement { _ in Issue.record("there is no element") }
     }
 
-    @Test func pathsLeadToTheFault() throws {
+    @Test func errorContainsThePath() throws {
         let root = try parse(#"{"variants":[{},{"cropRect":{"width":"wide"}}]}"#)
         let error = #expect(throws: JSONError.self) {
             try root.forEachMember { _, variants throws(JSONError) in
@@ -93,9 +93,9 @@ import Testing
         #expect(error?.description == "variants[1].cropRect.width: expected a number, found a string")
     }
 
-    @Test func findsDoubledNamesAmongFewAndMany() throws {
+    @Test func rejectsDuplicateNames() throws {
         func object(_ names: [String]) -> String { "{" + names.map { "\"\($0)\":0" }.joined(separator: ",") + "}" }
-        func doubled(_ names: [String]) throws -> String? {
+        func duplicate(_ names: [String]) throws -> String? {
             do {
                 try parse(object(names)).forEachMember { _, _ in }
                 return nil
@@ -106,9 +106,9 @@ import Testing
         }
         for count in [1, 2, 31, 32, 33, 5_000] {
             let names = (0..<count).map { "name\($0)" }
-            #expect(try doubled(names) == nil)
-            #expect(try doubled(names + [names[count / 2]]) == names[count / 2])
+            #expect(try duplicate(names) == nil)
+            #expect(try duplicate(names + [names[count / 2]]) == names[count / 2])
         }
-        #expect(try doubled(["a", #"\u0061"#]) == "a")
+        #expect(try duplicate(["a", #"\u0061"#]) == "a")
     }
 }

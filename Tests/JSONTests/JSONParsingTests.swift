@@ -2,9 +2,9 @@ import JSON
 import Testing
 
 @Suite struct JSONParsingTests {
-    /// Texts and what becomes of them: the compact echo, or the code of the refusal.
+    /// Texts with their compact form or the code of the error.
     static let texts: [(text: String, outcome: Outcome)] = [
-        // Well-formed, if only just.
+        // Well-formed edge cases.
         ("{}", .echo("{}")),
         ("[]", .echo("[]")),
         (" \t\r\n[ ] \n", .echo("[]")),
@@ -34,59 +34,59 @@ import Testing
         (#""\u2028\u00e9""#, .echo("\"\u{2028}é\"")),
         ("\"\u{7f}\u{2028}\u{10ffff}\"", .echo("\"\u{7f}\u{2028}\u{10ffff}\"")),
         // Not JSON.
-        ("", .refusal(.malformed)),
-        (" \n ", .refusal(.malformed)),
-        ("{", .refusal(.malformed)),
-        ("}", .refusal(.malformed)),
-        ("[1,]", .refusal(.malformed)),
-        ("[1 2]", .refusal(.malformed)),
-        ("[1}", .refusal(.malformed)),
-        ("{\"a\":1,}", .refusal(.malformed)),
-        ("{\"a\" 1}", .refusal(.malformed)),
-        ("{\"a\":}", .refusal(.malformed)),
-        ("{\"a\"}", .refusal(.malformed)),
-        ("{a:1}", .refusal(.malformed)),
-        ("{'a':1}", .refusal(.malformed)),
-        ("{1:1}", .refusal(.malformed)),
-        ("{\"a\":1 \"b\":2}", .refusal(.malformed)),
-        ("{} {}", .refusal(.malformed)),
-        ("{}x", .refusal(.malformed)),
-        ("{}\0", .refusal(.malformed)),
-        ("[] // comment", .refusal(.malformed)),
-        ("/**/[]", .refusal(.malformed)),
-        ("True", .refusal(.malformed)),
-        ("tru", .refusal(.malformed)),
-        ("nullx", .refusal(.malformed)),
-        ("[nul]", .refusal(.malformed)),
-        ("NaN", .refusal(.malformed)),
-        ("[NaN]", .refusal(.malformed)),
-        ("[Infinity]", .refusal(.malformed)),
-        ("[-Infinity]", .refusal(.unreadableNumber)),
-        ("[1.]", .refusal(.unreadableNumber)),
-        ("[01]", .refusal(.unreadableNumber)),
-        ("[-]", .refusal(.unreadableNumber)),
-        ("[1e]", .refusal(.unreadableNumber)),
-        ("[0x10]", .refusal(.unreadableNumber)),
-        ("[1_000]", .refusal(.unreadableNumber)),
-        ("[1e400]", .refusal(.unreadableNumber)),
-        ("[18446744073709551616]", .refusal(.unreadableNumber)),
-        ("[-9223372036854775809]", .refusal(.unreadableNumber)),
-        ("\"abc", .refusal(.malformed)),
-        ("\"a\nb\"", .refusal(.malformed)),
-        ("\"a\u{1}b\"", .refusal(.malformed)),
-        (#""\x41""#, .refusal(.malformed)),
-        (#""\u12""#, .refusal(.malformed)),
-        (#""\u12G4""#, .refusal(.malformed)),
-        (#""\ud800""#, .refusal(.malformed)),
-        (#""\ud800\u0041""#, .refusal(.malformed)),
-        (#""\udc00""#, .refusal(.malformed)),
-        (#""\ude00\ud83d""#, .refusal(.malformed)),
-        ("\u{FEFF}{}", .refusal(.malformed)),
+        ("", .rejection(.malformed)),
+        (" \n ", .rejection(.malformed)),
+        ("{", .rejection(.malformed)),
+        ("}", .rejection(.malformed)),
+        ("[1,]", .rejection(.malformed)),
+        ("[1 2]", .rejection(.malformed)),
+        ("[1}", .rejection(.malformed)),
+        ("{\"a\":1,}", .rejection(.malformed)),
+        ("{\"a\" 1}", .rejection(.malformed)),
+        ("{\"a\":}", .rejection(.malformed)),
+        ("{\"a\"}", .rejection(.malformed)),
+        ("{a:1}", .rejection(.malformed)),
+        ("{'a':1}", .rejection(.malformed)),
+        ("{1:1}", .rejection(.malformed)),
+        ("{\"a\":1 \"b\":2}", .rejection(.malformed)),
+        ("{} {}", .rejection(.malformed)),
+        ("{}x", .rejection(.malformed)),
+        ("{}\0", .rejection(.malformed)),
+        ("[] // comment", .rejection(.malformed)),
+        ("/**/[]", .rejection(.malformed)),
+        ("True", .rejection(.malformed)),
+        ("tru", .rejection(.malformed)),
+        ("nullx", .rejection(.malformed)),
+        ("[nul]", .rejection(.malformed)),
+        ("NaN", .rejection(.malformed)),
+        ("[NaN]", .rejection(.malformed)),
+        ("[Infinity]", .rejection(.malformed)),
+        ("[-Infinity]", .rejection(.unreadableNumber)),
+        ("[1.]", .rejection(.unreadableNumber)),
+        ("[01]", .rejection(.unreadableNumber)),
+        ("[-]", .rejection(.unreadableNumber)),
+        ("[1e]", .rejection(.unreadableNumber)),
+        ("[0x10]", .rejection(.unreadableNumber)),
+        ("[1_000]", .rejection(.unreadableNumber)),
+        ("[1e400]", .rejection(.unreadableNumber)),
+        ("[18446744073709551616]", .rejection(.unreadableNumber)),
+        ("[-9223372036854775809]", .rejection(.unreadableNumber)),
+        ("\"abc", .rejection(.malformed)),
+        ("\"a\nb\"", .rejection(.malformed)),
+        ("\"a\u{1}b\"", .rejection(.malformed)),
+        (#""\x41""#, .rejection(.malformed)),
+        (#""\u12""#, .rejection(.malformed)),
+        (#""\u12G4""#, .rejection(.malformed)),
+        (#""\ud800""#, .rejection(.malformed)),
+        (#""\ud800\u0041""#, .rejection(.malformed)),
+        (#""\udc00""#, .rejection(.malformed)),
+        (#""\ude00\ud83d""#, .rejection(.malformed)),
+        ("\u{FEFF}{}", .rejection(.malformed)),
     ]
 
     enum Outcome: Equatable, Sendable {
         case echo(String)
-        case refusal(JSONError.Code)
+        case rejection(JSONError.Code)
     }
 
     static func outcome(of bytes: [UInt8], maximumDepth: Int = 32) -> Outcome {
@@ -96,18 +96,18 @@ import Testing
                     decoding: try JSON.parse(bytes, maximumSize: 1 << 20, maximumDepth: maximumDepth).bytes,
                     as: UTF8.self))
         } catch {
-            return .refusal(error.code)
+            return .rejection(error.code)
         }
     }
 
-    @Test(arguments: texts) func takesOrRefuses(text: String, outcome: Outcome) {
+    @Test(arguments: texts) func parsesOrRejects(text: String, outcome: Outcome) {
         #expect(Self.outcome(of: Array(text.utf8)) == outcome)
     }
 
-    /// Old releases of simdjson find no value where one must begin, and new ones a bad number.
-    @Test(arguments: ["[,1]", "[+1]", "[.5]"]) func refusesWhatBeginsNoValue(text: String) {
+    /// Old releases of simdjson report a missing value, and new ones an invalid number.
+    @Test(arguments: ["[,1]", "[+1]", "[.5]"]) func rejectsInvalidStartOfAValue(text: String) {
         let outcome = Self.outcome(of: Array(text.utf8))
-        #expect(outcome == .refusal(.malformed) || outcome == .refusal(.unreadableNumber))
+        #expect(outcome == .rejection(.malformed) || outcome == .rejection(.unreadableNumber))
     }
 
     @Test(
@@ -115,28 +115,28 @@ import Testing
             [0x22, 0x80, 0x22], [0x22, 0xc0, 0x80, 0x22], [0x22, 0xed, 0xa0, 0x80, 0x22],
             [0x22, 0xf4, 0x90, 0x80, 0x80, 0x22],
             [0x22, 0xe2, 0x82, 0x22], [0x5b, 0xff, 0x5d], [0xff, 0xfe, 0x5b, 0x00, 0x5d, 0x00],
-        ] as [[UInt8]]) func refusesWhatIsNotUTF8(bytes: [UInt8])
+        ] as [[UInt8]]) func rejectsInvalidUTF8(bytes: [UInt8])
     {
-        #expect(Self.outcome(of: bytes) == .refusal(.malformed))
+        #expect(Self.outcome(of: bytes) == .rejection(.malformed))
     }
 
-    @Test func countsDepth() {
+    @Test func limitsDepth() {
         func nested(_ depth: Int) -> [UInt8] {
             Array((String(repeating: "[", count: depth) + "0" + String(repeating: "]", count: depth)).utf8)
         }
-        func isRefused(_ depth: Int, maximum: Int) -> Bool {
-            Self.outcome(of: nested(depth), maximumDepth: maximum) == .refusal(.tooDeep)
+        func isRejected(_ depth: Int, maximum: Int) -> Bool {
+            Self.outcome(of: nested(depth), maximumDepth: maximum) == .rejection(.tooDeep)
         }
-        #expect(!isRefused(32, maximum: 32))
-        #expect(isRefused(33, maximum: 32))
-        #expect(!isRefused(1, maximum: 1))
-        #expect(isRefused(2, maximum: 1))
-        #expect(isRefused(500_000, maximum: 32))
-        #expect(!isRefused(1_000, maximum: 2_000))
-        #expect(isRefused(33, maximum: 32))
+        #expect(!isRejected(32, maximum: 32))
+        #expect(isRejected(33, maximum: 32))
+        #expect(!isRejected(1, maximum: 1))
+        #expect(isRejected(2, maximum: 1))
+        #expect(isRejected(500_000, maximum: 32))
+        #expect(!isRejected(1_000, maximum: 2_000))
+        #expect(isRejected(33, maximum: 32))
     }
 
-    @Test func refusesWhatIsTooLarge() throws {
+    @Test func limitsSize() throws {
         let text = Array("[1,2,3]".utf8)
         #expect(throws: JSONError(.tooLarge, "7 bytes, and at most 6 are allowed")) {
             try JSON.parse(text, maximumSize: 6)
@@ -154,13 +154,13 @@ import Testing
         #expect(try name.string() == "the first text of all of them")
     }
 
-    @Test func parsesLargeTextsAndThenSmallOnes() throws {
+    @Test func parsesSmallTextsAfterLargeOnes() throws {
         let large = "[" + (0..<100_000).map(String.init).joined(separator: ",") + "]"
         #expect(Self.outcome(of: Array(large.utf8)) == .echo(large))
         #expect(Self.outcome(of: Array("[1]".utf8)) == .echo("[1]"))
     }
 
-    @Test func parsesOnManyTasksAtOnce() async {
+    @Test func parsesConcurrently() async {
         await withTaskGroup(of: Bool.self) { group in
             for task in 0..<8 {
                 group.addTask {

@@ -8,7 +8,7 @@ import Testing
         return String(decoding: writer.bytes, as: UTF8.self)
     }
 
-    @Test func writesMembersInTheOrderGiven() {
+    @Test func writesMembersInOrder() {
         let text = written { writer in
             writer.object { writer in
                 writer.member("z", 1)
@@ -31,14 +31,14 @@ import Testing
             text == #"{"z":1,"a":"x","some":3,"list":[true,null,[],{},{"raw":1}],"numbers":[1.5,-0.0],"flag":false}"#)
     }
 
-    @Test func escapesWhatMustBeAndNothingElse() {
+    @Test func escapesOnlyWhereRequired() {
         #expect(
             written { $0.value("a\"b\\c/d\n\r\t\u{8}\u{0}\u{1f}\u{7f}é\u{2028}😀") }
                 == #""a\"b\\c/d\n\r\t\u0008\u0000\u001f"# + "\u{7f}é\u{2028}😀\"")
         #expect(written { $0.object { $0.member("a\"b", 1) } } == #"{"a\"b":1}"#)
     }
 
-    @Test func everyScalarReadsBackAsWritten() throws {
+    @Test func roundTripsScalars() throws {
         let strings =
             (0...0x2ff).map { String(UnicodeScalar($0)!) + "x" } + [
                 "", "😀\u{10ffff}", String(repeating: "\"", count: 300),
@@ -68,7 +68,7 @@ import Testing
         #expect(written { $0.value(UInt64.max) } == "18446744073709551615")
     }
 
-    @Test func echoesAValueInsideAnotherText() throws {
+    @Test func embedsParsedValues() throws {
         let element = try JSON.parse(Array(#" { "b" : [1, 2.50, "é\n"], "a" : null } "#.utf8), maximumSize: 100)
         #expect(
             written { $0.object { $0.member("metadata", element) } } == #"{"metadata":{"b":[1,2.5,"é\n"],"a":null}}"#)

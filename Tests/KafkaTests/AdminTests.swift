@@ -5,8 +5,8 @@ import Testing
 extension KafkaTests {
     @Suite struct AdminTests {
         @Test(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
-        func makesTopicsAndTellsThoseThatWereThere() async throws {
-            try await TestCluster.with(.apache) { cluster in
+        func createsTopicsAndReportsExistingOnes() async throws {
+            try await ClusterFixture.with(.apache) { cluster in
                 let admin = try Admin(properties: cluster.properties)
                 let name = cluster.unique("made")
                 let topic = NewTopic(name, partitions: 3, replication: 1, configuration: ["retention.ms": "60000"])
@@ -14,7 +14,7 @@ extension KafkaTests {
                 #expect(try await admin.create([topic]) == [name: .existed])
                 let wrong = NewTopic(cluster.unique("wrong"), partitions: 1, configuration: ["no.such.setting": "1"])
                 guard case .failed(let error) = try await admin.create([wrong])[wrong.name] else {
-                    Issue.record("a topic with a wrong setting was made")
+                    Issue.record("a topic with an invalid setting was created")
                     return
                 }
                 #expect(error.message.contains("no.such.setting"))
@@ -23,8 +23,8 @@ extension KafkaTests {
         }
 
         @Test(arguments: ClusterKind.available)
-        func tellsBrokersTopicsAndOffsets(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func reportsBrokersTopicsAndOffsets(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 2)
                 try await cluster.fill(topic, partition: 1, 0..<9)
                 let admin = try Admin(properties: cluster.properties)
@@ -48,10 +48,10 @@ extension KafkaTests {
             }
         }
 
-        /// On a cluster whose coordinator has not been asked for anything yet, librdkafka's own admin request is a crash.
+        /// The admin request of librdkafka itself crashes on a cluster whose coordinator has not had a request yet.
         @Test(arguments: ClusterKind.available)
-        func aGroupThatNeverWasHasCommittedNothing(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func unknownGroupHasNoCommittedOffsets(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 2)
                 let admin = try Admin(properties: cluster.properties)
                 for number in 0..<5 {
@@ -62,14 +62,14 @@ extension KafkaTests {
             }
         }
 
-        @Test func finishesCallsUnderWayWhenItIsClosed() async throws {
+        @Test func closingEndsCallsInFlight() async throws {
             let mock = try MockCluster()
             mock.setRoundTripTime(.milliseconds(200))
             let admin = try Admin(properties: ["bootstrap.servers": mock.bootstrapServers])
             async let metadata = admin.metadata()
             try await Task.sleep(for: .milliseconds(100))
             await admin.close()
-            // Whichever came first: an answer or a refusal, never a crash or a hang.
+            // The call succeeds or fails, but never crashes or hangs.
             do {
                 #expect(try await metadata.brokers.count == 1)
             } catch {
@@ -80,7 +80,7 @@ extension KafkaTests {
             await mock.stop()
         }
 
-        @Test func givesUpInTime() async throws {
+        @Test func callsTimeOut() async throws {
             let admin = try Admin(properties: ["bootstrap.servers": "127.0.0.1:1"])
             await #expect(throws: KafkaError.self) { try await admin.metadata(within: .milliseconds(200)) }
             await #expect(throws: KafkaError.self) {

@@ -3,23 +3,23 @@ import Testing
 @testable import Kafka
 
 @Suite struct ConnectionMonitorTests {
-    @Test func clearsASuspicionWithoutAWord() {
-        var watch = ConnectionMonitor()
-        #expect(watch.probe == nil)
-        watch.allBrokersDown()
-        #expect(watch.probe != nil)
-        #expect(watch.probed(answered: true) == nil)
-        #expect(watch.probe == nil)
+    @Test func answeredProbeReportsNothing() {
+        var monitor = ConnectionMonitor()
+        #expect(monitor.probe == nil)
+        monitor.allBrokersDown()
+        #expect(monitor.probe != nil)
+        #expect(monitor.probed(answered: true) == nil)
+        #expect(monitor.probe == nil)
     }
 
-    @Test func tellsALossAndAReturnOnce() {
-        var watch = ConnectionMonitor()
-        watch.allBrokersDown()
-        #expect(watch.probed(answered: false) == .lost)
-        watch.allBrokersDown()
-        #expect(watch.probed(answered: false) == nil)
-        #expect(watch.probed(answered: true) == .restored)
-        #expect(watch.probe == nil)
+    @Test func reportsLossAndRecoveryOnce() {
+        var monitor = ConnectionMonitor()
+        monitor.allBrokersDown()
+        #expect(monitor.probed(answered: false) == .lost)
+        monitor.allBrokersDown()
+        #expect(monitor.probed(answered: false) == nil)
+        #expect(monitor.probed(answered: true) == .restored)
+        #expect(monitor.probe == nil)
     }
 }
 

@@ -5,14 +5,14 @@ import Testing
 extension KafkaTests {
     @Suite struct ConsumerTests {
         @Test(arguments: ClusterKind.available)
-        func everyRecordComesOnceThroughLittleCredit(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func deliversEveryRecordOnceWithLittleCredit(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 4)
                 let handler = RecordingHandler(creditAtStart: 25)
                 let consumer = try await Consumer.start(
                     topics: [topic], properties: cluster.properties(group: topic), handler: handler)
                 try await cluster.fill(topic, 0..<20_000)
-                try await until("20,000 records are there") { handler.records.count >= 20_000 }
+                try await until("20,000 records have arrived") { handler.records.count >= 20_000 }
                 await consumer.close()
                 #expect(handler.records.count == 20_000)
                 #expect(Set(handler.values) == Set((0..<20_000).map(String.init)))
@@ -24,8 +24,8 @@ extension KafkaTests {
         }
 
         @Test(arguments: ClusterKind.available)
-        func nothingComesWithoutCredit(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func deliversNothingWithoutCredit(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 2)
                 try await cluster.fill(topic, partition: 0, 0..<50)
                 let handler = RecordingHandler(creditAtStart: 0, renewsCredit: false)
@@ -35,39 +35,41 @@ extension KafkaTests {
                 consumer.addCredit(.records(5), to: TopicPartition(topic, 0))
                 consumer.addCredit(.records(2), to: TopicPartition(topic, 0))
                 consumer.addCredit(.records(1_000), to: TopicPartition("another", 0))
-                try await until("the granted records are there") { handler.records.count == 7 }
-                // What comes later on the other partition shows that the first was passed over meanwhile.
+                try await until("the granted records have arrived") { handler.records.count == 7 }
+                // Later records of the other partition show that the first one was skipped meanwhile.
                 consumer.addCredit(.records(100), to: TopicPartition(topic, 1))
                 try await cluster.fill(topic, partition: 1, 100..<150)
-                try await until("the other partition is there") { handler.records.count { $0.partition == 1 } == 50 }
+                try await until("the records of the other partition have arrived") {
+                    handler.records.count { $0.partition == 1 } == 50
+                }
                 #expect(handler.records.filter { $0.partition == 0 }.map(\.offset) == Array(0..<7))
-                // The prefetch is not lost.
+                // Prefetched records are not lost.
                 consumer.addCredit(.records(100), to: TopicPartition(topic, 0))
-                try await until("the rest is there") { handler.records.count == 100 }
+                try await until("the other records have arrived") { handler.records.count == 100 }
                 #expect(handler.records.filter { $0.partition == 0 }.map(\.offset) == Array(0..<50))
                 await consumer.close()
             }
         }
 
         @Test(arguments: ClusterKind.available)
-        func theBytesOfACreditBoundItToo(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func limitsDeliveryByBytes(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let partition = TopicPartition(topic, 0)
-                // Of four bytes each: a key of two, and a value.
+                // Each record has four bytes: a key and a value of two each.
                 try await cluster.fill(topic, partition: 0, 10..<60)
                 let handler = RecordingHandler(creditAtStart: 0, renewsCredit: false)
                 let consumer = try await Consumer.start(
                     topics: [topic], properties: cluster.properties(group: topic), handler: handler)
                 try await until("the partition is assigned") { !handler.owned.isEmpty }
-                // The third comes for the one byte that is left: now three are owed.
+                // The third record is delivered for the one byte that is left, so the credit is at minus three bytes.
                 consumer.addCredit(Credit(records: 100, bytes: 9), to: partition)
-                try await until("three are there") { handler.records.count == 3 }
+                try await until("three records have arrived") { handler.records.count == 3 }
                 consumer.addCredit(Credit(records: 0, bytes: 3), to: partition)
                 consumer.addCredit(Credit(records: 0, bytes: 5), to: partition)
-                try await until("five are there") { handler.records.count == 5 }
+                try await until("five records have arrived") { handler.records.count == 5 }
                 consumer.addCredit(Credit(records: 0, bytes: 1000), to: partition)
-                try await until("all are there") { handler.records.count == 50 }
+                try await until("all records have arrived") { handler.records.count == 50 }
                 #expect(handler.records.map(\.offset) == Array(0..<50))
                 #expect(handler.records.allSatisfy { $0.bytes == 4 })
                 await consumer.close()
@@ -75,15 +77,15 @@ extension KafkaTests {
         }
 
         @Test(arguments: ClusterKind.available)
-        func theNextConsumerGoesOnFromTheCommit(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func nextConsumerResumesAtTheCommittedOffset(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let partition = TopicPartition(topic, 0)
                 try await cluster.fill(topic, 0..<10)
                 let first = RecordingHandler()
                 var consumer = try await Consumer.start(
                     topics: [topic], properties: cluster.properties(group: topic), handler: first)
-                try await until("records are there") { first.records.count == 10 }
+                try await until("the records have arrived") { first.records.count == 10 }
                 #expect(try await consumer.committed([partition]) == [:])
                 try await consumer.commit([partition: GroupOffset(7, metadata: "v1;9")])
                 #expect(try await consumer.committed([partition]) == [partition: GroupOffset(7, metadata: "v1;9")])
@@ -100,31 +102,31 @@ extension KafkaTests {
                 let second = RecordingHandler()
                 consumer = try await Consumer.start(
                     topics: [topic], properties: cluster.properties(group: topic), handler: second)
-                try await until("the rest is there") { second.records.count == 3 }
+                try await until("the other records have arrived") { second.records.count == 3 }
                 #expect(second.records.map(\.offset) == [7, 8, 9])
                 await consumer.close()
                 await consumer.close()
             }
         }
 
-        /// As long as brokers take it unless told otherwise.
+        /// The limit is the default of brokers.
         @Test(arguments: ClusterKind.available)
-        func aNoteOf4096CharactersComesBackAndALongerOneIsRefused(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func commitMetadataIsLimitedTo4096Characters(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let partition = TopicPartition(topic, 0)
                 let handler = RecordingHandler()
                 let consumer = try await Consumer.start(
                     topics: [topic], properties: cluster.properties(group: topic), handler: handler)
                 try await until("the partition is assigned") { handler.owned.count == 1 }
-                // Every printable character, again and again.
-                let note = String(decoding: (0..<4096).map { UInt8(33 + $0 % 94) }, as: UTF8.self)
-                try await consumer.commit([partition: GroupOffset(3, metadata: note)])
-                #expect(try await consumer.committed([partition]) == [partition: GroupOffset(3, metadata: note)])
-                // The mock cluster knows no limit.
+                // All printable characters, repeatedly.
+                let metadata = String(decoding: (0..<4096).map { UInt8(33 + $0 % 94) }, as: UTF8.self)
+                try await consumer.commit([partition: GroupOffset(3, metadata: metadata)])
+                #expect(try await consumer.committed([partition]) == [partition: GroupOffset(3, metadata: metadata)])
+                // The mock cluster has no limit.
                 if kind == .apache {
                     let refused = await #expect(throws: KafkaError.self) {
-                        try await consumer.commit([partition: GroupOffset(4, metadata: note + "!")])
+                        try await consumer.commit([partition: GroupOffset(4, metadata: metadata + "!")])
                     }
                     #expect(refused?.code == .offsetMetadataTooLarge)
                     #expect(try await consumer.committed([partition])[partition]?.offset == 3)
@@ -135,7 +137,7 @@ extension KafkaTests {
 
         @Test(arguments: ClusterKind.available)
         func closingWaitsForTheHandlerAndItsCommit(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 2)
                 let journal = RecordingHandler.Journal()
                 let handler = RecordingHandler(journal: journal) { partitions, lost, consumer in
@@ -160,34 +162,35 @@ extension KafkaTests {
         }
 
         @Test(arguments: ClusterKind.available, ["range", "cooperative-sticky"])
-        func twoConsumersShareAndHandOverInOrder(_ kind: ClusterKind, strategy: String) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func consumersSharePartitionsAndHandOverInOrder(_ kind: ClusterKind, strategy: String) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 4)
                 for partition in 0..<4 { try await cluster.fill(topic, partition: Int32(partition), 0..<5) }
                 let properties = cluster.properties(group: topic, ["partition.assignment.strategy": strategy])
                 let journal = RecordingHandler.Journal()
-                // Finishes work that takes its time, then commits, before it lets go.
+                // Finishes slow work, then commits, before it releases the partitions.
                 let first = RecordingHandler("first", journal: journal) { partitions, lost, consumer in
                     try? await Task.sleep(for: .milliseconds(300))
                     do throws(KafkaError) {
                         let offsets = partitions.map { ($0, GroupOffset(5, metadata: "handed over")) }
                         try await consumer.commit(Dictionary(uniqueKeysWithValues: offsets))
                     } catch {
-                        // The mock cluster takes no commit while it rebalances; Apache Kafka does, as long as members
-                        // join.
+                        // The mock cluster rejects commits during a rebalance. Apache Kafka accepts them during joins.
                         #expect(kind == .mock && error.name == "REBALANCE_IN_PROGRESS")
                     }
                 }
                 let second = RecordingHandler("second", journal: journal)
                 let firstConsumer = try await Consumer.start(topics: [topic], properties: properties, handler: first)
-                try await until("the first has all") { first.owned.count == 4 && first.records.count == 20 }
+                try await until("the first consumer has all partitions") {
+                    first.owned.count == 4 && first.records.count == 20
+                }
                 let secondConsumer = try await Consumer.start(topics: [topic], properties: properties, handler: second)
-                try await until("they share") {
+                try await until("the consumers share the partitions") {
                     first.owned.count == 2 && second.owned.count == 2
                 }
                 #expect(first.owned.isDisjoint(with: second.owned))
 
-                // Each partition was let go, with its commit, before the other got it.
+                // Each partition was revoked, after its commit, before it was assigned to the other consumer.
                 let lines = journal.all
                 for partition in second.owned.map(\.partition) {
                     let released = try #require(lines.firstIndex(of: "first revoked \(partition)"))
@@ -201,14 +204,14 @@ extension KafkaTests {
                             == Dictionary(uniqueKeysWithValues: moved))
                 }
 
-                // Both work, and what the first leaves the second takes over.
+                // Both receive records, and the second takes over the partitions of the first.
                 try await cluster.fill(topic, 100..<500)
-                try await until("all is there") {
+                try await until("all records have arrived") {
                     Set(first.values + second.values).isSuperset(of: (100..<500).map(String.init))
                 }
                 #expect(first.records.count > 20 && !second.records.isEmpty)
                 await firstConsumer.close()
-                try await until("the second has all") { second.owned.count == 4 }
+                try await until("the second consumer has all partitions") { second.owned.count == 4 }
                 await secondConsumer.close()
                 #expect(second.owned == [])
                 #expect(first.errors + second.errors == [])
@@ -216,10 +219,10 @@ extension KafkaTests {
         }
 
         @Test(arguments: ClusterKind.available)
-        func nothingIsLostWhileConsumersComeAndGo(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func losesNoRecordDuringRebalances(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 4)
-                // Writes until it is told to stop, and says how much.
+                // Sends records until it is cancelled, and returns their number.
                 let filling = Task {
                     var count = 0
                     while !Task.isCancelled {
@@ -239,38 +242,40 @@ extension KafkaTests {
                 for _ in 0..<3 {
                     let guest = RecordingHandler(commitsWhenRevoked: true)
                     let guestConsumer = try await join(guest)
-                    try await until("the guest works") { !guest.records.isEmpty }
+                    try await until("the guest receives records") { !guest.records.isEmpty }
                     await guestConsumer.close()
                     guests.append(guest)
                 }
                 filling.cancel()
                 let total = try await filling.value
                 let all = guests + [steady]
-                try await until("every record has come") {
+                try await until("every record has arrived") {
                     Set(all.flatMap(\.values)).count == total
                 }
                 await steadyConsumer.close()
                 #expect(all.flatMap(\.errors) == [])
-                // Redelivery is for records between a refused commit and its repetition; Apache Kafka refuses none here.
+                // Only records after a rejected commit are redelivered, and Apache Kafka rejects none here.
                 if kind == .apache { #expect(all.map(\.records.count).reduce(0, +) == total) }
             }
         }
 
-        /// The mock cluster makes every topic that is asked for.
+        /// Needs Apache Kafka, because the mock cluster creates requested topics.
         @Test(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
-        func saysThatATopicIsMissing() async throws {
-            try await TestCluster.with(.apache) { cluster in
+        func reportsAMissingTopic() async throws {
+            try await ClusterFixture.with(.apache) { cluster in
                 let handler = RecordingHandler()
                 let name = cluster.unique("missing")
                 let consumer = try await Consumer.start(
                     topics: [name], properties: cluster.properties(group: name), handler: handler)
-                try await until("the error is told") { handler.errors.contains { $0.code == .unknownTopicOrPartition } }
+                try await until("the error is reported") {
+                    handler.errors.contains { $0.code == .unknownTopicOrPartition }
+                }
                 #expect(handler.errors.allSatisfy { !$0.isFatal })
                 await consumer.close()
             }
         }
 
-        @Test func needsAGroup() async {
+        @Test func requiresAGroup() async {
             let error = await #expect(throws: KafkaError.self) {
                 try await Consumer.start(
                     topics: ["topic"], properties: ["bootstrap.servers": "127.0.0.1:1"], handler: RecordingHandler())

@@ -4,9 +4,9 @@ import Testing
 
 extension KafkaTests {
     @Suite struct MockClusterTests {
-        /// A child that is being started holds copies of this process's sockets until it is a program of its own.
-        @Test func goesDownAndComesUpWhileChildrenAreStarted() async throws {
-            try await TestCluster.with(.mock) { cluster in
+        /// A child process holds copies of the sockets of this process between fork and exec.
+        @Test func restartsWhileChildProcessesStart() async throws {
+            try await ClusterFixture.with(.mock) { cluster in
                 let mock = try #require(cluster.mock)
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for _ in 0..<4 {

@@ -8,8 +8,8 @@ import Testing
 extension KafkaTests {
     @Suite struct ProducerTests {
         @Test(arguments: ClusterKind.available)
-        func keysHeadersAndMissingValuesComeThrough(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func preservesKeysHeadersAndMissingValues(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 2)
                 let sent = [
                     ProducerRecord(
@@ -43,8 +43,8 @@ extension KafkaTests {
         }
 
         @Test(arguments: ClusterKind.available)
-        func recordsSentTogetherHaveEachItsOwnEnd(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func batchReportsAnErrorPerRecord(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let producer = try cluster.producer()
                 let records = (0..<10).map { number in
@@ -67,8 +67,8 @@ extension KafkaTests {
             }
         }
 
-        /// One place in the queue; of those who wait for it every other one leaves when it is its turn.
-        @Test func whoIsTooLateLeavesItsRoomToOthers() async throws {
+        /// The queue has one slot. Every other waiting send has expired when the slot becomes free.
+        @Test func expiredSendsLeaveTheirQueueSlotToOthers() async throws {
             let broker = try MockCluster()
             try broker.createTopic("t", partitions: 1)
             let producer = try Producer(properties: [
@@ -94,7 +94,7 @@ extension KafkaTests {
                     if code == nil { counts.0 += 1 } else if code == .queueFull { counts.1 += 1 }
                 }
             }
-            // The first one of all may have been one of those.
+            // The first send of all may have had a deadline.
             #expect(sent + late == 40 && (19...20).contains(late))
             let reader = try await TopicReader.open(
                 "t", from: .beginning, properties: ["bootstrap.servers": broker.bootstrapServers])
@@ -106,7 +106,7 @@ extension KafkaTests {
 
         @Test(arguments: ClusterKind.available)
         func waitsWhileTheQueueIsFull(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let producer = try cluster.producer(["queue.buffering.max.messages": "7"])
                 let offsets = try await withThrowingTaskGroup(of: Int64.self) { group in
@@ -161,8 +161,8 @@ extension KafkaTests {
             mock.setDown(true)
             let producer = try Producer(properties: ["bootstrap.servers": mock.bootstrapServers, "linger.ms": "1000"])
             async let delivery = producer.send(ProducerRecord(topic: "topic", value: [1]))
-            // The record is on its way once flushing has something to wait for.
-            try await until("flushing takes too long") {
+            // The record is in flight once flushing times out.
+            try await until("flushing times out") {
                 do throws(KafkaError) {
                     try await producer.flush(within: .milliseconds(10))
                     return false
@@ -178,8 +178,8 @@ extension KafkaTests {
         }
 
         @Test(arguments: ClusterKind.available)
-        func saysWhyARecordIsRefused(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func reportsWhyARecordIsRejected(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let producer = try cluster.producer()
                 let large = await #expect(throws: KafkaError.self) {
@@ -187,52 +187,52 @@ extension KafkaTests {
                 }
                 #expect(large?.code == .messageTooLarge)
                 #expect(large?.isRetriable == false)
-                let astray = await #expect(throws: KafkaError.self) {
+                let misdirected = await #expect(throws: KafkaError.self) {
                     try await producer.send(ProducerRecord(topic: topic, partition: 9, value: [1]))
                 }
-                #expect(astray?.name == "_UNKNOWN_PARTITION")
+                #expect(misdirected?.name == "_UNKNOWN_PARTITION")
                 await producer.close()
             }
         }
 
-        @Test func tellsOnceThatTheBrokersAreGoneAndOnceThatTheyAreBack() async throws {
+        @Test func reportsBrokerLossAndRecoveryOnce() async throws {
             let mock = try MockCluster()
             try mock.createTopic("topic", partitions: 1)
-            let news = Lock<[Connection]>([])
+            let changes = Lock<[Connection]>([])
             let logged = Lock<[LogLevel]>([])
             let producer = try Producer(
                 properties: ["bootstrap.servers": mock.bootstrapServers],
                 events: ClientCallbacks(
                     log: { level, _, _ in logged.withLock { $0.append(level) } },
-                    connection: { change in news.withLock { $0.append(change) } }))
+                    connection: { change in changes.withLock { $0.append(change) } }))
             try await producer.send(ProducerRecord(topic: "topic", value: [0]))
             mock.setDown(true)
-            try await until("the loss is told") { news.withLock { $0.count } == 1 }
+            try await until("the loss is reported") { changes.withLock { $0.count } == 1 }
             async let delayed = producer.send(ProducerRecord(topic: "topic", value: [1]))
             try await Task.sleep(for: .milliseconds(1500))
             mock.setDown(false)
             #expect(try await delayed.offset == 1)
-            try await until("the return is told") { news.withLock { $0.count } == 2 }
-            #expect(news.withLock { $0 } == [.lost, .restored])
+            try await until("the recovery is reported") { changes.withLock { $0.count } == 2 }
+            #expect(changes.withLock { $0 } == [.lost, .restored])
             #expect(logged.withLock { $0.contains { $0 <= .warning } })
             await producer.close()
             await mock.stop()
         }
 
         @Test(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
-        func deliversOnceTheBrokerComes() async throws {
+        func deliversWhenTheBrokerStarts() async throws {
             let apache = try await ApacheKafka(properties: ["auto.create.topics.enable=true"])
-            let news = Lock<[Connection]>([])
+            let changes = Lock<[Connection]>([])
             let producer = try Producer(
                 properties: ["bootstrap.servers": apache.bootstrapServers, "enable.idempotence": "true"],
-                events: ClientCallbacks(connection: { change in news.withLock { $0.append(change) } }))
+                events: ClientCallbacks(connection: { change in changes.withLock { $0.append(change) } }))
             async let delivery = producer.send(ProducerRecord(topic: "early", value: [1]))
-            try await until("the absence is told") { news.withLock { $0 } == [.lost] }
+            try await until("the absence is reported") { changes.withLock { $0 } == [.lost] }
             try await apache.start()
             #expect(try await delivery.offset == 0)
-            try await until("the arrival is told") { news.withLock { $0 } == [.lost, .restored] }
+            try await until("the recovery is reported") { changes.withLock { $0 } == [.lost, .restored] }
 
-            // The same over a crash.
+            // The same after a crash of the broker.
             await apache.kill()
             async let second = producer.send(ProducerRecord(topic: "early", value: [2]))
             try await apache.start()
@@ -241,7 +241,7 @@ extension KafkaTests {
             await apache.remove()
         }
 
-        // In a process of its own, where no other test's memory is counted.
+        // Runs in a process of its own, without the memory of other tests.
         @Test func keepsMemoryFlat() async {
             await #expect(processExitsWith: .success) {
                 // 400 MB pass through; the mock cluster keeps 5 MB of them.

@@ -1,9 +1,9 @@
 import Concurrency
 import Kafka
 
-/// A handler that keeps what it is told and grants credit by a rule.
+/// A handler that records its calls and grants credit by a rule.
 final class RecordingHandler: ConsumerHandler {
-    /// What happened, in order; several handlers may share one journal.
+    /// A log of assignments and revocations, in order. Several handlers can share one journal.
     final class Journal: Sendable {
         let lines = Lock<[String]>([])
         func write(_ line: String) { lines.withLock { $0.append(line) } }
@@ -14,7 +14,7 @@ final class RecordingHandler: ConsumerHandler {
         var records: [ConsumedRecord] = []
         var owned: Set<TopicPartition> = []
         var errors: [KafkaError] = []
-        /// Where each partition ended, as far as it was told.
+        /// The last reported end of each partition.
         var ends: [TopicPartition: Int64] = [:]
         /// One past the newest record of each partition since it was assigned.
         var next: [TopicPartition: GroupOffset] = [:]
@@ -30,9 +30,9 @@ final class RecordingHandler: ConsumerHandler {
         @Sendable (_ partitions: [TopicPartition], _ lost: Bool, _ consumer: Consumer) async -> Void
 
     /// - Parameters:
-    ///   - creditAtStart: granted for each partition when it is assigned.
-    ///   - renewsCredit: whether each record delivered is worth another one.
-    ///   - commitsWhenRevoked: whether it commits everything that came, if the broker lets it.
+    ///   - creditAtStart: the credit granted for each partition when it is assigned.
+    ///   - renewsCredit: whether each delivered record grants credit for another one.
+    ///   - commitsWhenRevoked: whether it commits all received records, if the broker accepts that.
     init(
         _ name: String = "consumer", creditAtStart: Int = 100, renewsCredit: Bool = true,
         commitsWhenRevoked: Bool = false, journal: Journal = Journal(),
@@ -50,7 +50,7 @@ final class RecordingHandler: ConsumerHandler {
     var owned: Set<TopicPartition> { state.withLock { $0.owned } }
     var errors: [KafkaError] { state.withLock { $0.errors } }
     var ends: [TopicPartition: Int64] { state.withLock { $0.ends } }
-    /// The values, as text.
+    /// The values of all records, as text.
     var values: [String] { records.map { String(decoding: $0.value ?? [], as: UTF8.self) } }
 
     func assigned(_ partitions: [TopicPartition], to consumer: Consumer) {
@@ -94,6 +94,6 @@ final class RecordingHandler: ConsumerHandler {
 }
 
 extension Credit {
-    /// For so many records, whatever they weigh.
+    /// Creates credit for this number of records of any size.
     static func records(_ count: Int) -> Credit { Credit(records: count, bytes: count << 30) }
 }

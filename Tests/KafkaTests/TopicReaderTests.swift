@@ -5,8 +5,8 @@ import Testing
 extension KafkaTests {
     @Suite struct TopicReaderTests {
         @Test(arguments: ClusterKind.available)
-        func missesNothingWrittenAfterItWasOpened(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func readsAllRecordsWrittenAfterOpening(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 3)
                 try await cluster.fill(topic, 0..<30)
                 let reader = try await TopicReader.open(topic, from: .end, properties: cluster.properties)
@@ -19,8 +19,8 @@ extension KafkaTests {
         }
 
         @Test(arguments: ClusterKind.available)
-        func readsFromTheBeginningFromOffsetsAndFromATime(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func readsFromBeginningOffsetsOrTimestamp(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let producer = try cluster.producer()
                 for number in 0..<10 {
@@ -32,7 +32,7 @@ extension KafkaTests {
                 let numbers = (0..<10).map(String.init)
                 #expect(try await read(10, topic, .beginning, cluster) == numbers)
                 #expect(try await read(2, topic, .offsets([0: 8, 7: 1]), cluster) == ["8", "9"])
-                // The mock cluster knows no times: there all is read.
+                // The mock cluster ignores timestamps, so everything is read.
                 let isMock = kind != .apache
                 let newest = isMock ? numbers : ["6", "7", "8", "9"]
                 #expect(try await read(newest.count, topic, .timestamp(1_700_000_000_006), cluster) == newest)
@@ -43,10 +43,10 @@ extension KafkaTests {
             }
         }
 
-        /// Such partitions came later.
+        /// Covers partitions that were added later.
         @Test(arguments: ClusterKind.available)
-        func readsPartitionsThatAreLeftOutFromTheBeginning(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func readsUnlistedPartitionsFromTheBeginning(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 2)
                 try await cluster.fill(topic, partition: 0, 0..<4)
                 try await cluster.fill(topic, partition: 0, 4..<5)
@@ -57,8 +57,8 @@ extension KafkaTests {
         }
 
         @Test(arguments: ClusterKind.available)
-        func tellsWherePartitionsEnd(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func reportsPartitionEnds(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 2)
                 try await cluster.fill(topic, partition: 1, 0..<5)
                 let reader = try await TopicReader.open(
@@ -70,13 +70,13 @@ extension KafkaTests {
                     let batch = try #require(try await reader.nextBatch())
                     seen += batch.records.count
                     for (partition, end) in batch.ends {
-                        // All of the partition's records have come before.
+                        // All records of the partition have arrived before.
                         if partition == 1 { #expect(seen == 5) }
                         ends[partition] = end
                     }
                 }
                 #expect(ends == [0: 0, 1: 5])
-                // Each end that is come to is told.
+                // Each end that is reached is reported.
                 try await cluster.fill(topic, partition: 0, 0..<1)
                 while ends[0] != 1 {
                     let batch = try #require(try await reader.nextBatch())
@@ -88,14 +88,14 @@ extension KafkaTests {
             }
         }
 
-        /// A marker takes an offset.
+        /// A marker occupies an offset.
         @Test(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
-        func tellsThatAPartitionEndsBehindATransactionsMarker() async throws {
-            try await TestCluster.with(.apache) { cluster in
+        func reportsPartitionEndBehindATransactionMarker() async throws {
+            try await ClusterFixture.with(.apache) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let producer = try TransactionalProducer(
                     properties: cluster.properties.merging(["transactional.id": topic]) { $1 })
-                try await until("there can be transactions") {
+                try await until("transactions are possible") {
                     try await producer.initialize(within: .seconds(10))
                     return true
                 }
@@ -103,7 +103,7 @@ extension KafkaTests {
                 let sends = await producer.send([
                     ProducerRecord(topic: topic, value: [1]), ProducerRecord(topic: topic, value: [2]),
                 ])
-                // An abort that overtakes its records is refused.
+                // Waits for the records, because an abort that overtakes them is rejected.
                 #expect(await sends.failures().isEmpty)
                 try await producer.abort(within: .seconds(30))
                 await producer.close()
@@ -117,15 +117,15 @@ extension KafkaTests {
         }
 
         @Test(arguments: ClusterKind.available)
-        func endsWhenItsTaskIsCancelledOrItIsClosed(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func endsOnCancellationOrClose(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let reader = try await TopicReader.open(topic, from: .beginning, properties: cluster.properties)
                 let cancelled = Task { try await take(1, from: reader) }
                 try await Task.sleep(for: .milliseconds(50))
                 cancelled.cancel()
                 #expect(try await cancelled.value == [])
-                // It can still be read.
+                // The reader can still be read.
                 try await cluster.fill(topic, 0..<1)
                 #expect(try await take(1, from: reader) == ["0"])
                 let closed = Task { try await take(1, from: reader) }
@@ -137,8 +137,8 @@ extension KafkaTests {
         }
 
         @Test(arguments: ClusterKind.available)
-        func readsMuchInOrder(_ kind: ClusterKind) async throws {
-            try await TestCluster.with(kind) { cluster in
+        func readsManyRecordsInOrder(_ kind: ClusterKind) async throws {
+            try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 try await cluster.fill(topic, 0..<5_000)
                 let reader = try await TopicReader.open(topic, from: .beginning, properties: cluster.properties)
@@ -154,8 +154,8 @@ extension KafkaTests {
         }
 
         @Test(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
-        func saysThatATopicIsMissing() async throws {
-            try await TestCluster.with(.apache) { cluster in
+        func reportsAMissingTopic() async throws {
+            try await ClusterFixture.with(.apache) { cluster in
                 let error = await #expect(throws: KafkaError.self) {
                     try await TopicReader.open(cluster.unique("missing"), from: .end, properties: cluster.properties)
                 }
@@ -163,8 +163,8 @@ extension KafkaTests {
             }
         }
 
-        @Test func refusesNegativeOffsets() async throws {
-            try await TestCluster.with(.mock) { cluster in
+        @Test func rejectsNegativeOffsets() async throws {
+            try await ClusterFixture.with(.mock) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let error = await #expect(throws: KafkaError.self) {
                     try await TopicReader.open(topic, from: .offsets([0: -5]), properties: cluster.properties)
@@ -173,7 +173,7 @@ extension KafkaTests {
             }
         }
 
-        @Test func saysThatNoBrokerAnswers() async {
+        @Test func reportsUnreachableBrokers() async {
             let error = await #expect(throws: KafkaError.self) {
                 try await TopicReader.open(
                     "topic", from: .end, properties: ["bootstrap.servers": "127.0.0.1:1"], within: .milliseconds(300))
@@ -183,7 +183,7 @@ extension KafkaTests {
     }
 }
 
-/// The next values, fewer when the reader ends before.
+/// Returns the next values, fewer if the reader ends before.
 private func take(_ count: Int, from reader: TopicReader) async throws -> [String] {
     var values: [String] = []
     for try await record in reader {
@@ -194,7 +194,7 @@ private func take(_ count: Int, from reader: TopicReader) async throws -> [Strin
 }
 
 private func read(
-    _ count: Int, _ topic: String, _ start: TopicReader.Start, _ cluster: TestCluster
+    _ count: Int, _ topic: String, _ start: TopicReader.Start, _ cluster: ClusterFixture
 ) async throws -> [String] {
     let reader = try await TopicReader.open(topic, from: start, properties: cluster.properties)
     let values = try await take(count, from: reader)

@@ -3,11 +3,11 @@ import TestSupport
 import Testing
 
 extension KafkaTests {
-    /// Transactions on Apache Kafka, and what is told of those of the mock cluster.
+    /// Transactions on Apache Kafka.
     @Suite(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set")) struct TransactionTests {
-        /// A producer that has its id.
+        /// Returns an initialized producer with this transactional id.
         private func producer(
-            _ id: String, _ cluster: TestCluster, _ more: [String: String] = [:]
+            _ id: String, _ cluster: ClusterFixture, _ more: [String: String] = [:]
         ) async throws -> TransactionalProducer {
             let producer = try TransactionalProducer(
                 properties: cluster.properties.merging(["transactional.id": id]) { $1 }.merging(more) { $1 })
@@ -19,8 +19,8 @@ extension KafkaTests {
             numbers.map { ProducerRecord(topic: topic, partition: 0, value: Array("\($0)".utf8)) }
         }
 
-        /// The values of all committed records, once the last of them is this one.
-        private func committed(_ topic: String, upTo last: String, _ cluster: TestCluster) async throws -> [String] {
+        /// Returns the values of all committed records up to the one with value `last`.
+        private func committed(_ topic: String, upTo last: String, _ cluster: ClusterFixture) async throws -> [String] {
             let reader = try await TopicReader.open(topic, from: .beginning, properties: cluster.properties)
             var values: [String] = []
             for try await record in reader {
@@ -31,8 +31,8 @@ extension KafkaTests {
             return values
         }
 
-        @Test func whatIsCommittedIsSeenAndWhatIsAbortedIsNot() async throws {
-            try await TestCluster.with(.apache) { cluster in
+        @Test func readersSeeCommittedRecordsOnly() async throws {
+            try await ClusterFixture.with(.apache) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let producer = try await producer(topic, cluster)
                 try await producer.begin()
@@ -41,7 +41,7 @@ extension KafkaTests {
                 #expect(await sends.failures() == [:])
                 try await producer.begin()
                 sends = await producer.send(records(topic, 100..<200))
-                // An abort that overtakes its records is refused.
+                // Waits for the records, because an abort that overtakes them is rejected.
                 #expect(await sends.failures() == [:])
                 try await producer.abort(within: .seconds(120))
                 try await producer.begin()
@@ -55,8 +55,8 @@ extension KafkaTests {
             }
         }
 
-        @Test func aNewerProducerOfTheSameNameFencesTheOlderAndEndsItsTransaction() async throws {
-            try await TestCluster.with(.apache) { cluster in
+        @Test func newerProducerFencesTheOlderOne() async throws {
+            try await ClusterFixture.with(.apache) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let older = try await producer(topic, cluster)
                 try await older.begin()
@@ -77,13 +77,13 @@ extension KafkaTests {
             }
         }
 
-        @Test func aTransactionThatTookTooLongIsFencedAndTheNextProducerGoesOn() async throws {
-            try await TestCluster.with(.apache) { cluster in
+        @Test func expiredTransactionFailsAndTheNextSucceeds() async throws {
+            try await ClusterFixture.with(.apache) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let first = try await producer(topic, cluster, ["transaction.timeout.ms": "1000"])
                 try await first.begin()
                 _ = await first.send(records(topic, 0..<10))
-                // Kafka looks for such transactions every ten seconds.
+                // Kafka checks for expired transactions every ten seconds.
                 try await Task.sleep(for: .seconds(13))
                 let error = await #expect(throws: TransactionError.self) {
                     try await first.commit(within: .seconds(120))
@@ -99,8 +99,8 @@ extension KafkaTests {
             }
         }
 
-        @Test func offsetsAndTheirNotesAreCommittedWithTheRecordsOrNotAtAll() async throws {
-            try await TestCluster.with(.apache) { cluster in
+        @Test func commitsOffsetsAndMetadataAtomicallyWithRecords() async throws {
+            try await ClusterFixture.with(.apache) { cluster in
                 let (jobs, events) = (
                     try await cluster.newTopic(partitions: 1), try await cluster.newTopic(partitions: 1)
                 )
@@ -109,7 +109,7 @@ extension KafkaTests {
                 let handler = RecordingHandler()
                 let consumer = try await Consumer.start(
                     topics: [jobs], properties: cluster.properties(group: jobs), handler: handler)
-                try await until("records are there") { handler.records.count == 10 }
+                try await until("the records have arrived") { handler.records.count == 10 }
                 let producer = try await producer(jobs, cluster)
                 try await producer.begin()
                 _ = await producer.send(records(events, 0..<4))
@@ -135,20 +135,20 @@ extension KafkaTests {
             }
         }
 
-        @Test func offsetsUnderAGenerationThatIsPastAreRefused() async throws {
-            try await TestCluster.with(.apache) { cluster in
+        @Test func rejectsOffsetsOfAPastGeneration() async throws {
+            try await ClusterFixture.with(.apache) { cluster in
                 let jobs = try await cluster.newTopic(partitions: 2)
                 let events = try await cluster.newTopic(partitions: 1)
                 let first = RecordingHandler("first")
                 let consumer = try await Consumer.start(
                     topics: [jobs], properties: cluster.properties(group: jobs), handler: first)
-                try await until("it has both") { first.owned.count == 2 }
+                try await until("the consumer has both partitions") { first.owned.count == 2 }
                 let producer = try await producer(jobs, cluster)
                 let past = try await consumer.membership()
                 let second = RecordingHandler("second")
                 let other = try await Consumer.start(
                     topics: [jobs], properties: cluster.properties(group: jobs), handler: second)
-                try await until("each has one") { first.owned.count == 1 && second.owned.count == 1 }
+                try await until("each consumer has one partition") { first.owned.count == 1 && second.owned.count == 1 }
                 try await producer.begin()
                 _ = await producer.send(records(events, 0..<4))
                 let offsets = [TopicPartition(jobs, 0): GroupOffset(1)]
@@ -157,7 +157,7 @@ extension KafkaTests {
                 }
                 #expect(error?.kind == .abortable && error?.cause.code == .illegalGeneration)
                 try await producer.abort(within: .seconds(120))
-                // The same is taken under the generation of now.
+                // The same offsets are accepted under the current generation.
                 try await producer.begin()
                 try await producer.sendOffsets(offsets, of: consumer.membership())
                 try await producer.commit(within: .seconds(120))
@@ -168,19 +168,19 @@ extension KafkaTests {
             }
         }
 
-        @Test func aMemberThatHasLeftIsRefused() async throws {
-            try await TestCluster.with(.apache) { cluster in
+        @Test func rejectsOffsetsOfAMemberThatLeft() async throws {
+            try await ClusterFixture.with(.apache) { cluster in
                 let jobs = try await cluster.newTopic(partitions: 1)
                 let handler = RecordingHandler()
                 let consumer = try await Consumer.start(
                     topics: [jobs], properties: cluster.properties(group: jobs), handler: handler)
-                try await until("it has its partition") { handler.owned.count == 1 }
+                try await until("the consumer has its partition") { handler.owned.count == 1 }
                 let past = try await consumer.membership()
                 await consumer.close()
                 let successor = RecordingHandler()
                 let other = try await Consumer.start(
                     topics: [jobs], properties: cluster.properties(group: jobs), handler: successor)
-                try await until("the other has it") { successor.owned.count == 1 }
+                try await until("the other consumer has the partition") { successor.owned.count == 1 }
                 let producer = try await producer(jobs, cluster)
                 try await producer.begin()
                 let error = await #expect(throws: TransactionError.self) {
@@ -193,8 +193,8 @@ extension KafkaTests {
             }
         }
 
-        @Test func aRecordThatIsTooLargeIsNamed() async throws {
-            try await TestCluster.with(.apache) { cluster in
+        @Test func reportsTheOversizedRecord() async throws {
+            try await ClusterFixture.with(.apache) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let producer = try await producer(topic, cluster)
                 try await producer.begin()
@@ -208,8 +208,8 @@ extension KafkaTests {
             }
         }
 
-        @Test func theEndBehindAMarkerIsTold() async throws {
-            try await TestCluster.with(.apache) { cluster in
+        @Test func reportsThePartitionEndBehindAMarker() async throws {
+            try await ClusterFixture.with(.apache) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let producer = try await producer(topic, cluster)
                 try await producer.begin()
@@ -219,12 +219,12 @@ extension KafkaTests {
                 let consumer = try await Consumer.start(
                     topics: [topic], properties: cluster.properties(group: topic), handler: handler)
                 // Three records and the marker.
-                try await until("the end is told") { handler.ends[TopicPartition(topic, 0)] == 4 }
+                try await until("the end is reported") { handler.ends[TopicPartition(topic, 0)] == 4 }
                 #expect(handler.records.count == 3)
                 try await producer.begin()
                 #expect(await producer.send(records(topic, 3..<5)).failures() == [:])
                 try await producer.abort(within: .seconds(120))
-                try await until("what is aborted is passed") { handler.ends[TopicPartition(topic, 0)] == 7 }
+                try await until("aborted records are skipped") { handler.ends[TopicPartition(topic, 0)] == 7 }
                 #expect(handler.records.count == 3)
                 await producer.close()
                 await consumer.close()
@@ -233,8 +233,8 @@ extension KafkaTests {
     }
 
     @Suite struct TransactionRefusalTests {
-        @Test func theMockClusterCountsAsOneWithoutTransactions() async throws {
-            try await TestCluster.with(.mock) { cluster in
+        @Test func mockClusterDoesNotSupportTransactions() async throws {
+            try await ClusterFixture.with(.mock) { cluster in
                 let producer = try TransactionalProducer(
                     properties: cluster.properties.merging(["transactional.id": "one"]) { $1 })
                 let error = await #expect(throws: TransactionError.self) {
@@ -245,14 +245,14 @@ extension KafkaTests {
             }
         }
 
-        @Test func aProducerWithoutAnIdIsRefused() {
+        @Test func requiresATransactionalID() {
             let error = #expect(throws: KafkaError.self) {
                 try TransactionalProducer(properties: ["bootstrap.servers": "127.0.0.1:1"])
             }
             #expect(error?.code == .invalidArgument && error?.message.contains("transactional.id") == true)
         }
 
-        @Test func brokersThatAreAwayAreARetriableError() async throws {
+        @Test func unreachableBrokersAreARetriableError() async throws {
             let producer = try TransactionalProducer(
                 properties: ["bootstrap.servers": "127.0.0.1:1", "transactional.id": "one"])
             let error = await #expect(throws: TransactionError.self) {

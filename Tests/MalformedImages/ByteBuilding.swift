@@ -1,33 +1,33 @@
-/// Which end of a number comes first.
+/// The order of the bytes of a number.
 enum ByteOrder {
     case big, little
 }
 
 extension [UInt8] {
-    /// The lowest `count` bytes of a number.
+    /// Returns the lowest `count` bytes of a number.
     static func number(_ number: Int, _ count: Int, _ order: ByteOrder) -> [UInt8] {
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
         return order == .little ? bytes : bytes.reversed()
     }
 
-    /// These bytes with others in the place of some.
-    func with(_ bytes: [UInt8], at place: Int) -> [UInt8] {
+    /// Returns a copy with `bytes` written at an offset.
+    func with(_ bytes: [UInt8], at offset: Int) -> [UInt8] {
         var copy = self
-        copy.replaceSubrange(place..<place + bytes.count, with: bytes)
+        copy.replaceSubrange(offset..<offset + bytes.count, with: bytes)
         return copy
     }
 
-    /// All but the last bytes.
+    /// Returns all but the last `count` bytes.
     func cut(_ count: Int) -> [UInt8] { Array(dropLast(count)) }
 
-    /// The first bytes.
+    /// Returns the first `count` bytes.
     func first(_ count: Int) -> [UInt8] { Array(prefix(count)) }
 
-    /// The part of all bytes that comes first.
-    func share(_ share: Double) -> [UInt8] { first(Int(Double(count) * share)) }
+    /// Returns this fraction of the bytes, from the first one.
+    func fraction(_ fraction: Double) -> [UInt8] { first(Int(Double(count) * fraction)) }
 
-    /// Where a text begins.
-    func place(of text: String) -> Int {
+    /// Returns the offset of the first occurrence of a text.
+    func offset(of text: String) -> Int {
         let wanted = Array(text.utf8)
         return indices.first { self[$0...].starts(with: wanted) }!
     }

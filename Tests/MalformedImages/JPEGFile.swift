@@ -1,5 +1,5 @@
-/// A grey baseline JPEG (ITU-T T.81), segment by segment. Its Huffman tables know one symbol each, "as before" and "end
-/// of block", so that a block of 8×8 pixels takes two bits.
+/// A builder of gray baseline JPEGs (ITU-T T.81), segment by segment. The Huffman tables have one symbol each, "same as
+/// before" and "end of block", so that a block of 8×8 pixels takes two bits.
 enum JPEGFile {
     static let start: [UInt8] = [0xff, 0xd8]
     static let end: [UInt8] = [0xff, 0xd9]
@@ -27,76 +27,77 @@ enum JPEGFile {
         return zeros((count + 3) / 4)
     }
 
-    /// A grey picture, with more segments behind its beginning.
+    /// A gray image, with more segments after its start marker.
     static func picture(_ width: Int, _ height: Int, more: [UInt8] = []) -> [UInt8] {
         start + more + tables + frame(width, height) + scan + blocks(width, height) + end
     }
 
     static func exif(_ tiff: [UInt8]) -> [UInt8] { segment(0xe1, text("Exif\0\0") + tiff) }
 
-    /// A part of a colour profile.
+    /// A part of a color profile.
     private static func profile(_ part: UInt8, of parts: UInt8, _ bytes: [UInt8]) -> [UInt8] {
         segment(0xe2, text("ICC_PROFILE\0") + [part, parts] + bytes)
     }
 
-    /// Progressive, of thousands of scans over few pixels: each one makes a decoder go over all of them again.
+    /// A progressive image of `count` scans over few pixels. Each scan makes a decoder process all of them again.
     private static func scans(_ count: Int, _ width: Int, _ height: Int) -> [UInt8] {
-        // A scan of the first coefficients takes half of what all of them take.
+        // A scan of only the first coefficients takes half the bytes of a scan of all.
         let scan = segment(0xda, [1, 1, 0x00, 0, 0, 0]) + zeros((blocks(width, height).count + 1) / 2)
         return start + tables + frame(width, height, marker: 0xc2) + (0..<count).flatMap { _ in scan } + end
     }
 
-    static func hostile() -> [MalformedImage] {
+    static func malformed() -> [MalformedImage] {
         let good = picture(600, 400)
         let head = start + tables
         let body = scan + blocks(600, 400) + end
-        let lyingProfile = big(0x7fff_ffff, 4) + zeros(12) + text("GRAYXYZ ") + zeros(12) + text("acsp") + zeros(88)
+        let invalidProfile = big(0x7fff_ffff, 4) + zeros(12) + text("GRAYXYZ ") + zeros(12) + text("acsp") + zeros(88)
         return [
-            .unsupported("JPEG, 1 byte", good.first(1)),
-            .fails("JPEG, 2 bytes", good.first(2)),
-            .corrupt("JPEG cut in its tables", good.first(40)),
-            .corrupt("JPEG cut behind its tables", head),
-            .corrupt("JPEG cut in its frame", (head + frame(600, 400)).cut(5)),
-            .corrupt("JPEG cut behind its frame", head + frame(600, 400)),
-            .corrupt("JPEG cut in its scan's header", (head + frame(600, 400) + scan).cut(3)),
-            .corrupt("JPEG cut in its pixels", good.cut(500)),
-            .rendersOrFails("JPEG cut before its end", good.cut(500) + end),
+            .unsupported("JPEG of 1 byte", good.first(1)),
+            .fails("JPEG of 2 bytes", good.first(2)),
+            .corrupt("JPEG truncated in its tables", good.first(40)),
+            .corrupt("JPEG truncated after its tables", head),
+            .corrupt("JPEG truncated in its frame", (head + frame(600, 400)).cut(5)),
+            .corrupt("JPEG truncated after its frame", head + frame(600, 400)),
+            .corrupt("JPEG truncated in its scan's header", (head + frame(600, 400) + scan).cut(3)),
+            .corrupt("JPEG truncated in its pixels", good.cut(500)),
+            .rendersOrFails("JPEG truncated before its end", good.cut(500) + end),
             .rendersOrFails("JPEG without its end", good.cut(2)),
-            .rendersOrFails("JPEG that claims more rows than it has", head + frame(600, 4000) + body),
-            .corrupt("JPEG that claims 20 components", head + frame(600, 400, components: 20) + body),
+            .rendersOrFails("JPEG that declares more rows than it has", head + frame(600, 4000) + body),
+            .corrupt("JPEG that declares 20 components", head + frame(600, 400, components: 20) + body),
             .corrupt(
-                "JPEG that claims 255 components and holds 1", head + [0xff, 0xc0, 0, 11, 8, 0, 9, 0, 9, 255] + body),
-            .corrupt("JPEG of no width", head + frame(0, 400) + body),
-            .corrupt("JPEG of no height", head + frame(600, 0) + body),
+                "JPEG that declares 255 components and has 1", head + [0xff, 0xc0, 0, 11, 8, 0, 9, 0, 9, 255] + body),
+            .corrupt("JPEG of zero width", head + frame(0, 400) + body),
+            .corrupt("JPEG of zero height", head + frame(600, 0) + body),
             .rendersOrFails(
                 "JPEG with a segment of length 0", start + [0xff, 0xe0, 0, 0] + tables + frame(600, 400) + body),
-            .corrupt("JPEG with a segment beyond its end", start + [0xff, 0xe0, 0xff, 0xff] + tables),
+            .corrupt("JPEG with a segment after its end", start + [0xff, 0xe0, 0xff, 0xff] + tables),
             .corrupt("JPEG without tables", start + frame(600, 400) + body),
             .corrupt("JPEG of two frames", head + frame(600, 400) + frame(60, 40) + body),
             .corrupt(
-                "JPEG with a scan of unknown planes", head + frame(600, 400) + segment(0xda, [1, 9, 0, 0, 63, 0])),
+                "JPEG with a scan of unknown components", head + frame(600, 400) + segment(0xda, [1, 9, 0, 0, 63, 0])),
             .corrupt(
-                "JPEG with a Huffman table of more codes than there can be",
+                "JPEG with a Huffman table of too many codes",
                 start + segment(0xc4, [0] + [UInt8](repeating: 255, count: 16) + zeros(200)) + frame(9, 9) + body),
-            .unsupported("JPEG, lossless", head + frame(600, 400, marker: 0xc3) + body),
-            .unsupported("JPEG, lossless, with arithmetic coding", head + frame(600, 400, marker: 0xcb)),
-            .corrupt("JPEG with arithmetic coding that it has not", head + frame(600, 400, marker: 0xc9)),
+            .unsupported("lossless JPEG", head + frame(600, 400, marker: 0xc3) + body),
+            .unsupported("lossless JPEG with arithmetic coding", head + frame(600, 400, marker: 0xcb)),
+            .corrupt("JPEG that declares arithmetic coding but has none", head + frame(600, 400, marker: 0xc9)),
             .renders("JPEG of 1×65500", picture(1, 65_500)),
             .renders("JPEG of 65500×1", picture(65_500, 1)),
-            .tooManyPixels("JPEG that claims 50000×50000", head + frame(50_000, 50_000) + body),
-            .fails("JPEG that claims 65535×65535", head + frame(65_535, 65_535) + body),
+            .tooManyPixels("JPEG that declares 50000×50000", head + frame(50_000, 50_000) + body),
+            .fails("JPEG that declares 65535×65535", head + frame(65_535, 65_535) + body),
             .tooManyPixels(
-                "JPEG, progressive, that claims 8000×8000", head + frame(8000, 8000, marker: 0xc2) + body),
+                "progressive JPEG that declares 8000×8000", head + frame(8000, 8000, marker: 0xc2) + body),
             .rendersOrFails("JPEG of 5000 scans", scans(5000, 400, 400)),
             .renders(
                 "JPEG with 2000 comments",
                 picture(600, 400, more: (0..<2000).flatMap { _ in segment(0xfe, text("again and again")) })),
             .renders(
-                "JPEG with a profile that lies about its length", picture(60, 40, more: profile(1, of: 1, lyingProfile))
+                "JPEG with a profile that declares a wrong length",
+                picture(60, 40, more: profile(1, of: 1, invalidProfile))
             ),
-            .renders("JPEG with part 9 of 3 of a profile", picture(60, 40, more: profile(9, of: 3, lyingProfile))),
+            .renders("JPEG with part 9 of 3 of a profile", picture(60, 40, more: profile(9, of: 3, invalidProfile))),
             .renders("JPEG with part 0 of 0 of a profile", picture(60, 40, more: profile(0, of: 0, []))),
-            .renders("JPEG with EXIF of no bytes", picture(60, 40, more: exif([]))),
-        ] + LyingEXIF.blocks.map { .renders("JPEG with EXIF \($0.name)", picture(60, 40, more: exif($0.tiff))) }
+            .renders("JPEG with EXIF of zero bytes", picture(60, 40, more: exif([]))),
+        ] + InvalidEXIF.blocks.map { .renders("JPEG with EXIF \($0.name)", picture(60, 40, more: exif($0.tiff))) }
     }
 }

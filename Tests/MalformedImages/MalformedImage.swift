@@ -1,32 +1,32 @@
 import HalcyonImaging
 import HalcyonModel
 
-/// A file that somebody may send, and how rendering it must end.
+/// An untrusted file, and the outcome that rendering it must have.
 public struct MalformedImage: Sendable, CustomStringConvertible {
-    /// How a rendering may end.
+    /// The expected outcome of a rendering.
     public indirect enum End: Sendable, Hashable {
-        /// An image comes out.
+        /// An image is produced.
         case renders
-        /// It is refused with one of these codes.
+        /// The file is rejected with one of these codes.
         case fails([JobErrorCode])
-        /// Both are right: decoders differ in what they forgive, and the bytes leave it open.
+        /// Both are correct. Decoders differ in what they tolerate, and the format does not decide.
         case rendersOrFails([JobErrorCode])
-        /// Each of ``MalformedImage/jobs`` has an end of its own.
+        /// Each of ``MalformedImage/jobs`` has its own outcome.
         case each([End])
     }
 
-    /// The format, then what is wrong with it.
+    /// The format, followed by the defect.
     public let name: String
     private let make: @Sendable () -> [UInt8]
-    /// How every rendering of it must end.
+    /// The outcome that every rendering must have.
     public let end: End
-    /// How long one rendering may take.
+    /// The time limit of one rendering.
     public private(set) var time = Duration.seconds(600)
-    /// Whether its header does not tell what it takes, so that it is stopped by what a child may have and by nothing
-    /// before.
+    /// True if the header does not reveal the cost, so that only the memory limit of a child process stops the
+    /// rendering.
     public private(set) var isBoundByChild = false
 
-    /// For the names of tests.
+    /// The name, for test output.
     public var description: String { name }
 
     init(_ name: String, _ bytes: @autoclosure @escaping @Sendable () -> [UInt8], _ end: End) {
@@ -35,7 +35,7 @@ public struct MalformedImage: Sendable, CustomStringConvertible {
         self.end = end
     }
 
-    /// The file, made anew.
+    /// Creates the file.
     public func bytes() -> [UInt8] { make() }
 
     static func corrupt(_ name: String, _ bytes: @autoclosure @escaping @Sendable () -> [UInt8]) -> MalformedImage {
@@ -51,12 +51,12 @@ public struct MalformedImage: Sendable, CustomStringConvertible {
         MalformedImage(name, bytes(), .fails([.unsupportedFormat]))
     }
 
-    /// Refused, and which of the two codes it gets is the decoder's affair: whether it stumbles over the header or believes it.
+    /// A file that is rejected. The code depends on whether the decoder fails on the header or believes it.
     static func fails(_ name: String, _ bytes: @autoclosure @escaping @Sendable () -> [UInt8]) -> MalformedImage {
         MalformedImage(name, bytes(), .fails([.corruptImage, .tooManyPixels, .unsupportedFormat]))
     }
 
-    /// Decoders differ in whether they forgive it.
+    /// A file that some decoders tolerate.
     static func rendersOrFails(_ name: String, _ bytes: @autoclosure @escaping @Sendable () -> [UInt8])
         -> MalformedImage
     {
@@ -69,27 +69,27 @@ public struct MalformedImage: Sendable, CustomStringConvertible {
 }
 
 extension MalformedImage {
-    /// Something that would go on for hours: it ends as a timeout, after a short while.
-    static func endless(_ name: String, _ bytes: @autoclosure @escaping @Sendable () -> [UInt8]) -> MalformedImage {
+    /// A file that would take hours to render, and ends as a timeout after 2 seconds.
+    static func timingOut(_ name: String, _ bytes: @autoclosure @escaping @Sendable () -> [UInt8]) -> MalformedImage {
         var file = MalformedImage(name, bytes(), .fails([.timeout]))
         file.time = .seconds(2)
         return file
     }
 
-    /// Something that goes on for long where the library has no limit of its own, or a wide one.
-    static func long(_ name: String, _ bytes: @autoclosure @escaping @Sendable () -> [UInt8]) -> MalformedImage {
+    /// A file that takes long if the library has no limit or a high one.
+    static func slow(_ name: String, _ bytes: @autoclosure @escaping @Sendable () -> [UInt8]) -> MalformedImage {
         var file = MalformedImage(name, bytes(), .rendersOrFails([.corruptImage, .timeout]))
         file.time = .seconds(2)
         return file
     }
 
-    /// An animation of more frames than are allowed: its first one can be had, as a still picture.
-    static func movesTooLong(_ name: String, _ bytes: @autoclosure @escaping @Sendable () -> [UInt8]) -> MalformedImage
+    /// An animation of more frames than allowed. The first one can be rendered as a still image.
+    static func tooManyFrames(_ name: String, _ bytes: @autoclosure @escaping @Sendable () -> [UInt8]) -> MalformedImage
     {
         MalformedImage(name, bytes(), .each([.renders, .renders, .renders, .fails([.tooManyPixels])]))
     }
 
-    /// The file, bound by the memory of a child.
+    /// The file, stopped only by the memory limit of a child process.
     func boundByChild() -> MalformedImage {
         var file = self
         file.isBoundByChild = true
@@ -98,8 +98,8 @@ extension MalformedImage {
 }
 
 extension MalformedImage {
-    /// The ways in which each file is rendered: shrunk on loading where that is possible; whole; with excess and slow
-    /// to encode, and again from the same pixels; and a part of it, with all its frames.
+    /// The jobs that each file is rendered by: shrunk on load where possible; at full size; with excess, encoded as
+    /// AVIF, which is slow, and as PNG from the same pixels; and cropped, with all frames.
     public static let jobs = [
         #""width": 100, "height": 100, "format": "jpeg""#,
         #""sizer": "natural", "format": "png""#,
@@ -107,23 +107,23 @@ extension MalformedImage {
         #""width": 9, "height": 9, "cropRect": {"x": 0.5, "y": 0.5, "width": 0.3, "height": 0.3}"#,
     ].map { #"{"source": "https://a.example/", \#($0)}"# }
 
-    /// What rendering a file may cost here: enough for every one that is to be rendered, and little.
+    /// The limits for this file: low, but enough for every file that must be rendered.
     public var limits: ImageLimits {
         var limits = Self.limits
         limits.renderTime = time
         return limits
     }
 
-    /// What rendering any file may cost.
+    /// The limits that all files share.
     public static let limits = ImageLimits(sourcePixels: 20_000_000, decodedBytes: 128 << 20, outputPixels: 8_000_000)
 
-    /// Bytes of memory that a child may have.
+    /// The memory limit of a child process, in bytes.
     public static let renderProcessMemory = 256 << 20
 
-    /// Every file.
+    /// All files.
     public static func all() -> [MalformedImage] {
-        PNGFile.hostile() + JPEGFile.hostile() + GIFFile.hostile() + WebPFile.hostile() + TIFFFile.hostile()
-            + HEIFFile.hostile() + SVGFile.hostile() + PDFFile.hostile() + compressedStreams() + noImages()
+        PNGFile.malformed() + JPEGFile.malformed() + GIFFile.malformed() + WebPFile.malformed() + TIFFFile.malformed()
+            + HEIFFile.malformed() + SVGFile.malformed() + PDFFile.malformed() + compressedStreams() + nonImages()
             + polyglots()
     }
 }

@@ -1,10 +1,10 @@
-/// A TIFF (revision 6.0) in little-endian order: header, one directory, pixels.
+/// A builder of little-endian TIFFs (revision 6.0): header, one directory, pixels.
 enum TIFFFile {
     typealias Entry = (tag: Int, type: Int, count: Int, value: Int)
 
     static let (short, long) = (3, 4)
 
-    /// The entries of a grey picture whose pixels stand at `offset`.
+    /// The entries of a gray image whose pixels are at `offset`.
     static func entries(_ width: Int, _ height: Int, rows: Int? = nil, offset: Int = 200) -> [Entry] {
         [
             (256, long, 1, width), (257, long, 1, height), (258, short, 1, 8), (259, short, 1, 1), (262, short, 1, 1),
@@ -27,13 +27,13 @@ enum TIFFFile {
         file(entries(width, height), pixels: width * height)
     }
 
-    /// A picture with some entries replaced, or more of them.
+    /// An image with entries replaced or added.
     static func picture(_ width: Int, _ height: Int, _ changed: Entry..., next: Int = 0) -> [UInt8] {
         let kept = entries(width, height).filter { entry in !changed.contains { $0.tag == entry.tag } }
         return file(kept + changed, pixels: min(width * height, 1 << 20), next: next)
     }
 
-    /// 60×40 pixels of one 32-bit fraction in the corner of a tile, which decoders unpack whole.
+    /// 60×40 pixels of one 32-bit float in the corner of a tile, which decoders decompress as a whole.
     private static func bigTile(_ side: Int) -> [UInt8] {
         let tile = Zlib.bomb(side * side * 4)
         let kept = entries(60, 40).filter { ![258, 259, 262, 273, 277, 278, 279].contains($0.tag) }
@@ -44,53 +44,53 @@ enum TIFFFile {
         return file(kept + more, pixels: 0) + tile
     }
 
-    static func hostile() -> [MalformedImage] {
+    static func malformed() -> [MalformedImage] {
         let good = picture(60, 40)
         let tiles: [Entry] = [(322, long, 1, 0x4000_0000), (323, long, 1, 0x4000_0000), (324, long, 1, 200)]
         let tiled = entries(60, 40).filter { ![273, 278, 279].contains($0.tag) }
         return [
-            .unsupported("TIFF, 3 bytes", good.first(3)),
-            .corrupt("TIFF, its signature alone", good.first(4)),
-            .corrupt("TIFF cut behind its header", good.first(8)),
-            .corrupt("TIFF cut in its directory", good.first(50)),
+            .unsupported("TIFF of 3 bytes", good.first(3)),
+            .corrupt("TIFF with only its signature", good.first(4)),
+            .corrupt("TIFF truncated after its header", good.first(8)),
+            .corrupt("TIFF truncated in its directory", good.first(50)),
             .corrupt("TIFF without pixels", good.first(200)),
-            .corrupt("TIFF cut in its pixels", good.cut(1000)),
-            .corrupt("TIFF whose directory lies beyond its end", good.with(little(0x7fff_fff0, 4), at: 4)),
+            .corrupt("TIFF truncated in its pixels", good.cut(1000)),
+            .corrupt("TIFF whose directory is after its end", good.with(little(0x7fff_fff0, 4), at: 4)),
             .corrupt("TIFF whose directory is its header", good.with(little(0, 4), at: 4)),
-            .corrupt("TIFF that counts 65535 entries", file(entries(60, 40), pixels: 2400, count: 65_535)),
-            .corrupt("TIFF that counts no entries", file([], pixels: 2400)),
-            .renders("TIFF whose directories go round", picture(60, 40, next: 8)),
-            .renders("TIFF whose next directory lies beyond its end", picture(60, 40, next: 0x7fff_fff0)),
-            .corrupt("TIFF of no width", picture(60, 40, (256, long, 1, 0))),
-            .corrupt("TIFF of no height", picture(60, 40, (257, long, 1, 0))),
+            .corrupt("TIFF that declares 65535 entries", file(entries(60, 40), pixels: 2400, count: 65_535)),
+            .corrupt("TIFF that declares no entries", file([], pixels: 2400)),
+            .renders("TIFF with a cycle of directories", picture(60, 40, next: 8)),
+            .renders("TIFF whose next directory is after its end", picture(60, 40, next: 0x7fff_fff0)),
+            .corrupt("TIFF of zero width", picture(60, 40, (256, long, 1, 0))),
+            .corrupt("TIFF of zero height", picture(60, 40, (257, long, 1, 0))),
             .fails("TIFF of negative width", picture(60, 40, (256, long, 1, -60))),
-            .tooManyPixels("TIFF that claims 50000×50000", file(entries(50_000, 50_000), pixels: 2400)),
-            .fails("TIFF that claims the most that fits", file(entries(0x7fff_ffff, 0x7fff_ffff), pixels: 2400)),
+            .tooManyPixels("TIFF that declares 50000×50000", file(entries(50_000, 50_000), pixels: 2400)),
+            .fails("TIFF that declares the maximum size", file(entries(0x7fff_ffff, 0x7fff_ffff), pixels: 2400)),
             .renders("TIFF of 1×65535", picture(1, 65_535)),
             .renders("TIFF of 65535×1", picture(65_535, 1)),
-            .corrupt("TIFF with pixels beyond its end", picture(60, 40, (273, long, 1, 0x7fff_fff0))),
-            .rendersOrFails("TIFF whose strip claims 4 GiB", picture(60, 40, (279, long, 1, -1))),
-            .rendersOrFails("TIFF of no rows a strip", picture(60, 40, (278, long, 1, 0))),
-            .rendersOrFails("TIFF with 4 thousand million strips", picture(60, 40, (273, long, -1, 200))),
-            .fails("TIFF of 65535 samples a pixel", picture(60, 40, (277, short, 1, 65_535))),
-            .fails("TIFF of 0 samples a pixel", picture(60, 40, (277, short, 1, 0))),
-            .fails("TIFF of 65535 bits a sample", picture(60, 40, (258, short, 1, 65_535))),
+            .corrupt("TIFF with pixels after its end", picture(60, 40, (273, long, 1, 0x7fff_fff0))),
+            .rendersOrFails("TIFF whose strip declares 4 GiB", picture(60, 40, (279, long, 1, -1))),
+            .rendersOrFails("TIFF of zero rows per strip", picture(60, 40, (278, long, 1, 0))),
+            .rendersOrFails("TIFF with 4 billion strips", picture(60, 40, (273, long, -1, 200))),
+            .fails("TIFF of 65535 samples per pixel", picture(60, 40, (277, short, 1, 65_535))),
+            .fails("TIFF of 0 samples per pixel", picture(60, 40, (277, short, 1, 0))),
+            .fails("TIFF of 65535 bits per sample", picture(60, 40, (258, short, 1, 65_535))),
             .fails("TIFF of unknown compression", picture(60, 40, (259, short, 1, 9999))),
-            .corrupt("TIFF of LZW that is none", picture(60, 40, (259, short, 1, 5))),
-            .corrupt("TIFF of Deflate that is none", picture(60, 40, (259, short, 1, 8))),
-            .corrupt("TIFF of fax that is none", picture(60, 40, (259, short, 1, 4), (258, short, 1, 1))),
-            .corrupt("TIFF of JPEG that is none", picture(60, 40, (259, short, 1, 7))),
+            .corrupt("TIFF with invalid LZW data", picture(60, 40, (259, short, 1, 5))),
+            .corrupt("TIFF with invalid Deflate data", picture(60, 40, (259, short, 1, 8))),
+            .corrupt("TIFF with invalid fax data", picture(60, 40, (259, short, 1, 4), (258, short, 1, 1))),
+            .corrupt("TIFF with invalid JPEG data", picture(60, 40, (259, short, 1, 7))),
             .fails("TIFF of tiles of 2³⁰×2³⁰", file(tiled + tiles + [(325, long, 1, 2400)], pixels: 2400)),
-            .fails("TIFF of a tile that unpacks to 400 MB", bigTile(9984)),
-            .rendersOrFails("TIFF of a tile that unpacks to 100 MB", bigTile(4992)),
+            .fails("TIFF of a tile that decompresses to 400 MB", bigTile(9984)),
+            .rendersOrFails("TIFF of a tile that decompresses to 100 MB", bigTile(4992)),
             .fails(
-                "TIFF of tiles of no sides",
+                "TIFF of tiles of zero size",
                 file(tiled + [(322, long, 1, 0), (323, long, 1, 0), (324, long, 1, 200), (325, long, 1, 9)], pixels: 9)),
             .renders("TIFF with a tag of 4 GiB", picture(60, 40, (270, 2, -1, 200))),
-            .renders("TIFF with a profile beyond its end", picture(60, 40, (34_675, 7, 0x7fff_ffff, 200))),
+            .renders("TIFF with a profile after its end", picture(60, 40, (34_675, 7, 0x7fff_ffff, 200))),
             .renders("TIFF of orientation 9", picture(60, 40, (274, short, 1, 9))),
             .renders("TIFF of orientation 0", picture(60, 40, (274, short, 1, 0))),
-            .fails("BigTIFF cut behind its header", text("II+\0") + little(8, 2) + zeros(2) + little(16, 8)),
+            .fails("BigTIFF truncated after its header", text("II+\0") + little(8, 2) + zeros(2) + little(16, 8)),
         ]
     }
 }

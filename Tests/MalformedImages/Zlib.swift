@@ -1,24 +1,24 @@
-/// zlib streams (RFC 1950) that are made without a compressor.
+/// A builder of zlib streams (RFC 1950) without a compressor.
 enum Zlib {
-    /// The bytes as they are, in stored blocks (RFC 1951, 3.2.4).
+    /// A stream of these bytes in stored blocks (RFC 1951, 3.2.4).
     static func stored(_ bytes: [UInt8]) -> [UInt8] {
         var stream: [UInt8] = [0x78, 0x01]
-        var place = 0
+        var offset = 0
         repeat {
-            let length = min(65535, bytes.count - place)
-            let isLast: UInt8 = place + length == bytes.count ? 1 : 0
-            stream += [isLast] + little(length, 2) + little(~length, 2) + bytes[place..<place + length]
-            place += length
-        } while place < bytes.count
+            let length = min(65535, bytes.count - offset)
+            let isLast: UInt8 = offset + length == bytes.count ? 1 : 0
+            stream += [isLast] + little(length, 2) + little(~length, 2) + bytes[offset..<offset + length]
+            offset += length
+        } while offset < bytes.count
         return stream + big(adler32(bytes), 4)
     }
 
-    /// A byte of at most 143 over and over, at least `count` times, in about a 159th of the room: one literal, then the
-    /// longest match of the fixed code again and again (RFC 1951, 3.2.6).
+    /// A stream of a byte of at most 143, repeated at least `count` times, in about a 159th of the size: one literal,
+    /// then repetitions of the longest match of the fixed code (RFC 1951, 3.2.6).
     static func bomb(_ count: Int, of byte: UInt8 = 0) -> [UInt8] {
         var bits = BitWriter()
         bits.append(0b011, 3)  // the last block, of the fixed code
-        // Codes have their highest bit first.
+        // Codes are written with the highest bit first.
         bits.append(Int((0x30 + byte).reversedBits), 8)
         let matches = (count + 256) / 258
         for _ in 0..<matches {
@@ -31,9 +31,9 @@ enum Zlib {
         return [0x78, 0x01] + bits.bytes + big(high << 16 | low, 4)
     }
 
-    /// A deflate stream (RFC 1951) of some bytes, one byte at least so many times, and other bytes.
+    /// A deflate stream (RFC 1951) of the bytes `before`, at least `times` times `byte`, and the bytes `after`.
     static func deflated(_ before: [UInt8], _ byte: UInt8, times: Int, _ after: some Sequence<UInt8>) -> [UInt8] {
-        // A stored block ends at a byte's end; one of the fixed code is closed by an empty stored one.
+        // A stored block ends at a byte boundary. A block of the fixed code is closed by an empty stored one.
         var bits = BitWriter()
         for byte in [0] + little(before.count, 2) + little(~before.count, 2) + before { bits.append(Int(byte), 8) }
         bits.append(0b010, 3)
@@ -61,7 +61,7 @@ struct BitWriter {
     private var pending = 0
     private var count = 0
 
-    /// All bits, the last byte filled with zeros.
+    /// All bits, with the last byte padded with zeros.
     var bytes: [UInt8] { count == 0 ? written : written + [UInt8(pending)] }
 
     mutating func append(_ number: Int, _ bits: Int) {

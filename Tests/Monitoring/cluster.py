@@ -1,4 +1,4 @@
-"""A small cluster under load, and a Prometheus that scrapes it by the rules of monitoring/."""
+"""A small cluster under load, scraped by Prometheus with the files in monitoring/."""
 import json
 import os
 import pathlib
@@ -20,7 +20,7 @@ HALCYON = os.environ["HALCYON_EXECUTABLE"]
 
 
 class Cluster:
-    """Apache Kafka, Redis, a worker, a gateway, origins of which one always fails, and Prometheus."""
+    """Apache Kafka, Redis, a worker, a gateway, two origins, one of which always fails, and Prometheus."""
 
     def __init__(self):
         self.directory = tempfile.TemporaryDirectory(prefix="halcyon-monitoring-")
@@ -79,7 +79,7 @@ class Cluster:
         self.processes.start("kafka", home / "bin/kafka-server-start.sh", properties, **variables)
 
     def start_prometheus(self):
-        """By the sample that the repository has, only faster, and of the places that there are."""
+        """Starts Prometheus with the sample configuration, shorter intervals and the ports of this cluster."""
         sample = yaml.safe_load((MONITORING / "prometheus.yaml").read_text())
         sample["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
         sample["rule_files"] = [str(MONITORING / file) for file in sample["rule_files"]]
@@ -101,7 +101,7 @@ class Cluster:
     # MARK: Load
 
     def load(self):
-        """Begins to ask for all kinds of things, until it stops."""
+        """Starts to send requests of all kinds, until stop()."""
         for work in self.send_jobs, self.ask_for_images, self.read_events:
             thread = threading.Thread(target=self.keep_doing, args=(work,))
             thread.start()
@@ -112,7 +112,7 @@ class Cluster:
             try:
                 work()
             except OSError:
-                # An answer with an error, or the end.
+                # An error response, or the cluster is stopping.
                 pass
             self.ending.wait(0.2)
 
@@ -149,14 +149,14 @@ class Cluster:
         with urllib.request.urlopen(urllib.request.Request(self.gateway(path), body, headers), timeout=20) as answer:
             return answer.read()
 
-    # MARK: What is known
+    # MARK: Queries
 
     def metrics(self, job):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[job]}/metrics", timeout=10) as answer:
             return answer.read().decode()
 
     def ask(self, path, **parameters):
-        """Prometheus' answer; a query that is wrong is an error that says so."""
+        """Returns the response of Prometheus. Raises AssertionError with its message for an invalid query."""
         url = f"http://127.0.0.1:{self.prometheus}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
             with urllib.request.urlopen(url, timeout=10) as answer:

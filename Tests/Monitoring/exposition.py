@@ -1,4 +1,4 @@
-"""Metrics as a process tells them, in Prometheus' text format 0.0.4."""
+"""Parses metrics in Prometheus' text format 0.0.4."""
 import dataclasses
 import re
 
@@ -15,7 +15,7 @@ class Family:
 
 
 def families(text):
-    """By their names."""
+    """Returns the families by name."""
     found = {}
     for line in text.splitlines():
         if line.startswith("# HELP "):
@@ -35,7 +35,7 @@ def families(text):
 
 
 def names(text):
-    """Of all series that queries may name."""
+    """Returns the names of all series that queries may use."""
     found = set()
     for name, family in families(text).items():
         found |= {f"{name}_{part}" for part in ("bucket", "sum", "count")} if family.kind == "histogram" else {name}

@@ -1,4 +1,4 @@
-"""An origin with good, slow and bad sources, which receives webhooks too. It prints its port."""
+"""An origin with valid, slow and failing sources, which also receives webhooks: origin.py PORT"""
 import http.server
 import pathlib
 import sys
@@ -22,7 +22,7 @@ class Origin(http.server.BaseHTTPRequestHandler):
         if kind == "slow":
             time.sleep(0.5)
         if kind in ("good", "slow"):
-            # Each is another source: only the path differs.
+            # The path makes each a different source.
             self.answer(200, PHOTOGRAPH)
         else:
             self.answer({"missing": 404, "broken": 500}[kind])

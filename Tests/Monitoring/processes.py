@@ -25,7 +25,7 @@ def answers(url):
 
 
 class Processes:
-    """Those of one test, with a folder for their logs."""
+    """The processes of a test, with a folder for their logs."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -38,28 +38,28 @@ class Processes:
                 env={**os.environ, **{key: str(value) for key, value in variables.items()}})
         self.running.append((name, process))
 
-    def until(self, what, is_so, seconds=120):
-        """Waits; a process that ends meanwhile, or a wait in vain, is an error that shows the logs."""
+    def until(self, what, condition, seconds=120):
+        """Waits for a condition. Raises RuntimeError with the logs if a process ends or the time is over."""
         end = time.monotonic() + seconds
-        while not is_so():
+        while not condition():
             ended = [name for name, process in self.running if process.poll() is not None]
             if ended or time.monotonic() > end:
                 logs = "".join(f"\n== {name}\n{self.log(name)[-3000:]}" for name, _ in self.running)
-                raise RuntimeError(f"{what}: not so after {seconds} s, {', '.join(ended) or 'nothing'} ended{logs}")
+                raise RuntimeError(f"{what}: not within {seconds} s; ended processes: {', '.join(ended) or 'none'}{logs}")
             time.sleep(0.1)
 
     def log(self, name):
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def end(self, name):
-        """Ends one of them, as if its machine had gone."""
+        """Kills a process, as if its machine had failed."""
         process = dict(self.running)[name]
         self.running.remove((name, process))
         process.kill()
         process.wait()
 
     def stop(self):
-        # Who came last rests on those before.
+        # Later processes depend on earlier ones.
         for _, process in reversed(self.running):
             process.terminate()
             try:

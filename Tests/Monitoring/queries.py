@@ -1,4 +1,4 @@
-"""What dashboard, alerts and recording rules ask of Prometheus."""
+"""The queries of the dashboard, alerts and recording rules."""
 import json
 import re
 
@@ -6,13 +6,13 @@ import yaml
 
 from processes import MONITORING
 
-# A metric, with what its labels must be. PromQL's functions and words are no metrics: none of ours is named like one.
+# A metric with its label matchers. No function or keyword of PromQL has such a name.
 SELECTOR = re.compile(r'\b((?:[a-z_]+:)?(?:halcyon|process)_[a-z0-9_]+(?::[a-z0-9_]+)?|up|ALERTS)\b(\{[^}]*\})?')
 VALUES = {"$__rate_interval": "10s", "$job": "halcyon-.+", "$worker": ".+", "$lane": ".+"}
 
 
 def selectors(expression):
-    """As `metric{…}`; quoted texts have no metrics in them."""
+    """Returns the selectors of an expression as `metric{…}`. Quoted strings contain no metrics."""
     return {name + (labels or "") for name, labels in SELECTOR.findall(expression)}
 
 
@@ -25,7 +25,7 @@ def dashboard():
 
 
 def panels():
-    """Each query of each panel, with its variables filled in: all workers and lanes."""
+    """Yields each query of each panel, with its variables set to all workers and lanes."""
     for panel in dashboard()["panels"]:
         for target in panel.get("targets", []):
             expression = target["expr"]
@@ -35,7 +35,7 @@ def panels():
 
 
 def variables():
-    """Metric and label of each variable that is looked up."""
+    """Yields name, metric and label of each query variable."""
     for variable in dashboard()["templating"]["list"]:
         if variable["type"] == "query":
             yield variable["name"], *re.fullmatch(r"label_values\((.+), (\w+)\)", variable["definition"]).groups()

@@ -1,4 +1,4 @@
-"""The tables of docs/metrics.md, as the processes' own help texts have them."""
+"""Generates the tables of docs/metrics.md from the help texts of the processes."""
 import re
 
 from exposition import families
@@ -16,8 +16,8 @@ def table(found):
     return "\n".join(lines) + "\n"
 
 
-def wanted(worker, gateway):
-    """The document with tables of what these two tell."""
+def expected(worker, gateway):
+    """Returns the document with tables of the metrics of a worker and a gateway."""
     worker, gateway = families(worker), families(gateway)
     both = worker.keys() & gateway.keys()
     tables = {

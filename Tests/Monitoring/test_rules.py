@@ -1,4 +1,4 @@
-"""Rules, alerts and the dashboard, as far as no cluster is needed."""
+"""Checks of rules, alerts and the dashboard that need no cluster."""
 import itertools
 import os
 import re
@@ -17,20 +17,20 @@ def promtool(*arguments):
 
 
 class Rules(unittest.TestCase):
-    def test_promtool_takes_all(self):
+    def test_promtool_accepts_all_files(self):
         promtool("check", "config", MONITORING / "prometheus.yaml")
         promtool("check", "rules", MONITORING / "recording-rules.yaml", MONITORING / "alerts.yaml")
 
-    def test_alerts_fire_when_they_should_and_else_not(self):
+    def test_alerts_fire_only_when_expected(self):
         promtool("test", "rules", MONITORING / "tests/alerts.yaml")
 
-    def test_each_alert_is_tried_both_ways(self):
+    def test_each_alert_is_tested_firing_and_silent(self):
         tests = yaml.safe_load((MONITORING / "tests/alerts.yaml").read_text())["tests"]
-        tried = {(re.search('alertname="(\\w+)"', check["expr"])[1], bool(check["exp_samples"]))
+        tested = {(re.search('alertname="(\\w+)"', check["expr"])[1], bool(check["exp_samples"]))
                  for test in tests for check in test["promql_expr_test"]}
-        self.assertEqual(tried, {(rule["alert"], fires) for rule in queries.rules("alerts.yaml") for fires in (True, False)})
+        self.assertEqual(tested, {(rule["alert"], fires) for rule in queries.rules("alerts.yaml") for fires in (True, False)})
 
-    def test_each_alert_says_what_to_do(self):
+    def test_each_alert_has_a_runbook(self):
         headings = set(re.findall(r"^### (\w+)$", (ROOT / "docs/alerts.md").read_text(), re.MULTILINE))
         alerts = queries.rules("alerts.yaml")
         self.assertEqual(headings, {rule["alert"] for rule in alerts})
@@ -39,10 +39,10 @@ class Rules(unittest.TestCase):
             self.assertEqual(rule["annotations"].keys(), {"summary", "description", "runbook_url"}, rule["alert"])
             self.assertEqual(rule["annotations"]["runbook_url"], f"docs/alerts.md#{rule['alert'].lower()}")
 
-    def test_what_is_to_be_typed_exists(self):
-        typed = re.findall(r"`(halcyon [^`]+)`", (ROOT / "docs/alerts.md").read_text())
-        self.assertTrue(typed)
-        for line in typed:
+    def test_commands_of_runbooks_exist(self):
+        commands = re.findall(r"`(halcyon [^`]+)`", (ROOT / "docs/alerts.md").read_text())
+        self.assertTrue(commands)
+        for line in commands:
             words = line.split()[1:]
             options = {word for word in words if word.startswith("--")}
             command = list(itertools.takewhile(lambda word: not word.startswith("--"), words))
@@ -52,7 +52,7 @@ class Rules(unittest.TestCase):
 
 
 class Dashboard(unittest.TestCase):
-    def test_panels_have_places_of_their_own(self):
+    def test_panels_do_not_overlap(self):
         board = queries.dashboard()
         taken = set()
         for panel in board["panels"]:
@@ -64,12 +64,12 @@ class Dashboard(unittest.TestCase):
         identities = [panel["id"] for panel in board["panels"]]
         self.assertEqual(len(identities), len(set(identities)))
 
-    def test_every_source_of_data_is_the_variable(self):
+    def test_panels_use_the_datasource_variable(self):
         for panel in queries.dashboard()["panels"]:
             for part in [panel] * (panel["type"] != "row") + panel.get("targets", []):
                 self.assertEqual(part["datasource"], {"type": "prometheus", "uid": "${datasource}"}, panel["title"])
 
-    def test_rows(self):
+    def test_dashboard_has_the_expected_rows(self):
         rows = [panel["title"] for panel in queries.dashboard()["panels"] if panel["type"] == "row"]
         self.assertEqual(rows, [
             "Overview", "Lanes", "Stages", "Caches and coalescing", "Origins", "Delivery", "Gateway", "Process"])

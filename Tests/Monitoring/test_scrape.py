@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes a real cluster under load: then everything that is asked of it has its data."""
+"""Prometheus scrapes a cluster under load, and every query must return data."""
 import math
 import os
 import subprocess
@@ -10,7 +10,7 @@ import reference
 from cluster import Cluster
 from exposition import families, names
 
-# What fires is nothing that a process tells, and what is recorded has its own test.
+# Series that Prometheus adds. Recorded series have a test of their own.
 OWN = {"up", "ALERTS"}
 
 
@@ -28,50 +28,50 @@ def setUpModule():
 
 
 class Metrics(unittest.TestCase):
-    def test_promtool_finds_nothing_to_mend(self):
+    def test_promtool_accepts_the_metrics(self):
         for text in worker, gateway:
             done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
 
     def test_labels_are_bounded(self):
-        """After hundreds of sources and jobs no metric has more series than its labels have words."""
+        """After hundreds of sources and jobs, the series of a metric are bounded by the values of its labels."""
         for name, family in {**families(worker), **families(gateway)}.items():
             self.assertLess(family.series, 120 if family.kind != "histogram" else 600, name)
         for port in cluster.origin, cluster.broken:
             self.assertNotIn(str(port), worker + gateway)
 
-    def test_the_reference_is_what_processes_say(self):
-        wanted = reference.wanted(worker, gateway)
+    def test_reference_matches_the_metrics(self):
+        expected = reference.expected(worker, gateway)
         if os.environ.get("WRITE_REFERENCE"):
-            reference.DOCUMENT.write_text(wanted)
-        self.assertEqual(reference.DOCUMENT.read_text(), wanted, "scripts/monitoring --write writes it")
+            reference.DOCUMENT.write_text(expected)
+        self.assertEqual(reference.DOCUMENT.read_text(), expected, "scripts/monitoring --write updates it")
 
 
 class Data(unittest.TestCase):
     def assert_has_data(self, query, label):
-        """At least one series, and at least one number: a ratio of nothing to nothing is none."""
+        """Requires at least one series and one finite number; 0/0 is not a number."""
         result = cluster.query(query)
-        self.assertTrue(result, f"{label}: nothing for {query}")
+        self.assertTrue(result, f"{label}: no series for {query}")
         self.assertTrue(any(math.isfinite(float(series["value"][1])) for series in result), f"{label}: no number for {query}")
 
-    def test_panels(self):
+    def test_panels_have_data(self):
         for title, query in queries.panels():
             with self.subTest(title):
                 self.assert_has_data(query, title)
 
-    def test_variables(self):
+    def test_variables_have_values(self):
         for name, selector, label in queries.variables():
             with self.subTest(name):
                 self.assertTrue(cluster.ask(f"label/{label}/values", **{"match[]": selector}))
 
-    def test_recording_rules(self):
+    def test_recording_rules_have_data(self):
         for rule in queries.rules("recording-rules.yaml"):
             labels = ",".join(f'{name}="{value}"' for name, value in rule.get("labels", {}).items())
             with self.subTest(rule["record"]):
                 self.assert_has_data(f"{rule['record']}{{{labels}}}", rule["record"])
 
-    def test_alerts(self):
-        """An alert has no data while all is well; what it looks at has."""
+    def test_metrics_of_alerts_have_data(self):
+        """An alert has no data while all is well, but the metrics in its expression have."""
         for rule in queries.rules("alerts.yaml"):
             found = queries.selectors(rule["expr"])
             self.assertTrue(found, rule["alert"])
@@ -86,7 +86,7 @@ class Data(unittest.TestCase):
         self.assertEqual({rule["name"]: rule["lastError"] for rule in rules if rule.get("lastError")}, {})
         self.assertEqual({rule["health"] for rule in rules}, {"ok"})
 
-    def test_no_query_names_what_nobody_tells(self):
+    def test_queries_use_existing_metrics(self):
         known = names(worker) | names(gateway) | OWN | {rule["record"] for rule in queries.rules("recording-rules.yaml")}
         asked = [expression for _, expression in queries.panels()]
         asked += [rule["expr"] for file in ("alerts.yaml", "recording-rules.yaml") for rule in queries.rules(file)]
@@ -96,23 +96,23 @@ class Data(unittest.TestCase):
 
 
 class Firing(unittest.TestCase):
-    def test_what_the_load_does_wrong_is_told(self):
-        """Retries that are in vain become dead letters: the alert for these is the one that fires at once."""
+    def test_dead_letters_fire_an_alert(self):
+        """Jobs that exhaust their retries become dead letters, whose alert fires immediately."""
         for _ in range(100):
             found = cluster.query('ALERTS{alertname="HalcyonDeadLetters",alertstate="firing"}')
             if found:
                 break
             time.sleep(0.1)
-        # The origin that always fails is left alone after a while.
+        # The circuit breaker of the origin that always fails opens after a while.
         self.assertTrue(found)
         self.assertLessEqual({series["metric"]["code"] for series in found}, {"http_error", "origin_unavailable"})
 
 
 class Outages(unittest.TestCase):
-    """What is told of servers that go. By its name it comes last."""
+    """Metrics of servers that stop. The name makes this class run last."""
 
     def until(self, wanted, *queries):
-        """Each query has this number in all series, within a while."""
+        """Waits until all series of each query have this value."""
         end = time.monotonic() + 30
         values = None
         while time.monotonic() < end:
@@ -120,9 +120,9 @@ class Outages(unittest.TestCase):
             if all(found == {wanted} for found in values):
                 return
             time.sleep(0.2)
-        self.fail(f"{queries}: {values}, not {wanted}")
+        self.fail(f"{queries}: expected {wanted}, found {values}")
 
-    def test_servers_that_go(self):
+    def test_metrics_report_stopped_servers(self):
         self.until(1, "halcyon_redis_up", "halcyon_kafka_up", "halcyon_gateway_consuming", "halcyon_coalescing")
         cluster.processes.end("redis")
         self.until(0, "halcyon_redis_up", "halcyon_coalescing")

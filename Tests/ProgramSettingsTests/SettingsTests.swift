@@ -37,7 +37,7 @@ import Testing
             file: try yaml.map { try SettingsFile(name: "settings.yaml", bytes: Array($0.utf8)) })
     }
 
-    func complaint(
+    func errorMessage(
         flags: [(name: String, value: String)] = [], environment: [String: String] = [:], yaml: String? = nil
     ) -> String {
         do {
@@ -46,7 +46,7 @@ import Testing
         } catch { return "\(error)" }
     }
 
-    @Test func theStrongestLayerWins() throws {
+    @Test func prefersFlagsThenVariablesThenTheFile() throws {
         let yaml = "worker:\n  concurrency: 1\n  memoryLimit: 1MiB\nredis.url: redis://file\n"
         let environment = ["T_WORKER_CONCURRENCY": "2", "T_WORKER_MEMORY_LIMIT": "2MiB"]
         let settings = try load(flags: [("worker.concurrency", "3")], environment: environment, yaml: yaml)
@@ -60,13 +60,13 @@ import Testing
         #expect(settings.origin(of: \.ttl) == .builtIn)
     }
 
-    @Test func theSchemaSaysWhatSettingsAreFor() {
+    @Test func schemaDescribesItsSettings() {
         #expect(Self.schema.settings[0].explanation == "Where Kafka is.")
         #expect(Self.schema.settings[2].expectation == "a whole number from 1 to 64")
         #expect(Self.schema.maps[0].explanation == "For librdkafka.")
     }
 
-    @Test func whatNothingElseSetsComesFromOtherProgramsVariables() throws {
+    @Test func fallsBackToVariablesOfOtherPrograms() throws {
         let schema = SettingsSchema(
             prefix: "T_", defaults: Options(),
             settings: [
@@ -87,7 +87,7 @@ import Testing
         #expect(schema.settings[0].fallbacks == ["OTHER_FIRST", "OTHER_SECOND"])
         #expect(Self.concurrency.fallbacks == [])
 
-        // Whatever sets one of those that belong together leaves the others alone, a file too.
+        // Setting one setting of a group, even in the file, disables the fallbacks of the whole group.
         let file = try SettingsFile(name: "settings.yaml", bytes: Array("redis.url: redis://file\n".utf8))
         let own = try Settings(schema, environment: others, file: file)
         #expect(own.options.url == "redis://file" && own.options.key.isEmpty && own.options.concurrency == 7)
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func namesVariablesInUpperSnakeAndFindsThemWithoutUnderscores() throws {
+    @Test func acceptsVariablesWithAndWithoutUnderscores() throws {
         #expect(Self.schema.variable(for: "kafka.brokers") == "T_KAFKA_BROKERS")
         #expect(Self.schema.variable(for: "worker.memoryLimit") == "T_WORKER_MEMORY_LIMIT")
         #expect(Self.schema.variable(for: "cache.defaultTTL") == "T_CACHE_DEFAULT_TTL")
@@ -116,7 +116,7 @@ import Testing
         #expect(try load(flags: [("kafka.brokers", "a:1,b:2")]).options.brokers == expected)
     }
 
-    @Test func joinsTheEntriesOfAMapFromAllLayers() throws {
+    @Test func mergesMapEntriesOfAllLayers() throws {
         let settings = try load(
             flags: [("kafka.properties.debug", "flag")],
             environment: [
@@ -141,47 +141,47 @@ import Testing
         #expect(try load(yaml: "redis.url: 'null'").options.url == "null")
     }
 
-    @Test func refusesUnknownNames() {
+    @Test func rejectsUnknownNames() {
         #expect(
-            complaint(yaml: "worker:\n  concurrency: 2\nkafka:\n  broker: a:1")
+            errorMessage(yaml: "worker:\n  concurrency: 2\nkafka:\n  broker: a:1")
                 == "settings.yaml:4: unknown setting kafka.broker; did you mean kafka.brokers?")
-        #expect(complaint(yaml: "kafka: a:1") == "settings.yaml:1: unknown setting kafka")
-        #expect(complaint(yaml: "nonsense:") == "settings.yaml:1: unknown setting nonsense")
+        #expect(errorMessage(yaml: "kafka: a:1") == "settings.yaml:1: unknown setting kafka")
+        #expect(errorMessage(yaml: "nonsense:") == "settings.yaml:1: unknown setting nonsense")
         #expect(
-            complaint(environment: ["T_KAFKA_BROKRES": "a:1"])
+            errorMessage(environment: ["T_KAFKA_BROKRES": "a:1"])
                 == "T_KAFKA_BROKRES: no such setting; did you mean T_KAFKA_BROKERS?")
-        #expect(complaint(environment: ["T_KAFKA_PROPERTY_": "x"]) == "T_KAFKA_PROPERTY_: no such setting")
+        #expect(errorMessage(environment: ["T_KAFKA_PROPERTY_": "x"]) == "T_KAFKA_PROPERTY_: no such setting")
         #expect(
-            complaint(environment: ["T_kafka_brokers": "a:1"]).hasPrefix("T_kafka_brokers: no such setting"))
-        #expect(complaint(environment: ["T_CONFIG": "x", "OTHER": "y", "TX": "z"]) == "")
-        #expect(complaint(flags: [("worker.concurency", "1")]).hasSuffix("did you mean worker.concurrency?"))
+            errorMessage(environment: ["T_kafka_brokers": "a:1"]).hasPrefix("T_kafka_brokers: no such setting"))
+        #expect(errorMessage(environment: ["T_CONFIG": "x", "OTHER": "y", "TX": "z"]) == "")
+        #expect(errorMessage(flags: [("worker.concurency", "1")]).hasSuffix("did you mean worker.concurrency?"))
     }
 
-    @Test func refusesBadValues() {
+    @Test func rejectsInvalidValues() {
         #expect(
-            complaint(yaml: "\nworker.concurrency: many")
+            errorMessage(yaml: "\nworker.concurrency: many")
                 == "settings.yaml:2: worker.concurrency: expected a whole number from 1 to 64, found \"many\"")
         #expect(
-            complaint(environment: ["T_WORKER_CONCURRENCY": "65"])
+            errorMessage(environment: ["T_WORKER_CONCURRENCY": "65"])
                 == "T_WORKER_CONCURRENCY: worker.concurrency: expected a whole number from 1 to 64, found \"65\"")
         #expect(
-            complaint(flags: [("cache.defaultTTL", "1 day")])
+            errorMessage(flags: [("cache.defaultTTL", "1 day")])
                 == "--cache.defaultTTL: cache.defaultTTL: expected a duration such as 500ms, 30s, 5m or 1d, found \"1 day\""
         )
-        #expect(complaint(yaml: "redis.url: [a, b]") == "settings.yaml:1: redis.url: expected a text, found [a, b]")
-        #expect(complaint(yaml: "http.apiKey: [abc]") == "settings.yaml:1: http.apiKey: expected a text")
+        #expect(errorMessage(yaml: "redis.url: [a, b]") == "settings.yaml:1: redis.url: expected a text, found [a, b]")
+        #expect(errorMessage(yaml: "http.apiKey: [abc]") == "settings.yaml:1: http.apiKey: expected a text")
         #expect(
-            complaint(yaml: "kafka.properties:\n  a: [b]")
+            errorMessage(yaml: "kafka.properties:\n  a: [b]")
                 == "settings.yaml:2: kafka.properties.a: expected a string, found a list")
     }
 
-    @Test func refusesTwoVariablesForOneSetting() {
+    @Test func rejectsTwoVariablesForOneSetting() {
         #expect(
-            complaint(environment: ["T_WORKER_MEMORY_LIMIT": "1", "T_WORKER_MEMORYLIMIT": "2"])
+            errorMessage(environment: ["T_WORKER_MEMORY_LIMIT": "1", "T_WORKER_MEMORYLIMIT": "2"])
                 == "T_WORKER_MEMORY_LIMIT: sets worker.memoryLimit, which T_WORKER_MEMORYLIMIT sets too")
     }
 
-    @Test func listsWithoutSecrets() throws {
+    @Test func masksSecretsInTheListing() throws {
         let settings = try load(
             environment: [
                 "T_HTTP_API_KEY": "hunter2", "T_REDIS_URL": "redis://me:pa:s/s@host:6379/0",
@@ -206,11 +206,11 @@ import Testing
         ("redis://u:s@h1 redis://u:t@h2", "redis://u:****@h1 redis://u:****@h2"),
         ("redis://u@h:1", "redis://u@h:1"), ("redis://h:1/0", "redis://h:1/0"), ("a:b@c", "a:b@c"), ("", ""),
         ("https://u:p@ss@h/x", "https://u:****@h/x"),
-    ]) func hidesPasswordsOfURLs(url: String, shown: String) throws {
+    ]) func masksPasswordsInURLs(url: String, shown: String) throws {
         #expect(try load(environment: ["T_REDIS_URL": url]).listing[3].value == shown)
     }
 
-    @Test func readsFilesAndSaysWhichItCannot() throws {
+    @Test func readsFilesAndRejectsUnreadableOnes() throws {
         #expect(throws: SettingsError.self) { try SettingsFile(path: "/no/such/file.yaml") }
         #expect(throws: SettingsError.self) { try SettingsFile(path: "/") }
         #expect(throws: SettingsError.self) { try SettingsFile(path: "/dev/zero") }

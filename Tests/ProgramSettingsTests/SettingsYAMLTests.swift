@@ -1,7 +1,7 @@
 import ProgramSettings
 import Testing
 
-/// What a settings file may not have. All of it through the door: the reader behind it is not public.
+/// Contents of settings files. The tests use the public API, because the YAML reader is internal.
 @Suite struct SettingsYAMLTests {
     struct Options: Sendable {
         var a = "default"
@@ -14,7 +14,7 @@ import Testing
         settings: [Setting("a", \.a, .text), Setting("b.list", \.list, .list(of: .text))],
         maps: [SettingMap("m", \.map, variables: "M_")])
 
-    func complaint(_ yaml: [UInt8]) -> String {
+    func errorMessage(_ yaml: [UInt8]) -> String {
         do {
             _ = try Settings(Self.schema, file: try SettingsFile(name: "f", bytes: yaml))
             return ""
@@ -35,20 +35,20 @@ import Testing
         ("b:\n  list:\n    - x: 1", "f:3: b.list: a list may contain only plain values"),
         ("? [a]\n: 1", "f:1: expected a name"),
         ("'': 1", "f:1: expected a name"),
-    ]) func refuses(yaml: String, message: String) {
-        #expect(complaint(Array(yaml.utf8)) == message)
+    ]) func rejectsDuplicatesAndUnsupportedYAML(yaml: String, message: String) {
+        #expect(errorMessage(Array(yaml.utf8)) == message)
     }
 
     @Test(arguments: ["a: [1", "a: 'x", "a: b: c", "\ta: 1", "a: @x", "a: {", "%YAML 9.9\n---\na: 1", "a: \"\\q\""])
-    func saysWhatIsNotYAML(yaml: String) {
-        #expect(complaint(Array(yaml.utf8)).contains(": not YAML: "))
+    func reportsYAMLSyntaxErrors(yaml: String) {
+        #expect(errorMessage(Array(yaml.utf8)).contains(": not YAML: "))
     }
 
-    @Test func refusesWhatIsNotUTF8() {
-        #expect(complaint([0x61, 0x3a, 0x20, 0xff, 0xfe]).contains("not YAML"))
+    @Test func rejectsInvalidUTF8() {
+        #expect(errorMessage([0x61, 0x3a, 0x20, 0xff, 0xfe]).contains("not YAML"))
     }
 
-    @Test func understandsTheUsualForms() throws {
+    @Test func readsCommonYAMLForms() throws {
         let yaml = """
             %YAML 1.1
             ---
@@ -67,13 +67,14 @@ import Testing
         #expect(settings.options.map == ["p.q": "é", "r.s": "1"])
     }
 
-    @Test func refusesDeepNestingAndLargeFilesAtOnce() {
-        #expect(complaint(Array(String(repeating: "[", count: 500_000).utf8)).hasPrefix("f:1: "))
-        #expect(complaint(Array(String(repeating: "{a: ", count: 200_000).utf8)).contains("nested too deeply"))
+    @Test func rejectsDeepNestingAndLargeFiles() {
+        #expect(errorMessage(Array(String(repeating: "[", count: 500_000).utf8)).hasPrefix("f:1: "))
+        #expect(errorMessage(Array(String(repeating: "{a: ", count: 200_000).utf8)).contains("nested too deeply"))
         #expect(
-            complaint(Array(("a: " + String(repeating: "[", count: 500_000)).utf8))
+            errorMessage(Array(("a: " + String(repeating: "[", count: 500_000)).utf8))
                 == "f:1: a: a list may contain only plain values")
-        #expect(complaint([UInt8](repeating: UInt8(ascii: "#"), count: (1 << 20) + 1)) == "f: more than 1048576 bytes")
-        #expect(complaint([UInt8](repeating: UInt8(ascii: "#"), count: 1 << 20)) == "")
+        #expect(
+            errorMessage([UInt8](repeating: UInt8(ascii: "#"), count: (1 << 20) + 1)) == "f: more than 1048576 bytes")
+        #expect(errorMessage([UInt8](repeating: UInt8(ascii: "#"), count: 1 << 20)) == "")
     }
 }

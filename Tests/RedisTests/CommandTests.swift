@@ -6,7 +6,7 @@ import Testing
 
 /// Commands and replies on a healthy server.
 @Suite(.limitedParallelism) struct CommandTests {
-    @Test func mapsEveryKindOfReply() async throws {
+    @Test func mapsAllReplyTypes() async throws {
         try await withRedis { _, client in
             #expect(try await client.send("PING") == .status("PONG"))
             #expect(try await client.send("GET", "nothing") == .null)
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func carriesAnyBytesUnchanged() async throws {
+    @Test func transfersAnyBytesUnchanged() async throws {
         try await withRedis { _, client in
             let all = (0...255).map { UInt8($0) }
             let long = Array(repeatElement(all, count: 40).joined())
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func carriesTenMegabytes() async throws {
+    @Test func transfersTenMegabytes() async throws {
         try await withRedis { _, client in
             let body = (0..<10 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
             async let small = client.send("PING")
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func throwsErrorRepliesWithTheirFirstWord() async throws {
+    @Test func throwsErrorRepliesWithTheirCode() async throws {
         try await withRedis(["--maxmemory", "1500000", "--maxmemory-policy", "noeviction"]) { _, client in
             await expectFailure(.server("ERR")) { try await client.send("NOSUCHCOMMAND") }
             _ = try await client.send("SET", "text", "a")
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func givesEachOfManyTasksItsOwnReplyInOneConnection() async throws {
+    @Test func matchesRepliesOfConcurrentTasksOnOneConnection() async throws {
         try await withRedis { _, client in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<5_000 {
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func keepsTheOrderOfOneTaskAndOfAPipeline() async throws {
+    @Test func keepsTheOrderOfAPipeline() async throws {
         try await withRedis { _, client in
             let replies = try await client.pipeline(
                 (0..<1_000).map { ["RPUSH", "list", .integer($0)] } + [["LRANGE", "list", 0, -1]])
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func runsTransactionsThatNobodyElseGetsInto() async throws {
+    @Test func isolatesTransactions() async throws {
         try await withRedis { _, client in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<200 {
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func runsScriptsByNameAndSendsThemOnce() async throws {
+    @Test func runsScriptsByDigestAndSendsThemOnce() async throws {
         try await withRedis { _, client in
             let script = RedisScript("return {KEYS[1], ARGV[1], redis.call('INCR', KEYS[1])}")
             for turn in 1...3 {
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func twoHundredThousandCommandsLeaveNoMemoryBehind() async throws {
+    @Test(.extended) func leaksNoMemoryInTwoHundredThousandCommands() async throws {
         try await withRedis { _, client in
             func load(_ count: Int) async throws {
                 try await withThrowingTaskGroup(of: Void.self) { group in

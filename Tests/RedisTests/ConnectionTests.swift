@@ -4,9 +4,9 @@ import Subprocess
 import TestSupport
 import Testing
 
-/// Logging in, losing the server, and finding it again.
+/// Authentication, lost connections and reconnecting.
 @Suite(.limitedParallelism) struct ConnectionTests {
-    @Test func logsInWithAPasswordAndSelectsADatabase() async throws {
+    @Test func authenticatesWithPasswordAndSelectsDatabase() async throws {
         let server = try await RedisServer.start(["--requirepass", "hunter2"])
         let client = RedisClient(try RedisEndpoint("redis://:hunter2@localhost:\(server.port)/3"))
         #expect(try await client.send("SET", "a", 1) == .status("OK"))
@@ -15,7 +15,7 @@ import Testing
         await server.stop()
     }
 
-    @Test func logsInAsAUser() async throws {
+    @Test func authenticatesAsUser() async throws {
         let server = try await RedisServer.start(["--user", "anna", "on", ">pass/word", "~*", "&*", "+@all"])
         let client = RedisClient(try RedisEndpoint("redis://anna:pass%2Fword@127.0.0.1:\(server.port)"))
         #expect(try await client.send("ACL", "WHOAMI").string == "anna")
@@ -24,13 +24,13 @@ import Testing
     }
 
     @Test(arguments: [("redis://:wrong@", "WRONGPASS"), ("redis://", "NOAUTH")])
-    func saysWhyItIsNotLetIn(prefix: String, code: String) async throws {
+    func reportsAuthenticationErrors(prefix: String, code: String) async throws {
         let server = try await RedisServer.start(["--requirepass", "hunter2"])
         let log = StateLog()
         let client = RedisClient(
-            try RedisEndpoint("\(prefix)127.0.0.1:\(server.port)"), settings: impatient, onStateChange: log.note)
+            try RedisEndpoint("\(prefix)127.0.0.1:\(server.port)"), settings: shortTimeouts, onStateChange: log.record)
         await expectFailure(.unavailable) { try await client.send("PING") }
-        try await until("the loss is told") { !log.states.isEmpty }
+        try await until("the lost connection is reported") { !log.states.isEmpty }
         guard case .lost(let error) = log.states[0] else { throw RedisError(.protocolError, "\(log.states)") }
         #expect(error.code == .server(code))
         #expect(!error.message.contains("wrong@"))
@@ -38,7 +38,7 @@ import Testing
         await server.stop()
     }
 
-    @Test func speaksOverAUnixSocket() async throws {
+    @Test func connectsOverUnixSocket() async throws {
         let path = "/tmp/redis-door-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock"
         let server = try await RedisServer.start(["--unixsocket", path])
         let client = RedisClient(try RedisEndpoint("unix:\(path)"))
@@ -47,22 +47,22 @@ import Testing
         await server.stop()
     }
 
-    @Test func waitsForAConnectionDuringTheGraceAloneAndThenFailsAtOnce() async throws {
-        let port = LoopbackPort.free()
-        var settings = impatient
+    @Test func failsDuringOutageAndConnectsLater() async throws {
+        let port = LoopbackPort.reserve()
+        var settings = shortTimeouts
         settings.outageGrace = .milliseconds(100)
         let client = RedisClient(RedisEndpoint(loopbackPort: port), settings: settings)
         await expectFailure(.unavailable) { try await client.send("PING") }
         await expectFailure(.unavailable) { try await client.send("PING") }
         let server = try await RedisServer.start(port: port)
-        try await until("it has connected") { try await client.send("PING") == .status("PONG") }
+        try await until("the client has connected") { try await client.send("PING") == .status("PONG") }
         await client.close()
         await server.stop()
     }
 
-    @Test func failsWhatWasUnderWayWhenTheServerIsKilledAndFindsTheNextOne() async throws {
+    @Test func failsCommandsInFlightWhenServerDiesAndReconnects() async throws {
         let log = StateLog()
-        try await withRedis(settings: impatient, onStateChange: log.note) { server, client in
+        try await withRedis(settings: shortTimeouts, onStateChange: log.record) { server, client in
             _ = try await client.send("PING")
             server.process.send(SIGSTOP)
             let inFlight = (0..<100).map { _ in
@@ -74,33 +74,33 @@ import Testing
             await server.process.exit()
 
             let next = try await RedisServer.start(port: server.port)
-            try await until("it has connected again") { try await client.send("GET", "a") == .null }
+            try await until("the client has reconnected") { try await client.send("GET", "a") == .null }
             guard log.states.count == 3, case .lost = log.states[1] else {
-                throw RedisError(.protocolError, "told \(log.states)")
+                throw RedisError(.protocolError, "states: \(log.states)")
             }
             #expect(log.states[0] == .connected && log.states[2] == .connected)
             await next.stop()
         }
     }
 
-    @Test func givesUpASilentServerAndConnectsAnewWhenItSpeaks() async throws {
+    @Test func timesOutOnSilentServerAndReconnects() async throws {
         let log = StateLog()
-        try await withRedis(settings: impatient, onStateChange: log.note) { server, client in
+        try await withRedis(settings: shortTimeouts, onStateChange: log.record) { server, client in
             _ = try await client.send("PING")
             server.process.send(SIGSTOP)
             await expectFailure(.timeout) { try await client.send("SET", "a", 1) }
-            try await until("the loss is told") { log.states.count == 2 }
+            try await until("the lost connection is reported") { log.states.count == 2 }
             server.process.send(SIGCONT)
-            try await until("it has connected again") { try await client.send("PING") == .status("PONG") }
+            try await until("the client has reconnected") { try await client.send("PING") == .status("PONG") }
             #expect(log.states.count == 3)
         }
     }
 
-    @Test func resumesACancelledCallerAndKeepsTheRepliesInStep() async throws {
-        // The server is stopped for as long as a busy machine may make it.
-        var patient = RedisSettings()
-        patient.commandTimeout = .seconds(120)
-        try await withRedis(settings: patient) { server, client in
+    @Test func cancellationKeepsRepliesMatched() async throws {
+        // On a busy machine the server may be stopped for long.
+        var settings = RedisSettings()
+        settings.commandTimeout = .seconds(120)
+        try await withRedis(settings: settings) { server, client in
             _ = try await client.send("PING")
             server.process.send(SIGSTOP)
             let first = Task { await expectFailure(.cancelled) { try await client.send("ECHO", "one") } }
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func doesNotSendForATaskThatIsCancelledAlready() async throws {
+    @Test func doesNotSendForCancelledTask() async throws {
         try await withRedis { _, client in
             let task = Task {
                 while !Task.isCancelled { await Task.yield() }
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func survivesACrowdOfCancellations() async throws {
+    @Test func handlesManyConcurrentCancellations() async throws {
         try await withRedis { _, client in
             await withTaskGroup(of: Void.self) { group in
                 for number in 0..<2_000 {
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func closingFailsWhatIsUnderWayAndWhatComesLater() async throws {
+    @Test func closingFailsPendingAndLaterCommands() async throws {
         try await withRedis { server, client in
             _ = try await client.send("PING")
             server.process.send(SIGSTOP)
@@ -159,8 +159,8 @@ import Testing
         }
     }
 
-    @Test func closesWhileItCannotConnect() async throws {
-        let client = RedisClient(try RedisEndpoint("redis://no-such-host.invalid"), settings: impatient)
+    @Test func closesWhileDisconnected() async throws {
+        let client = RedisClient(try RedisEndpoint("redis://no-such-host.invalid"), settings: shortTimeouts)
         await expectFailure(.unavailable) { try await client.send("PING") }
         await client.close()
     }

@@ -36,11 +36,11 @@ func expectFailure<Value>(
 final class StateLog: Sendable {
     private let log = Lock<[RedisState]>([])
     var states: [RedisState] { log.withLock { $0 } }
-    @Sendable func note(_ state: RedisState) { log.withLock { $0.append(state) } }
+    @Sendable func record(_ state: RedisState) { log.withLock { $0.append(state) } }
 }
 
-/// Short patience, for tests of failures.
-var impatient: RedisSettings {
+/// Settings with short timeouts, for tests of failures.
+var shortTimeouts: RedisSettings {
     var settings = RedisSettings()
     settings.commandTimeout = .seconds(1)
     settings.connectTimeout = .seconds(1)
@@ -50,8 +50,8 @@ var impatient: RedisSettings {
     return settings
 }
 
-/// For tests of anything else: a busy machine has all the time it needs.
-var patient: RedisSettings {
+/// Settings with long timeouts, for all other tests on busy machines.
+var longTimeouts: RedisSettings {
     var settings = RedisSettings()
     settings.commandTimeout = .seconds(120)
     settings.connectTimeout = .seconds(120)

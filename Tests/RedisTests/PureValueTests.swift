@@ -12,11 +12,11 @@ import Testing
         ),
         (String(repeating: "a", count: 1_000), "291e9a6c66994949b57ba5e650361e98fc36b1ba"),
     ])
-    func namesScriptsAsRFC3174Does(text: String, digest: String) {
+    func computesSHA1OfScripts(text: String, digest: String) {
         #expect(RedisScript(text).sha1 == digest)
     }
 
-    @Test func restsLongerAfterEachFailureUpToALimit() {
+    @Test func reconnectBackoffGrowsUpToALimit() {
         var settings = RedisSettings()
         settings.reconnectDelay = .milliseconds(50)...(.seconds(1))
         var backoff = settings.reconnectBackoff
@@ -27,7 +27,7 @@ import Testing
         for _ in 0..<5 { #expect(short.next() <= .milliseconds(50)) }
     }
 
-    @Test func graceBeginsAnewOnlyWithALostConnection() {
+    @Test func graceRestartsOnlyAfterALostConnection() {
         let start = ContinuousClock.now
         var outage = OutageState(grace: .seconds(1), now: start)
         outage.note(RedisError(.unavailable, "refused"), hadConnection: false, now: start + .seconds(5))
@@ -37,7 +37,7 @@ import Testing
         #expect(outage.error.message.contains("reset"))
     }
 
-    @Test func aChannelLeftAndJoinedAgainWaitsForTheLastConfirmation() {
+    @Test func rejoinedChannelWaitsForTheLastConfirmation() {
         let member = Subscription("news", limit: 1) { _ in }
         var channel = SubscriptionConnection()
         let mustAsk = channel.join(member)
@@ -54,7 +54,7 @@ import Testing
         #expect(channel.isSubscribed)
     }
 
-    @Test func onlyPassingTroublesAreRetriable() {
+    @Test func onlyTransientErrorsAreRetriable() {
         for code in [RedisError.Code.unavailable, .connectionLost, .timeout, .server("LOADING"), .server("READONLY")] {
             #expect(RedisError(code, "").isRetriable)
         }

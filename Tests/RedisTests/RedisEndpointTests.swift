@@ -20,7 +20,7 @@ import Testing
             "redis+sentinel://u:***@a:26379/im/ages?sentinel-password=***&sentinel-user=eve"
         ),
     ])
-    func readsAddresses(text: String, shown: String) throws {
+    func parsesAddresses(text: String, shown: String) throws {
         #expect(try RedisEndpoint(text).description == shown)
     }
 
@@ -36,11 +36,11 @@ import Testing
         "redis+sentinel://a/s?sentinel-password=", "redis+sentinel://a/s?sentinel-password=x&sentinel-password=y",
         "unix:relative", "unix:/\(String(repeating: "x", count: 200))",
     ])
-    func refusesWhatIsNoAddress(text: String) {
+    func rejectsMalformedAddresses(text: String) {
         #expect { try RedisEndpoint(text) } throws: { ($0 as? RedisError)?.code == .badEndpoint }
     }
 
-    @Test func takesPasswordsApart() throws {
+    @Test func separatesServerAndSentinelCredentials() throws {
         let endpoint = try RedisEndpoint(
             "redis+sentinel://anna:a%40b@h/images/3?sentinel-password=q%26&sentinel-user=eve")
         #expect(endpoint.login == Login(credentials: Credentials(user: "anna", password: "a@b"), database: 3))
@@ -50,7 +50,7 @@ import Testing
         #expect(shared.sentinelLogin.credentials == nil)
     }
 
-    @Test func showsNoPasswordAnywhere() throws {
+    @Test func descriptionsHidePasswords() throws {
         for address in [
             "redis://anna:hunter2@host", "redis+cluster://anna:hunter2@a,b",
             "redis+sentinel://anna:hunter2@a/s?sentinel-password=hunter2",

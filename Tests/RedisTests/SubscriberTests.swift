@@ -4,7 +4,7 @@ import Redis
 import TestSupport
 import Testing
 
-/// Messages, with a subscriber of its own for each test.
+/// Messages. Each test has its own subscriber.
 @Suite(.limitedParallelism) struct SubscriberTests {
     @Test func deliversToEveryReaderOfAChannel() async throws {
         try await withSubscriber { _, client, subscriber in
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func leavesAChannelWithItsLastReader() async throws {
+    @Test func unsubscribesWithTheLastReader() async throws {
         try await withSubscriber { _, client, subscriber in
             var first: AsyncStream<RedisMessage>? = try await subscriber.subscribe("news")
             var second: AsyncStream<RedisMessage>? = try await subscriber.subscribe("news")
@@ -28,8 +28,8 @@ import Testing
             first = nil
             #expect(try await client.send("PUBLISH", "news", "a") == .integer(1))
             second = nil
-            try await until("the channel is left") { try await client.send("PUBLISH", "news", "b") == .integer(0) }
-            // Again, at once: the server must have confirmed the new subscription, not the old one.
+            try await until("no subscriber is left") { try await client.send("PUBLISH", "news", "b") == .integer(0) }
+            // Subscribes again at once: the server must have confirmed the new subscription, not the old one.
             for _ in 0..<100 {
                 var stream = try await subscriber.subscribe("news").makeAsyncIterator()
                 #expect(try await client.send("PUBLISH", "news", "c") == .integer(1))
@@ -38,28 +38,28 @@ import Testing
         }
     }
 
-    @Test func endsWithTheTaskThatReads() async throws {
+    @Test func cancellingTheReaderUnsubscribes() async throws {
         try await withSubscriber { _, client, subscriber in
             let isReading = Lock(false)
             let reader = Task {
                 for await _ in try await subscriber.subscribe("news") { isReading.withLock { $0 = true } }
             }
             // The server knows of a subscription before the reader does.
-            try await until("it reads") {
+            try await until("the reader receives messages") {
                 _ = try await client.send("PUBLISH", "news", "a")
                 return isReading.withLock { $0 }
             }
             reader.cancel()
             try await reader.value
-            try await until("the channel is left") { try await client.send("PUBLISH", "news", "b") == .integer(0) }
+            try await until("no subscriber is left") { try await client.send("PUBLISH", "news", "b") == .integer(0) }
         }
     }
 
-    @Test func keepsTheNewestOfWhatNobodyReads() async throws {
+    @Test func keepsTheNewestUnreadMessages() async throws {
         try await withSubscriber { _, client, subscriber in
             let stream = try await subscriber.subscribe("news", keeping: 2)
             for number in 1...5 { _ = try await client.send("PUBLISH", "news", .integer(number)) }
-            // Its own channel proves that the five have arrived.
+            // A message of another channel proves that the five have arrived.
             var after = try await subscriber.subscribe("after").makeAsyncIterator()
             _ = try await client.send("PUBLISH", "after", "")
             _ = await after.next()
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func subscribesAgainAfterTheServerWasKilled() async throws {
+    @Test func resubscribesAfterTheServerWasKilled() async throws {
         try await withSubscriber { server, client, subscriber in
             let received = Lock<[[UInt8]]>([])
             let stream = try await subscriber.subscribe("news")
@@ -77,7 +77,7 @@ import Testing
             server.process.send(SIGKILL)
             await server.process.exit()
             let next = try await RedisServer.start(port: server.port)
-            try await until("it hears again") {
+            try await until("messages arrive again") {
                 _ = try await client.send("PUBLISH", "news", "back")
                 return received.withLock { $0.contains(Array("back".utf8)) }
             }
@@ -86,23 +86,23 @@ import Testing
         }
     }
 
-    @Test func noticesASilentServer() async throws {
+    @Test func detectsSilentServer() async throws {
         let log = StateLog()
-        try await withSubscriber(onStateChange: log.note) { server, client, subscriber in
+        try await withSubscriber(onStateChange: log.record) { server, client, subscriber in
             let stream = try await subscriber.subscribe("news")
             server.process.send(SIGSTOP)
-            try await until("the loss is told") { log.states.count == 2 }
+            try await until("the lost connection is reported") { log.states.count == 2 }
             await expectFailure(.unavailable) { try await subscriber.subscribe("late") }
             server.process.send(SIGCONT)
-            try await until("it is back") { log.states.count == 3 }
-            // A quiet server that answers is no silent one.
+            try await until("the client has reconnected") { log.states.count == 3 }
+            // A quiet server that answers is not considered silent.
             try await Task.sleep(for: .seconds(2))
             #expect(log.states.count == 3)
             _ = stream
         }
     }
 
-    @Test func usesOneConnectionHoweverManyChannels() async throws {
+    @Test func usesOneConnectionForAllChannels() async throws {
         try await withSubscriber { _, client, subscriber in
             var streams: [AsyncStream<RedisMessage>] = []
             for number in 0..<500 { streams.append(try await subscriber.subscribe("c\(number)")) }
@@ -110,13 +110,13 @@ import Testing
             #expect(list.split(separator: "\n").count == 1)
             #expect(list.contains("sub=501 "))
             streams = []
-            try await until("all are left") {
+            try await until("all channels are unsubscribed") {
                 try await client.send("CLIENT", "LIST", "TYPE", "pubsub").string?.contains("sub=1 ") == true
             }
         }
     }
 
-    @Test func cancellingEndsTheWaitForTheServersWord() async throws {
+    @Test func cancellationEndsTheWaitForConfirmation() async throws {
         try await withSubscriber { server, client, subscriber in
             _ = try await subscriber.subscribe("first")
             server.process.send(SIGSTOP)
@@ -125,7 +125,7 @@ import Testing
             task.cancel()
             await task.value
             server.process.send(SIGCONT)
-            try await until("the channel is left") { try await client.send("PUBLISH", "news", "b") == .integer(0) }
+            try await until("no subscriber is left") { try await client.send("PUBLISH", "news", "b") == .integer(0) }
         }
     }
 
@@ -142,9 +142,9 @@ import Testing
         onStateChange: @escaping @Sendable (RedisState) -> Void = { _ in },
         _ body: (RedisServer, RedisClient, RedisSubscriber) async throws -> Void
     ) async throws {
-        try await withRedis(settings: impatient) { server, client in
+        try await withRedis(settings: shortTimeouts) { server, client in
             let subscriber = RedisSubscriber(
-                RedisEndpoint(loopbackPort: server.port), settings: impatient, onStateChange: onStateChange)
+                RedisEndpoint(loopbackPort: server.port), settings: shortTimeouts, onStateChange: onStateChange)
             let result: Result<Void, any Error>
             do { result = .success(try await body(server, client, subscriber)) } catch { result = .failure(error) }
             await subscriber.close()

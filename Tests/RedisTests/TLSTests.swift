@@ -5,12 +5,12 @@ import Testing
 
 @testable import Redis
 
-/// `rediss://`, where hiredis has it.
+/// `rediss://`, if hiredis supports it.
 @Suite(.limitedParallelism) struct TLSTests {
     @Test(
         .disabled(if: Connection.hasTLS, "this hiredis has TLS"),
         arguments: ["rediss://host", "rediss+cluster://host", "rediss+sentinel://host/s"])
-    func saysThatThisBuildHasNoTLS(address: String) {
+    func explainsMissingTLSSupport(address: String) {
         #expect { try RedisEndpoint(address) } throws: {
             guard let error = $0 as? RedisError, error.code == .badEndpoint else { return false }
             return ["hiredis_ssl", "libhiredis-dev", "https://github.com/redis/hiredis"].allSatisfy(
@@ -19,44 +19,44 @@ import Testing
     }
 
     @Test(.enabled(if: Connection.hasTLS, "this hiredis has no TLS"))
-    func trustsKnownAuthoritiesAndRightNamesAlone() async throws {
+    func trustsOnlyKnownAuthoritiesAndMatchingNames() async throws {
         let certificate = try await SelfSignedCertificate.make()
-        let port = LoopbackPort.free()
+        let port = LoopbackPort.reserve()
         let server = try await RedisServer.start([
             "--tls-port", "\(port)", "--tls-cert-file", certificate.certificate, "--tls-key-file", certificate.key,
             "--tls-auth-clients", "no",
         ])
-        var trusting = impatient
+        var trusting = shortTimeouts
         trusting.authorities = certificate.certificate
 
-        let friend = RedisClient(try RedisEndpoint("rediss://127.0.0.1:\(port)"), settings: trusting)
+        let trusted = RedisClient(try RedisEndpoint("rediss://127.0.0.1:\(port)"), settings: trusting)
         let body = [UInt8](repeating: 7, count: 1 << 20)
-        #expect(try await friend.send("SET", "a", .bytes(body)) == .status("OK"))
-        #expect(try await friend.send("GET", "a") == .bytes(body))
-        await friend.close()
+        #expect(try await trusted.send("SET", "a", .bytes(body)) == .status("OK"))
+        #expect(try await trusted.send("GET", "a") == .bytes(body))
+        await trusted.close()
 
-        for (host, settings) in [("127.0.0.1", impatient), ("localhost", trusting)] {
+        for (host, settings) in [("127.0.0.1", shortTimeouts), ("localhost", trusting)] {
             let log = StateLog()
-            let stranger = RedisClient(
-                try RedisEndpoint("rediss://\(host):\(port)"), settings: settings, onStateChange: log.note)
-            await expectFailure(.unavailable) { try await stranger.send("PING") }
+            let rejected = RedisClient(
+                try RedisEndpoint("rediss://\(host):\(port)"), settings: settings, onStateChange: log.record)
+            await expectFailure(.unavailable) { try await rejected.send("PING") }
             guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
-            // It was the certificate, and nothing before it.
+            // The certificate is the cause, and nothing before it.
             #expect(error.message.contains("certificate"), "\(error)")
-            await stranger.close()
+            await rejected.close()
         }
         await server.stop()
         await certificate.remove()
     }
 
-    /// The address of a stranger is refused by the certificate: of a sentinel, before any master is named.
+    /// An untrusted certificate fails the connection to the sentinel, before any primary is named.
     @Test(.enabled(if: Connection.hasTLS, "this hiredis has no TLS"))
-    func sentinelsAndTheMastersThatTheyNameSpeakTLS() async throws {
+    func sentinelsAndTheirPrimariesUseTLS() async throws {
         let certificate = try await SelfSignedCertificate.make()
         let sentinels = try await RedisSentinels.start(password: "p", sentinelPassword: "s", certificate: certificate)
         let address = "\(sentinels.hosts)/\(RedisSentinels.service)?sentinel-password=s"
         let endpoint = try RedisEndpoint("rediss+sentinel://:p@\(address)")
-        var trusting = impatient
+        var trusting = shortTimeouts
         trusting.authorities = certificate.certificate
         let client = RedisClient(endpoint, settings: trusting)
         #expect(try await client.send("SET", "a", "one") == .status("OK"))
@@ -68,19 +68,19 @@ import Testing
         await subscriber.close()
 
         let log = StateLog()
-        let stranger = RedisClient(endpoint, settings: impatient, onStateChange: log.note)
-        await expectFailure(.unavailable) { try await stranger.send("PING") }
+        let rejected = RedisClient(endpoint, settings: shortTimeouts, onStateChange: log.record)
+        await expectFailure(.unavailable) { try await rejected.send("PING") }
         guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
         #expect(error.message.contains("certificate"), "\(error)")
-        await stranger.close()
+        await rejected.close()
 
-        // Without TLS nobody of them is to be understood.
-        let plain = RedisClient(try RedisEndpoint("redis+sentinel://:p@\(address)"), settings: impatient)
+        // Without TLS no connection succeeds.
+        let plain = RedisClient(try RedisEndpoint("redis+sentinel://:p@\(address)"), settings: shortTimeouts)
         await expectFailure(.unavailable) { try await plain.send("PING") }
         await plain.close()
 
         sentinels.servers[0].process.send(SIGKILL)
-        try await until("the replica is the master") { try await client.send("SET", "b", "two") == .status("OK") }
+        try await until("the replica is promoted") { try await client.send("SET", "b", "two") == .status("OK") }
         #expect(try await client.send("GET", "a").string == "one")
         #expect(try await client.masters() == [.tcp(host: "127.0.0.1", port: sentinels.servers[1].port)])
         await client.close()
@@ -89,10 +89,10 @@ import Testing
     }
 
     @Test(.enabled(if: Connection.hasTLS, "this hiredis has no TLS"))
-    func aClusterSpeaksTLSAtEveryNode() async throws {
+    func clusterUsesTLSAtEveryNode() async throws {
         let certificate = try await SelfSignedCertificate.make()
         let cluster = try await RedisClusterServer.start(certificate: certificate)
-        var trusting = patient
+        var trusting = longTimeouts
         trusting.authorities = certificate.certificate
         let client = RedisClient(try RedisEndpoint(cluster.url), settings: trusting)
         for number in 0..<100 { #expect(try await client.send("SET", "k\(number)", .integer(number)) == .status("OK")) }
@@ -106,11 +106,11 @@ import Testing
         await client.close()
 
         let log = StateLog()
-        let stranger = RedisClient(try RedisEndpoint(cluster.url), settings: impatient, onStateChange: log.note)
-        await expectFailure(.unavailable) { try await stranger.send("GET", "a") }
+        let rejected = RedisClient(try RedisEndpoint(cluster.url), settings: shortTimeouts, onStateChange: log.record)
+        await expectFailure(.unavailable) { try await rejected.send("GET", "a") }
         guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
         #expect(error.message.contains("certificate"), "\(error)")
-        await stranger.close()
+        await rejected.close()
         await cluster.stop()
         await certificate.remove()
     }

@@ -3,7 +3,7 @@ import Subprocess
 import Testing
 
 @Suite struct ChildProcessTests {
-    @Test func tellsHowAChildEnded() async throws {
+    @Test func reportsTheExitStatus() async throws {
         #expect(try await ChildProcess.start("sh", ["-c", "exit 3"]).exit() == .code(3))
         let sleeper = try await ChildProcess.start("sleep", ["1000"])
         #expect(sleeper.isRunning)
@@ -13,18 +13,18 @@ import Testing
         #expect(await sleeper.exit() == .signal(SIGKILL))
     }
 
-    @Test func saysWhatCannotBeRun() async {
+    @Test func throwsForProgramsThatCannotBeRun() async {
         await #expect(throws: ChildProcessError.self) { try await ChildProcess.start("no-such-program-here") }
         await #expect(throws: ChildProcessError.self) { try await ChildProcess.start("/etc/passwd") }
     }
 
     @Test func stopsAChildThatIgnoresSIGTERM() async throws {
-        let stubborn = try await ChildProcess.start("sh", ["-c", "trap '' TERM; while :; do sleep 0.01; done"])
+        let child = try await ChildProcess.start("sh", ["-c", "trap '' TERM; while :; do sleep 0.01; done"])
         try await Task.sleep(for: .milliseconds(100))
-        #expect(await stubborn.stop(grace: .milliseconds(100)) == .signal(SIGKILL))
+        #expect(await child.stop(grace: .milliseconds(100)) == .signal(SIGKILL))
     }
 
-    @Test func waitsForAServersOwnWord() async throws {
+    @Test func waitsForTheReadinessMessage() async throws {
         let server = try await ChildProcess.start(
             "sh", ["-c", "printf 'I am re'; sleep 0.05; echo ady.; exec sleep 100"], readyWhenItSays: "ready.")
         #expect(server?.isRunning == true)
@@ -36,8 +36,8 @@ import Testing
         }
     }
 
-    @Test func aServerThatIsReadyMaySayMore() async throws {
-        // Far more than a socket holds, and then an exit code that says that all of it was taken.
+    @Test func keepsReadingOutputAfterReadiness() async throws {
+        // Far more than a socket buffer holds. The exit code shows that all of it was read.
         let server = try await ChildProcess.start(
             "sh", ["-c", "echo ready; head -c 3000000 /dev/zero && exit 7"], readyWhenItSays: "ready")
         #expect(await server?.exit() == .code(7))
@@ -64,12 +64,12 @@ import Testing
         close(ends[1])
     }
 
-    @Test func inheritsNoDescriptorThatItWasNotGiven() async throws {
+    @Test func childInheritsNoOtherDescriptors() async throws {
         var ends: [Int32] = [0, 0]
         #expect(pipe(&ends) == 0)
         let child = try await ChildProcess.start("sleep", ["1000"])
         close(ends[1])
-        // Nobody has the writing end any more, but for other tests' children on their way to exec.
+        // No process has the write end open, except children of other tests between fork and exec.
         var byte: UInt8 = 0
         var reading = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
         #expect(poll(&reading, 1, 10_000) == 1)

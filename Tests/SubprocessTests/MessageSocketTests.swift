@@ -5,11 +5,11 @@ import Testing
 
 @Suite struct MessageSocketTests {
     private func pair() throws -> (MessageSocket, MessageSocket) {
-        let (own, childs) = try MessageSocket.pair()
-        return (own, MessageSocket(owning: childs))
+        let (own, childEnd) = try MessageSocket.pair()
+        return (own, MessageSocket(owning: childEnd))
     }
 
-    /// Waits for a message on a thread of its own, since sending may wait for it.
+    /// Receives a message on a separate thread, because sending may block until it is read.
     private func received(
         by socket: MessageSocket, _ limits: MessageSocket.Limits = .init(bytes: 1 << 30),
         while send: () throws -> Void
@@ -27,7 +27,7 @@ import Testing
         return answer.wait()
     }
 
-    @Test func `messages arrive as they were sent, however long and however empty`() throws {
+    @Test func transfersMessagesOfAnySize() throws {
         let (one, other) = try pair()
         let long = (0..<5_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         for bodies in [[], [[]], [long, [], [1]], Array(repeating: [9], count: 100)] as [[[UInt8]]] {
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func `a closed end is told from one that breaks off`() throws {
+    @Test func distinguishesCloseFromTruncation() throws {
         var (one, other): (MessageSocket?, MessageSocket) = try pair()
         one = nil
         #expect(try other.receive(.init(bytes: 10)) == nil)
@@ -52,7 +52,7 @@ import Testing
         #expect(throws: MessageError.ended) { try reader.receive(.init(bytes: 10)) }
     }
 
-    @Test func `more than is allowed is not taken`() throws {
+    @Test func rejectsMessagesBeyondTheLimits() throws {
         var limits = MessageSocket.Limits(bytes: 100)
         limits.header = 10
         limits.bodies = 2
@@ -63,23 +63,23 @@ import Testing
             let result = try received(by: other, limits) { try one.send(.init(header: header, bodies: bodies)) }
             #expect(throws: MessageError.tooLarge) { try result.get() }
         }
-        // A length that no memory holds.
+        // A length that exceeds any memory.
         let (reader, descriptor) = try MessageSocket.pair()
-        var lie = [UInt8]([0, 0, 0, 0, 1, 0, 0, 0]) + [UInt8](repeating: 0xff, count: 8)
-        #expect(write(descriptor, &lie, lie.count) == lie.count)
+        var header = [UInt8]([0, 0, 0, 0, 1, 0, 0, 0]) + [UInt8](repeating: 0xff, count: 8)
+        #expect(write(descriptor, &header, header.count) == header.count)
         #expect(throws: MessageError.tooLarge) { try reader.receive(.init(bytes: .max)) }
         close(descriptor)
     }
 
-    @Test func `a child has a socket for both directions, and its errors are heard line by line`() async throws {
-        let (socket, childs) = try MessageSocket.pair()
+    @Test func childSharesTheSocketAndStreamsErrorLines() async throws {
+        let (socket, childEnd) = try MessageSocket.pair()
         let (lines, line) = AsyncStream<String>.makeStream()
         var options = ChildProcess.Options()
-        options.input = .descriptor(childs)
+        options.input = .descriptor(childEnd)
         options.errors = .lines { line.yield($0) }
         let child = try ChildProcess.startBlocking(
             "sh", ["-c", "echo one >&2; cat <&0 >&0 2>&0; printf 'two\nthree' >&2"], options: options)
-        close(childs)
+        close(childEnd)
         let message = MessageSocket.Message(header: [1, 2, 3], bodies: [[4]])
         try socket.send(message)
         #expect(try socket.receive(.init(bytes: 10))?.bodies == [[4]])
@@ -88,19 +88,19 @@ import Testing
         #expect(await lines.first { _ in true } == "one")
     }
 
-    @Test func `the last line is heard without its end, and a long one in parts`() async throws {
+    @Test func deliversUnterminatedLinesAndSplitsLongOnes() async throws {
         let (lines, line) = AsyncStream<String>.makeStream()
         var options = ChildProcess.Options()
         options.output = .lines { line.yield($0) }
         let child = try await ChildProcess.start(
             "sh", ["-c", "echo a; echo; head -c 10000 /dev/zero | tr '\\0' x; echo; printf end"], options: options)
-        var heard: [String] = []
+        var received: [String] = []
         for await line in lines {
-            heard.append(line)
+            received.append(line)
             if line == "end" { break }
         }
-        #expect(heard.prefix(2) == ["a", ""])
-        #expect(heard.dropFirst(2).dropLast().joined() == String(repeating: "x", count: 10_000))
+        #expect(received.prefix(2) == ["a", ""])
+        #expect(received.dropFirst(2).dropLast().joined() == String(repeating: "x", count: 10_000))
         await child.exit()
     }
 }

@@ -53,11 +53,11 @@ public final class ApacheKafka: Sendable {
     ///   - onLine: told of each line that they log, on a thread of its own.
     /// - Throws: ``ApacheKafkaError`` when KAFKA_HOME is not set or its tools fail.
     public init(
-        port: UInt16 = LoopbackPort.free(), properties: [String] = [], doors: [Door] = [],
+        port: UInt16 = LoopbackPort.reserve(), properties: [String] = [], doors: [Door] = [],
         hasOwnController: Bool = false, onLine: @escaping @Sendable (String) -> Void = { _ in }
     ) async throws {
         self.port = port
-        controllerPort = LoopbackPort.free()
+        controllerPort = LoopbackPort.reserve()
         data = TemporaryFolder("kafka")
         let listeners = doors.enumerated().map { "DOOR\($0)://127.0.0.1:\($1.port)," }.joined()
         let advertised = doors.enumerated().map { "DOOR\($0)://127.0.0.1:\($1.advertised)," }.joined()

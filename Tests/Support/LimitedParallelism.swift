@@ -1,26 +1,45 @@
 import Concurrency
+import Glibc
 import Testing
 
-/// Lets only a few tests that run servers or burn processors go on at once, however many suites there are: a machine with two
-/// processors that runs all of them together keeps none of their time limits.
+/// Limits the number of tests that run servers at the same time, across all suites, and records how long each test takes.
+///
+/// HALCYON_TEST_PARALLELISM sets the number; the default is six per processor, because such tests mostly wait.
+/// HALCYON_TEST_TIMES names a file to which a line is appended for each test case: its seconds, a tab and its name. The
+/// durations that Swift Testing prints include the time for which a test waits for others.
 public struct LimitedParallelism: SuiteTrait, TestTrait, TestScoping {
-    private static let semaphore = PrioritySemaphore(3)
+    private static let semaphore = PrioritySemaphore(
+        setting("HALCYON_TEST_PARALLELISM").flatMap { Int($0) } ?? 6 * max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+    private static let times = setting("HALCYON_TEST_TIMES").map {
+        open($0, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
+    }
 
-    /// Holds for the tests of a suite, one by one.
+    private static func setting(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+
+    /// True: the limit applies to each test of a suite.
     public var isRecursive: Bool { true }
 
-    /// Runs a test when it is its turn.
+    /// Runs a test case when the number of running ones permits.
     public func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
         guard testCase != nil else { return try await function() }
         try await Self.semaphore.acquire()
         defer { Self.semaphore.release() }
+        let start = ContinuousClock.now
+        defer { Self.record(test, start.duration(to: .now)) }
         try await function()
+    }
+
+    private static func record(_ test: Test, _ duration: Duration) {
+        guard let times else { return }
+        let name = "\(test.id)".split(separator: "/").dropLast().joined(separator: "/")
+        let line = Array("\(duration / .seconds(1))\t\(name)\n".utf8)
+        _ = write(times, line, line.count)
     }
 }
 
 extension Trait where Self == LimitedParallelism {
-    /// The test waits for its turn.
+    /// The test is one of a limited number that run at the same time.
     public static var limitedParallelism: Self { LimitedParallelism() }
 }

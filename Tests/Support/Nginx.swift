@@ -12,24 +12,11 @@ public struct Nginx: Sendable {
     /// Starts the server and waits until it answers.
     /// - Parameters:
     ///   - root: absolute path of the folder to serve.
-    ///   - port: where to listen; a free one unless given, and another one if that is taken before nginx has it.
+    ///   - port: a reserved port to listen on; a new one unless given.
     ///   - server: what else stands in the `server` block, as nginx reads it; the echo module is there where Debian has it.
     /// - Throws: ``NginxError`` when it refuses its configuration.
     public static func start(
-        serving root: String, port: UInt16? = nil, _ server: String = ""
-    ) async throws -> Nginx {
-        for _ in 0..<20 {
-            do {
-                return try await start(serving: root, on: port ?? LoopbackPort.free(), server)
-            } catch let error as NginxError where port == nil && error.isPortTaken {
-                continue
-            }
-        }
-        throw NginxError(description: "nginx found no port to listen on")
-    }
-
-    private static func start(
-        serving root: String, on port: UInt16, _ server: String
+        serving root: String, port: UInt16 = LoopbackPort.reserve(), _ server: String = ""
     ) async throws -> Nginx {
         let state = TemporaryFolder("nginx")
         let echo = "/usr/lib/nginx/modules/ngx_http_echo_module.so"
@@ -94,6 +81,4 @@ public struct Nginx: Sendable {
 public struct NginxError: Error, CustomStringConvertible {
     /// nginx's own words.
     public let description: String
-
-    fileprivate var isPortTaken: Bool { description.contains("Address already in use") }
 }

@@ -28,7 +28,7 @@ public final class RedisClusterServer: Sendable {
         var nodes: [RedisServer] = []
         do {
             for number in 0..<masters * (1 + replicas) {
-                nodes.append(try await startNode(number, folder, certificate, arguments, on: freePort))
+                nodes.append(try await startNode(number, folder, certificate, arguments))
             }
             let cluster = RedisClusterServer(nodes, masters: masters, folder, certificate, arguments)
             try await cluster.form(replicas: replicas)
@@ -111,7 +111,7 @@ public final class RedisClusterServer: Sendable {
     /// Starts a node again that was killed: where it was, as what it was.
     public func revive(_ number: Int) async throws {
         let port = nodes[number].port
-        let node = try await Self.startNode(number, folder, certificate, arguments) { port }
+        let node = try await Self.startNode(number, folder, certificate, arguments, on: port)
         running.withLock { $0[number] = node }
     }
 
@@ -125,23 +125,18 @@ public final class RedisClusterServer: Sendable {
 
     private static func startNode(
         _ number: Int, _ folder: TemporaryFolder, _ certificate: SelfSignedCertificate?, _ arguments: [String],
-        on choose: () -> UInt16
+        on port: UInt16? = nil
     ) async throws -> RedisServer {
+        // The nodes talk to each other on a second port. A node that is started again announces its new one.
         try await RedisServer.start(
+            port: port,
             [
-                "--cluster-enabled", "yes", "--dir", folder.path, "--cluster-config-file", "nodes-\(number).conf",
+                "--cluster-enabled", "yes", "--cluster-port", "\(LoopbackPort.reserve())", "--dir", folder.path,
+                "--cluster-config-file", "nodes-\(number).conf",
                 "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no",
                 "--repl-diskless-sync-delay", "0",
             ] + (certificate == nil ? [] : ["--tls-cluster", "yes", "--tls-replication", "yes"]) + arguments,
-            certificate: certificate, on: choose)
-    }
-
-    /// The nodes talk to each other on a second port, 10000 above the first. Both are below those that Linux gives to connections.
-    private static func freePort() -> UInt16 {
-        while true {
-            let port = UInt16.random(in: 12_000..<22_000)
-            if !LoopbackPort.answers(port) && !LoopbackPort.answers(port + 10_000) { return port }
-        }
+            certificate: certificate)
     }
 
     private func form(replicas: Int) async throws {

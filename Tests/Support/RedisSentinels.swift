@@ -30,7 +30,7 @@ public final class RedisSentinels: Sendable {
             for number in 0...replicas {
                 let master = number == 0 ? [] : ["--replicaof", "127.0.0.1 \(servers[0].port)"]
                 servers.append(
-                    try await RedisServer.start(arguments + master, certificate: certificate) { LoopbackPort.free() })
+                    try await RedisServer.start(arguments + master, certificate: certificate))
             }
             for number in 0..<3 {
                 sentinels.append(
@@ -67,24 +67,20 @@ public final class RedisSentinels: Sendable {
         _ certificate: SelfSignedCertificate?
     ) async throws -> RedisServer {
         let service = Self.service
-        for _ in 0..<50 {
-            let port = LoopbackPort.free()
-            var lines = listening(on: port, certificate)
-            lines += [
-                "bind 127.0.0.1", "dir \(folder.path)",
-                "sentinel monitor \(service) 127.0.0.1 \(master.port) 2",
-                "sentinel down-after-milliseconds \(service) 1500", "sentinel failover-timeout \(service) 5000",
-            ]
-            if let password { lines.append("sentinel auth-pass \(service) \(password)") }
-            if let own { lines += ["requirepass \(own)", "sentinel sentinel-pass \(own)"] }
-            let file = folder.write(Array(lines.joined(separator: "\n").utf8), to: "sentinel-\(number).conf")
-            let process = try await ChildProcess.start(
-                "redis-server", [file, "--sentinel"], readyWhenItSays: "+monitor master")
-            if let process {
-                return RedisServer(port: port, process: process, authority: certificate?.certificate)
-            }
-        }
-        throw NotInTime(description: "no sentinel starts")
+        let port = LoopbackPort.reserve()
+        var lines = listening(on: port, certificate)
+        lines += [
+            "bind 127.0.0.1", "dir \(folder.path)",
+            "sentinel monitor \(service) 127.0.0.1 \(master.port) 2",
+            "sentinel down-after-milliseconds \(service) 1500", "sentinel failover-timeout \(service) 5000",
+        ]
+        if let password { lines.append("sentinel auth-pass \(service) \(password)") }
+        if let own { lines += ["requirepass \(own)", "sentinel sentinel-pass \(own)"] }
+        let file = folder.write(Array(lines.joined(separator: "\n").utf8), to: "sentinel-\(number).conf")
+        let process = try await ChildProcess.start(
+            "redis-server", [file, "--sentinel"], readyWhenItSays: "+monitor master")
+        guard let process else { throw NotInTime(description: "redis-server --sentinel does not start") }
+        return RedisServer(port: port, process: process, authority: certificate?.certificate)
     }
 
     private static func listening(on port: UInt16, _ certificate: SelfSignedCertificate?) -> [String] {

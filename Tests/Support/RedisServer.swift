@@ -9,35 +9,28 @@ public struct RedisServer: Sendable {
     /// The PEM file of the authority of its certificate, where it speaks TLS alone.
     let authority: String?
 
-    /// Starts the server and waits until it says that it is ready. `arguments` go to redis-server.
-    ///
-    /// A free port may be taken, by another test's connection even, before the server has it: then it tries another one, or
-    /// the given one again.
-    public static func start(port: UInt16? = nil, _ arguments: [String] = []) async throws -> RedisServer {
-        try await start(arguments) { port ?? LoopbackPort.free() }
-    }
-
-    /// The same, on the port that `choose` gives for each attempt, and with TLS alone where there is a certificate.
-    static func start(
-        _ arguments: [String], certificate: SelfSignedCertificate? = nil, on choose: () -> UInt16
+    /// Starts the server and waits until it is ready.
+    /// - Parameters:
+    ///   - port: A reserved port; nil for a new one.
+    ///   - arguments: Arguments for redis-server.
+    ///   - certificate: The certificate of a server that accepts only TLS; nil for none.
+    /// - Throws: `ChildProcessError`, and ``NotInTime`` if it exits.
+    public static func start(
+        port: UInt16? = nil, _ arguments: [String] = [], certificate: SelfSignedCertificate? = nil
     ) async throws -> RedisServer {
-        for _ in 0..<50 {
-            let port = choose()
-            let listening =
-                certificate.map {
-                    [
-                        "--port", "0", "--tls-port", "\(port)", "--tls-cert-file", $0.certificate, "--tls-key-file",
-                        $0.key,
-                        "--tls-ca-cert-file", $0.certificate, "--tls-auth-clients", "no",
-                    ]
-                } ?? ["--port", "\(port)"]
-            let process = try await ChildProcess.start(
-                "redis-server", listening + ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"] + arguments,
-                readyWhenItSays: "Ready to accept connections")
-            if let process { return RedisServer(port: port, process: process, authority: certificate?.certificate) }
-            try await Task.sleep(for: .milliseconds(50))
-        }
-        throw NotInTime(description: "redis-server \(arguments) does not start")
+        let port = port ?? LoopbackPort.reserve()
+        let listening =
+            certificate.map {
+                [
+                    "--port", "0", "--tls-port", "\(port)", "--tls-cert-file", $0.certificate, "--tls-key-file", $0.key,
+                    "--tls-ca-cert-file", $0.certificate, "--tls-auth-clients", "no",
+                ]
+            } ?? ["--port", "\(port)"]
+        let process = try await ChildProcess.start(
+            "redis-server", listening + ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"] + arguments,
+            readyWhenItSays: "Ready to accept connections")
+        guard let process else { throw NotInTime(description: "redis-server \(arguments) does not start") }
+        return RedisServer(port: port, process: process, authority: certificate?.certificate)
     }
 
     /// What a command prints that redis-cli runs on the server.

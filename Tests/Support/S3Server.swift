@@ -27,16 +27,14 @@ public struct S3Server: Sendable {
             try Data(bytes).write(to: file)
         }
         let script = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "s3_server.py").path
-        for _ in 0..<20 {
-            let port = LoopbackPort.free()
-            if let process = try await ChildProcess.start(
-                python, [script, "\(port)", folder.path], readyWhenItSays: "serving")
-            {
-                return S3Server(port: port, process: process, folder: folder)
-            }
+        let port = LoopbackPort.reserve()
+        let process = try await ChildProcess.start(
+            python, [script, "\(port)", folder.path], readyWhenItSays: "serving")
+        guard let process else {
+            await folder.remove()
+            throw NotInTime(description: "the S3 server does not start")
         }
-        await folder.remove()
-        throw NotInTime(description: "the S3 server does not start")
+        return S3Server(port: port, process: process, folder: folder)
     }
 
     /// The requests so far: method, host, target, and If-None-Match or a dash.

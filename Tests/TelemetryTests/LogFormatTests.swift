@@ -50,7 +50,7 @@ import Testing
         #expect(text.hasSuffix(#","took":0.0015,"list":["a","b\n"],"numbers":[1,2],"empty":[]}"# + "\n"))
     }
 
-    /// Numbers that people read and other programs sum up: no exponent, no unit.
+    /// Numbers without exponent and unit, which people can read and programs can add up.
     @Test(
         arguments: [
             (.nanoseconds(30_500), "0.0000305"), (.nanoseconds(-1), "-0.000000001"), (.zero, "0.0"),
@@ -62,7 +62,7 @@ import Testing
         #expect(line(.text(isColoured: false), .info, "x", ["took": took]).hasSuffix(" took=\(text)\n"))
     }
 
-    @Test func writesTextForPeople() {
+    @Test func writesReadableText() {
         #expect(
             line(
                 .text(isColoured: false), .info, "image ready", ["job": "a b", "bytes": 10, "key": "k-1", "empty": ""])
@@ -72,7 +72,7 @@ import Testing
                 == "\u{1b}[2m10:35:00.250\u{1b}[0m \u{1b}[31mERROR\u{1b}[0m    lost \u{1b}[2mjob=\u{1b}[0m1\n")
     }
 
-    @Test func listsStandInBracketsForPeople() {
+    @Test func writesListsInBrackets() {
         #expect(
             line(
                 .text(isColoured: false), .info, "x",
@@ -80,17 +80,17 @@ import Testing
                 == "10:35:00.250 INFO     x list=[jobs-0,\"a b\"] numbers=[1.5,2.0] empty=[]\n")
     }
 
-    /// What turns text round, or cannot be seen, makes a line read as another one.
+    /// Bidirectional and invisible characters can make a line look like another one.
     @Test(arguments: [
         "202e", "202a", "2066", "2069", "200f", "61c", "200b", "200d", "ad", "feff", "2028", "2029", "e0041",
     ])
-    func textCannotBeTurnedRound(code: String) throws {
+    func escapesBidirectionalAndInvisibleCharacters(code: String) throws {
         let scalar = try #require(UInt32(code, radix: 16).flatMap(Unicode.Scalar.init))
         let text = line(.text(isColoured: false), .info, "a\(scalar)b", ["x": "gpj\(scalar).exe"])
         #expect(text == "10:35:00.250 INFO     a\\u{\(code)}b x=gpj\\u{\(code)}.exe\n")
     }
 
-    @Test func textCannotCommandTheTerminal() {
+    @Test func escapesTerminalControlSequences() {
         let text = line(
             .text(isColoured: false), .info, "a\u{1b}[2Jb\nc", ["x": "\u{9b}31m\r\n", "q": "say \"hi\" \\"])
         #expect(text == #"10:35:00.250 INFO     a\u{1b}[2Jb\nc x="\u{9b}31m\u{d}\n" q="say \"hi\" \\""# + "\n")

@@ -2,7 +2,7 @@ import Concurrency
 import Telemetry
 import Testing
 
-/// Keeps what it takes.
+/// A sink that stores its records.
 private final class RecordList: LogSink {
     private let list = Lock<[LogRecord]>([])
     var records: [LogRecord] { list.withLock { $0 } }
@@ -10,7 +10,7 @@ private final class RecordList: LogSink {
 }
 
 @Suite struct LogTests {
-    @Test func letsThroughItsLevelAndAbove() {
+    @Test func logsItsLevelAndAbove() {
         for level in LogLevel.allCases {
             let sink = RecordList()
             let log = Log(level: level, sink: sink)
@@ -27,13 +27,13 @@ private final class RecordList: LogSink {
         }
     }
 
-    @Test func makesNothingBelowItsLevel() {
+    @Test func evaluatesNothingBelowItsLevel() {
         func message() -> String {
-            Issue.record("the message was made")
+            Issue.record("the message was evaluated")
             return ""
         }
         func fields() -> LogMetadata {
-            Issue.record("the fields were made")
+            Issue.record("the fields were evaluated")
             return [:]
         }
         Log(level: .info, sink: RecordList()).debug(message(), fields())
@@ -41,7 +41,7 @@ private final class RecordList: LogSink {
         #expect(!Log.silent.isOn(.critical))
     }
 
-    @Test func bindsFieldsAndLetsTheNearestWin() throws {
+    @Test func nearestBoundFieldWins() throws {
         let sink = RecordList()
         let log = Log(level: .trace, sink: sink).with(["worker": "w1", "job": "none"])
         log.with(["job": "j1", "lane": nil as String?]).info("ready", ["bytes": 10, "job": "j2", "warm": true])

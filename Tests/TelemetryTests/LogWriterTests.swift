@@ -14,7 +14,7 @@ import Testing
             (reader, writer) = (ends[0], ends[1])
         }
 
-        /// Everything until the last writer has closed.
+        /// Reads until all writers have closed the pipe.
         func readToEnd() -> String {
             var text: [UInt8] = []
             var buffer = [UInt8](repeating: 0, count: 65536)
@@ -45,11 +45,11 @@ import Testing
         #expect(writer.dropped == 0)
     }
 
-    @Test func aStuckReaderHoldsNobodyUpAndTheLossIsSaid() {
+    @Test func stuckReaderDropsRecordsAndReportsTheLoss() {
         let pipe = Pipe()
         let writer = LogWriter(descriptor: pipe.writer, format: .json, capacity: 10)
         let log = Log(level: .info, sink: writer)
-        // Far more than the pipe (64 KiB) and the queue hold; nobody reads, and yet this returns.
+        // Far more than the pipe (64 KiB) and the queue hold. Logging returns although nothing is read.
         let message = String(repeating: "x", count: 1000)
         for _ in 0..<5000 { log.info(message) }
         let dropped = writer.dropped
@@ -66,10 +66,10 @@ import Testing
         close(pipe.reader)
         let lines = text.withLock { $0 }.split(separator: "\n")
         let records = lines.filter { $0.contains(message) }.count
-        let said = lines.filter { $0.contains("\"log records dropped\"") }
+        let reported = lines.filter { $0.contains("\"log records dropped\"") }
             .compactMap { $0.split(separator: ":").last.flatMap { Int($0.dropLast()) } }.reduce(0, +)
         #expect(records + dropped == 5000)
-        #expect(said == dropped)
+        #expect(reported == dropped)
     }
 
     @Test func shutdownGivesUpOnAStuckReader() {
@@ -85,7 +85,7 @@ import Testing
         close(pipe.reader)
     }
 
-    @Test func aReaderThatWentAwayIsNoEnd() {
+    @Test func closedReaderDoesNotEndTheProcess() {
         let pipe = Pipe()
         close(pipe.reader)
         let writer = LogWriter(descriptor: pipe.writer, format: .json)

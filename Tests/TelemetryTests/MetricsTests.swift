@@ -46,7 +46,7 @@ import Testing
                 """#)
     }
 
-    @Test func writesNumbersAsPrometheusReadsThem() {
+    @Test func writesNumbersInPrometheusSyntax() {
         let metrics = Metrics()
         for (value, written) in [
             (0, "0"), (1e15, "1000000000000000"), (0.25, "0.25"), (.nan, "NaN"), (.infinity, "+Inf"),
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func theSameNameAndLabelsAreTheSameSeries() {
+    @Test func sameNameAndLabelsAreOneSeries() {
         let metrics = Metrics()
         let one = metrics.counter("c_total", help: "", labels: ["a": "1", "b": "2"])
         let same = metrics.counter("c_total", help: "", labels: ["b": "2", "a": "1"])
@@ -66,7 +66,7 @@ import Testing
         #expect(other.value == 0)
     }
 
-    @Test func observesSpansInSeconds() {
+    @Test func observesDurationsInSeconds() {
         let histogram = Metrics().histogram("h_seconds", help: "")
         histogram.observe(.milliseconds(250))
         #expect(histogram.sum == 0.25)
@@ -94,7 +94,7 @@ import Testing
         #expect(histogram.sum == 60_000)
     }
 
-    @Test func refusesMisuse() async {
+    @Test func trapsOnMisuse() async {
         await #expect(processExitsWith: .failure) { _ = Metrics().counter("1c", help: "") }
         await #expect(processExitsWith: .failure) { _ = Metrics().counter("c", help: "", labels: ["a-b": ""]) }
         await #expect(processExitsWith: .failure) {

@@ -3,7 +3,7 @@ import Glibc
 import Telemetry
 import Testing
 
-/// What is told of the process that the tests run in.
+/// The metrics of the process that runs the tests.
 @Suite struct ProcessMetricsTests {
     private let metrics = Metrics()
 
@@ -19,7 +19,7 @@ import Testing
         let before = try value("process_cpu_seconds_total")
         let end = ContinuousClock.now + .seconds(30)
         var last = before
-        // A tick of the kernel's clock is a hundredth of a second.
+        // The kernel counts in ticks of 10 ms.
         while last < before + 0.05, .now < end { last = try value("process_cpu_seconds_total") }
         #expect(last >= before + 0.05)
     }
@@ -31,9 +31,9 @@ import Testing
         #expect(try value("process_memory_limit_bytes") > resident)
     }
 
-    @Test func itBeganBeforeNow() throws {
+    @Test func startTimeIsInThePast() throws {
         let age = Timestamp.now.seconds - (try value("process_start_time_seconds"))
-        // The kernel rounds when the machine was started to a second.
+        // The kernel rounds the boot time to a second.
         #expect((-2..<86_400).contains(age))
     }
 
@@ -43,7 +43,7 @@ import Testing
         let before = try value("process_open_fds")
         let more = (0..<200).map { _ in dup(folder) }
         #expect(more.allSatisfy { $0 >= 0 })
-        // Other tests open and close theirs at the same time.
+        // Other tests open and close files at the same time.
         #expect((try value("process_open_fds")) - before > 100)
         for descriptor in more { close(descriptor) }
         close(folder)

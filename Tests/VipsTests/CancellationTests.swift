@@ -5,8 +5,8 @@ import Testing
 @testable import Vips
 
 @Suite(.limitedParallelism) struct CancellationTests {
-    /// A picture whose pixels would take hours: a rank filter with a window of 500×500.
-    static func endless() throws -> Image {
+    /// An image that would take hours to compute: a rank filter with a window of 500×500.
+    static func slowImage() throws -> Image {
         let noise = try Operation.call("gaussnoise", ["width": 4000, "height": 4000]).image()
         let bytes = try Operation.call("cast", ["in": .image(noise), "format": "uchar"]).image()
         return try Operation.call(
@@ -14,13 +14,13 @@ import Testing
         ).image()
     }
 
-    @Test func aRunningPipelineIsStopped() async throws {
+    @Test func stopsARunningPipeline() async throws {
         let pool = ThreadPool(name: "vips", threads: 2, onThreadEnd: VipsLibrary.endThread)
         for encode in [false, true] {
             let cancellation = Cancellation()
             let running = Task {
                 try await pool.run {
-                    let image = try Self.endless()
+                    let image = try Self.slowImage()
                     if encode {
                         _ = try image.encoded(as: .png, [:], cancellation)
                     } else {
@@ -36,33 +36,33 @@ import Testing
         NamedThread(name: "closer") { pool.shutdown() }.join()
     }
 
-    @Test func whatIsCancelledDoesNotBegin() throws {
+    @Test func cancelledPipelineDoesNotStart() throws {
         let cancellation = Cancellation()
         cancellation.cancel()
         #expect(cancellation.isCancelled)
-        let error = #expect(throws: VipsError.self) { try Self.endless().inMemory(cancellation) }
+        let error = #expect(throws: VipsError.self) { try Self.slowImage().inMemory(cancellation) }
         #expect(error?.code == .cancelled)
     }
 
-    @Test func anUnusedTokenChangesNothing() throws {
+    @Test func unusedTokenHasNoEffect() throws {
         let cancellation = Cancellation()
-        let card = try EncodedImageTests.card()
-        let file = try card.inMemory(cancellation).encoded(as: .png, [:], cancellation)
+        let image = try EncodedImageTests.testImage()
+        let file = try image.inMemory(cancellation).encoded(as: .png, [:], cancellation)
         cancellation.cancel()
-        #expect(try EncodedImage(file).open().pixels() == card.pixels())
+        #expect(try EncodedImage(file).open().pixels() == image.pixels())
     }
 
-    @Test func whatIsDecodedAtOnceIsKnownByItsHeader() throws {
-        let card = try EncodedImageTests.card()
+    @Test func readsIsDecodedAtOnceFromTheHeader() throws {
+        let image = try EncodedImageTests.testImage()
         for format in [Format.jpeg, .png] {
             for interlaced in [false, true] {
-                let file = try EncodedImage(card.encoded(as: format, ["interlace": .bool(interlaced)]))
+                let file = try EncodedImage(image.encoded(as: format, ["interlace": .bool(interlaced)]))
                 #expect(try file.open(["access": "sequential"]).isDecodedAtOnce == interlaced, "\(format)")
             }
         }
         for format in Format.allCases where format != .jpeg && format != .png {
-            #expect(try EncodedImage(Samples.file(format)).open().isDecodedAtOnce == (format != .tiff), "\(format)")
+            #expect(try EncodedImage(SampleFiles.file(format)).open().isDecodedAtOnce == (format != .tiff), "\(format)")
         }
-        #expect(!card.isDecodedAtOnce)
+        #expect(!image.isDecodedAtOnce)
     }
 }

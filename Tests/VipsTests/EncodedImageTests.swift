@@ -4,25 +4,25 @@ import Testing
 @testable import Vips
 
 @Suite(.limitedParallelism) struct EncodedImageTests {
-    static func card(width: Int = 60, height: Int = 40) throws -> Image {
-        let pixels = (0..<width * height).flatMap { place -> [UInt8] in
-            [UInt8(truncatingIfNeeded: place % width), UInt8(truncatingIfNeeded: place / width), 77]
+    static func testImage(width: Int = 60, height: Int = 40) throws -> Image {
+        let pixels = (0..<width * height).flatMap { index -> [UInt8] in
+            [UInt8(truncatingIfNeeded: index % width), UInt8(truncatingIfNeeded: index / width), 77]
         }
         return try Image(pixels: pixels, width: width, height: height, bands: 3)
     }
 
     @Test(arguments: [Format.png, .webp, .tiff])
-    func losslessFormatsGoRound(_ format: Format) throws {
-        let card = try Self.card()
-        let file = try card.encoded(as: format, format == .webp ? ["lossless": true] : [:])
+    func losslessFormatsRoundTrip(_ format: Format) throws {
+        let image = try Self.testImage()
+        let file = try image.encoded(as: format, format == .webp ? ["lossless": true] : [:])
         let encoded = try EncodedImage(file)
         #expect(encoded.format == format)
         #expect(encoded.count == file.count)
-        #expect(try encoded.open(["access": "sequential"]).pixels() == card.pixels())
+        #expect(try encoded.open(["access": "sequential"]).pixels() == image.pixels())
     }
 
-    @Test func theHeaderIsToldWithoutDecoding() throws {
-        let file = try Self.card().encoded(as: .jpeg)
+    @Test func readsHeaderFields() throws {
+        let file = try Self.testImage().encoded(as: .jpeg)
         let image = try EncodedImage(file).open()
         #expect(image.sampleFormat == .uint8)
         #expect(image.interpretation == .sRGB)
@@ -36,7 +36,7 @@ import Testing
         #expect((shrunk.width, shrunk.height) == (15, 10))
     }
 
-    @Test func junkIsRefusedBeforeAnythingReadsIt() {
+    @Test func rejectsUnknownFormats() {
         let junk: [[UInt8]] = [
             [], [0], Array("<!DOCTYPE html>".utf8), [UInt8](repeating: 7, count: 32),
             [UInt8](repeating: 0xff, count: 4096),
@@ -47,8 +47,8 @@ import Testing
         }
     }
 
-    @Test func aLazyPipelineKeepsItsBytesAndNothingKeepsThemLonger() throws {
-        let file = try Self.card().encoded(as: .png)
+    @Test func lazyPipelineRetainsItsBytesUntilReleased() throws {
+        let file = try Self.testImage().encoded(as: .png)
         weak var bytes: RetainedBlob?
         do {
             let image: Image
@@ -57,15 +57,15 @@ import Testing
                 bytes = kept
                 image = try Operation.load(Format.png.loader, kept, ["access": "sequential"])
             }
-            #expect(bytes != nil, "held by libvips alone")
+            #expect(bytes != nil, "retained by libvips only")
             let small = try Operation.call("resize", ["in": .image(image), "scale": 0.5]).image()
             #expect(try small.pixels().count == 30 * 20 * 3)
         }
         #expect(bytes == nil)
     }
 
-    @Test func damagedPixelsAreAnErrorWhenAskedFor() throws {
-        let file = try Self.card(width: 400, height: 400).encoded(as: .jpeg)
+    @Test func failsOnTruncatedPixelsWithFailOnError() throws {
+        let file = try Self.testImage(width: 400, height: 400).encoded(as: .jpeg)
         let cut = Array(file.prefix(file.count / 2))
         let error = #expect(throws: VipsError.self) {
             try EncodedImage(cut).open(["fail-on": "error", "access": "sequential"]).inMemory()

@@ -4,7 +4,7 @@ import Testing
 @testable import Vips
 
 /// Small files of every format.
-enum Samples {
+enum SampleFiles {
     static let svg = Array(
         """
         <svg xmlns='http://www.w3.org/2000/svg' width='40' height='20'>\
@@ -16,17 +16,17 @@ enum Samples {
         let objects =
             ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R 4 0 R] /Count 2 >>"]
             + [5, 6].map { "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 40 20] /Contents \($0) 0 R >>" }
-            + ["1 0 0", "0 0 1"].map { colour in
-                let drawing = "\(colour) rg 0 0 40 20 re f"
+            + ["1 0 0", "0 0 1"].map { color in
+                let drawing = "\(color) rg 0 0 40 20 re f"
                 return "<< /Length \(drawing.utf8.count) >>\nstream\n\(drawing)\nendstream"
             }
-        var (file, places) = ("%PDF-1.4\n", [Int]())
+        var (file, offsets) = ("%PDF-1.4\n", [Int]())
         for (index, object) in objects.enumerated() {
-            places.append(file.utf8.count)
+            offsets.append(file.utf8.count)
             file += "\(index + 1) 0 obj\n\(object)\nendobj\n"
         }
-        let table = places.map { place in
-            String(repeating: "0", count: 10 - "\(place)".count) + "\(place) 00000 n \n"
+        let table = offsets.map { offset in
+            String(repeating: "0", count: 10 - "\(offset)".count) + "\(offset) 00000 n \n"
         }.joined()
         let start = file.utf8.count
         file += "xref\n0 \(objects.count + 1)\n0000000000 65535 f \n\(table)"
@@ -38,13 +38,13 @@ enum Samples {
         switch format {
         case .svg: svg
         case .pdf: pdf
-        case .heif: try EncodedImageTests.card().encoded(as: .heif, ["compression": "av1", "effort": 0])
-        default: try EncodedImageTests.card().encoded(as: format)
+        case .heif: try EncodedImageTests.testImage().encoded(as: .heif, ["compression": "av1", "effort": 0])
+        default: try EncodedImageTests.testImage().encoded(as: format)
         }
     }
 
-    /// Bytes that other loaders of libvips know: those of nobody's choice.
-    static let strange: [[UInt8]] =
+    /// Files that other loaders of libvips recognize. No ``Format`` covers them.
+    static let unsupported: [[UInt8]] =
         [
             "P6\n1 1\n255\nabc", "/* XPM */\nstatic char *x[] = {\"1 1 1 1\", \"a c #ff0000\", \"a\"};",
             "#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\nabcd",
@@ -62,9 +62,9 @@ enum Samples {
 
 @Suite(.limitedParallelism) struct FormatTests {
     @Test(arguments: Format.allCases)
-    func everyFormatIsRecognisedByItsBytes(_ format: Format) throws {
+    func detectsEveryFormatByItsBytes(_ format: Format) throws {
         #expect(format.canLoad)
-        let image = try EncodedImage(Samples.file(format))
+        let image = try EncodedImage(SampleFiles.file(format))
         #expect(image.format == format)
         let opened = try image.open()
         let size = format.canSave ? (60, 40) : (40, 20)
@@ -72,21 +72,21 @@ enum Samples {
         #expect(opened.pages == (format == .pdf ? 2 : 1))
     }
 
-    @Test func whatCannotBeSavedIsSaidToBeSo() throws {
+    @Test func rejectsSavingSVGAndPDF() throws {
         #expect(Format.allCases.filter { !$0.canSave } == [.svg, .pdf])
         for format in [Format.svg, .pdf] {
-            let error = #expect(throws: VipsError.self) { try EncodedImageTests.card().encoded(as: format) }
+            let error = #expect(throws: VipsError.self) { try EncodedImageTests.testImage().encoded(as: format) }
             #expect(error?.code == .unsupportedFormat)
         }
     }
 
-    @Test func drawingsAreDrawnAtTheSizeThatIsAskedFor() throws {
-        let drawing = try EncodedImage(Samples.svg)
+    @Test func rendersVectorFormatsAtTheRequestedSize() throws {
+        let drawing = try EncodedImage(SampleFiles.svg)
         let large = try drawing.open(["scale": 2.5])
         #expect((large.width, large.height, large.bands) == (100, 50, 4))
         #expect(try large.samples(x: 10, y: 10) == [255, 0, 0, 255])
         #expect(try large.samples(x: 90, y: 10) == [0, 0, 255, 255])
-        let document = try EncodedImage(Samples.pdf)
+        let document = try EncodedImage(SampleFiles.pdf)
         let second = try document.open(["page": 1, "dpi": 144])
         #expect((second.width, second.height, second.pages) == (80, 40, 2))
         #expect(try second.samples(x: 40, y: 20).prefix(3) == [0, 0, 255])
@@ -95,22 +95,22 @@ enum Samples {
         #expect(try both.page(0).samples(x: 5, y: 5).prefix(3) == [255, 0, 0])
     }
 
-    @Test func codecsOfHEIFAreFoundByTrying() throws {
+    @Test func detectsHEIFCodecs() throws {
         #expect(HEIFCodec.av1.canDecode && Format.heif.canSave)
-        let image = try EncodedImage(Samples.file(.heif)).open()
+        let image = try EncodedImage(SampleFiles.file(.heif)).open()
         #expect(image.text(of: "heif-compression") == "av1")
         #expect(try image.pixels().count == 60 * 40 * 3)
-        // libheif of Debian 12 has its decoders built in; later they are plugins, which may be missing.
+        // libheif of Debian 12 has built-in decoders. In later versions they are plugins, which may be missing.
         if VipsLibrary.version.hasPrefix("8.14.") { #expect(HEIFCodec.hevc.canDecode) }
     }
 
-    /// Formats that this libvips can load, and must not: ImageMagick's many, and those without fuzzing.
-    @Test func otherLoadersAreClosed() throws {
-        for bytes in Samples.strange {
+    /// Formats that this libvips can load but must not: those of ImageMagick, and those whose loaders are not fuzzed.
+    @Test func otherLoadersAreBlocked() throws {
+        for bytes in SampleFiles.unsupported {
             let error = #expect(throws: VipsError.self) { try EncodedImage(bytes) }
             #expect(error?.code == .unsupportedFormat, "\(bytes.prefix(12))")
         }
-        // Not by any other way either.
+        // Calling their loaders by name fails too.
         let loaders = ["magickload", "openslideload", "ppmload", "vipsload", "csvload", "matrixload", "rawload"]
         for loader in loaders where VipsLibrary.has(operation: loader) {
             #expect(throws: VipsError.self) { try Operation.call(loader, ["filename": "/dev/null"]) }
@@ -118,17 +118,17 @@ enum Samples {
         }
     }
 
-    @Test func noLoaderIsOpenThatNoFormatHas() {
+    @Test func openLoadersMatchTheFormats() {
         let names = VipsLibrary.openLoaders
         let formats = Set(names.map { String($0.prefix { $0 != "_" }.dropLast("load".count)) })
         #expect(formats == Set(Format.allCases.filter(\.canLoad).map(\.rawValue)), "\(names)")
     }
 
-    // The list holds for the process: each of these has one of its own.
+    // The allowed formats apply to the whole process, so each of these tests runs in its own.
 
-    @Test func formatsThatAreNotAllowedAreUnknown() async {
+    @Test func rejectsFormatsThatAreNotAllowed() async {
         await #expect(processExitsWith: .success) {
-            let files = try Format.allCases.map { ($0, try Samples.file($0)) }
+            let files = try Format.allCases.map { ($0, try SampleFiles.file($0)) }
             for allowed: Set<Format> in [[.jpeg, .png], [.svg], [.pdf, .jxl, .heif], [], Set(Format.allCases)] {
                 VipsLibrary.allow(allowed)
                 #expect(VipsLibrary.allowed == allowed)
@@ -140,7 +140,7 @@ enum Samples {
                         #expect(error?.code == .unsupportedFormat, "\(format)")
                     }
                 }
-                for bytes in Samples.strange { #expect(throws: VipsError.self) { try EncodedImage(bytes) } }
+                for bytes in SampleFiles.unsupported { #expect(throws: VipsError.self) { try EncodedImage(bytes) } }
                 #expect(
                     Set(
                         VipsLibrary.openLoaders.compactMap { name in
@@ -151,12 +151,12 @@ enum Samples {
         }
     }
 
-    @Test func theListMayComeBeforeTheStart() async {
+    @Test func formatsCanBeAllowedBeforeStart() async {
         await #expect(processExitsWith: .success) {
             VipsLibrary.allow([.png])
             VipsLibrary.start()
             #expect(!HEIFCodec.av1.canDecode)
-            let error = #expect(throws: VipsError.self) { try EncodedImage(Samples.svg) }
+            let error = #expect(throws: VipsError.self) { try EncodedImage(SampleFiles.svg) }
             #expect(error?.code == .unsupportedFormat)
             VipsLibrary.allow([.png, .heif])
             #expect(HEIFCodec.av1.canDecode)

@@ -5,7 +5,7 @@ import Testing
 @testable import Vips
 
 @Suite(.limitedParallelism) struct LibraryTests {
-    @Test func theLibraryTellsItsVersionAndWhatItHolds() throws {
+    @Test func reportsVersionLiveObjectsAndOperations() throws {
         VipsLibrary.start()
         VipsLibrary.start()
         let image = try Operation.call("black", ["width": 4, "height": 4]).image()
@@ -16,21 +16,21 @@ import Testing
         #expect(!VipsLibrary.has(operation: "no_such_operation"))
     }
 
-    // In a process of its own: nothing is counted that other tests hold.
-    @Test func nothingIsLeftAfterThousandsOfPictures() async {
+    // In its own process, so that objects of other tests are not counted.
+    @Test(.extended) func leaksNothingAfterThousandsOfImages() async {
         await #expect(processExitsWith: .success) {
             let pool = ThreadPool(name: "vips", threads: 2, onThreadEnd: VipsLibrary.endThread)
             try await pool.run { try Self.run(1000) }
             NamedThread(name: "closer") { pool.shutdown() }.join()
-            try await until("nothing is left") {
+            try await until("all buffers and objects are released") {
                 VipsLibrary.liveBuffers == 0 && VipsLibrary.liveBytes == 0 && VipsLibrary.liveObjects == 0
             }
         }
     }
 
-    /// Load, shrink, save; and each time a picture that is damaged, and one that is left half done.
+    /// Loads, shrinks and saves an image, decodes a damaged image, and abandons a pipeline, `count` times.
     static func run(_ count: Int) throws {
-        let file = try EncodedImageTests.card(width: 250, height: 150).encoded(as: .jpeg)
+        let file = try EncodedImageTests.testImage(width: 250, height: 150).encoded(as: .jpeg)
         let cut = Array(file.prefix(file.count / 2))
         for _ in 0..<count {
             let image = try EncodedImage(file).open(["access": "sequential"])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Vips
 
-/// What is kept is in the bytes of the file, and nothing else is.
+/// Files contain the metadata that the policy keeps, and no other.
 @Suite(.limitedParallelism) struct MetadataTests {
     static let saved: [Format] = [.jpeg, .png, .webp, .heif, .tiff, .gif, .jxl]
 
@@ -11,8 +11,8 @@ import Testing
         [], .exif, .xmp, .iptc, .icc, [.exif, .icc], [.xmp, .iptc], [.xmp, .icc], .all,
     ]
 
-    /// What each format has a place for. (libvips writes EXIF and XMP into JPEG XL since 8.15.)
-    static func place(in format: Format) -> MetadataPolicy {
+    /// The metadata that a format can store. (libvips writes EXIF and XMP into JPEG XL since 8.15.)
+    static func supported(in format: Format) -> MetadataPolicy {
         switch format {
         case .jpeg: .all
         case .png, .webp, .heif: [.exif, .xmp, .icc]
@@ -34,9 +34,9 @@ import Testing
         try Operation.call("profile_load", ["name": "p3"]).bytes("profile")
     }
 
-    /// A card with metadata of all four kinds, and with comments.
-    static func card() throws -> Image {
-        try EncodedImageTests.card().with(header: [
+    /// An image with metadata of all four kinds, and with comments.
+    static func taggedImage() throws -> Image {
+        try EncodedImageTests.testImage().with(header: [
             "exif-data": .bytes(exif), "xmp-data": .bytes(xmp), "iptc-data": .bytes(iptc),
             "icc-profile-data": .bytes(profile()), "png-comment-0-Author": .text("a secret name"),
             "image-description": .text("a secret note"), "jpeg-thumbnail-data": .bytes([1, 2, 3]),
@@ -52,12 +52,12 @@ import Testing
     }
 
     @Test(arguments: saved, choices)
-    func whatIsKeptIsThereAndNothingElse(_ format: Format, _ kept: MetadataPolicy) throws {
-        let file = try Self.card().encoded(as: format, Self.options(format), keeping: kept)
-        let present = kept.intersection(Self.place(in: format))
+    func keepsOnlyTheRequestedMetadata(_ format: Format, _ kept: MetadataPolicy) throws {
+        let file = try Self.taggedImage().encoded(as: format, Self.options(format), keeping: kept)
+        let present = kept.intersection(Self.supported(in: format))
         let image = try EncodedImage(file).open()
 
-        // As another reader finds it.
+        // As read back from the file.
         if format != .jxl {
             #expect(image.has(field: "exif-data") == present.contains(.exif))
             #expect(image.has(field: "xmp-data") == present.contains(.xmp))
@@ -71,28 +71,28 @@ import Testing
         if present.contains(.iptc) { #expect(image.bytes(of: "iptc-data")?.starts(with: Self.iptc) == true) }
         if present.contains(.icc) { #expect(try image.bytes(of: "icc-profile-data") == Self.profile()) }
 
-        // And in the bytes. PNG compresses XMP and the profile; their chunks have names.
-        let marks: [(String, MetadataPolicy)] =
+        // As found in the bytes. PNG compresses XMP and the profile, but not the names of their chunks.
+        let markers: [(String, MetadataPolicy)] =
             [
                 ("a secret place", .exif), ("a secret thought", .xmp), ("a secret person", .iptc),
                 ("Exif", .exif), ("eXIf", .exif), ("ns.adobe.com/xap", .xmp), ("XML:com.adobe.xmp", .xmp),
                 ("XMP ", .xmp), ("application/rdf", .xmp), ("Photoshop 3.0", .iptc), ("iCCP", .icc), ("ICCP", .icc),
                 ("ICC_PROFILE", .icc), ("acsp", .icc),
             ] + (format == .webp ? [("EXIF", .exif)] : [])
-        let unwanted = marks.filter { !kept.contains($0.1) }.map(\.0) + ["a secret name", "a secret note"]
+        let unwanted = markers.filter { !kept.contains($0.1) }.map(\.0) + ["a secret name", "a secret note"]
         #expect(Self.found(unwanted, in: file) == [])
-        let wanted = format == .png ? [] : marks.prefix(3).filter { present.contains($0.1) }.map(\.0)
+        let wanted = format == .png ? [] : markers.prefix(3).filter { present.contains($0.1) }.map(\.0)
         #expect(Self.found(wanted, in: file) == wanted)
 
-        // The picture is the same either way.
-        let plain = try EncodedImageTests.card().encoded(as: format, Self.options(format), keeping: [])
+        // The pixels do not depend on the policy.
+        let plain = try EncodedImageTests.testImage().encoded(as: format, Self.options(format), keeping: [])
         #expect(try image.pixels() == EncodedImage(plain).open().pixels())
-        // With EXIF at hand libvips 8.16 tells the density of a TIFF in inches, and makes EXIF of its own for JPEG XL.
+        // If the image has EXIF, libvips 8.16 writes the density of a TIFF in inches, and creates EXIF for JPEG XL.
         let mayDiffer = format == .jxl && !kept.isEmpty || format == .tiff && kept.contains(.exif)
         if present.isEmpty, !mayDiffer { #expect(file == plain) }
     }
 
-    /// The texts that are in the file.
+    /// Returns the texts that occur in the file.
     static func found(_ texts: [String], in file: [UInt8]) -> [String] { texts.filter { contains($0, file) } }
 
     static func contains(_ text: String, _ file: [UInt8]) -> Bool {
@@ -101,20 +101,20 @@ import Testing
     }
 
     @Test(arguments: saved)
-    func nothingIsMadeWhereNothingWas(_ format: Format) throws {
+    func addsNoMetadataOfItsOwn(_ format: Format) throws {
         for kept: MetadataPolicy in [[], .icc, .xmp] {
-            let file = try EncodedImageTests.card().encoded(as: format, Self.options(format), keeping: kept)
-            #expect(try file == EncodedImageTests.card().encoded(as: format, Self.options(format), keeping: []))
+            let file = try EncodedImageTests.testImage().encoded(as: format, Self.options(format), keeping: kept)
+            #expect(try file == EncodedImageTests.testImage().encoded(as: format, Self.options(format), keeping: []))
             #expect(Self.found(["Exif", "EXIF", "eXIf"], in: file) == [])
         }
     }
 
-    @Test func aProfileThatIsNotKeptIsNotInJPEGXL() throws {
+    @Test func jpegXLOmitsProfilesThatAreNotKept() throws {
         let options = Self.options(.jxl)
-        let without = try Self.card().encoded(as: .jxl, options, keeping: [])
-        let with = try Self.card().encoded(as: .jxl, options, keeping: .icc)
-        // libjxl codes profiles; of one that it knows it writes the name alone.
-        #expect(try without == EncodedImageTests.card().encoded(as: .jxl, options, keeping: []))
+        let without = try Self.taggedImage().encoded(as: .jxl, options, keeping: [])
+        let with = try Self.taggedImage().encoded(as: .jxl, options, keeping: .icc)
+        // libjxl encodes profiles. For a known one it writes only the name.
+        #expect(try without == EncodedImageTests.testImage().encoded(as: .jxl, options, keeping: []))
         #expect(with != without)
         #expect(
             try EncodedImage(with).open().bytes(of: "icc-profile-data")
@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test(arguments: [Format.gif, .webp])
-    func animationsStayWhole(_ format: Format) throws {
+    func keepsFramesDelaysAndLoopsOfAnimations(_ format: Format) throws {
         for kept: MetadataPolicy in [[], .icc] {
             let strip = try PagesTests.animation().with(header: ["icc-profile-data": .bytes(Self.profile())])
             let file = try EncodedImage(strip.encoded(as: format, keeping: kept)).open(["n": -1])
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func alphaStaysInWebPAndAVIF() throws {
+    @Test func keepsAlphaInWebPAndAVIF() throws {
         let clear = try Image(color: [200, 100, 50, 128], width: 40, height: 30).with(header: [
             "icc-profile-data": .bytes(Self.profile())
         ])
@@ -147,15 +147,15 @@ import Testing
         }
     }
 
-    @Test func thePictureItselfKeepsItsMetadata() throws {
-        let card = try Self.card()
-        _ = try card.encoded(as: .jpeg, keeping: [])
-        #expect(card.bytes(of: "exif-data")?.isEmpty == false && card.has(field: "exif-ifd0-ImageDescription"))
+    @Test func encodingKeepsTheMetadataOfTheImage() throws {
+        let image = try Self.taggedImage()
+        _ = try image.encoded(as: .jpeg, keeping: [])
+        #expect(image.bytes(of: "exif-data")?.isEmpty == false && image.has(field: "exif-ifd0-ImageDescription"))
     }
 
-    @Test func thereIsOneWayToSayWhatIsKept() throws {
+    @Test func rejectsStripAndKeepOptions() throws {
         for option in ["strip", "keep"] {
-            let error = #expect(throws: VipsError.self) { try Self.card().encoded(as: .png, [option: true]) }
+            let error = #expect(throws: VipsError.self) { try Self.taggedImage().encoded(as: .png, [option: true]) }
             #expect(error?.code == .misuse)
         }
     }

@@ -4,7 +4,7 @@ import Testing
 @testable import Vips
 
 @Suite(.limitedParallelism) struct OperationTests {
-    @Test func everyOperationIsCalledByItsName() throws {
+    @Test func callsOperationsByName() throws {
         let black = try Operation.call("black", ["width": 40, "height": 30, "bands": 3]).image()
         #expect((black.width, black.height, black.bands) == (40, 30, 3))
         let lighter = try Operation.call("linear", ["in": .image(black), "a": [1], "b": [10, 20, 30], "uchar": true])
@@ -20,7 +20,7 @@ import Testing
         #expect((small.width, small.height) == (20, 15))
     }
 
-    @Test func mistakesAreSaidAndNotMade() throws {
+    @Test func distinguishesMisuseFromFailures() throws {
         let black = try Operation.call("black", ["width": 4, "height": 4]).image()
         func code(_ name: String, _ arguments: [String: Value]) -> VipsError.Code? {
             do {
@@ -42,7 +42,7 @@ import Testing
         #expect(code("resize", ["in": .image(black), "scale": 1]) == nil)
     }
 
-    @Test func failuresSayWhichOperationAndWhy() throws {
+    @Test func failuresNameTheOperationAndTheReason() throws {
         let black = try Operation.call("black", ["width": 4, "height": 4]).image()
         let error = try #require(throws: VipsError.self) {
             try Operation.call("extract_area", ["input": .image(black), "left": 9, "top": 0, "width": 2, "height": 1])
@@ -52,9 +52,9 @@ import Testing
         #expect(!error.isRetriable)
     }
 
-    @Test func resultsOfEveryKindAreRead() throws {
-        let card = try EncodedImageTests.card()
-        let point = try Operation.call("getpoint", ["in": .image(card), "x": 2, "y": 3])
+    @Test func readsResultsOfEveryType() throws {
+        let image = try EncodedImageTests.testImage()
+        let point = try Operation.call("getpoint", ["in": .image(image), "x": 2, "y": 3])
         #expect(try point.doubles("out-array") == [2, 3, 77])
         #expect(throws: VipsError.self) { try point.double("out-array") }
         let trimmed = try Operation.call(
@@ -72,24 +72,24 @@ import Testing
             ])
         #expect(
             try (trimmed.int("left"), trimmed.int("top"), trimmed.int("width"), trimmed.int("height")) == (5, 4, 8, 6))
-        let turned = try Operation.call("autorot", ["in": .image(card.with(header: ["orientation": 2]))])
+        let turned = try Operation.call("autorot", ["in": .image(image.with(header: ["orientation": 2]))])
         #expect(try turned.bool("flip"))
-        #expect(try !Operation.call("autorot", ["in": .image(card)]).bool("flip"))
+        #expect(try !Operation.call("autorot", ["in": .image(image)]).bool("flip"))
         #expect(throws: VipsError.self) { try turned.bool("out") }
     }
 
-    @Test func textIsDrawn() throws {
+    @Test func rendersText() throws {
         let drawn = try Operation.call("text", ["text": "Hg", "font": "DejaVu Sans 40", "dpi": 144])
         let mask = try drawn.image()
         #expect(mask.bands == 1 && mask.width > 40 && mask.height > 40)
-        // Ink and paper both: neither blank, nor the box that stands for a missing letter.
+        // Black and white pixels: neither a blank image nor the box of a missing glyph.
         let ink = try mask.averages()[0]
         #expect(ink > 30 && ink < 200)
         let other = try Operation.call("text", ["text": "Il", "font": "DejaVu Sans 40", "dpi": 144]).image()
         #expect(other.width < mask.width)
-        let coloured = try Operation.call(
+        let colored = try Operation.call(
             "text", ["text": "<span foreground='#ff0000'>Hg</span>", "font": "DejaVu Sans 40", "rgba": true]
         ).image()
-        #expect(coloured.bands == 4 && coloured.hasAlpha)
+        #expect(colored.bands == 4 && colored.hasAlpha)
     }
 }

@@ -4,15 +4,15 @@ import Testing
 @testable import Vips
 
 @Suite(.limitedParallelism) struct PagesTests {
-    static let colours: [[Double]] = [[255, 0, 0], [0, 255, 0], [0, 0, 255]]
+    static let colors: [[Double]] = [[255, 0, 0], [0, 255, 0], [0, 0, 255]]
 
     static func animation(loop: Int = 3) throws -> Image {
-        let frames = try colours.map { try Image(color: $0, width: 30, height: 20) }
+        let frames = try colors.map { try Image(color: $0, width: 30, height: 20) }
         return try Image.strip(frames, delays: [100, 250, 40], loop: loop)
     }
 
     @Test(arguments: [Format.gif, .webp])
-    func animationsGoRound(_ format: Format) throws {
+    func animationsRoundTrip(_ format: Format) throws {
         for loop in [0, 3] {
             let options: Operation.Arguments = format == .webp ? ["lossless": true] : ["dither": 0]
             let file = try EncodedImage(Self.animation(loop: loop).encoded(as: format, options))
@@ -20,11 +20,11 @@ import Testing
             #expect((all.width, all.height, all.pageHeight, all.pages, all.frames) == (30, 60, 20, 3, 3))
             #expect(all.frameDelays == [100, 250, 40])
             #expect(all.loopCount == loop)
-            for (index, colour) in Self.colours.enumerated() {
+            for (index, color) in Self.colors.enumerated() {
                 let frame = try all.page(index)
                 #expect((frame.height, frame.pageHeight, frame.frames, frame.pages) == (20, 20, 1, 1))
                 #expect(frame.frameDelays.isEmpty && frame.loopCount == nil)
-                #expect(try frame.samples(x: 15, y: 10).prefix(3) == colour[...])
+                #expect(try frame.samples(x: 15, y: 10).prefix(3) == color[...])
             }
             let second = try file.open(["page": 1])
             #expect((second.height, second.frames, second.pages) == (20, 1, 3))
@@ -32,15 +32,15 @@ import Testing
         }
     }
 
-    @Test func framesCanBeTakenInTheirOrderWhileTheyAreDecoded() throws {
+    @Test func readsFramesInOrderFromASequentialImage() throws {
         let file = try EncodedImage(Self.animation().encoded(as: .gif, ["dither": 0]))
         let all = try file.open(["n": -1, "access": "sequential"])
         for index in 0..<3 {
-            #expect(try all.page(index).averages().prefix(3) == Self.colours[index][...])
+            #expect(try all.page(index).averages().prefix(3) == Self.colors[index][...])
         }
     }
 
-    @Test func pagesOfATIFFAreFrames() throws {
+    @Test func readsTIFFPagesAsFrames() throws {
         let file = try EncodedImage(Self.animation().encoded(as: .tiff, ["page-height": 20]))
         #expect(try file.open().pages == 3)
         let all = try file.open(["n": -1])
@@ -48,8 +48,8 @@ import Testing
         #expect(try all.page(2).samples(x: 0, y: 0) == [0, 0, 255])
     }
 
-    @Test func aStillPictureIsOneFrame() throws {
-        let still = try EncodedImageTests.card()
+    @Test func stillImageHasOneFrame() throws {
+        let still = try EncodedImageTests.testImage()
         #expect((still.pages, still.frames, still.pageHeight) == (1, 1, 40))
         #expect(still.frameDelays.isEmpty && still.loopCount == nil)
         #expect(try still.page(0).pixels() == still.pixels())
@@ -57,8 +57,8 @@ import Testing
         #expect((alone.frames, alone.loopCount) == (1, 0))
     }
 
-    @Test func framesThatDoNotFitAreRefused() throws {
-        let still = try EncodedImageTests.card()
+    @Test func rejectsMismatchedFramesAndInvalidPages() throws {
+        let still = try EncodedImageTests.testImage()
         let small = try Image(color: [1, 2, 3], width: 30, height: 40)
         func isMisuse(_ attempt: () throws -> Image) -> Bool {
             do {
@@ -75,9 +75,9 @@ import Testing
         #expect(isMisuse { try still.page(-1) })
     }
 
-    @Test func aHeaderIsChangedOnACopyAlone() throws {
-        let card = try EncodedImageTests.card()
-        let changed = try card.with(header: [
+    @Test func changesTheHeaderOfACopyOnly() throws {
+        let image = try EncodedImageTests.testImage()
+        let changed = try image.with(header: [
             "orientation": 6, "delay": .ints([1, 2]), "loop": 7, "page-height": 20,
             "xmp-data": .bytes([1, 2, 3]), "image-description": .text("a card"),
         ])
@@ -85,8 +85,8 @@ import Testing
         #expect(changed.frameDelays == [1, 2])
         #expect(changed.bytes(of: "xmp-data") == [1, 2, 3])
         #expect(changed.text(of: "image-description") == "a card")
-        #expect(try changed.pixels() == card.pixels())
-        for field in ["orientation", "delay", "loop", "page-height", "xmp-data"] { #expect(!card.has(field: field)) }
+        #expect(try changed.pixels() == image.pixels())
+        for field in ["orientation", "delay", "loop", "page-height", "xmp-data"] { #expect(!image.has(field: field)) }
 
         let less = try changed.without(fields: ["delay", "xmp-data", "no-such"])
         #expect(less.frameDelays.isEmpty && !less.has(field: "xmp-data") && less.orientation == 6)

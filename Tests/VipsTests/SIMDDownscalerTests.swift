@@ -4,7 +4,7 @@ import Testing
 @testable import Vips
 
 @Suite(.limitedParallelism) struct SIMDDownscalerTests {
-    /// Noise: every weight shows.
+    /// An image of noise, so that every weight affects the result.
     static func noise(_ width: Int, _ height: Int) throws -> Image {
         var state: UInt32 = 7
         let pixels = (0..<width * height * 3).map { _ in
@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(arguments: [(200, 160), (201, 101), (640, 30), (64, 63), (1000, 100), (5, 2), (3, 1)])
-    func itIsWhatLibvipsReducesTo(_ width: Int, _ count: Int) throws {
+    func matchesReducehOfLibvips(_ width: Int, _ count: Int) throws {
         let image = try Self.noise(width, 7)
         let scale = Double(count) / Double(width)
         let narrow = try image.narrowed(by: scale)
@@ -25,18 +25,18 @@ import Testing
         #expect((narrow.width, narrow.height, narrow.bands) == (count, 7, 3))
         #expect(reduced.width == count)
         let differences = zip(try narrow.pixels(), try reduced.pixels()).map { abs(Int($0) - Int($1)) }
-        // libvips takes the weights of the nearest 64th of a pixel, in twelve bits: on noise that is a few steps of 255.
+        // libvips uses the weights of the nearest 64th of a pixel, in 12 bits, which on noise is a few steps of 255.
         #expect(differences.max()! <= 6)
         #expect(Double(differences.reduce(0, +)) / Double(differences.count) < 1)
     }
 
-    @Test func oneColourStaysThatColourUpToTheEdges() throws {
+    @Test func keepsAUniformColorUpToTheEdges() throws {
         let plain = try Image(color: [0, 128, 255], width: 91, height: 5).inMemory()
         let narrow = try plain.narrowed(by: 0.37)
         #expect(try narrow.pixels() == Array(repeatElement([0, 128, 255], count: 5 * narrow.width).joined()))
     }
 
-    @Test func aPartOfItIsThatPartOfTheWhole() throws {
+    @Test func croppedOutputEqualsThatPartOfTheWhole() throws {
         let narrow = try Self.noise(300, 40).narrowed(by: 0.6)
         let part = try Operation.call(
             "extract_area", ["input": .image(narrow), "left": 31, "top": 9, "width": 50, "height": 22]
@@ -47,16 +47,16 @@ import Testing
         #expect(try part.pixels() == expected)
     }
 
-    @Test func overshootStaysWithinAByte() throws {
+    @Test func clampsOvershoot() throws {
         let stripes = (0..<120).flatMap { [UInt8](repeating: $0 / 10 % 2 == 0 ? 0 : 255, count: 3) }
         let pixels = try Image(pixels: stripes, width: 120, height: 1, bands: 3).narrowed(by: 0.9).pixels()
-        // Beside an edge, Lanczos goes beyond black and white: wrapped round, black would be white.
+        // Beside an edge, Lanczos exceeds black and white. If samples wrapped around, black would become white.
         for stripe in 0..<12 {
             #expect(abs(Int(pixels[(stripe * 9 + 4) * 3]) - (stripe % 2 == 0 ? 0 : 255)) < 24)
         }
     }
 
-    @Test func resamplingIsLibvipsOwnToWithinAStep() throws {
+    @Test func resamplingMatchesLibvips() throws {
         let smooth = try Operation.call("gaussblur", ["in": .image(try Self.noise(160, 120)), "sigma": 2]).image()
         let image = try smooth.inMemory()
         for (across, down) in [(0.5, 0.5), (0.8, 0.75), (0.4, 1), (1, 0.4), (0.5, 2), (2, 0.5), (1.5, 1.5)] {
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func aCancelledNarrowingThrows() throws {
+    @Test func throwsWhenCancelled() throws {
         let cancellation = Cancellation()
         let narrow = try Self.noise(90, 40).narrowed(by: 0.5)
         #expect(try narrow.inMemory(cancellation).width == 45)

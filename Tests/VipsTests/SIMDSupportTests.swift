@@ -5,18 +5,18 @@ import Testing
 
 @testable import Vips
 
-/// The crash that the lock prevents takes minutes to come; that the lock is taken shows at once.
+/// The crash that the lock prevents takes minutes to occur, so the tests check that the lock is taken.
 @Suite(.limitedParallelism) struct SIMDSupportTests {
     static func resize() throws -> Image {
         let black = try Operation.call("black", ["width": 80, "height": 60]).image()
         return try Operation.call("resize", ["in": .image(black), "scale": 0.6]).image()
     }
 
-    /// Whether `work`, on another thread, came to its end while this one kept the vector code to itself.
-    static func finishes(_ work: @escaping @Sendable () throws -> Void) -> (whileKept: Bool, afterwards: Bool) {
+    /// Whether `work` finished on another thread while this thread held the lock, and after it released the lock.
+    static func finishes(_ work: @escaping @Sendable () throws -> Void) -> (whileLocked: Bool, afterwards: Bool) {
         let done = Lock(false)
         var thread: NamedThread?
-        let whileKept = SIMDSupport.alone {
+        let whileLocked = SIMDSupport.alone {
             thread = NamedThread(name: "builder") {
                 try? work()
                 done.withLock { $0 = true }
@@ -25,10 +25,10 @@ import Testing
             return done.withLock { $0 }
         }
         thread?.join()
-        return (whileKept, done.withLock { $0 })
+        return (whileLocked, done.withLock { $0 })
     }
 
-    @Test func resizesAreBuiltByOneThreadAtATime() async throws {
+    @Test func buildsResizesOnOneThreadAtATime() async throws {
         VipsLibrary.start()
         let pool = ThreadPool(name: "vips", threads: 1, onThreadEnd: VipsLibrary.endThread)
         let built = try await pool.run { Self.finishes { _ = try Self.resize() } }
@@ -36,10 +36,10 @@ import Testing
         NamedThread(name: "closer") { pool.shutdown() }.join()
     }
 
-    @Test func picturesAreDroppedByOneThreadAtATime() async throws {
+    @Test func releasesImagesOnOneThreadAtATime() async throws {
         let pool = ThreadPool(name: "vips", threads: 1, onThreadEnd: VipsLibrary.endThread)
         let dropped = try await pool.run {
-            // The reference goes over to the other thread, and with it the picture.
+            // The other thread takes over the only reference and releases the image.
             nonisolated(unsafe) var image: Image? = try Self.resize()
             return Self.finishes { if image != nil { image = nil } }
         }

@@ -7,16 +7,16 @@ import Testing
 
 /// `halcyon bench` against a cluster of `halcyon dev`.
 @Suite(.devCluster, .serialized) struct BenchTests {
-    private var cluster: DevCluster { DevCluster.current }
+    private var cluster: DevClusterFixture { DevClusterFixture.current }
 
-    @Test func jobsAreCountedByWhatBecameOfThem() async throws {
+    @Test func countsJobsByOutcome() async throws {
         let run = try await cluster.run(
             "bench", cluster.url("coffee.jpg"), cluster.url("missing.jpg"), "--size", "40x30", "--size", "20x20",
             "--jobs", "40", "--concurrency", "4", "--json")
         let report = try #require(try run.expect(1).json().first)
         #expect(report.at("submitted") == "40" && report.at("ready") == "20" && report.at("failed") == "20")
         #expect(report.at("failures") == #"{"not_found":20}"# && report.at("unfinished") == "0")
-        // Two results are made, and found by all others that do not come while they are made.
+        // Two results are rendered. All other jobs hit the cache or are coalesced.
         let hits = try #require(report.at("hitRatio").flatMap(Double.init))
         let coalesced = try #require(report.at("coalescingRatio").flatMap(Double.init))
         #expect(hits > 0 && hits + coalesced <= 0.9 + 1e-9)
@@ -25,24 +25,24 @@ import Testing
         #expect(percentiles.count == 4 && percentiles == percentiles.sorted() && percentiles[0] > 0)
     }
 
-    @Test func withoutSourcesItNeedsNoOrigin() async throws {
+    @Test func needsNoOriginWithoutSources() async throws {
         let run = try await cluster.run("bench", "--jobs", "30", "--reload").expect(0)
         #expect(run.lines[0].hasPrefix("jobs        30 in ") && run.lines[0].hasSuffix(" 30 ready, 0 failed"))
         #expect(run.lines[1].hasPrefix("latency     p50 "))
         #expect(run.lines.contains { $0.hasPrefix("  encode ") && $0.hasSuffix(" jobs)") })
     }
 
-    @Test func aRateIsKept() async throws {
+    @Test func submitsAtTheGivenRate() async throws {
         let run = try await cluster.run("bench", "--rate", "10/s", "--duration", "2s", "--json").expect(0)
-        // One each tenth of a second, from the first moment on.
+        // One job every tenth of a second, starting immediately.
         #expect(try run.json().first?.at("submitted") == "20")
     }
 
-    @Test func aSignalEndsItWithTheFiguresSoFar() async throws {
+    @Test func reportsPartialResultsWhenInterrupted() async throws {
         let folder = TemporaryFolder("bench")
         let bench = try await Executable.start(
             ["bench", "initials:SG", "--duration", "1h", "--json"], environment: cluster.environment, in: folder)
-        // Its own jobs are seen to come: other tests have jobs in the same cluster.
+        // Waits for its own jobs, because other tests use the same cluster.
         try await cluster.run("events", "--source", "initials:SG", "--type", "ready", "--limit", "5").expect(0)
         bench.send(SIGINT)
         #expect(await bench.exit() == .code(130))
@@ -56,12 +56,12 @@ import Testing
         (["--size", "400"], "--size: expected WIDTHxHEIGHT in points"), (["--id", "a"], "an id can name only one job"),
         (["ftp://h/a"], "no provider for ftp: URLs"),
     ])
-    func mistakesAreToldBeforeAnythingIsSent(options: [String], reason: String) async throws {
+    func rejectsInvalidOptions(options: [String], reason: String) async throws {
         let run = try await Executable.run(["bench"] + options, environment: cluster.environment).expect(2)
         #expect(run.errors.contains(reason))
     }
 
-    @Test func percentilesAreAtMostTwoPercentTooLong() {
+    @Test func percentilesAreAtMostTwoPercentTooHigh() {
         var spread = Spread()
         #expect(spread.percentile(0.5) == nil)
         for milliseconds in 1...1000 { spread.add(Double(milliseconds)) }

@@ -4,9 +4,9 @@ import Redis
 import TestSupport
 import Testing
 
-/// `get`, `trim` and the options about caches, against a cluster of `halcyon dev`.
+/// `get`, `trim` and the cache options, on a cluster of `halcyon dev`.
 @Suite(.devCluster) struct CacheTests {
-    private var cluster: DevCluster { DevCluster.current }
+    private var cluster: DevClusterFixture { DevClusterFixture.current }
 
     private func withRedis(_ body: (RedisClient) async throws -> Void) async throws {
         let client = RedisClient(RedisEndpoint(loopbackPort: cluster.redisPort))
@@ -16,7 +16,7 @@ import Testing
         try result.get()
     }
 
-    @Test func getLooksWithoutAnyWork() async throws {
+    @Test func getFindsOnlyStoredResults() async throws {
         let url = cluster.url("coffee.jpg")
         let sizing = [url, "--width", "77", "--tenant", "looker"]
         let miss = try await run(["get"] + sizing + ["--head"]).expect(3)
@@ -26,12 +26,12 @@ import Testing
         #expect(head.output.hasPrefix("77x") && head.output.contains("fresh until 20"))
         let facts = try await run(["get"] + sizing + ["--head", "--json"]).expect(0).json()
         #expect(facts[0].at("result", "width") == "77" && facts[0].at("expiresAt") != nil)
-        // Another tenant's, and nobody's, are other results.
+        // The results of another tenant, and of no tenant, are different results.
         try await cluster.run("get", url, "--width", "77", "--tenant", "other", "--head").expect(3)
         try await cluster.run("get", url, "--width", "77", "--head").expect(3)
     }
 
-    @Test func aLookChangesNoOrderOfUse() async throws {
+    @Test func getDoesNotAffectTheEvictionOrder() async throws {
         let url = cluster.url("rocket.jpg")
         for width in ["31", "32"] {
             try await cluster.run("submit", url, "--width", width, "--tenant", "order", "--wait").expect(0)
@@ -42,9 +42,9 @@ import Testing
             for option in ["--head", "--json", "--output=-"] {
                 try await cluster.run("get", url, "--width", "31", "--tenant", "order", option).expect(0)
             }
-            // A job's hit comes behind: when it is known, anything that went before it would be.
+            // A later hit by a job: once it is recorded, earlier uses would be recorded too.
             try await cluster.run("submit", url, "--width", "32", "--tenant", "order", "--wait").expect(0)
-            try await until("the hit is known") {
+            try await until("the hit is recorded") {
                 try await redis.send("ZRANGE", "halcyon:{budget:order}:used", 0, -1, "WITHSCORES") != before
             }
             let after = try await redis.send("ZRANGE", "halcyon:{budget:order}:used", 0, -1).array
@@ -52,11 +52,11 @@ import Testing
         }
     }
 
-    @Test func aHandOffIsReadOnce() async throws {
+    @Test func getReadsAHandOffOnce() async throws {
         let sent = try await cluster.run(
             "submit", cluster.url("chelsea.jpg"), "--width", "40", "--no-memory-cache", "--wait", "--json"
         ).expect(0).json()
-        // Small enough for its event; so a hand-off is made here, as a worker makes it.
+        // The image fits into its event, so the test stores a hand-off like a worker.
         try await cluster.run("get", try #require(sent[0].at("key")), "--head").expect(3)
         try await withRedis { redis in
             let key = "halcyon:{00}:handoff:0123456789abcdef"
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func cachesAreUsedAsTheOptionsSay() async throws {
+    @Test func cacheOptionsControlCacheUse() async throws {
         let sizing = [cluster.url("astronaut.jpg"), "--width", "45", "--tenant", "user"]
         func origin(_ options: String...) async throws -> String? {
             let events = try await run(["submit"] + sizing + options + ["--wait", "--json"])
@@ -87,13 +87,13 @@ import Testing
         #expect(try await run(["get"] + sizing + ["--head", "--json"]).expect(0).json()[0].at("expiresAt") != first)
     }
 
-    @Test func aFlagLeavesTheOtherMembersOfTheJobsFile() async throws {
+    @Test func cacheFlagKeepsOtherMembersOfTheJobFile() async throws {
         let job = #"{"source": "\#(cluster.url("rocket.jpg"))", "width": 51, "cache": {"memory": false}}"#
         try await cluster.run("submit", "--job", "-", "--reload", "--wait", input: job).expect(0)
         try await cluster.run("get", cluster.url("rocket.jpg"), "--width", "51", "--head").expect(3)
     }
 
-    @Test func trimRemovesWhatWasNotUsedForLongest() async throws {
+    @Test func trimRemovesTheLeastRecentlyUsed() async throws {
         let url = cluster.url("chelsea.jpg")
         for width in ["61", "62", "63"] {
             try await cluster.run("submit", url, "--width", width, "--tenant", "trim.me", "--wait").expect(0)

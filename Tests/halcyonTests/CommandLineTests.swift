@@ -3,7 +3,7 @@ import Subprocess
 import TestSupport
 import Testing
 
-/// What needs no server: help, mistakes, keys, completions.
+/// Commands that need no server: help, usage errors, keys, completions.
 @Suite struct CommandLineTests {
     static let commands = [
         "dev", "worker", "submit", "get", "key", "events", "render", "cancel", "purge", "trim", "topics create",
@@ -12,14 +12,14 @@ import Testing
         "completions",
     ]
 
-    @Test(arguments: commands) func everyCommandTeachesItself(command: String) async throws {
+    @Test(arguments: commands) func everyCommandHasHelpWithExamples(command: String) async throws {
         let run = try await Executable.run(command.split(separator: " ").map(String.init) + ["--help"]).expect(0)
         #expect(run.output.contains("Usage: halcyon \(command)"))
         #expect(run.output.contains("Examples:\n"))
         #expect(run.errors.isEmpty)
     }
 
-    @Test func theProgramNamesItsCommandsAndItsVersion() async throws {
+    @Test func programPrintsItsCommandsAndItsVersion() async throws {
         let help = try await Executable.run(["--help"]).expect(0).output
         for command in Self.commands { #expect(help.contains("  \(command.prefix { $0 != " " }) ")) }
         #expect(try await Executable.run(["--version"]).expect(0).output.split(separator: ".").count == 3)
@@ -132,10 +132,10 @@ import Testing
             ("topics", "a command is missing"),
             ("topics create --partitions 0", "--partitions: expected a whole number from 1"),
             ("completions tcsh", "SHELL: expected one of bash, zsh, fish, found 'tcsh'"),
-        ]) func mistakesAreNamed(line: String, message: String) async throws
+        ]) func reportsUsageErrors(line: String, message: String) async throws
     {
         let run = try await Executable.run(line.split(separator: " ").map(String.init))
-        // A file that is not there is no mistake of the command line.
+        // A missing file is not a usage error.
         run.expect(message.hasPrefix("cannot read") ? 1 : 2)
         #expect(run.errors.contains(message), "\(run.errors)")
         #expect(run.errors.hasPrefix("halcyon: "))
@@ -154,7 +154,7 @@ import Testing
                     + #"{"source": "https://example.org/", "id": "same"}"#,
                 "standard input:3: duplicate id same"
             ),
-        ]) func mistakesInFilesAreNamedByTheirLine(lines: String, message: String) async throws
+        ]) func reportsTheLineOfErrorsInFiles(lines: String, message: String) async throws
     {
         let run = try await Executable.run(["submit", "--from-file", "-"], input: "https://example.org/\n\(lines)\n")
             .expect(2)
@@ -164,12 +164,12 @@ import Testing
     @Test(arguments: [
         "\u{0}", "[]", "{", "nul", "\u{feff}{}", String(repeating: "[", count: 100_000), #"{"id": 1e999}"#,
     ])
-    func rubbishIsRefusedAsAJob(rubbish: String) async throws {
-        let run = try await Executable.run(["key", "--job", "-"], input: rubbish).expect(2)
+    func rejectsMalformedJobs(job: String) async throws {
+        let run = try await Executable.run(["key", "--job", "-"], input: job).expect(2)
         #expect(run.bytes.isEmpty && !run.errors.isEmpty)
     }
 
-    @Test func rubbishBytesAreRefusedAsAFileOfJobs() async throws {
+    @Test func rejectsRandomBytesAsAFileOfJobs() async throws {
         let folder = TemporaryFolder("rubbish")
         for length in [1, 100, 10_000] {
             let file = folder.write((0..<length).map { _ in UInt8.random(in: 128...255) }, to: "jobs")
@@ -178,7 +178,7 @@ import Testing
         await folder.remove()
     }
 
-    @Test func optionsStandOverAJobAndALineOverBoth() async throws {
+    @Test func commandLineOverridesTheJob() async throws {
         let job = #"{"source": "https://example.org/a.jpg", "width": 10, "format": "webp"}"#
         let alone = try await Executable.run(["key", "--job", "-", "--text"], input: job).expect(0).output
         #expect(alone.contains("url:https://example.org/a.jpg\n") && alone.contains("size=width 10\nformat=webp\n"))
@@ -188,7 +188,7 @@ import Testing
         #expect(over.output.contains("size=width 20\nformat=webp\n"))
     }
 
-    @Test func everySizingOptionReachesTheKey() async throws {
+    @Test func everySizingOptionAffectsTheKey() async throws {
         let line = """
             key https://example.org/a.jpg --width 40 --height 30 --screen-scale 2 --content-mode contain \
             --scale-options fitCropsExcess --crop-rect 0.5,0,0.5,1 --interpolation-quality low --format webp \
@@ -236,7 +236,7 @@ import Testing
         #expect(none.expect(0).output.contains("size=natural\n"))
     }
 
-    @Test func aJobWithVariantsHasAKeyForEach() async throws {
+    @Test func everyVariantHasItsOwnKey() async throws {
         let job =
             #"{"source": "initials:JD", "format": "webp", "variants": [{"width": 10}, {"width": 20, "format": "png"}]}"#
         let keys = try await Executable.run(["key", "--job", "-"], input: job).expect(0).lines
@@ -251,7 +251,7 @@ import Testing
             text.hasPrefix("halcyon-source/1\ninitials:JD ") && text.split(separator: "halcyon-variant/1\n").count == 3)
     }
 
-    @Test func aTenantIsPartOfTheKey() async throws {
+    @Test func tenantIsPartOfTheKey() async throws {
         let plain = try await Executable.run(["key", "initials:JD", "--width", "10"]).expect(0).lines
         let own = try await Executable.run(["key", "initials:JD", "--width", "10", "--tenant", "shop-7"]).expect(0)
             .lines
@@ -271,42 +271,44 @@ import Testing
         #expect(text.hasPrefix("halcyon-source/1\nheader: accept=image/webp\nheader: x-size=2\nurl:https://h/\n"))
         let job = #"{"source": "https://h/", "width": 10, "headers": {"X-Size": "2", "Accept": "image/webp"}}"#
         #expect(try await Executable.run(["key", "--job", "-", "--text"], input: job).expect(0).output == text)
-        // What is given on the command line stands over all of them.
+        // Headers on the command line replace all headers of the job.
         let other = try await Executable.run(["key", "--job", "-", "--text", "--header", "B:"], input: job).expect(0)
         #expect(other.output.hasPrefix("halcyon-source/1\nheader: b=\nurl:https://h/\n"))
     }
 
-    @Test(arguments: ["bash", "zsh", "fish"]) func completionsKnowEveryCommand(shell: String) async throws {
+    @Test(arguments: ["bash", "zsh", "fish"]) func completionsContainCommandsAndOptions(shell: String) async throws {
         let script = try await Executable.run(["completions", shell]).expect(0).output
         for word in ["submit", "create", "crop-rect", "scaleAspectFill"] { #expect(script.contains(word)) }
     }
 
-    /// Bound to the first of the processors that this process may use.
-    @Test func rendersAsManyPicturesAsItMayUseProcessors() async throws {
+    /// Runs on the first of the processors that this process may use.
+    @Test func rendersOneImagePerAvailableProcessor() async throws {
         let script =
             #"exec taskset --cpu-list "$(taskset --cpu-list --pid $$ | sed 's/.*: //; s/[,-].*//')" "$0" doctor"#
         let lines = Lock<[String]>([])
         var options = ChildProcess.Options()
         options.output = .lines { line in lines.withLock { $0.append(line) } }
-        let away = "127.0.0.1:\(LoopbackPort.free())"
+        let unused = "127.0.0.1:\(LoopbackPort.reserve())"
         options.environment = [
-            "PATH": "/usr/bin:/bin", "HALCYON_KAFKA_BROKERS": away, "HALCYON_REDIS_URL": "redis://\(away)",
+            "PATH": "/usr/bin:/bin", "HALCYON_KAFKA_BROKERS": unused, "HALCYON_REDIS_URL": "redis://\(unused)",
         ]
         try await ChildProcess.start("/bin/sh", ["-c", script, HalcyonExecutable.path], options: options).exit()
-        try await until("it has said so") { lines.withLock { $0 }.contains { $0.contains("1 image at once, in ") } }
+        try await until("doctor reports one image") {
+            lines.withLock { $0 }.contains { $0.contains("1 image at once, in ") }
+        }
     }
 
-    @Test func saysWhichServerIsAwayAndWhatToDo() async throws {
-        let away = "127.0.0.1:\(LoopbackPort.free())"
+    @Test func reportsUnavailableServersAndWhatToDo() async throws {
+        let unused = "127.0.0.1:\(LoopbackPort.reserve())"
         let submit = try await Executable.run(
-            ["submit", "https://example.org/", "--brokers", away, "--timeout", "3s"]
+            ["submit", "https://example.org/", "--brokers", unused, "--timeout", "3s"]
         ).expect(1)
-        #expect(submit.errors.contains("Kafka does not answer at \(away); waiting for it"))
+        #expect(submit.errors.contains("Kafka does not answer at \(unused); waiting for it"))
         #expect(submit.errors.contains("is it running, and is the address right (--brokers)?"))
         #expect(submit.bytes.isEmpty)
-        let get = try await Executable.run(["get", "https://example.org/", "--redis", "redis://\(away)"]).expect(1)
-        #expect(get.errors.contains("Redis at redis://\(away)") && get.errors.contains("halcyon doctor"))
-        let doctor = try await Executable.run(["doctor", "--json", "--brokers", away, "--redis", "redis://\(away)"])
+        let get = try await Executable.run(["get", "https://example.org/", "--redis", "redis://\(unused)"]).expect(1)
+        #expect(get.errors.contains("Redis at redis://\(unused)") && get.errors.contains("halcyon doctor"))
+        let doctor = try await Executable.run(["doctor", "--json", "--brokers", unused, "--redis", "redis://\(unused)"])
             .expect(1)
         let findings = try #require(try doctor.json().first)
         #expect(findings.at("healthy") == "false")

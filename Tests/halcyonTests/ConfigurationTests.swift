@@ -1,8 +1,8 @@
 import Testing
 
-/// Settings that belong together, or that nobody is to see.
+/// Settings that depend on each other or are secret.
 @Suite struct ConfigurationTests {
-    @Test func secretsOfTheStoreAreMasked() async throws {
+    @Test func masksS3Secrets() async throws {
         let run = try await Executable.run(
             ["config"],
             environment: [
@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(arguments: ["redis.url=foo", "redis.url=redis+sentinel://127.0.0.1"])
-    func whatAWorkerRefusesIsRefused(setting: String) async throws {
+    func reportsTheSameErrorsAsAWorker(setting: String) async throws {
         let refused = try await Executable.run(["config", "--set", setting]).expect(2)
         let worker = try await Executable.run(["worker", "--set", setting]).expect(2)
         #expect(refused.errors.hasPrefix("halcyon: redis.url: ") && refused.errors == worker.errors)
@@ -28,7 +28,7 @@ import Testing
         (["KEYS_twin": "0123456789abcdef"], "has the secret of gateway.keys."),
         (["SCOPES_other": "read"], "gateway.scopes.other: there is no gateway.keys.other"),
     ])
-    func keysThatNobodyCanMeanStopStartUp(more: [String: String], words: String) async throws {
+    func rejectsInvalidGatewayKeysAndScopes(more: [String: String], words: String) async throws {
         var variables = ["HALCYON_GATEWAY_KEYS_shop": "0123456789abcdef"]
         for (name, value) in more { variables["HALCYON_GATEWAY_\(name)"] = value }
         for command in ["config", "gateway"] {
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func amazonsOwnVariablesAreTheLastResort() async throws {
+    @Test func fallsBackToAWSVariables() async throws {
         let variables = [
             "AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "hidden-1", "AWS_SESSION_TOKEN": "hidden-2",
             "AWS_REGION": "eu-north-1", "AWS_DEFAULT_REGION": "eu-south-1", "AWS_ENDPOINT_URL": "http://other",
@@ -55,15 +55,15 @@ import Testing
             #expect(line(name, lines).contains(value) && line(name, lines).hasSuffix("(\(origin))"), "\(lines)")
         }
         #expect(!lines.joined().contains("hidden"))
-        // The second names, where the first say nothing.
+        // The second names, if the first are empty.
         let seconds = variables.merging(["AWS_REGION": "", "AWS_ENDPOINT_URL_S3": ""]) { $1 }
         let others = try await Executable.run(["config"], environment: seconds).expect(0).lines
         #expect(line("region", others).hasSuffix("eu-south-1  (AWS_DEFAULT_REGION)"))
         #expect(line("endpoint", others).hasSuffix("http://other  (AWS_ENDPOINT_URL)"))
     }
 
-    /// A token that was lent with one key is of no use with another.
-    @Test func keysAreTakenWholeOrNotAtAll() async throws {
+    /// A session token is valid only with the key it was issued for.
+    @Test func doesNotMixCredentialsOfTwoOrigins() async throws {
         let run = try await Executable.run(
             ["config"],
             environment: [
@@ -137,12 +137,12 @@ import Testing
         ("gateway.overviewTimeout=1m", "gateway.overviewTimeout: expected a duration"),
         ("gateway.formats=bmp", "gateway.formats: expected a list, each one of"),
     ])
-    func whatMakesNoSenseStopsTheStart(setting: String, message: String) async throws {
+    func rejectsInvalidSettings(setting: String, message: String) async throws {
         let run = try await Executable.run(["config", "--set", setting]).expect(2)
         #expect(run.errors.contains(message) && !run.errors.contains("secret@"), "\(run.errors)")
     }
 
-    @Test func retriesAreAsTheyAreSet() async throws {
+    @Test func validatesRetrySettings() async throws {
         let lines = try await Executable.run(["config"]).expect(0).lines
         func value(_ name: String) -> String? {
             lines.first { $0.hasPrefix("retry.\(name) ") }?.dropFirst("retry.\(name)".count).split(separator: " ").first
@@ -160,14 +160,14 @@ import Testing
             let wrong = try await Executable.run(["config"], environment: ["HALCYON_RETRY_\(variable)": text]).expect(2)
             #expect(wrong.errors.contains(words), "\(wrong.errors)")
         }
-        // Topics are named after what is waited there.
+        // Topics are named after their delays.
         let own = try await Executable.run(
             ["topics", "create", "--help"], environment: ["HALCYON_RETRY_DELAYS": "5s"]
         ).expect(0)
         #expect(own.output.contains("retry.delays"))
     }
 
-    @Test func webhooksAreAsTheyAreSet() async throws {
+    @Test func validatesWebhookSettings() async throws {
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
         let good = [
             "HALCYON_WEBHOOKS_URL_shop": "https://shop.example.org/",
@@ -216,7 +216,7 @@ import Testing
         #expect(age.errors.contains("notifications.maximumAge: expected a duration"))
     }
 
-    @Test func theEmbeddedClusterDoesNotPretendToTransactions() async throws {
+    @Test func devRejectsExactlyOnceDelivery() async throws {
         let run = try await Executable.run(["dev"], environment: ["HALCYON_DELIVERY": "exactly-once"]).expect(2)
         #expect(run.errors.contains("delivery: the embedded broker has no transactions"), "\(run.errors)")
     }

@@ -3,80 +3,80 @@ import JSON
 import TestSupport
 import Testing
 
-/// `cancel` and `purge`, against a cluster of `halcyon dev`.
+/// `cancel` and `purge`, on a cluster of `halcyon dev`.
 @Suite(.devCluster) struct ControlCommandTests {
-    private var cluster: DevCluster { DevCluster.current }
+    private var cluster: DevClusterFixture { DevClusterFixture.current }
 
     private func run(_ arguments: [String]) async throws -> Run {
         try await Executable.run(arguments, environment: cluster.environment)
     }
 
-    private func make(_ url: String, _ widths: [String], _ options: [String] = []) async throws {
+    private func submit(_ url: String, _ widths: [String], _ options: [String] = []) async throws {
         for width in widths { try await run(["submit", url, "--width", width, "--wait"] + options).expect(0) }
     }
 
-    /// Which of these results are there.
-    private func there(_ url: String, _ widths: [String], _ options: [String] = []) async throws -> [String] {
-        var there: [String] = []
+    /// Returns those of the widths that have a stored result.
+    private func storedWidths(_ url: String, _ widths: [String], _ options: [String] = []) async throws -> [String] {
+        var stored: [String] = []
         for width in widths {
             if try await run(["get", url, "--width", width, "--head"] + options).exit == .code(0) {
-                there.append(width)
+                stored.append(width)
             }
         }
-        return there
+        return stored
     }
 
-    @Test func aSourceIsPurgedAndToldOf() async throws {
+    @Test func purgeBySourceRemovesResultsAndSendsAnEvent() async throws {
         let url = cluster.url("coffee.jpg")
-        try await make(url, ["201", "202"])
-        try await make(url, ["201"], ["--tenant", "other"])
+        try await submit(url, ["201", "202"])
+        try await submit(url, ["201"], ["--tenant", "other"])
         let purge = try await cluster.run("purge", "--source", url, "--json").expect(0).json()
         #expect(purge.count == 1 && purge[0].at("source") == url && purge[0].at("count") == "2")
-        #expect(try await there(url, ["201", "202"]) == [])
-        #expect(try await there(url, ["201"], ["--tenant", "other"]) == ["201"])
+        #expect(try await storedWidths(url, ["201", "202"]) == [])
+        #expect(try await storedWidths(url, ["201"], ["--tenant", "other"]) == ["201"])
         let event = try await cluster.run(
             "events", "--source", url, "--type", "purged", "--since", "1h", "--limit", "1"
         ).expect(0).json()[0]
         #expect(event.at("subject") == url && event.at("data", "source") == url && event.at("data", "count") == "2")
         #expect(event.at("data", "job") == nil && event.at("id")?.hasPrefix("purge-") == true)
-        // Nothing is left, which is no error.
+        // Purging nothing is not an error.
         #expect(try await cluster.run("purge", "--source", url).expect(0).output == "0 results purged\n")
         let tenants = try await cluster.run("purge", "--source", url, "--tenant", "other", "--json").expect(0).json()
         #expect(tenants[0].at("count") == "1" && tenants[0].at("tenant") == "other")
     }
 
-    @Test func aTagIsPurgedWithAllThatHaveIt() async throws {
+    @Test func purgeByTagRemovesAllTaggedResults() async throws {
         let urls = [cluster.url("rocket.jpg"), cluster.url("chelsea.jpg")]
-        for url in urls { try await make(url, ["203"], ["--tag", "article 17", "--tag", "front"]) }
-        try await make(urls[0], ["204"], ["--tag", "front"])
+        for url in urls { try await submit(url, ["203"], ["--tag", "article 17", "--tag", "front"]) }
+        try await submit(urls[0], ["204"], ["--tag", "front"])
         #expect(try await cluster.run("purge", "--tag", "article 17").expect(0).output == "2 results purged\n")
-        #expect(try await there(urls[0], ["203", "204"]) == ["204"])
-        #expect(try await there(urls[1], ["203"]) == [])
+        #expect(try await storedWidths(urls[0], ["203", "204"]) == ["204"])
+        #expect(try await storedWidths(urls[1], ["203"]) == [])
         #expect(try await cluster.run("purge", "--tag", "front", "--json").expect(0).json()[0].at("count") == "1")
     }
 
-    @Test func aKeyIsPurgedAlone() async throws {
+    @Test func purgeByKeyRemovesOnlyThatResult() async throws {
         let url = cluster.url("astronaut.jpg")
-        try await make(url, ["205", "206"])
+        try await submit(url, ["205", "206"])
         let key = try await cluster.run("key", url, "--width", "205").expect(0).lines[0]
         let purge = try await cluster.run("purge", "--key", key, "--json").expect(0).json()
         #expect(purge[0].at("key") == key && purge[0].at("count") == "1")
-        #expect(try await there(url, ["205", "206"]) == ["206"])
+        #expect(try await storedWidths(url, ["205", "206"]) == ["206"])
     }
 
-    @Test func cancelTellsWorkersAndIsHonestAboutWhatItKnows() async throws {
-        let told = try await cluster.run("cancel", "no-such-job", "another", "--json").expect(0).json()
-        #expect(told.map { $0.at("job") } == ["no-such-job", "another"] && told[0].at("outcome") == "told")
+    @Test func cancelReportsRequestsAndUnavailableServers() async throws {
+        let outcomes = try await cluster.run("cancel", "no-such-job", "another", "--json").expect(0).json()
+        #expect(outcomes.map { $0.at("job") } == ["no-such-job", "another"] && outcomes[0].at("outcome") == "told")
         #expect(try await cluster.run("cancel", "x").expect(0).output == "x: cancellation requested\n")
-        let away = ["--brokers", "127.0.0.1:1"]
-        #expect(try await run(["cancel", "x"] + away).expect(1).errors.contains("Kafka does not answer"))
-        #expect(try await run(["purge", "--tag", "x"] + away).expect(1).errors.contains("Kafka does not answer"))
+        let unused = ["--brokers", "127.0.0.1:1"]
+        #expect(try await run(["cancel", "x"] + unused).expect(1).errors.contains("Kafka does not answer"))
+        #expect(try await run(["purge", "--tag", "x"] + unused).expect(1).errors.contains("Kafka does not answer"))
         #expect(
             try await run(["purge", "--tag", "x", "--redis", "redis://127.0.0.1:1"]).expect(1).errors
                 .contains("Redis at redis://127.0.0.1:1"))
     }
 
-    @Test func aSupersededJobIsReportedAsSuch() async throws {
+    @Test func reportsASupersededJob() async throws {
         let url = cluster.url("coffee.jpg")
         let generation = ["--tenant", "slots", "--slot", "cell", "--generation"]
         try await run(["submit", url, "--width", "207", "--wait"] + generation + ["9"]).expect(0)

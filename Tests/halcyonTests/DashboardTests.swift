@@ -4,16 +4,16 @@ import Subprocess
 import TestSupport
 import Testing
 
-/// The dashboard in a real browser, by `Tests/Browser/dashboard.py`.
+/// The dashboard in a real browser, checked by `Tests/Browser/dashboard.py`.
 @Suite(
-    .devCluster,
-    .enabled(if: access("/usr/bin/chromium", X_OK) == 0, "there is no /usr/bin/chromium; make deps installs it"))
+    .devCluster, .extended,
+    .enabled(if: access("/usr/bin/chromium", X_OK) == 0, "there is no /usr/bin/chromium; make deps-test installs it"))
 struct DashboardTests {
     private static let script = URL(filePath: #filePath).deletingLastPathComponent()
         .appending(path: "../Browser/dashboard.py").standardized.path
 
-    @Test func everythingItPromisesIsSeenInChromium() async throws {
-        let cluster = DevCluster.current!
+    @Test func passesAllChecksInChromium() async throws {
+        let cluster = DevClusterFixture.current!
         let folder = TemporaryFolder("dashboard")
         var options = ChildProcess.Options()
         options.environment = cluster.environment.merging([

@@ -4,17 +4,17 @@ import Subprocess
 import TestSupport
 import Testing
 
-/// `dead list`, `dead show` and `dead replay`, against a cluster of `halcyon dev` that tries each job once.
+/// `dead list`, `dead show` and `dead replay`, on a cluster of `halcyon dev` with one attempt per job.
 @Suite(.devCluster, .serialized) struct DeadLetterCommandTests {
-    private var cluster: DevCluster { DevCluster.current }
+    private var cluster: DevClusterFixture { DevClusterFixture.current }
 
     private func run(_ arguments: [String]) async throws -> Run {
         try await Executable.run(arguments, environment: cluster.environment)
     }
 
-    /// Submits jobs whose origin is not there.
-    private func fail(_ ids: String..., path: String, _ options: [String] = []) async throws {
-        let port = LoopbackPort.free()
+    /// Submits jobs whose origin is unavailable.
+    private func submitFailingJobs(_ ids: String..., path: String, _ options: [String] = []) async throws {
+        let port = LoopbackPort.reserve()
         let jobs = ids.map { #"{"id":"\#($0)","source":"http://127.0.0.1:\#(port)/\#(path)/\#($0).jpg","width":8}"# }
         let run = try await Executable.run(
             ["submit", "--from-file", "-", "--wait"] + options, input: jobs.joined(separator: "\n"),
@@ -22,8 +22,8 @@ import Testing
         run.expect(1)
     }
 
-    @Test func lettersAreListedByWhatTheyAre() async throws {
-        try await fail("list-1", "list-2", path: "list")
+    @Test func listsDeadLettersByFilters() async throws {
+        try await submitFailingJobs("list-1", "list-2", path: "list")
         let list = try await cluster.run("dead", "list", "--filter", "source=http://*/list/*", "--json").expect(0)
             .json()
         #expect(Set(list.map { $0.at("job") }) == ["list-1", "list-2"])
@@ -32,7 +32,7 @@ import Testing
             #expect(letter.at("attempts") == "1" && letter.at("lane") == "normal" && letter.at("replayed") == "false")
             #expect(letter.at("from")?.hasPrefix("halcyon.jobs-") == true && letter.at("original") == nil)
         }
-        // Of one name any will do, and each name must hold.
+        // Filters of the same name are alternatives. Filters of different names must all match.
         func jobs(_ filters: String...) async throws -> Set<String?> {
             let arguments = filters.flatMap { ["--filter", $0] }
             return Set(try await run(["dead", "list", "--json"] + arguments).expect(0).json().map { $0.at("job") })
@@ -50,25 +50,25 @@ import Testing
             try await cluster.run("dead", "list", "--filter", "job=list-*", "--limit", "1").expect(0).lines.count == 1)
     }
 
-    @Test func theOldestIsListedFirstWhateverItsPartition() async throws {
-        for number in 1...6 { try await fail("age-\(number)", path: "age") }
+    @Test func listsTheOldestFirstAcrossPartitions() async throws {
+        for number in 1...6 { try await submitFailingJobs("age-\(number)", path: "age") }
         func jobs(_ more: String...) async throws -> [String?] {
             try await run(["dead", "list", "--json", "--filter", "job=age-*"] + more).expect(0).json()
                 .map { $0.at("job") }
         }
         #expect(try await jobs() == (1...6).map { "age-\($0)" })
         #expect(try await jobs("--limit", "2") == ["age-1", "age-2"])
-        // They lie in several partitions.
+        // They are in several partitions.
         let list = try await run(["dead", "list", "--json", "--filter", "job=age-*"]).json()
         #expect(Set(list.map { $0.at("letter")?.prefix { $0 != "-" } }).count > 1)
     }
 
-    @Test func allAreReplayedOnlyIfThatIsMeant() async throws {
-        try await fail("all-1", path: "all")
+    @Test func replayOfAllRequiresConfirmation() async throws {
+        try await submitFailingJobs("all-1", path: "all")
         let refused = try await run(["dead", "replay"]).expect(2)
         #expect(refused.errors.contains("without --filter all dead letters are replayed"))
-        // A terminal, as a user has it.
-        func answered(_ answer: String) async throws -> Run {
+        // In a terminal the command asks for confirmation.
+        func replayInTerminal(_ answer: String) async throws -> Run {
             let folder = TemporaryFolder("terminal")
             var options = ChildProcess.Options()
             options.environment = cluster.environment.merging(["PATH": "/usr/bin:/bin", "HOME": folder.path]) { $1 }
@@ -80,16 +80,16 @@ import Testing
             await folder.remove()
             return run
         }
-        let no = try await answered("n").expect(1)
+        let no = try await replayInTerminal("n").expect(1)
         #expect(no.output.contains("Replay 1 dead letter? [y/N]"))
         #expect(no.output.contains("nothing was replayed") && !no.output.contains("to halcyon.jobs"))
         #expect(try await run(["dead", "list", "--filter", "job=all-1"]).expect(0).lines.count == 1)
-        #expect(try await answered("y").expect(0).output.contains("  replayed  to halcyon.jobs"))
+        #expect(try await replayInTerminal("y").expect(0).output.contains("  replayed  to halcyon.jobs"))
         try await run(["dead", "replay", "--yes", "--limit", "1"]).expect(0)
     }
 
-    @Test func aLetterIsShownWhole() async throws {
-        try await fail("show-1", path: "show")
+    @Test func showPrintsTheWholeDeadLetter() async throws {
+        try await submitFailingJobs("show-1", path: "show")
         let show = try await cluster.run("dead", "show", "--filter", "job=show-1", "--json").expect(0).json()
         #expect(show.count == 1 && show[0].at("original", "id") == "show-1")
         #expect(show[0].at("history")?.contains("connect_error") == true)
@@ -100,19 +100,19 @@ import Testing
         #expect(missing.errors.contains("dead letter not found: 0-999999"))
     }
 
-    @Test func aMessageThatIsNoJobIsShownToo() async throws {
+    @Test func showPrintsMalformedMessages() async throws {
         let producer = try Producer(properties: ["bootstrap.servers": cluster.kafka])
         try await producer.send(ProducerRecord(topic: "halcyon.jobs", value: Array("half a {job".utf8)))
         await producer.close()
-        try await until("it is put aside") {
+        try await until("the message is a dead letter") {
             try await run(["dead", "list", "--filter", "code=invalid_job"]).output.contains("invalid_job")
         }
         let show = try await cluster.run("dead", "show", "--filter", "code=invalid_job", "--json").expect(0).json()
         #expect(show[0].at("originalBase64") == "aGFsZiBhIHtqb2I=" && show[0].at("attempts") == nil)
     }
 
-    @Test func whatIsReplayedLeavesTheListAndMayComeBack() async throws {
-        try await fail("replay-1", "replay-2", path: "replay")
+    @Test func replayedDeadLetterIsReplacedIfItFailsAgain() async throws {
+        try await submitFailingJobs("replay-1", "replay-2", path: "replay")
         let filter = ["--filter", "job=replay-*"]
         let dry = try await run(["dead", "replay", "--dry-run"] + filter).expect(0)
         #expect(dry.lines.count == 2 && dry.output.contains("would be replayed"))
@@ -120,8 +120,8 @@ import Testing
 
         let one = try await cluster.run("dead", "replay", "--filter", "job=replay-1", "--json").expect(0).json()
         #expect(one.count == 1 && one[0].at("outcome") == "replayed" && one[0].at("lane") == "normal")
-        // It fails again, as another letter, which says how often.
-        try await until("it is back") {
+        // It fails again, as a new dead letter that counts its replays.
+        try await until("the job has failed again") {
             try await run(["dead", "list", "--json", "--filter", "job=replay-1"]).json().contains {
                 $0.at("replays") == "1"
             }
@@ -131,7 +131,7 @@ import Testing
             open.count == 2 && open.allSatisfy { $0.at("letter") != one[0].at("letter") || $0.at("job") == "replay-2" })
         let all = try await run(["dead", "list", "--replayed", "--json"] + filter).expect(0).json()
         #expect(all.count == 3 && all.count { $0.at("replayed") == "true" } == 1)
-        // Two lives, two events of different ids.
+        // The two runs have events with different ids.
         let events = try await cluster.run(
             "events", "--job", "replay-1", "--type", "failed", "--since", "1h", "--limit", "2"
         ).expect(0).json()
@@ -139,7 +139,7 @@ import Testing
         try await run(["dead", "replay", "--filter", "job=nobody"]).expect(3)
     }
 
-    @Test func eventsThatNoWebhookTookAreToldApartAndSentAgain() async throws {
+    @Test func listsAndReplaysUndeliveredWebhookEvents() async throws {
         let event =
             #"{"id":"halcyon.jobs-0-7-ended","source":"/halcyon","type":"halcyon.image.ready","subject":"initials:JD","data":{"job":{"id":"hook-1"}}}"#
         let headers = [
@@ -174,15 +174,15 @@ import Testing
         #expect(header("halcyon-topic") == "halcyon.events" && header("halcyon-offset") == "7")
     }
 
-    @Test func mistakesAreNamed() async throws {
+    @Test func reportsUsageAndConnectionErrors() async throws {
         for filter in ["code", "code=never", "colour=red", "since=yesterday", "lane=fast", "reason=final-ly"] {
             let run = try await cluster.run("dead", "list", "--filter", filter).expect(2)
             #expect(run.errors.contains("--filter") && run.errors.contains("NAME=VALUE"), "\(run.errors)")
         }
         #expect(try await cluster.run("dead", "show", "seventeen").expect(2).errors.contains("PARTITION-OFFSET"))
         #expect(try await cluster.run("dead").expect(2).errors.contains("missing"))
-        let away = try await run(["dead", "list", "--brokers", "127.0.0.1:1"]).expect(1)
-        #expect(away.errors.contains("Kafka does not answer"))
+        let unreachable = try await run(["dead", "list", "--brokers", "127.0.0.1:1"]).expect(1)
+        #expect(unreachable.errors.contains("Kafka does not answer"))
         let none = try await run(["dead", "list", "--prefix", "other."]).expect(1)
         #expect(none.errors.contains("there is no topic other.dead"))
     }

@@ -3,13 +3,13 @@ import JSON
 import TestSupport
 import Testing
 
-/// `halcyon dev --demo`, as somebody runs it who has nothing but the program.
+/// `halcyon dev --demo`, run with nothing but the program.
 @Suite struct DemoTests {
-    @Test func sampleJobsLeaveTheirResultsInAFolder() async throws {
+    @Test func writesTheResultsOfSampleJobsToAFolder() async throws {
         let folder = TemporaryFolder("demo")
         let process = try await Executable.start(
             ["dev", "--demo", "--json", "--log-level", "error", "--output", "../my results"], in: folder)
-        // The addresses, and a line for each job.
+        // One line with the addresses and one for each job.
         try await until("all jobs have ended") {
             !process.isRunning || folder.read("output").count { $0 == UInt8(ascii: "\n") } == 10
         }
@@ -23,7 +23,7 @@ import Testing
         #expect(lines.dropFirst().map { $0.at("outcome") } == Array(repeating: "ready", count: 9))
         let jpegs = ["fill", "fit", "stretch", "center", "crop", "gray"].map { "\($0)-240x180.jpg" }
         for name in jpegs { #expect(folder.read("my results/\(name)").starts(with: [0xff, 0xd8]), "\(name)") }
-        #expect(Set(jpegs.map { folder.read("my results/\($0)") }).count == jpegs.count, "each way has its own picture")
+        #expect(Set(jpegs.map { folder.read("my results/\($0)") }).count == jpegs.count, "all images differ")
         for name in ["round-180x180.png", "avatar-180x180.png"] {
             #expect(folder.read("my results/\(name)").starts(with: [0x89, 0x50]), "\(name)")
         }
@@ -33,7 +33,7 @@ import Testing
         await folder.remove()
     }
 
-    @Test func aFolderThatCannotBeMadeEndsIt() async throws {
+    @Test func failsIfTheFolderCannotBeCreated() async throws {
         let run = try await Executable.run(["dev", "--demo", "--output", "/dev/null/demo"])
         run.expect(1)
         #expect(run.errors.contains("/dev/null"))

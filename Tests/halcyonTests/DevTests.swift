@@ -5,11 +5,11 @@ import Subprocess
 import TestSupport
 import Testing
 
-/// Commands against a cluster of `halcyon dev`.
+/// Commands on a cluster of `halcyon dev`.
 @Suite(.devCluster) struct DevTests {
-    private var cluster: DevCluster { DevCluster.current }
+    private var cluster: DevClusterFixture { DevClusterFixture.current }
 
-    @Test func aSubmittedImageIsWrittenAndReadAndHasTheKeyThatWasForetold() async throws {
+    @Test func submitGetAndRenderAgreeOnKeyAndImage() async throws {
         let folder = TemporaryFolder("images")
         let url = cluster.url("chelsea.jpg")
         let key = try await cluster.run("key", url, "--width", "210", "--height", "100").expect(0).lines[0]
@@ -33,18 +33,18 @@ import Testing
 
         let render = try await cluster.run(
             "render", url, "--width", "210", "--height", "100", "--set", "sources.allow=127.0.0.1")
-        #expect(render.expect(0).bytes == first, "a worker and `render` make the same")
+        #expect(render.expect(0).bytes == first, "a worker and `render` produce the same image")
         await folder.remove()
     }
 
-    @Test func aWorkerThatNeedsTransactionsEndsAndSaysSo() async throws {
+    @Test func exactlyOnceWorkerFailsOnTheEmbeddedBroker() async throws {
         let run = try await cluster.run(
             "worker", "--set", "delivery=exactly-once", "--set", "kafka.group=another"
         ).expect(1)
         #expect(run.errors.contains("mock cluster has no transactions"), "\(run.errors)")
     }
 
-    @Test func allVariantsOfAJobAreWrittenReadAndHaveTheirForetoldKeys() async throws {
+    @Test func submitGetAndRenderAgreeOnAllVariants() async throws {
         let folder = TemporaryFolder("variants")
         let url = cluster.url("astronaut.jpg")
         let job = folder.write(
@@ -82,14 +82,14 @@ import Testing
         await folder.remove()
     }
 
-    @Test func initialsAreSubmittedLikeAnySource() async throws {
+    @Test func submitAcceptsInitials() async throws {
         let run = try await cluster.run("submit", "initials:HB", "--width", "48", "--wait").expect(0)
         #expect(run.lines[0].hasPrefix("ok      initials:HB  48x48  png  "))
         #expect(
             try await cluster.run("get", "initials:HB", "--width", "48").expect(0).bytes.starts(with: [0x89, 0x50]))
     }
 
-    @Test func oneFailureFailsTheRunAndLinesKeepTheOrder() async throws {
+    @Test func submitFailsIfOneJobFailsAndKeepsTheOrder() async throws {
         let run = try await cluster.run(
             "submit", cluster.url("none.jpg"), cluster.url("coffee.jpg"), cluster.url("README.md"), "--width", "80",
             "--wait"
@@ -98,11 +98,11 @@ import Testing
         #expect(run.lines[0].hasPrefix("failed  \(cluster.url("none.jpg"))  not_found: "))
         #expect(run.lines[1].hasPrefix("ok      \(cluster.url("coffee.jpg"))  80x53  jpeg  "))
         #expect(run.lines[2].hasPrefix("failed  \(cluster.url("README.md"))  unsupported_format"))
-        #expect(!run.output.contains("\u{1b}"), "no colour, and no progress, but on a terminal")
+        #expect(!run.output.contains("\u{1b}"), "color and progress appear only on a terminal")
         #expect(run.errors.isEmpty)
     }
 
-    @Test func imagesThatAreNotStoredComeInTheirEvents() async throws {
+    @Test func submitWritesImagesDeliveredInline() async throws {
         let folder = TemporaryFolder("inline")
         let url = cluster.url("rocket.jpg")
         let run = try await cluster.run(
@@ -114,7 +114,7 @@ import Testing
         await folder.remove()
     }
 
-    @Test func filesOfUrlsAndJobsGoToTheirLanes() async throws {
+    @Test func submitSendsJobsOfAFileToTheirLanes() async throws {
         let lines = """
             # two jobs
             \(cluster.url("coffee.jpg"))
@@ -132,7 +132,7 @@ import Testing
         #expect(try event.json().first?.at("data", "key") == jobs[1].at("key"))
     }
 
-    @Test func unknownFieldsAreNamed() async throws {
+    @Test func reportsUnknownFields() async throws {
         let job = #"{"source":"initials:J","width":8,"widht":9}"#
         let waited = try await cluster.run("submit", "--from-file", "-", "--wait", "--json", input: job).expect(0)
         #expect(waited.errors.contains(#"warning: unknown field "widht""#))
@@ -146,7 +146,7 @@ import Testing
         #expect(strict.expect(2).errors.contains("widht: unknown field"))
     }
 
-    @Test func eventsAreFilteredAndEndAfterTheirNumber() async throws {
+    @Test func eventsAreFilteredAndLimited() async throws {
         let (source, other) = (cluster.url("hubble.jpg"), cluster.url("missing.jpg"))
         try await cluster.run(
             "submit", source, other, "--width", "70", "--wait", "--metadata", #"{"a": [1]}"#, "--alt-text", "true"
@@ -161,7 +161,7 @@ import Testing
         #expect(try failed.expect(0).json().first?.at("data", "code") == "not_found")
     }
 
-    @Test func followingEndsWithASignalAndWithoutAReader() async throws {
+    @Test func eventsEndsOnASignalOrAClosedPipe() async throws {
         let folder = TemporaryFolder("events")
         let events = try await Executable.start(["events"], environment: cluster.environment, in: folder)
         try await until("an event is seen") {
@@ -179,7 +179,7 @@ import Testing
                 options.environment = cluster.environment.merging(["PATH": "/usr/bin:/bin"]) { $1 }
                 return options
             }())
-        // Another event, which nobody reads, tells it.
+        // The command notices the closed pipe when it writes another event.
         try await until("the pipe has ended") {
             try await cluster.run("submit", cluster.url("coffee.jpg"), "--width", "20", "--wait")
             return !piped.isRunning
@@ -187,7 +187,7 @@ import Testing
         #expect(await piped.exit() == .code(0))
     }
 
-    @Test func waitingEndsWithItsTimeAndWithASignal() async throws {
+    @Test func submitStopsWaitingOnTimeoutOrSignal() async throws {
         // An origin that never answers.
         let origin = RawOrigin { _ in [.awaitEnd] }
         // Newer releases of librdkafka may take a second until they send their first record.
@@ -207,14 +207,14 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func theDoctorFindsAllWell() async throws {
+    @Test func doctorReportsAHealthyCluster() async throws {
         let run = try await cluster.run("doctor", "--json").expect(0)
         let report = try #require(try run.json().first)
         #expect(report.at("healthy") == "true")
         var subjects: [String: String] = [:]
         try report.member("findings")?.forEachElement { finding in
             let subject = finding.at("subject")
-            // Other tests submit jobs all the while; and not every libvips has all formats.
+            // Other tests submit jobs at the same time, and not every libvips has all formats.
             let mayWarn = ["lag", "reading", "writing"].contains(subject) && finding.at("level") == "warning"
             if !mayWarn { #expect(finding.at("level") == "ok", "\(finding.at("message") ?? "")") }
             if finding.at("level") == "ok" { subjects[finding.at("subject") ?? ""] = finding.at("message") }
@@ -231,7 +231,7 @@ import Testing
                 "ok       Kafka      1 broker at \(cluster.kafka)"))
     }
 
-    @Test func topicsAreThere() async throws {
+    @Test func topicsReportsExistingAndMissingTopics() async throws {
         let list = try await cluster.run("topics", "list", "--json").expect(0).json()
         #expect(
             list.map { $0.at("topic") } == [

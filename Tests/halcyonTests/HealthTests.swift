@@ -3,39 +3,40 @@ import Subprocess
 import TestSupport
 import Testing
 
-/// `halcyon health`, as an image's health check asks.
+/// `halcyon health`, as the health check of the container image uses it.
 @Suite struct HealthTests {
-    @Test func aWorkerIsAskedWhereItsSettingsHaveItListen() async throws {
-        let (port, nobody) = (LoopbackPort.free(), LoopbackPort.free())
-        // The variables of the container, which both have.
-        let listening = ["HALCYON_HTTP_LISTEN": "0.0.0.0:\(port)", "HALCYON_GATEWAY_LISTEN": "127.0.0.1:\(nobody)"]
-        let away = try await Executable.run(["health"], environment: listening).expect(1)
+    @Test func checksTheWorkerAtItsConfiguredAddress() async throws {
+        let (port, unused) = (LoopbackPort.reserve(), LoopbackPort.reserve())
+        // The environment variables of the container, which both processes have.
+        let listening = ["HALCYON_HTTP_LISTEN": "0.0.0.0:\(port)", "HALCYON_GATEWAY_LISTEN": "127.0.0.1:\(unused)"]
+        let unreachable = try await Executable.run(["health"], environment: listening).expect(1)
         #expect(
-            away.errors.contains("nothing listens at http://127.0.0.1:\(port)/healthz or http://127.0.0.1:\(nobody)/"))
+            unreachable.errors.contains(
+                "nothing listens at http://127.0.0.1:\(port)/healthz or http://127.0.0.1:\(unused)/"))
         let worker = try await WorkerProcess.start(
-            brokers: "127.0.0.1:\(nobody)", redisPort: nobody, listening, errors: .discarded)
-        try await until("it listens") { LoopbackPort.answers(port) }
+            brokers: "127.0.0.1:\(unused)", redisPort: unused, listening, errors: .discarded)
+        try await until("the worker listens") { LoopbackPort.answers(port) }
         #expect(try await Executable.run(["health"], environment: listening).expect(0).output == "ok\n")
-        // Kafka is away: it gets on, and does not serve.
+        // Kafka is unavailable, so the worker is healthy but not ready.
         let ready = try await Executable.run(["health", "--ready"], environment: listening).expect(1)
         #expect(ready.output.isEmpty && ready.errors.hasPrefix("halcyon: ") && ready.errors.utf8.count > 12)
-        let asked = try await Executable.run(
+        let run = try await Executable.run(
             ["health", "--ready", "--json", "--url", "http://127.0.0.1:\(port)/"])
-        asked.expect(1)
-        let answer = try #require(try asked.json().first)
+        run.expect(1)
+        let answer = try #require(try run.json().first)
         #expect(try answer.member("healthy")?.bool() == false)
         #expect(try answer.member("status")?.integer() == 503)
         #expect(await worker.stop(grace: .seconds(60)) == .code(0))
     }
 
-    @Test func whereNoWorkerListensTheGatewayIsAsked() async throws {
+    @Test func checksTheGatewayIfNoWorkerListens() async throws {
         let gateway = RawOrigin { request in
             [.text("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n"), .close]
         }
         let run = try await Executable.run(
             ["health", "--json"],
             environment: [
-                "HALCYON_HTTP_LISTEN": "127.0.0.1:\(LoopbackPort.free())",
+                "HALCYON_HTTP_LISTEN": "127.0.0.1:\(LoopbackPort.reserve())",
                 "HALCYON_GATEWAY_LISTEN": "127.0.0.1:\(gateway.port)",
             ]
         ).expect(0)
@@ -49,7 +50,7 @@ import Testing
         ("a redirect", "HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"),
         ("another server", "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"), ("nothing in time", ""),
     ])
-    func whateverElseIsAnsweredIsNotWell(_: String, answer: String) async throws {
+    func failsOnAnyOtherResponse(_: String, answer: String) async throws {
         let server = RawOrigin { _ in [.text(answer), .awaitEnd] }
         let run = try await Executable.run(
             ["health", "--timeout", "500ms", "--url", "http://127.0.0.1:\(server.port)"])

@@ -5,20 +5,20 @@ import Testing
 @Suite struct PlanTests {
     private let figures = ["--rendering", "8", "--source-bytes", "400kB", "--result-bytes", "30kB"]
 
-    @Test func figuresAreReckonedWith() async throws {
+    @Test func computesThePlanFromGivenFigures() async throws {
         let run = try await Executable.run(
             ["plan", "--rate", "60000/min", "--processors", "4", "--json"] + figures
         ).expect(0)
         let plan = try #require(try run.json().first)
         let count = try #require(plan.at("workers", "count").flatMap(Double.init))
-        // 8 seconds of rendering in each second, and the rest of the jobs; 4 × 0.7 processors a worker; one to spare.
+        // 8 s of rendering per second and the rest of the jobs, 4 × 0.7 processors per worker, and one spare worker.
         #expect(count >= 4 && count <= 7)
         #expect(plan.at("costs", "rendering") == "0.008" && plan.at("bound") == "processors")
         let words = try await Executable.run(["plan", "--rate", "1000", "--hit-ratio", "0.9"] + figures).expect(0)
         #expect(words.output.contains("halcyon topics create --partitions 12"))
     }
 
-    @Test func picturesAreMeasured() async throws {
+    @Test func measuresSampleImages() async throws {
         let run = try await Executable.run(
             ["plan", Samples.chelsea, "--rate", "10/s", "--width", "100", "--job", "-", "--json"],
             input: #"{"variants": [{"format": "jpeg"}, {"format": "webp"}]}"#
@@ -26,15 +26,15 @@ import Testing
         let plan = try #require(try run.json().first)
         let rendering = try #require(plan.at("costs", "rendering").flatMap(Double.init))
         #expect(rendering > 0.0005 && rendering < 1)
-        // A day's, two of each job.
+        // The results of a day, two per job.
         #expect(plan.at("redis", "results") == "1728000")
     }
 
-    @Test func whatIsMissingIsSaid() async throws {
+    @Test func reportsMissingAndInvalidFigures() async throws {
         let rateless = try await Executable.run(["plan"] + figures).expect(2)
         #expect(rateless.errors.contains("--rate") && rateless.errors.contains("500/s"))
-        let pictureless = try await Executable.run(["plan", "--rate", "5", "--rendering", "8"]).expect(2)
-        #expect(pictureless.errors.contains("--source-bytes"))
+        let imageless = try await Executable.run(["plan", "--rate", "5", "--rendering", "8"]).expect(2)
+        #expect(imageless.errors.contains("--source-bytes"))
         for rate in ["0", "-1", "5/fortnight", "many", "5/s/s"] {
             #expect(
                 try await Executable.run(["plan", "--rate", rate] + figures).expect(2).errors.contains("60000/min"))

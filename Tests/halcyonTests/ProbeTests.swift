@@ -5,9 +5,9 @@ import Subprocess
 import TestSupport
 import Testing
 
-/// `http.listen`, as whoever runs workers asks there.
+/// The health, readiness and metrics of a worker at `http.listen`.
 @Suite struct ProbeTests {
-    private func ask(_ port: UInt16, _ path: String) async throws -> HTTPResponse {
+    private func get(_ port: UInt16, _ path: String) async throws -> HTTPResponse {
         let client = CurlClient()
         let result: Result<HTTPResponse, any Error>
         do {
@@ -19,29 +19,29 @@ import Testing
         return try result.get()
     }
 
-    @Test func aWorkerThatWaitsForKafkaIsWellAndNotReady() async throws {
-        let (port, nobody) = (LoopbackPort.free(), LoopbackPort.free())
+    @Test func workerWithoutKafkaIsHealthyButNotReady() async throws {
+        let (port, unused) = (LoopbackPort.reserve(), LoopbackPort.reserve())
         let worker = try await WorkerProcess.start(
-            brokers: "127.0.0.1:\(nobody)", redisPort: nobody, ["HALCYON_HTTP_LISTEN": "127.0.0.1:\(port)"],
+            brokers: "127.0.0.1:\(unused)", redisPort: unused, ["HALCYON_HTTP_LISTEN": "127.0.0.1:\(port)"],
             errors: .discarded)
-        try await until("it listens") { LoopbackPort.answers(port) }
-        let health = try await ask(port, "/healthz")
+        try await until("the worker listens") { LoopbackPort.answers(port) }
+        let health = try await get(port, "/healthz")
         #expect(health.status == 200 && health.body == Array("ok\n".utf8))
-        #expect(try await ask(port, "/readyz").status == 503)
-        let metrics = String(decoding: try await ask(port, "/metrics").body, as: UTF8.self)
+        #expect(try await get(port, "/readyz").status == 503)
+        let metrics = String(decoding: try await get(port, "/metrics").body, as: UTF8.self)
         #expect(metrics.contains("\nhalcyon_jobs_in_flight 0\n"))
         #expect(await worker.stop(grace: .seconds(60)) == .code(0))
         #expect(!LoopbackPort.answers(port))
     }
 
-    @Test func whereItCannotListenItSaysSo() async throws {
-        let (said, nobody) = (Lock(""), LoopbackPort.free())
+    @Test func workerFailsIfItsPortIsInUse() async throws {
+        let (errors, unused) = (Lock(""), LoopbackPort.reserve())
         let redis = try await RedisServer.start()
         let worker = try await WorkerProcess.start(
-            brokers: "127.0.0.1:\(nobody)", redisPort: nobody, ["HALCYON_HTTP_LISTEN": "127.0.0.1:\(redis.port)"],
-            errors: .lines { line in said.withLock { $0 += line + "\n" } })
+            brokers: "127.0.0.1:\(unused)", redisPort: unused, ["HALCYON_HTTP_LISTEN": "127.0.0.1:\(redis.port)"],
+            errors: .lines { line in errors.withLock { $0 += line + "\n" } })
         #expect(await worker.exit() == .code(2))
-        try await until("it is said why") { said.withLock { $0.contains("http.listen: ") } }
+        try await until("the error names the setting") { errors.withLock { $0.contains("http.listen: ") } }
         await redis.stop()
     }
 }

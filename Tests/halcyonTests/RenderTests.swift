@@ -4,7 +4,7 @@ import Testing
 
 /// `halcyon render`, which needs no cluster.
 @Suite struct RenderTests {
-    @Test func sizesAFileOfThisMachine() async throws {
+    @Test func rendersALocalFile() async throws {
         let folder = TemporaryFolder("render")
         let file = "\(folder.path)/small.webp"
         let run = try await Executable.run(
@@ -20,29 +20,30 @@ import Testing
         await folder.remove()
     }
 
-    /// A container with a read-only root need have none. libvips wants whole what it cuts a part out of, and has 100 MB in memory by itself.
     @Test(arguments: ["x.bmp", "a.png/x.heic", "x.", "x.jpg.gz"])
-    func refusesAnEndingThatNoFormatHas(file: String) async throws {
-        // Before the source is read, which is not there.
+    func rejectsUnknownFileExtensions(file: String) async throws {
+        // The extension is checked before the source is read, which does not exist.
         let run = try await Executable.run(["render", "missing.jpg", "-o", file]).expect(2)
         #expect(run.errors.contains("\(file): unknown file extension; expected .jpg, .png, .webp"))
     }
 
     @Test(arguments: [["-o", "plain"], ["-o", ".hidden"], ["-o", "x.bmp", "--format", "png"]])
-    func takesNamesThatSayNoFormat(options: [String]) async throws {
+    func acceptsFileNamesWithoutAKnownFormat(options: [String]) async throws {
         try await Executable.run(["render", "initials:J", "--width", "8"] + options).expect(0)
     }
 
-    @Test func needsNoPlaceForTemporaryFiles() async throws {
+    /// A container with a read-only root may have no folder for temporary files. To crop an image, libvips needs all of
+    /// it, and by default it keeps up to 100 MB in memory.
+    @Test func needsNoTemporaryFolder() async throws {
         let folder = TemporaryFolder("render")
         let large = "\(folder.path)/large.webp"
         let dot = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs="
         let enlarging = ["--width", "6100", "--height", "6100", "--content-mode", "scaleToFill", "-o", large]
-        // Neither is about time, of which a busy machine may need much.
-        let unhurried = ["HALCYON_IMAGES_RENDER_TIMEOUT": "10m"]
-        try await Executable.run(["render", dot] + enlarging, environment: unhurried).expect(0)
+        // The timeout is long, because rendering is slow on a busy machine.
+        let longTimeout = ["HALCYON_IMAGES_RENDER_TIMEOUT": "10m"]
+        try await Executable.run(["render", dot] + enlarging, environment: longTimeout).expect(0)
         let cutting = ["render", large, "--crop-rect", "0.5,0.5,0.1,0.1", "-o", "/dev/null"]
-        let nowhere = unhurried.merging(["TMPDIR": "/nonexistent"]) { $1 }
+        let nowhere = longTimeout.merging(["TMPDIR": "/nonexistent"]) { $1 }
         try await Executable.run(cutting, environment: nowhere).expect(0)
         // An operator's own threshold wins.
         let threshold = ["VIPS_DISC_THRESHOLD": "1m"]
@@ -54,12 +55,12 @@ import Testing
     @Test func writesToAPipeAndReadsFromOne() async throws {
         let png = try await Executable.run(["render", Samples.chelsea, "--width", "50", "--format", "png"]).expect(0)
         #expect(png.bytes.starts(with: [0x89, 0x50, 0x4e, 0x47]))
-        let rubbish = try await Executable.run(["render", "-", "-o", "/dev/null"], input: "no image at all").expect(1)
-        #expect(rubbish.errors.contains("unsupported_format"))
+        let invalid = try await Executable.run(["render", "-", "-o", "/dev/null"], input: "no image at all").expect(1)
+        #expect(invalid.errors.contains("unsupported_format"))
     }
 
-    /// What a worker may load says nothing about what one reads oneself; in a job's watermark it does.
-    @Test func readsOwnFilesByPathAndByURL() async throws {
+    /// The limits on sources of workers do not apply to the source argument, but to the watermark of a job.
+    @Test func readsLocalFilesByPathAndByURL() async throws {
         let folder = TemporaryFolder("render")
         let copy = folder.write(try Data(contentsOf: URL(filePath: Samples.chelsea)), to: "my:cat %.jpg")
         let sizing = ["--width", "40", "-o", "/dev/null", "--json"]
@@ -80,18 +81,18 @@ import Testing
         await folder.remove()
     }
 
-    @Test func takesSourcesOfAllKinds() async throws {
+    @Test func acceptsDataURLsAndBase64Sources() async throws {
         let dot = "R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs="
         let sizing = ["--no-sizing", "--format", "png", "-o", "/dev/null", "--json"]
         for source in ["data:image/gif;base64,\(dot)", #"{"base64":"\#(dot)"}"#] {
             let facts = try await Executable.run(["render", source] + sizing).expect(0).json()
             #expect(facts.first?.at("width") == "1")
         }
-        let unread = try await Executable.run(["render", "{no json}"] + sizing).expect(2)
-        #expect(unread.errors.contains("is not valid JSON"))
+        let malformed = try await Executable.run(["render", "{no json}"] + sizing).expect(2)
+        #expect(malformed.errors.contains("is not valid JSON"))
     }
 
-    @Test func refusesLoopbackUnlessItIsAllowed() async throws {
+    @Test func rejectsLoopbackUnlessAllowed() async throws {
         let origin = try await Nginx.start(serving: Samples.path)
         let line = ["render", "\(origin.url)/coffee.jpg", "--width", "60", "--json"]
         let refused = try await Executable.run(line).expect(1)
@@ -102,17 +103,17 @@ import Testing
         await origin.stop()
     }
 
-    @Test func looksAtNoProxyOfTheEnvironment() async throws {
+    @Test func ignoresProxyVariables() async throws {
         let origin = try await Nginx.start(serving: Samples.path)
-        let nobody = "http://127.0.0.1:1"
+        let proxy = "http://127.0.0.1:1"
         try await Executable.run(
             ["render", "\(origin.url)/coffee.jpg", "--set", "sources.allow=127.0.0.1", "-o", "/dev/null"],
-            environment: ["http_proxy": nobody, "ALL_PROXY": nobody]
+            environment: ["http_proxy": proxy, "ALL_PROXY": proxy]
         ).expect(0)
         await origin.stop()
     }
 
-    @Test func limitsHold() async throws {
+    @Test func enforcesTheLimitsOfSources() async throws {
         let bytes = try await Executable.run([
             "render", Samples.chelsea, "-o", "/dev/null", "--set", "sources.maximumBytes=1000",
         ])
@@ -123,7 +124,7 @@ import Testing
         #expect(pixels.expect(1).errors.contains("too_many_pixels"))
     }
 
-    @Test func aJobWithVariantsFillsAFolder() async throws {
+    @Test func writesVariantsToAFolder() async throws {
         let folder = TemporaryFolder("variants")
         let job = folder.write(
             """
@@ -138,7 +139,7 @@ import Testing
         #expect(facts.map { $0.at("blurhash") != nil } == [false, false, true])
         #expect(facts[2].at("dominantColor")?.hasPrefix("#") == true && facts[2].at("source", "width") == "451")
         for (name, facts) in zip(names, facts) { #expect(facts.at("bytes") == "\(folder.read("new/\(name)").count)") }
-        // One that is there needs no slash at its end.
+        // An existing folder needs no trailing slash.
         let words = try await Executable.run(line + ["-o", "\(folder.path)/new"]).expect(0)
         #expect(words.lines.count == 4 && words.lines[2].contains("-> 50x33 webp") && words.lines[2].contains(names[2]))
 
@@ -153,7 +154,7 @@ import Testing
         await folder.remove()
     }
 
-    @Test func drawsInitialsAndSVGAndKeepsAnimations() async throws {
+    @Test func rendersInitialsSVGAndAnimations() async throws {
         let folder = TemporaryFolder("drawn")
         let avatar = try await Executable.run(["render", "initials:JD", "--width", "64", "-o", folder.path, "--json"])
         let facts = try #require(try avatar.expect(0).json().first)
@@ -175,14 +176,14 @@ import Testing
         await folder.remove()
     }
 
-    @Test func onlyListedFormatsAreLoaded() async throws {
+    @Test func loadsOnlyListedFormats() async throws {
         let line = ["render", Samples.chelsea, "--width", "20", "-o", "/dev/null", "--set"]
         try await Executable.run(line + ["images.formats=png,jpeg"]).expect(0)
         let closed = try await Executable.run(line + ["images.formats=png,webp"]).expect(1)
         #expect(closed.errors.contains("unsupported_format"))
     }
 
-    @Test func aWatermarkIsLoadedUnderTheSameRules() async throws {
+    @Test func appliesAddressRulesToWatermarks() async throws {
         let origin = try await Nginx.start(serving: Samples.path)
         let mark = #"{"watermark":{"source":"\#(origin.url)/coffee.jpg","widthFraction":0.5}}"#
         let line = ["render", Samples.chelsea, "--width", "100", "--processor", mark, "--json"]
@@ -194,7 +195,7 @@ import Testing
         await origin.stop()
     }
 
-    /// A GIF of 2×2 pixels, black and then white: written by hand as GIF89a has it.
+    /// A GIF89a of 2×2 pixels with a black and a white frame, written by hand.
     private static let twoFrames: [UInt8] =
         Array("GIF89a".utf8) + [2, 0, 2, 0, 0x80, 0, 0, 0, 0, 0, 255, 255, 255]
         + frame([0x84, 0x51]) + frame([0x8c, 0x53]) + [0x3b]

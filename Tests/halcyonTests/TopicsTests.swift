@@ -3,7 +3,7 @@ import Testing
 
 /// `halcyon topics` on Apache Kafka.
 @Suite(.enabled(if: ApacheKafka.isAvailable)) struct TopicsTests {
-    @Test func makesTheTopicsOnceAndSaysSo() async throws {
+    @Test func createsTopicsOnceAndReportsExistingOnes() async throws {
         let kafka = try await ApacheKafka()
         try await kafka.start()
         let brokers = ["--brokers", kafka.bootstrapServers]
@@ -20,7 +20,7 @@ import Testing
         let list = try await Executable.run(["topics", "list"] + brokers).expect(0)
         #expect(list.lines.contains("halcyon.events: 3 partitions, 1 replica"))
 
-        // Jobs that nobody does yet.
+        // A job that no worker processes.
         let submit = try await Executable.run(["submit", "https://example.org/a.jpg", "--id", "first"] + brokers)
             .expect(0)
         #expect(submit.lines == ["first"])

@@ -5,13 +5,13 @@ import Testing
 
 @testable import HalcyonCLI
 
-/// What settings, and OpenTelemetry's own variables, make of traces.
+/// The trace options from settings and from the variables of OpenTelemetry.
 @Suite struct TraceSettingsTests {
     private static func options(_ environment: [String: String]) throws -> TraceOptions? {
         try TraceOptions(Settings(ProgramOptions.schema, environment: environment))
     }
 
-    private static func complaint(_ environment: [String: String]) -> String {
+    private static func errorMessage(_ environment: [String: String]) -> String {
         do {
             _ = try options(environment)
             return ""
@@ -27,15 +27,15 @@ import Testing
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c/base", "https://c/base/v1/traces"),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c/base/", "https://c/base/v1/traces"),
     ])
-    func whereTheyGo(variable: String, value: String, endpoint: String) throws {
+    func derivesTheEndpoint(variable: String, value: String, endpoint: String) throws {
         #expect(try Self.options([variable: value])?.endpoint == endpoint)
     }
 
-    @Test func withoutAPlaceNothingIsRecorded() throws {
+    @Test func tracingIsOffWithoutAnEndpoint() throws {
         #expect(try Self.options(["OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "HALCYON_TRACES_RATIO": "1"]) == nil)
     }
 
-    @Test func theStrongestIsTaken() throws {
+    @Test func prefersMoreSpecificVariables() throws {
         var variables = [
             "OTEL_EXPORTER_OTLP_ENDPOINT": "http://base", "OTEL_EXPORTER_OTLP_HEADERS": "api-key=a%20b, x=y",
             "OTEL_SERVICE_NAME": "images",
@@ -57,7 +57,7 @@ import Testing
         #expect(try Self.options(variables)?.endpoint == "http://own/v1/traces")
     }
 
-    @Test func everySettingArrives() throws {
+    @Test func readsEverySetting() throws {
         let options = try #require(
             try Self.options([
                 "HALCYON_TRACES_ENDPOINT": "http://c", "HALCYON_TRACES_HEADERS": "a=b", "HALCYON_TRACES_SERVICE": "s",
@@ -71,34 +71,35 @@ import Testing
         #expect(options.limits.interval == .seconds(2) && options.limits.retryTimeout == .seconds(4))
     }
 
-    /// It stops who was told to use it, and nobody who names a place of Halcyon's own.
-    @Test func whatIsNotSpokenIsSaid() throws {
-        let asked = ["OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"]
-        let complaint = Self.complaint(asked)
-        #expect(complaint.contains("OTEL_EXPORTER_OTLP_PROTOCOL selects grpc") && complaint.contains("http/json"))
+    /// An unsupported protocol in OpenTelemetry's variables is an error only if their endpoint is used.
+    @Test func rejectsUnsupportedProtocols() throws {
+        let variables = ["OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"]
+        let message = Self.errorMessage(variables)
+        #expect(message.contains("OTEL_EXPORTER_OTLP_PROTOCOL selects grpc") && message.contains("http/json"))
         #expect(
-            Self.complaint(["HALCYON_TRACES_ENDPOINT": "http://c", "HALCYON_TRACES_PROTOCOL": "grpc"]).contains(
+            Self.errorMessage(["HALCYON_TRACES_ENDPOINT": "http://c", "HALCYON_TRACES_PROTOCOL": "grpc"]).contains(
                 "http/json"))
-        #expect(try Self.options(asked.merging(["HALCYON_TRACES_ENDPOINT": "http://c:4318"]) { $1 }) != nil)
-        #expect(try Self.options(asked.merging(["OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"]) { $1 }) != nil)
+        #expect(try Self.options(variables.merging(["HALCYON_TRACES_ENDPOINT": "http://c:4318"]) { $1 }) != nil)
+        #expect(try Self.options(variables.merging(["OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"]) { $1 }) != nil)
         #expect(
-            Self.complaint(asked.merging(["OTEL_EXPORTER_OTLP_PROTOCOL": "smoke"]) { $1 }).contains("traces.protocol"))
+            Self.errorMessage(variables.merging(["OTEL_EXPORTER_OTLP_PROTOCOL": "smoke"]) { $1 }).contains(
+                "traces.protocol"))
     }
 
     @Test(arguments: [
         "c:4318", "ftp://c", "http://user:word@c", "http://c?a=b", "http://c/#a", "http://",
     ])
-    func whatIsNoPlaceIsRefused(endpoint: String) {
-        let complaint = Self.complaint(["OTEL_EXPORTER_OTLP_ENDPOINT": endpoint])
-        #expect(complaint.contains("traces.endpoint: expected") && complaint.contains("OTEL_EXPORTER_OTLP_ENDPOINT"))
+    func rejectsInvalidEndpoints(endpoint: String) {
+        let message = Self.errorMessage(["OTEL_EXPORTER_OTLP_ENDPOINT": endpoint])
+        #expect(message.contains("traces.endpoint: expected") && message.contains("OTEL_EXPORTER_OTLP_ENDPOINT"))
     }
 
-    @Test(arguments: ["a", "=b", "a=%zz", "a=b,,c=d"]) func whatIsNoHeaderIsRefused(headers: String) {
-        let complaint = Self.complaint(["HALCYON_TRACES_HEADERS": headers])
-        #expect(complaint.contains("traces.headers: expected a list, each name=value") && !complaint.contains("found"))
+    @Test(arguments: ["a", "=b", "a=%zz", "a=b,,c=d"]) func rejectsInvalidHeaders(headers: String) {
+        let message = Self.errorMessage(["HALCYON_TRACES_HEADERS": headers])
+        #expect(message.contains("traces.headers: expected a list, each name=value") && !message.contains("found"))
     }
 
-    @Test func keysAreNotShown() async throws {
+    @Test func masksHeadersInTheConfiguration() async throws {
         let run = try await Executable.run(
             ["config", "--explain"],
             environment: ["OTEL_EXPORTER_OTLP_HEADERS": "api-key=hidden-1", "OTEL_SERVICE_NAME": "images"]

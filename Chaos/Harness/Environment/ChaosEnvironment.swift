@@ -55,7 +55,7 @@ final class ChaosEnvironment: Sendable {
         redis = try await .start()
         origin = try await .start()
         disk = await .mount(mebibytes: 8)
-        let doors = (0...plan.workers).map { _ in LoopbackPort.free() }
+        let doors = (0...plan.workers).map { _ in LoopbackPort.reserve() }
         var ways: [(kafka: Relay, redis: Relay)] = []
         for door in doors {
             ways.append((try await .start(to: door, on: loop), try await .start(to: redis.port, on: loop)))

@@ -46,7 +46,7 @@ struct Origin: Sendable {
         }.prefix(40)
         for (number, entry) in files.enumerated() { folder.write(entry.file.bytes(), to: "hostile-\(number)") }
 
-        let port = LoopbackPort.free()
+        let port = LoopbackPort.reserve()
         let server = try await Nginx.start(
             serving: folder.path, port: port,
             """

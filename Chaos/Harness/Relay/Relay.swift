@@ -41,9 +41,11 @@ public actor Relay {
     private init(to target: UInt16, on loop: EventLoop) throws(RelayError) {
         self.target = target
         self.loop = loop
-        port = LoopbackPort.free()
+        port = LoopbackPort.reserve()
         listener = socket(AF_INET, RelayedPair.socketKind, 0)
         let listener = listener
+        var yes: Int32 = 1
+        setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
         let isBound = LoopbackAddress.with(port: port) { bind(listener, $0, $1) == 0 }
         guard isBound, Glibc.listen(listener, 128) == 0 else { throw RelayError(errno: errno) }
     }

@@ -50,16 +50,18 @@ public struct ChaosRun: Sendable {
             async let traffic: Void = environment.traffic.run()
             async let faults: Void = schedule.run(lines: options.lines)
             let end = environment.ledger.now + options.duration / .seconds(1)
-            while environment.ledger.now < end {
+            while environment.ledger.now < end && schedule.isRunning {
                 if environment.ledger.count >= options.jobs && environment.ledger.faults.count >= options.faults {
                     break
                 }
                 try await Task.sleep(for: .seconds(1))
             }
             schedule.end()
-            try await faults
+            let injected: Result<Void, any Error>
+            do { injected = .success(try await faults) } catch { injected = .failure(error) }
             environment.traffic.end()
             try await traffic
+            try injected.get()
             say("\(seconds(environment.ledger.now)): stopped sending jobs and injecting faults")
             try await environment.quiescence(within: options.patience, settling: options.settling)
             return []

@@ -3,26 +3,26 @@ import Testing
 @testable import HalcyonCluster
 
 @Suite struct CancelledJobsTests {
-    @Test func aCancelCountsForWhatWasSubmittedNoLaterThanIt() {
+    @Test func appliesToJobsSubmittedBeforeTheCancellation() {
         var jobs = CancelledJobs(capacity: 10, lifetime: 1000)
         jobs.cancel("a", at: 500, now: 600)
         #expect(jobs.contains("a", submitted: 499) && jobs.contains("a", submitted: 500))
-        // The id is free again.
+        // The id can be used again.
         #expect(!jobs.contains("a", submitted: 501) && !jobs.contains("b", submitted: 1))
         jobs.cancel("a", at: 700, now: 700)
         #expect(jobs.contains("a", submitted: 600))
-        // One that comes late takes nothing back.
+        // A late, older cancellation does not replace a newer one.
         jobs.cancel("a", at: 650, now: 710)
         #expect(jobs.contains("a", submitted: 700) && jobs.count == 1)
     }
 
-    @Test func idsThatLookAlikeAreNotTheSame() {
+    @Test func distinguishesCanonicallyEquivalentIDs() {
         var jobs = CancelledJobs(capacity: 10, lifetime: 1000)
         jobs.cancel("\u{e9}", at: 5, now: 5)
         #expect(!jobs.contains("e\u{301}", submitted: 1))
     }
 
-    @Test func whatIsTooOldOrTooMuchIsForgotten() {
+    @Test func evictsByAgeAndCapacity() {
         var jobs = CancelledJobs(capacity: 3, lifetime: 1000)
         for number in 0..<5 { jobs.cancel("\(number)", at: Int64(number), now: 10) }
         #expect(jobs.count == 3 && !jobs.contains("1", submitted: 0) && jobs.contains("2", submitted: 0))
@@ -32,8 +32,8 @@ import Testing
         #expect(jobs.count == 1)
     }
 
-    /// As a list would have it that forgets nothing but by age and number.
-    @Test func isWhatAListWouldBe() {
+    /// Compares with a list that drops entries by age and count only.
+    @Test func matchesAListModel() {
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<200 {
             let capacity = Int.random(in: 1...6, using: &generator)

@@ -11,7 +11,7 @@ import Testing
         ("caf\u{e9}", "caf\u{e9}", true), ("caf\u{e9}", "cafe\u{301}", false), ("caf\u{e9}/1", "cafe\u{301}*", false),
         ("cafe\u{301}", "cafe*", true), ("1/caf\u{e9}", "*caf\u{e9}", true), ("a", "*ab", false),
         ("https://a.example/b.jpg", "https://*.example/*", true), ("xhttps://", "https://*", false),
-    ]) func aStarStandsForAnything(text: String, glob: String, matches: Bool) {
+    ]) func matchesGlobs(text: String, glob: String, matches: Bool) {
         #expect(DeadLetterFilter.matches(text, glob: glob) == matches)
     }
 
@@ -19,7 +19,7 @@ import Testing
         ("code=http_error", true), ("code=unknown", true), ("code=never", false), ("reason=attempts", true),
         ("reason=", false), ("lane=low", true), ("lane=lower", false), ("since=2h", true), ("since=2026-12-24", false),
         ("until=2026-12-24T18:00:00Z", true), ("job", false), ("job=", true), ("colour=red", false), ("", false),
-    ]) func onlyConditionsAreTaken(text: String, isOne: Bool) {
+    ]) func parsesValidConditionsOnly(text: String, isOne: Bool) {
         #expect((DeadLetterFilter(text) != nil) == isOne)
     }
 }

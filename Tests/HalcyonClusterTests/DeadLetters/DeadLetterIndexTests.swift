@@ -12,29 +12,29 @@ import Testing
         ConsumedRecord(topic: topics.dead, partition: partition, offset: offset, value: [1])
     }
 
-    private func mark(_ id: String, at offset: Int64) throws -> ConsumedRecord {
-        let mark = Replay.mark(try #require(DeadLetterID(id)), topics)
+    private func marker(_ id: String, at offset: Int64) throws -> ConsumedRecord {
+        let marker = Replay.mark(try #require(DeadLetterID(id)), topics)
         return ConsumedRecord(
-            topic: topics.dead, partition: try #require(mark.partition), offset: offset, value: nil,
-            headers: mark.headers)
+            topic: topics.dead, partition: try #require(marker.partition), offset: offset, value: nil,
+            headers: marker.headers)
     }
 
-    @Test func whatIsMarkedIsReplayed() throws {
+    @Test func replayMarkersMarkTheirLetters() throws {
         var index = DeadLetterIndex()
         for offset in 0..<3 { index.note(letter(0, Int64(offset))) }
         index.note(letter(1, 0))
-        index.note(try mark("0-1", at: 3))
-        // One that names nothing, and one that says it again.
-        index.note(try mark("1-7", at: 1))
-        index.note(try mark("0-1", at: 4))
+        index.note(try marker("0-1", at: 3))
+        // A marker without a letter, and a repeated marker.
+        index.note(try marker("1-7", at: 1))
+        index.note(try marker("0-1", at: 4))
         #expect(index.count == 3 && index.next == [0: 5, 1: 2])
         #expect(index.isReplayed(Self.id("0-1")))
         #expect(!index.isReplayed(Self.id("0-2")) && !index.isReplayed(Self.id("1-0")))
-        // Of what was not read nobody knows.
+        // Letters that were not read count as not replayed.
         #expect(!index.isReplayed(Self.id("0-5")) && !index.isReplayed(Self.id("2-0")))
     }
 
-    @Test func whatTheTopicForgetsIsForgotten() {
+    @Test func forgetsDeletedRecords() {
         var index = DeadLetterIndex()
         for offset in 0..<10 { index.note(letter(0, Int64(offset))) }
         index.forget(before: [0: 4, 1: 3])
@@ -43,12 +43,12 @@ import Testing
         #expect(index.count == 6)
     }
 
-    @Test func onlyIsReadWhereLettersMayBe() throws {
+    @Test func queryRangesCoverPossibleMatchesOnly() throws {
         var index = DeadLetterIndex()
         for offset in 0..<5 { index.note(letter(0, Int64(offset))) }
-        for offset in 0..<5 { index.note(try mark("0-\(offset)", at: 5 + Int64(offset))) }
+        for offset in 0..<5 { index.note(try marker("0-\(offset)", at: 5 + Int64(offset))) }
         for offset in 0..<5 { index.note(letter(1, Int64(offset))) }
-        index.note(try mark("1-0", at: 5))
+        index.note(try marker("1-0", at: 5))
         #expect(DeadLetterQuery().ranges(in: index, from: [:]) == [1: 1..<6])
         #expect(DeadLetterQuery().ranges(in: index, from: [1: 3]) == [1: 3..<6])
         #expect(DeadLetterQuery().ranges(in: index, from: [1: 5]).isEmpty)

@@ -3,7 +3,7 @@ import Testing
 @testable import HalcyonCluster
 
 @Suite struct CommittedOffsetTests {
-    @Test func neverPassesAnUnfinishedJob() {
+    @Test func neverPassesAnIncompleteJob() {
         var committedOffset = CommittedOffset(startingAt: 10)
         for offset in Int64(10)..<14 { expect(committedOffset.receive(offset), .taken) }
         expect(committedOffset.end(12), false)
@@ -19,7 +19,7 @@ import Testing
         #expect(committedOffset.incomplete.isEmpty)
     }
 
-    @Test func countsGapsAsDone() {
+    @Test func countsGapsAsCompleted() {
         var committedOffset = CommittedOffset(startingAt: 0)
         for offset in [5, 6, 9] as [Int64] { expect(committedOffset.receive(offset), .taken) }
         #expect(committedOffset.base == 5)
@@ -31,7 +31,7 @@ import Testing
         #expect(committedOffset.base == 10)
     }
 
-    @Test func takesNothingTwice() {
+    @Test func acceptsEachOffsetOnce() {
         var committedOffset = CommittedOffset(startingAt: 3)
         expect(committedOffset.receive(3), .taken)
         expect(committedOffset.receive(3), .cameBefore)
@@ -42,7 +42,7 @@ import Testing
         #expect(committedOffset.base == 4)
     }
 
-    @Test func takesNothingThatAnOwnerBeforeHasEnded() {
+    @Test func skipsOffsetsCompletedByAnEarlierOwner() {
         var map = CompletedRanges(from: 10)
         map.append(11..<13)
         map.append(20..<30)
@@ -54,7 +54,7 @@ import Testing
         #expect(committedOffset.ended.runs == [11..<13, 20..<30])
         expect(committedOffset.end(10), true)
         #expect(committedOffset.base == 13)
-        // 14 to 24 are not there any more.
+        // The records 14 to 24 have been deleted.
         expect(committedOffset.receive(25), .hasEnded)
         expect(committedOffset.end(13), true)
         #expect(committedOffset.base == 26)
@@ -66,7 +66,7 @@ import Testing
         #expect(committedOffset.ended == CompletedRanges(from: 40))
     }
 
-    @Test func theEndPassesWhatIsNoRecord() {
+    @Test func partitionEndSkipsMissingRecords() {
         var map = CompletedRanges(from: 10)
         map.append(12..<14)
         map.append(20..<22)
@@ -84,11 +84,11 @@ import Testing
         #expect(committedOffset.base == 22)
     }
 
-    @Test(arguments: 0..<200) func agreesWithAPlainModelOverRandomOrders(seed: Int) {
-        var dice = SplitMix(seed: UInt64(seed))
+    @Test(arguments: 0..<200) func matchesASetModelInRandomOrder(seed: Int) {
+        var generator = SplitMix(seed: UInt64(seed))
         var map = CompletedRanges(from: 0)
         var done: Set<Int64> = []
-        for offset in Int64(0)..<100 where Bool.random(using: &dice) {
+        for offset in Int64(0)..<100 where Bool.random(using: &generator) {
             map.append(offset..<offset + 1)
             done.insert(offset)
         }
@@ -96,21 +96,21 @@ import Testing
         var open: Set<Int64> = []
         var next: Int64 = 0
         for _ in 0..<200 {
-            if Bool.random(using: &dice) || open.isEmpty {
-                let offset = next + Int64.random(in: 0...2, using: &dice)
-                // What is not there counts as done.
+            if Bool.random(using: &generator) || open.isEmpty {
+                let offset = next + Int64.random(in: 0...2, using: &generator)
+                // Missing offsets count as completed.
                 done.formUnion(next..<offset)
                 next = offset + 1
                 expect(committedOffset.receive(offset), done.contains(offset) ? .hasEnded : .taken)
                 if !done.contains(offset) { open.insert(offset) }
             } else {
-                let offset = open.randomElement(using: &dice)!
+                let offset = open.randomElement(using: &generator)!
                 open.remove(offset)
                 done.insert(offset)
                 _ = committedOffset.end(offset)
             }
             #expect(committedOffset.incomplete == open)
-            // Nothing below the base is open, and the base is as high as that allows.
+            // The base is the first incomplete offset.
             #expect(committedOffset.base == open.min() ?? next)
             let ended = committedOffset.ended
             #expect((committedOffset.base..<next + 100).allSatisfy { ended.contains($0) == done.contains($0) })

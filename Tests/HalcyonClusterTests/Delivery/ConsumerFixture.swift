@@ -4,20 +4,21 @@ import Testing
 
 @testable import HalcyonCluster
 
-/// What jobs are taken from.
-enum Broker: CaseIterable {
+/// The broker of a ``ConsumerFixture``.
+enum BrokerKind: CaseIterable {
     case mock, apache
-    static let available: [Broker] = ApacheKafka.isAvailable ? [.mock, .apache] : [.mock]
+    static let available: [BrokerKind] = ApacheKafka.isAvailable ? [.mock, .apache] : [.mock]
 }
 
-/// Topics of a test's own on a broker.
+/// The topics of one test on a broker.
 struct ConsumerFixture: Sendable {
     let topics: Topics
     let kafka: KafkaProperties
     let properties: [String: String]
     let mock: MockCluster?
 
-    static func with(_ broker: Broker, partitions: Int, _ body: (ConsumerFixture) async throws -> Void) async throws {
+    static func with(_ broker: BrokerKind, partitions: Int, _ body: (ConsumerFixture) async throws -> Void) async throws
+    {
         let mock = broker == .mock ? try MockCluster() : nil
         let servers =
             if let mock {
@@ -32,7 +33,7 @@ struct ConsumerFixture: Sendable {
         let fixture = ConsumerFixture(
             topics: topics, kafka: kafka, properties: kafka.worker(group: topics.prefix, exactlyOnce: true), mock: mock)
         do {
-            try await fixture.makeTopics(partitions)
+            try await fixture.createTopics(partitions)
             try await body(fixture)
         } catch {
             await mock?.stop()
@@ -41,7 +42,7 @@ struct ConsumerFixture: Sendable {
         await mock?.stop()
     }
 
-    private func makeTopics(_ partitions: Int) async throws {
+    private func createTopics(_ partitions: Int) async throws {
         if let mock {
             for topic in topics.all { try mock.createTopic(topic, partitions: partitions) }
             return
@@ -51,7 +52,7 @@ struct ConsumerFixture: Sendable {
         await admin.close()
     }
 
-    /// Jobs that are named by numbers, in any order.
+    /// Submits jobs named by these numbers, in any order.
     func submit(_ numbers: Range<Int>) async throws {
         let servers = properties.filter { $0.key == "bootstrap.servers" }
         let producer = try Producer(properties: servers.merging(["linger.ms": "5"]) { $1 })
@@ -65,7 +66,7 @@ struct ConsumerFixture: Sendable {
         await producer.close()
     }
 
-    /// Jobs of the first partition whose names are their offsets.
+    /// Submits jobs to the first partition, named by their offsets.
     func submitInOrder(_ numbers: Range<Int>) async throws {
         let producer = try Producer(
             properties: properties.filter { $0.key == "bootstrap.servers" }.merging(["linger.ms": "0"]) { $1 })

@@ -1,6 +1,6 @@
 import Testing
 
-/// Compares what a mutating call gave: `#expect` takes no such calls.
+/// Compares the result of a mutating call, which `#expect` does not accept.
 func expect<Value: Equatable>(_ found: Value, _ expected: Value, at location: SourceLocation = #_sourceLocation) {
     #expect(found == expected, sourceLocation: location)
 }

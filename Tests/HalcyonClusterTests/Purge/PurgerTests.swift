@@ -17,9 +17,10 @@ import Testing
             variant: Variant(sizing: Sizing(goal: .sizer(.aspectScaleDownByWidth(width)))))
     }
 
-    static func store(_ keys: [ResultKey], in tier: ResultCache, of tenant: String? = nil) async throws {
+    static func store(_ keys: [ResultKey], in cache: ResultCache, of tenant: String? = nil) async throws {
         for key in keys {
-            _ = try await tier.store([1], Tier.facts, as: key.description, for: 600, by: .response, of: tenant)
+            _ = try await cache.store(
+                [1], ResultCacheFixture.metadata, as: key.description, for: 600, by: .response, of: tenant)
         }
     }
 
@@ -30,76 +31,76 @@ import Testing
     }
 
     @Test(arguments: RedisDeployment.Kind.allCases)
-    func aSourceGoesWithAllItsResults(on kind: RedisDeployment.Kind) async throws {
-        try await Tier.with(kind) { tier, redis, _ in
+    func purgesSourceWithAllItsResults(on kind: RedisDeployment.Kind) async throws {
+        try await ResultCacheFixture.with(kind) { cache, redis, _ in
             let (keys, other) = ((1...450).map { Self.key(Double($0)) }, try Source("https://example.org/dog.jpg"))
             let stays = [Self.key(1, "shop"), Self.key(1, of: other)]
-            try await Self.store(keys + stays, in: tier)
+            try await Self.store(keys + stays, in: cache)
             _ = try await redis.send(
                 "HSET", .string("halcyon:{\(SourceRequest(Self.source).sourceHash)}:source"), "body", "x")
             let before = try await redis.microseconds(of: keys[0])
             #expect(try await Purger(redis).run(Purge(.source(Self.source))) == 450)
-            #expect(try await tier.find(keys.map(\.description)).allSatisfy { $0 == nil })
-            #expect(try await tier.find(stays.map(\.description)).allSatisfy { $0 != nil })
+            #expect(try await cache.find(keys.map(\.description)).allSatisfy { $0 == nil })
+            #expect(try await cache.find(stays.map(\.description)).allSatisfy { $0 != nil })
             let left = try await redis.send(
                 "KEYS", .string("halcyon:{\(SourceRequest(Self.source).sourceHash)}:*"), at: keys[0])
             #expect(left.array?.compactMap(\.string) == ["halcyon:{\(SourceRequest(Self.source).sourceHash)}:fences"])
             let floor = try #require(try await Self.fence("floor", redis))
             let after = try await redis.microseconds(of: keys[0])
             #expect((before...after).contains(floor))
-            // Nothing is left to forget; the floor rises all the same.
+            // With nothing left to remove, the floor still rises.
             #expect(try await Purger(redis).run(Purge(.source(Self.source))) == 0)
             #expect(try await Self.fence("floor", redis) ?? 0 > floor)
         }
     }
 
     @Test(arguments: RedisDeployment.Kind.allCases)
-    func aKeyGoesAlone(on kind: RedisDeployment.Kind) async throws {
-        try await Tier.with(kind) { tier, redis, _ in
+    func purgesSingleKeyOnly(on kind: RedisDeployment.Kind) async throws {
+        try await ResultCacheFixture.with(kind) { cache, redis, _ in
             let keys = [Self.key(1), Self.key(2)]
-            try await Self.store(keys, in: tier)
+            try await Self.store(keys, in: cache)
             let source = "halcyon:{\(SourceRequest(Self.source).sourceHash)}:source"
             _ = try await redis.send("HSET", .string(source), "body", "x")
             #expect(try await Purger(redis).run(Purge(.key(keys[0]))) == 1)
-            #expect(try await tier.find(keys.map(\.description)).map { $0 == nil } == [true, false])
+            #expect(try await cache.find(keys.map(\.description)).map { $0 == nil } == [true, false])
             #expect(try await redis.send("EXISTS", .string(source)).integer == 1)
             #expect(try await Self.fence("floor:\(keys[0].variantHash)", redis) != nil)
             #expect(try await Self.fence("floor:\(keys[1].variantHash)", redis) == nil)
             #expect(try await Self.fence("floor", redis) == nil)
             #expect(try await Purger(redis).run(Purge(.key(keys[0]))) == 0)
-            // The index knows it no more.
+            // The index no longer contains the removed result.
             #expect(try await Purger(redis).run(Purge(.source(Self.source))) == 1)
         }
     }
 
     @Test(arguments: RedisDeployment.Kind.allCases)
-    func aTagGoesWithItsResultsOfAllSources(on kind: RedisDeployment.Kind) async throws {
-        try await Tier.with(kind) { tier, redis, _ in
+    func purgesTagAcrossSources(on kind: RedisDeployment.Kind) async throws {
+        try await ResultCacheFixture.with(kind) { cache, redis, _ in
             let tags = TagIndex(redis)
             let sources = try (0..<20).map { try Source("https://example.org/\($0).jpg") }
             let keys = (0..<250).map { Self.key(Double($0 + 1), "shop", of: sources[$0 % 20]) }
-            try await Self.store(keys, in: tier, of: "shop")
-            for (place, key) in keys.enumerated() {
+            try await Self.store(keys, in: cache, of: "shop")
+            for (index, key) in keys.enumerated() {
                 try await tags.index(
                     key.description, until: Timestamp.now.seconds + 600,
-                    under: place.isMultiple(of: 5) ? ["all", "some"] : ["all"], of: "shop")
+                    under: index.isMultiple(of: 5) ? ["all", "some"] : ["all"], of: "shop")
             }
             try await tags.index(
                 "halcyon:{0}:no such thing", until: Timestamp.now.seconds + 600, under: ["some"], of: "shop")
             #expect(try await Purger(redis).run(Purge(.tag("some"))) == 0)
             #expect(try await Purger(redis).run(Purge(.tag("some"), of: "shop")) == 50)
-            let left = try await tier.find(keys.map(\.description))
+            let left = try await cache.find(keys.map(\.description))
             #expect(left.enumerated().allSatisfy { ($1 == nil) == $0.isMultiple(of: 5) })
             #expect(try await redis.send("EXISTS", "halcyon:tag:{shop/some}").integer == 0)
-            // Those that are gone already do not count.
+            // Results that are already removed do not count.
             #expect(try await Purger(redis).run(Purge(.tag("all"), of: "shop")) == 200)
         }
     }
 
-    @Test func theFloorNeverSinksAndIsNotForgottenEarlier() async throws {
-        try await Tier.with { _, redis, _ in
+    @Test func floorNeverDecreasesNorExpiresEarlier() async throws {
+        try await ResultCacheFixture.with { _, redis, _ in
             let fences = RedisArgument.string("halcyon:{\(SourceRequest(Self.source).sourceHash)}:fences")
-            // A fence that is ahead of the clock, as after a clock was set back.
+            // A fencing token ahead of the clock, as after the clock was set back.
             let ahead = try await redis.microseconds(of: Self.key(1)) + 3.6e9
             _ = try await redis.send("HSET", fences, "last", .integer(Int(ahead)))
             _ = try await redis.send("PEXPIRE", fences, 3_600_000)
@@ -118,9 +119,9 @@ import Testing
         }
     }
 
-    @Test func theBudgetsBooksKnowOfIt() async throws {
-        try await Tier.with(budget: Budget(count: 100)) { tier, redis, _ in
-            try await Self.store([Self.key(1, "shop"), Self.key(2, "shop")], in: tier, of: "shop")
+    @Test func purgeReducesQuotaUsage() async throws {
+        try await ResultCacheFixture.with(budget: Budget(count: 100)) { cache, redis, _ in
+            try await Self.store([Self.key(1, "shop"), Self.key(2, "shop")], in: cache, of: "shop")
             _ = try await Purger(redis).run(Purge(.key(Self.key(1, "shop")), of: "shop"))
             let (_, left) = try await QuotaStore(redis).trim(ResultCache.quota(of: "shop"), to: Budget(count: 100))
             #expect(left.count == 1)
@@ -130,9 +131,9 @@ import Testing
         }
     }
 
-    @Test func goesOnWhenThereIsNoMemoryLeft() async throws {
-        try await Tier.with { tier, redis, deployment in
-            try await Self.store([Self.key(1)], in: tier)
+    @Test func purgesWhenRedisIsFull() async throws {
+        try await ResultCacheFixture.with { cache, redis, deployment in
+            try await Self.store([Self.key(1)], in: cache)
             try await TagIndex(redis).index(
                 Self.key(1).description, until: Timestamp.now.seconds + 60, under: ["a"], of: nil)
             try await deployment.tellAll("CONFIG", "SET", "maxmemory", "1")
@@ -144,13 +145,13 @@ import Testing
 }
 
 extension RedisClient {
-    /// The time of the server that has a key, as fences count it.
+    /// The time of the server that owns a key, in microseconds like fencing tokens.
     fileprivate func microseconds(of key: ResultKey) async throws -> Double {
         let script = RedisScript("local t = redis.call('TIME') return string.format('%.0f', t[1] * 1000000 + t[2])")
         return try await run(script, keys: [.string(key.description)]).number ?? 0
     }
 
-    /// A command without a key to every master, its arrays together.
+    /// Sends a command without a key to every master and concatenates the array replies.
     fileprivate func send(_ command: RedisArgument..., at key: ResultKey) async throws -> RedisValue {
         var all: [RedisValue] = []
         for master in try await masters() { all += try await send(command, to: master).array ?? [] }

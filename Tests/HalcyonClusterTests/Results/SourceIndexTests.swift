@@ -3,7 +3,7 @@ import Redis
 import TestSupport
 import Testing
 
-/// The index of a source's results, by which a purge finds them.
+/// The index of the results of a source, which purges use.
 @Suite(.limitedParallelism) struct SourceIndexTests {
     let index = RedisArgument.string("halcyon:{0}:results")
 
@@ -12,13 +12,14 @@ import Testing
     }
 
     @Test(arguments: RedisDeployment.Kind.allCases)
-    func namesEveryResultByItsExpiry(on kind: RedisDeployment.Kind) async throws {
-        try await Tier.with(kind) { tier, redis, _ in
+    func ordersResultsByExpiry(on kind: RedisDeployment.Kind) async throws {
+        try await ResultCacheFixture.with(kind) { cache, redis, _ in
             for (name, lifetime) in [("b", 60), ("a", 600), ("c", 30)] as [(String, Double)] {
-                _ = try await tier.store([1], Tier.facts, as: "halcyon:{0}:\(name)", for: lifetime, by: .response)
+                _ = try await cache.store(
+                    [1], ResultCacheFixture.metadata, as: "halcyon:{0}:\(name)", for: lifetime, by: .response)
             }
-            _ = try await tier.storeOnce([1], Tier.facts, as: "halcyon:{0}:handoff:1", for: 90)
-            _ = try await tier.store([1], Tier.facts, as: "halcyon:{1}:x", for: 60, by: .response)
+            _ = try await cache.storeOnce([1], ResultCacheFixture.metadata, as: "halcyon:{0}:handoff:1", for: 90)
+            _ = try await cache.store([1], ResultCacheFixture.metadata, as: "halcyon:{1}:x", for: 60, by: .response)
             #expect(try await names(redis) == ["c", "b", "a"])
             let last = try await redis.send("PEXPIRETIME", "halcyon:{0}:a").integer
             #expect(try await redis.send("PEXPIRETIME", index).integer == last)
@@ -26,26 +27,27 @@ import Testing
         }
     }
 
-    @Test func goesWithTheLastOfThemAndKeepsNoneThatHasExpired() async throws {
-        try await Tier.with { tier, redis, _ in
-            _ = try await tier.store([1], Tier.facts, as: "halcyon:{0}:a", for: 0.05, by: .response)
-            _ = try await tier.store([1], Tier.facts, as: "halcyon:{0}:b", for: 60, by: .response)
-            try await until("the first expires") { try await tier.find("halcyon:{0}:a") == nil }
-            _ = try await tier.store([1], Tier.facts, as: "halcyon:{0}:c", for: 30, by: .response)
+    @Test func expiresWithItsLastResultAndDropsExpiredOnes() async throws {
+        try await ResultCacheFixture.with { cache, redis, _ in
+            _ = try await cache.store([1], ResultCacheFixture.metadata, as: "halcyon:{0}:a", for: 0.05, by: .response)
+            _ = try await cache.store([1], ResultCacheFixture.metadata, as: "halcyon:{0}:b", for: 60, by: .response)
+            try await until("the first result expires") { try await cache.find("halcyon:{0}:a") == nil }
+            _ = try await cache.store([1], ResultCacheFixture.metadata, as: "halcyon:{0}:c", for: 30, by: .response)
             #expect(try await names(redis) == ["c", "b"])
             for name in ["b", "c"] {
-                _ = try await tier.store([1], Tier.facts, as: "halcyon:{0}:\(name)", for: 0.05, by: .response)
+                _ = try await cache.store(
+                    [1], ResultCacheFixture.metadata, as: "halcyon:{0}:\(name)", for: 0.05, by: .response)
             }
-            try await until("nothing is left") { try await redis.send("DBSIZE").integer == 0 }
+            try await until("all keys have expired") { try await redis.send("DBSIZE").integer == 0 }
         }
     }
 
-    @Test func knowsWhatLivesOnByALongerRule() async throws {
-        try await Tier.with { tier, redis, _ in
+    @Test func followsExtendedExpiry() async throws {
+        try await ResultCacheFixture.with { cache, redis, _ in
             let key = "halcyon:{0}:a"
-            _ = try await tier.store([1], Tier.facts, as: key, for: 60, by: .response)
-            let found = try #require(try await tier.find(key, for: .own(seconds: 600)))
-            _ = try await tier.extend(found, as: key, by: .own(seconds: 600))
+            _ = try await cache.store([1], ResultCacheFixture.metadata, as: key, for: 60, by: .response)
+            let found = try #require(try await cache.find(key, for: .own(seconds: 600)))
+            _ = try await cache.extend(found, as: key, by: .own(seconds: 600))
             let expiry = try await redis.send("PEXPIRETIME", .string(key)).integer
             #expect(try await redis.send("ZSCORE", index, "a").number == expiry.map(Double.init))
             #expect(try await redis.send("PEXPIRETIME", index).integer == expiry)

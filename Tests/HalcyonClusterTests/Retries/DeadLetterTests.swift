@@ -15,10 +15,10 @@ import Testing
             after: history,
             history == nil ? nil : .attempts, topics)
         #expect(produced.topic == "halcyon.dead" && produced.key == record.key && produced.value == record.value)
-        return try #require(DeadLetter(RetryMessageTests.moved(produced)))
+        return try #require(DeadLetter(RetryMessageTests.consumed(produced)))
     }
 
-    @Test func itTellsWhatHappenedAndKeepsWhatCame() throws {
+    @Test func keepsFailureHistoryAndOriginalRecord() throws {
         let letter = try letter(RetryMessageTests.history)
         #expect(
             letter.code == "http_error" && letter.message == "the origin answered 503" && letter.reason == .attempts)
@@ -28,19 +28,19 @@ import Testing
         #expect(refused.history == nil && refused.reason == nil)
     }
 
-    @Test func theWayThroughTopicsLeavesNoTrace() throws {
-        let moved = RetryMessageTests.moved(RetryMessageTests.message.record(of: record, to: topics.retries[0]))
-        let letter = try letter(RetryMessageTests.history, of: moved)
+    @Test func dropsRetryHeaders() throws {
+        let retried = RetryMessageTests.consumed(RetryMessageTests.message.record(of: record, to: topics.retries[0]))
+        let letter = try letter(RetryMessageTests.history, of: retried)
         #expect(letter.headers == record.headers && letter.record.headers.text("halcyon-due") == nil)
         #expect(letter.provenance?.coordinates == "halcyon.jobs.high-3-1042")
     }
 
-    @Test func itGoesBackAsItCame() throws {
+    @Test func replayRestoresTheOriginalRecord() throws {
         let letter = try letter(RetryMessageTests.history)
         let replayed = try Replay.record(of: letter, topics)
         #expect(replayed.topic == "halcyon.jobs.high" && replayed.key == record.key && replayed.value == record.value)
         #expect(replayed.headers == record.headers + [RecordHeader("halcyon-replays", "1")])
-        // And the next time it is counted on.
+        // The second replay continues the count.
         var again = record
         again.headers = replayed.headers
         let second = try self.letter(nil, of: again)
@@ -49,27 +49,27 @@ import Testing
         #expect(try Replay.record(of: second, topics).headers.count == record.headers.count + 1)
     }
 
-    @Test func aMarkIsNoLetter() throws {
-        let mark = Replay.mark(DeadLetterID("3-17")!, topics)
-        #expect(mark.partition == 3 && mark.value == nil)
-        let moved = RetryMessageTests.moved(mark)
-        #expect(Replay.mark(in: moved) == DeadLetterID("3-17") && DeadLetter(moved) == nil)
-        // A message without a value that was put aside is a letter, whatever its producer put there.
+    @Test func replayMarkerIsNotADeadLetter() throws {
+        let marker = Replay.mark(DeadLetterID("3-17")!, topics)
+        #expect(marker.partition == 3 && marker.value == nil)
+        let consumed = RetryMessageTests.consumed(marker)
+        #expect(Replay.mark(in: consumed) == DeadLetterID("3-17") && DeadLetter(consumed) == nil)
+        // A dead letter without a value is not a marker, even if its producer set the headers of one.
         var empty = record
-        (empty.value, empty.headers) = (nil, mark.headers)
+        (empty.value, empty.headers) = (nil, marker.headers)
         #expect(try letter(nil, of: empty).record.value == nil)
     }
 
-    @Test func whatHalcyonDidNotWriteIsALetterTooAndStays() throws {
+    @Test func foreignRecordCannotBeReplayed() throws {
         let foreign = ConsumedRecord(topic: topics.dead, partition: 0, offset: 1, value: [1])
         let letter = try #require(DeadLetter(foreign))
         #expect(letter.code == "unknown" && letter.provenance == nil)
         #expect(throws: JobError.self) { try Replay.record(of: letter, topics) }
-        // Nor does what came from no lane of this cluster go anywhere.
+        // A record from a topic that is no lane of this cluster cannot be replayed either.
         let other = try self.letter(nil)
         #expect(throws: JobError.self) { try Replay.record(of: other, Topics(prefix: "other.")) }
     }
 
     @Test(arguments: ["", "1", "-1-2", "1--2", "a-b", "1-2-3", "99999999999-1"])
-    func onlyPlacesNameLetters(text: String) { #expect(DeadLetterID(text) == nil) }
+    func rejectsMalformedIDs(text: String) { #expect(DeadLetterID(text) == nil) }
 }

@@ -23,36 +23,37 @@ import Testing
             provenance: OriginalRecord(record), history: history, due: 1_795_257_078_000, hasStarted: true)
     }
 
-    /// As the topic would give it back.
-    static func moved(_ record: ProducerRecord) -> ConsumedRecord {
+    /// The record as it is consumed from the topic.
+    static func consumed(_ record: ProducerRecord) -> ConsumedRecord {
         ConsumedRecord(
             topic: record.topic, partition: 0, offset: 5, timestamp: 1_795_257_068_400, key: record.key,
             value: record.value, headers: record.headers)
     }
 
-    @Test func theMessageGoesOnAsItCameWithAllThatIsKnown() throws {
+    @Test func roundTripsThroughItsRecord() throws {
         let produced = Self.message.record(of: Self.record, to: Self.topics.retries[0])
         #expect(produced.topic == "halcyon.retry.10s" && produced.partition == nil)
         #expect(produced.key == Self.record.key && produced.value == Self.record.value)
         #expect(produced.headers.prefix(3) == Self.record.headers[...])
-        let found = try RetryMessage(Self.moved(produced))
+        let found = try RetryMessage(Self.consumed(produced))
         #expect(found == Self.message)
         #expect(found.provenance.coordinates == "halcyon.jobs.high-3-1042")
         #expect(found.provenance.submitted == 1_795_257_067_000)
     }
 
-    @Test func whatIsMovedOnIsNotedOnce() throws {
-        let once = Self.moved(Self.message.record(of: Self.record, to: Self.topics.retries[0]))
-        var message = try RetryMessage(once)
+    @Test func secondRetryReplacesItsHeaders() throws {
+        let first = Self.consumed(Self.message.record(of: Self.record, to: Self.topics.retries[0]))
+        var message = try RetryMessage(first)
         message.history.add(JobError(.internal, "again"), at: 1_795_257_079_000)
-        let twice = message.record(of: once, to: Self.topics.retries[1])
+        let second = message.record(of: first, to: Self.topics.retries[1])
         #expect(
-            twice.headers.count == once.headers.count && Set(twice.headers.map(\.name)).count == twice.headers.count)
-        #expect(try RetryMessage(Self.moved(twice)).history.count == 3)
-        #expect(twice.headers.unmoved == Self.record.headers)
+            second.headers.count == first.headers.count && Set(second.headers.map(\.name)).count == second.headers.count
+        )
+        #expect(try RetryMessage(Self.consumed(second)).history.count == 3)
+        #expect(second.headers.unmoved == Self.record.headers)
     }
 
-    @Test func whatAProducerPutsThereIsLost() {
+    @Test func overwritesRetryHeadersOfProducers() {
         var record = Self.record
         record.headers.append(RecordHeader("halcyon-due", "0"))
         #expect(Self.message.record(of: record, to: "t").headers.count { $0.name == "halcyon-due" } == 1)
@@ -61,24 +62,24 @@ import Testing
     @Test(
         arguments: HalcyonHeader.allCases.filter { ![.started, .code, .message, .reason, .cut].contains($0) },
         [nil, "", "-1", "x"]
-    ) func rubbishIsRefused(header: HalcyonHeader, text: String?) {
-        var record = Self.moved(Self.message.record(of: Self.record, to: Self.topics.retries[0]))
+    ) func rejectsMalformedHeaders(header: HalcyonHeader, text: String?) {
+        var record = Self.consumed(Self.message.record(of: Self.record, to: Self.topics.retries[0]))
         record.headers.removeAll { $0.name == header.name }
         if let text { record.headers.append(header.with(text)) }
-        // Any text names a topic; that it is no lane is the worker's to say.
+        // Any text is accepted as a topic. The worker checks that it is a lane.
         if header == .topic, text?.isEmpty == false { return }
         let failure = #expect(throws: JobError.self) { try RetryMessage(record) }
         #expect(failure?.code == .invalidJob && failure?.message.contains("retry message") == true)
     }
 
     @Test(arguments: [#"[{"code":"timeout"}]"#, "{}", "[1]", #"[{"time":"x","code":"timeout","message":""}]"#, "["])
-    func aHistoryThatIsNoneIsRefused(json: String) {
-        var record = Self.moved(Self.message.record(of: Self.record, to: Self.topics.retries[0]))
+    func rejectsMalformedHistory(json: String) {
+        var record = Self.consumed(Self.message.record(of: Self.record, to: Self.topics.retries[0]))
         record.headers.append(HalcyonHeader.history.with(json))
         #expect(throws: JobError.self) { try RetryMessage(record) }
     }
 
-    @Test func topicsAreNamedByWhatIsWaitedThere() {
+    @Test func topicsAreNamedByTheirDelay() {
         let delays: [Duration] = [.milliseconds(250), .milliseconds(1500), .seconds(10), .seconds(90), .seconds(3600)]
         let topics = Topics(prefix: "p.", retryDelays: delays, webhookDelays: [.seconds(10), .seconds(3600)])
         #expect(topics.retries == ["p.retry.250ms", "p.retry.1500ms", "p.retry.10s", "p.retry.90s", "p.retry.60m"])

@@ -11,8 +11,8 @@ import Testing
     }
 
     @Test(arguments: RedisDeployment.Kind.allCases)
-    func knowsTheResultsOfATag(on kind: RedisDeployment.Kind) async throws {
-        try await Tier.with(kind) { _, redis, _ in
+    func listsResultsByTag(on kind: RedisDeployment.Kind) async throws {
+        try await ResultCacheFixture.with(kind) { _, redis, _ in
             let tags = TagIndex(redis)
             let marks = try await tags.marks(["a", "b}"], of: nil)
             #expect(
@@ -23,7 +23,7 @@ import Testing
             #expect(try await keys("/a", redis) == ["k2", "k1"])
             #expect(try await keys("/b}", redis) == ["k1"])
             #expect(try await keys("shop/a", redis) == ["k3"])
-            // An entry keeps the later of its moments, and the set goes a minute after the last of them.
+            // An entry keeps its latest expiry, and the set expires a minute after the last entry.
             #expect(try await tags.index("k1", until: Timestamp.now.seconds + 1, under: ["a"], of: nil))
             #expect(try await keys("/a", redis) == ["k2", "k1"])
             let left = try await redis.send("PTTL", "halcyon:tag:{/a}").integer ?? 0
@@ -31,8 +31,8 @@ import Testing
         }
     }
 
-    @Test func dropsWhatHasExpired() async throws {
-        try await Tier.with { _, redis, _ in
+    @Test func dropsExpiredEntries() async throws {
+        try await ResultCacheFixture.with { _, redis, _ in
             _ = try await redis.send("ZADD", "halcyon:tag:{/a}", 1000, "old")
             try await TagIndex(redis).index("new", until: Timestamp.now.seconds + 1, under: ["a"], of: nil)
             #expect(try await keys("/a", redis) == ["new"])
@@ -40,8 +40,8 @@ import Testing
     }
 
     @Test(arguments: RedisDeployment.Kind.allCases)
-    func whoWasAtWorkWhileItWasPurgedIsTold(on kind: RedisDeployment.Kind) async throws {
-        try await Tier.with(kind) { _, redis, _ in
+    func rejectsResultsStartedBeforeAPurge(on kind: RedisDeployment.Kind) async throws {
+        try await ResultCacheFixture.with(kind) { _, redis, _ in
             let tags = TagIndex(redis)
             let early = try await tags.marks(["a", "b"], of: nil)
             #expect(try await tags.index("k1", until: Timestamp.now.seconds + 60, under: ["a"], of: nil, since: early))
@@ -50,7 +50,7 @@ import Testing
                 try await !tags.index(
                     "k2", until: Timestamp.now.seconds + 60, under: ["a", "b"], of: nil, since: early))
             #expect(try await tags.index("k2", until: Timestamp.now.seconds + 60, under: ["b"], of: nil, since: early))
-            // Another's purge is another's, and who begins afterwards is fine, until the next.
+            // Purges of other tenants have no effect. Work that starts after a purge is accepted until the next one.
             #expect(
                 try await tags.index(
                     "k3", until: Timestamp.now.seconds + 60, under: ["a"], of: "shop",

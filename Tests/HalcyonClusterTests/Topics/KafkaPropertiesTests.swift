@@ -8,7 +8,7 @@ import Testing
             "max.poll.interval.ms"]
     }
 
-    @Test func theGroupWaitsAMinuteForWhoDoesNotJoinAnewUnlessMoreIsNeeded() {
+    @Test func pollIntervalIsAMinuteUnlessMoreIsNeeded() {
         #expect(limit(revocationTimeout: .seconds(10)) == "60000")
         #expect(limit(revocationTimeout: .seconds(90)) == "120000")
         #expect(limit(["session.timeout.ms": "100000"], revocationTimeout: .seconds(10)) == "100000")
@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(arguments: [("2000", "2000"), ("6000", "3000"), ("30000", "10000")])
-    func transactionsAreOverWhenTheSessionIs(session: String, timeout: String) {
+    func transactionsTimeOutWithinTheSession(session: String, timeout: String) {
         let properties = KafkaProperties(brokers: "b:1", properties: ["session.timeout.ms": session])
         #expect(properties.transactions(group: "g", instance: "a")["transaction.timeout.ms"] == timeout)
         #expect(properties.transactions(group: "g", instance: "a")["transactional.id"] == "g-a")
@@ -26,13 +26,13 @@ import Testing
         ([:], "20000"), (["message.timeout.ms": "5000"], "5000"), (["message.timeout.ms": "300000"], "20000"),
         (["message.timeout.ms": "0"], "20000"), (["delivery.timeout.ms": "4000", "acks": "1"], "4000"),
     ])
-    func whatSomebodyWaitsForIsGivenUpInTime(own: [String: String], timeout: String) {
+    func messageTimeoutIsCappedAtTheLimit(own: [String: String], timeout: String) {
         let properties = KafkaProperties(brokers: "b:1", properties: own).producer(within: .seconds(20))
         #expect(properties["message.timeout.ms"] == timeout && properties["delivery.timeout.ms"] == nil)
         #expect(properties["acks"] == own["acks"] ?? "all")
     }
 
-    @Test func aSilentMemberIsReplacedAfterTenSecondsUnlessTheOperatorSaysOtherwise() {
+    @Test func sessionTimeoutDefaultsToTenSeconds() {
         func session(_ own: [String: String]) -> [String?] {
             let properties = KafkaProperties(brokers: "b:1", properties: own)
             return [properties.notifier(group: "g"), properties.worker(group: "g")].map { $0["session.timeout.ms"] }
@@ -42,7 +42,7 @@ import Testing
         #expect(KafkaProperties(brokers: "b:1").session == .seconds(10))
     }
 
-    @Test func membersOfTheNewerProtocolAreToldByTheBrokers() {
+    @Test func consumerProtocolLeavesTimeoutsToTheBrokers() {
         let properties = KafkaProperties(brokers: "b:1", properties: ["group.protocol": "consumer"]).worker(group: "g")
         for name in ["partition.assignment.strategy", "heartbeat.interval.ms", "session.timeout.ms"] {
             #expect(properties[name] == nil)
@@ -50,7 +50,7 @@ import Testing
         #expect(properties["group.protocol"] == "consumer")
     }
 
-    @Test func offsetsAreReadCommittedWhereTransactionsCommitThemWhateverTheOperatorSet() {
+    @Test func exactlyOnceForcesReadCommitted() {
         let properties = KafkaProperties(brokers: "b:1", properties: ["isolation.level": "read_uncommitted"])
         #expect(properties.worker(group: "g", exactlyOnce: true)["isolation.level"] == "read_committed")
         #expect(properties.worker(group: "g")["isolation.level"] == "read_uncommitted")

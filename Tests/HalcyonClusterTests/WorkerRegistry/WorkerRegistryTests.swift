@@ -4,9 +4,9 @@ import Testing
 
 @testable import HalcyonCluster
 
-/// The roll of workers, in a real Redis.
+/// The worker registry in a real Redis.
 @Suite struct WorkerRegistryTests {
-    private func with(_ body: (WorkerRegistry, RedisClient) async throws -> Void) async throws {
+    private func withRegistry(_ body: (WorkerRegistry, RedisClient) async throws -> Void) async throws {
         let server = try await RedisServer.start()
         let redis = RedisClient(RedisEndpoint(loopbackPort: server.port))
         let result: Result<Void, any Error>
@@ -25,8 +25,8 @@ import Testing
         try await registry.entries().map { String(decoding: $0, as: UTF8.self) }
     }
 
-    @Test func whoSignsIsThereUntilTheyLeave() async throws {
-        try await with { registry, _ in
+    @Test func listsRegisteredWorkersUntilTheyDeregister() async throws {
+        try await withRegistry { registry, _ in
             #expect(try await registry.entries().isEmpty)
             try await registry.register(entry("b"), for: .seconds(600))
             try await registry.register(entry("a", ["high": 2, "normal": 0]), for: .seconds(600))
@@ -42,13 +42,13 @@ import Testing
         }
     }
 
-    @Test func whoSignsNoMoreGoesByItself() async throws {
-        try await with { registry, redis in
+    @Test func workerExpiresWithoutHeartbeats() async throws {
+        try await withRegistry { registry, redis in
             try await registry.register(entry("gone"), for: .milliseconds(50))
             try await registry.register(entry("there"), for: .seconds(600))
-            try await until("it is off the roll") { try await texts(registry).count == 1 }
+            try await until("the entry has expired") { try await texts(registry).count == 1 }
             #expect(try await texts(registry)[0].contains(#""id":"there""#))
-            // Neither what nobody reads nor what is no entry stays for ever.
+            // The hash expires if nobody reads it, and malformed entries are ignored.
             #expect(try await redis.send("HLEN", "halcyon:{workers}").integer == 1)
             #expect(try await redis.send("PTTL", "halcyon:{workers}").integer.map { $0 > 0 } == true)
             _ = try await redis.send("HSET", "halcyon:{workers}", "x", "9999999999999 {half")

@@ -1,6 +1,6 @@
 import JSON
 
-/// A JSON value to be made up in a test; members keep their order.
+/// A JSON value for tests. Members keep their order.
 enum JSONValue: JSONWritable, Sendable {
     case null
     case bool(Bool)

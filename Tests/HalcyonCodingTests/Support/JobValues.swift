@@ -1,6 +1,6 @@
 import HalcyonModel
 
-// What random jobs are made of.
+// Values of the fields of random jobs.
 extension RandomJobs {
     typealias Field = (name: String, values: [JSONValue])
 
@@ -20,8 +20,8 @@ extension RandomJobs {
         ["seconds": 0.33333335, "video": "file:///a"],
     ]
 
-    /// Values that are good, each for itself.
-    static let good: [Field] = [
+    /// Valid values.
+    static let valid: [Field] = [
         ("id", ["a", .string(String(repeating: "e\u{301}", count: 64)), "\u{0}\n\"\\"]),
         ("screenScale", [1, 2, 1.5, 3.3333335, 4.0]),
         ("contentMode", words(ContentMode.allCases) + ["fill", "contain", "cover"]),
@@ -81,7 +81,7 @@ extension RandomJobs {
     ]
 
     /// Values at the limits of a field and just beyond them.
-    static let tricky: [Field] = [
+    static let edgeCases: [Field] = [
         ("id", ["", .string(String(repeating: "\u{1f600}", count: 128)), .string(String(repeating: "a", count: 129))]),
         (
             "source",
@@ -194,7 +194,7 @@ extension RandomJobs {
                 ["x": 0, "y": "0"], ["x": 0, "y": 0, "z": 0], [0.5, 0.5],
             ]
         ),
-        ("background", badColors),
+        ("background", invalidColors),
         ("stripMetadata", [1]),
         ("keepProfile", [0]), ("tolerance", ["Truncated", true, ""]),
         ("processors", RandomProcessors.faults.map { [$0] } + [[:], "blur", [["flip": [:]], "blackWhite", nil]]),
@@ -271,7 +271,7 @@ extension RandomJobs {
         "rgb(0 0 0 / 0)", "rgb( 1 , 2 , 3 )", "rgb(1e1 2 3)", "rgb(0.5 1.5 2.5/0.5)",
     ]
 
-    static let badColors: [JSONValue] = [
+    static let invalidColors: [JSONValue] = [
         "", "whit", "#", "#ff", "#fffff", "#ggg", "#fff ", " white", "rgb()", "rgb(1,2)", "rgb(1 2 3 4)",
         "rgb(1,2,3,4,5)",
         "rgb(1,,2,3)", "rgb(1/2/3)", "rgb(1 2 3 /)", "rgb(0x10 2 3)", "rgb(nan,1,2)", "hsl(1,2,3)", "hsl(1%,2%,3%)",
@@ -279,7 +279,7 @@ extension RandomJobs {
         ["#fff"],
     ]
 
-    /// Something of every type.
+    /// Values of every type.
     static let anything: [JSONValue] = [
         nil, true, false, 0, 1, -1, 0.5, -0.0, 1e300, 1e-300, "", "1", "true", "center", "\u{0}", [], [1], [:],
         ["a": 1],

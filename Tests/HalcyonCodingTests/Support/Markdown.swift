@@ -1,4 +1,4 @@
-/// What tests look for in a page of docs/.
+/// A page of docs/, parsed for code blocks and tables.
 struct Markdown {
     private let lines: [Substring]
 
@@ -38,7 +38,7 @@ struct Markdown {
         return rows
     }
 
-    /// The pieces of a cell that stand in backquotes.
+    /// The code spans of a cell.
     static func code(in cell: String) -> [String] {
         cell.split(separator: "`", omittingEmptySubsequences: false).enumerated()
             .filter { !$0.offset.isMultiple(of: 2) }.map { String($0.element) }

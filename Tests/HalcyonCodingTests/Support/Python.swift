@@ -2,13 +2,13 @@ import Glibc
 import Subprocess
 import TestSupport
 
-/// The scripts beside the schemas, run over many values at once.
+/// Runs the scripts of `schemas/` over many values at once.
 enum Python {
-    /// Debian's own Python has Debian's jsonschema; another one that comes first in PATH may not.
+    /// The interpreter. Debian's Python has Debian's jsonschema; another one in PATH may not.
     static let program = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3"
 
     /// Runs a script of `schemas/` over a file with one JSON value a line.
-    /// - Returns: the line that it printed for each.
+    /// - Returns: the line printed for each value.
     static func run(_ script: String, _ arguments: [String] = [], over values: [[UInt8]]) async throws -> [String] {
         let folder = TemporaryFolder("wire")
         let input = folder.write(values.joined(separator: [UInt8(ascii: "\n")]), to: "values.ndjson")
@@ -23,16 +23,16 @@ enum Python {
         close(errors)
         let exit = await child.exit()
         let lines = String(decoding: folder.read("output"), as: UTF8.self).split(separator: "\n").map(String.init)
-        let complaint = String(decoding: folder.read("errors"), as: UTF8.self)
+        let errorOutput = String(decoding: folder.read("errors"), as: UTF8.self)
         await folder.remove()
         guard exit == .code(0), lines.count == values.count else {
             throw ScriptFailure(
-                description: "\(script) ended with \(exit), \(lines.count) lines for \(values.count): \(complaint)")
+                description: "\(script) ended with \(exit), \(lines.count) lines for \(values.count): \(errorOutput)")
         }
         return lines
     }
 
-    /// Whether each value follows the schema, and if not, why.
+    /// Validates each value against a schema. The verdict on an invalid value contains the reason.
     static func validate(_ values: [[UInt8]], against schema: String) async throws -> [Verdict] {
         try await run("validate.py", [schema], over: values).map { Verdict(isValid: $0 == "valid", description: $0) }
     }

@@ -1,6 +1,6 @@
 import HalcyonModel
 
-/// Makes up events with every choice taken now and then: the same for the same seed.
+/// Generates random events that cover all choices. The same seed gives the same events.
 struct RandomEvents {
     private var generator: SeededGenerator
 

@@ -1,4 +1,4 @@
-/// Makes up jobs, good ones and broken ones: the same for the same seed.
+/// Generates random valid and invalid jobs. The same seed gives the same jobs.
 struct RandomJobs {
     private var generator: SeededGenerator
 
@@ -6,12 +6,12 @@ struct RandomJobs {
         generator = SeededGenerator(seed: seed)
     }
 
-    /// A job of fields that are each good; they may still contradict each other.
+    /// A job of fields that are each valid but may contradict each other.
     mutating func plausible() -> [UInt8] {
         JSONValue.object(members()).bytes
     }
 
-    /// The same with one to three faults, or what may be one.
+    /// Such a job with one to three mutations, which may make it invalid.
     mutating func mutated() -> [UInt8] {
         var members = members()
         for _ in 0..<Int.random(in: 1...3, using: &generator) {
@@ -21,7 +21,7 @@ struct RandomJobs {
             case 1: add(pick(["Source", "widht", "", "crop", "é", "$schema"]), 1, to: &members)
             case 2...4 where place < members.count: members[place].value = pick(Self.anything)
             default:
-                let field = pick(Self.tricky)
+                let field = pick(Self.edgeCases)
                 members.removeAll { $0.name == field.name }
                 add(field.name, pick(field.values), to: &members)
             }
@@ -31,7 +31,7 @@ struct RandomJobs {
 
     private mutating func members() -> [JSONValue.Member] {
         var members = [JSONValue.Member(name: "source", value: pick(Self.sources))]
-        for field in Self.good where Int.random(in: 0..<4, using: &generator) == 0 {
+        for field in Self.valid where Int.random(in: 0..<4, using: &generator) == 0 {
             members.append(.init(name: field.name, value: pick(field.values)))
         }
         for side in ["width", "height"] where Int.random(in: 0..<3, using: &generator) > 0 {
@@ -52,11 +52,11 @@ struct RandomJobs {
         return members
     }
 
-    /// Of the fields that make an output some, seldom many.
+    /// A variant with a few random fields.
     private mutating func variant() -> JSONValue {
         var members: [JSONValue.Member] = []
-        for field in Self.good
-        where !Self.ofTheJob.contains(field.name) && Int.random(in: 0..<8, using: &generator) == 0 {
+        for field in Self.valid
+        where !Self.jobFields.contains(field.name) && Int.random(in: 0..<8, using: &generator) == 0 {
             members.append(.init(name: field.name, value: pick(field.values)))
         }
         for side in ["width", "height"] where Int.random(in: 0..<3, using: &generator) == 0 {
@@ -74,8 +74,8 @@ struct RandomJobs {
         return .array((0..<Int.random(in: 0...3, using: &random.generator)).map { _ in random.next() })
     }
 
-    /// Fields that a job has once.
-    private static let ofTheJob: Set<String> = [
+    /// Fields of a job that variants cannot have.
+    private static let jobFields: Set<String> = [
         "id", "maxAge", "delivery", "priority", "deadline", "metadata", "placeholder", "altText", "tags", "headers",
         "cache",
         "slot", "generation", "webhook", "tenant",
@@ -85,7 +85,7 @@ struct RandomJobs {
         if !members.contains(where: { $0.name == name }) { members.append(.init(name: name, value: value)) }
     }
 
-    /// Points with any number of decimals, often near the half of a millionth or of a point.
+    /// A length in points with any number of decimals, often near half a millionth or half a point.
     private mutating func length() -> JSONValue {
         let whole = Int.random(in: 0...2000, using: &generator)
         return switch Int.random(in: 0..<4, using: &generator) {
@@ -108,7 +108,7 @@ struct RandomJobs {
     private mutating func pick<Value>(_ values: [Value]) -> Value { values.randomElement(using: &generator)! }
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014): a few lines, and the same numbers everywhere.
+/// SplitMix64 (Steele, Lea and Flood, 2014), which gives the same numbers on all platforms.
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

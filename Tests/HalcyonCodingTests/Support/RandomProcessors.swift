@@ -1,10 +1,10 @@
 import HalcyonModel
 
-/// Makes up processors: every one, with some of its parameters.
+/// Generates random processors of every kind with some of their parameters.
 struct RandomProcessors {
     var generator: SeededGenerator
 
-    /// What must be there, and what may be there besides; of each a value is picked.
+    /// Required and optional parameters, each with the values to choose from.
     struct Shape {
         var required: [RandomJobs.Field] = []
         var optional: [RandomJobs.Field] = []
@@ -57,7 +57,7 @@ struct RandomProcessors {
         ("flip", Shape(optional: [("direction", words(Flip.allCases) + [nil])])),
     ]
 
-    /// A good one.
+    /// Returns a valid processor.
     mutating func next() -> JSONValue {
         if Int.random(in: 0..<6, using: &generator) == 0 {
             return pick(["blackWhite", "colorControls", "sharpen", "flip"])
@@ -71,36 +71,36 @@ struct RandomProcessors {
         return .object([.init(name: name, value: .object(members))])
     }
 
-    /// What is no processor, and good ones with one value of another kind, beyond its limits or under another name.
+    /// Invalid processors, and valid ones with one parameter of another type, out of range, missing or misspelled.
     static let faults: [JSONValue] =
-        wholes
+        invalidProcessors
         + shapes.flatMap { name, shape in
             let fields = shape.required + shape.optional
-            return fields.indices.flatMap { broken(name, fields, at: $0) }
+            return fields.indices.flatMap { mutations(name, fields, at: $0) }
         }
 
-    /// One field of every other kind, then missing, then misspelt.
-    private static func broken(_ name: String, _ fields: [RandomJobs.Field], at place: Int) -> [JSONValue] {
-        let good = fields.map { JSONValue.Member(name: $0.name, value: $0.values[0]) }
+    /// Replaces one field by values of other kinds, then leaves it out, then misspells it.
+    private static func mutations(_ name: String, _ fields: [RandomJobs.Field], at place: Int) -> [JSONValue] {
+        let valid = fields.map { JSONValue.Member(name: $0.name, value: $0.values[0]) }
         var all: [JSONValue] = []
         func add(_ members: [JSONValue.Member]) { all.append(.object([.init(name: name, value: .object(members))])) }
-        for value in others {
-            var members = good
+        for value in replacements {
+            var members = valid
             members[place].value = value
             add(members)
         }
-        var members = good
+        var members = valid
         let member = members.remove(at: place)
         add(members)
         add(members + [.init(name: member.name + "s", value: member.value)])
         return all
     }
 
-    private static let others: [JSONValue] = [
+    private static let replacements: [JSONValue] = [
         nil, true, -1, 0, 1e-9, 0.5, 1, 2, 11, 251, 65_536, 1e300, "", "red", [], [:],
     ]
 
-    private static let wholes: [JSONValue] = [
+    private static let invalidProcessors: [JSONValue] = [
         nil, 1, "blur", "flop", "", [:], [], ["blackWhite": nil], ["blackWhite": []], ["blackWhite": ["a": 1]],
         ["flip": [:], "blackWhite": [:]], ["flop": [:]], ["roundCorner": [:]],
         ["roundCorner": ["radius": 1, "widthFraction": 0.5]],

@@ -1,8 +1,8 @@
 import Foundation
 
-/// Files of the repository that the tests hold the code to.
+/// Files of the repository that tests compare with the code.
 enum Repository {
-    /// Of a file or folder, given from the top of the repository.
+    /// The path of a file or folder, given relative to the repository.
     static func path(_ name: String) -> String {
         // Tests/HalcyonCodingTests/Support/Repository.swift
         var url = URL(fileURLWithPath: #filePath)

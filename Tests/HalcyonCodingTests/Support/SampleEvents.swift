@@ -53,7 +53,7 @@ enum SampleEvents {
         id: "purge-3f0c9a51d2b84e67", time: 1_795_257_067.5, subject: "https://example.org/cat.jpg", jobID: nil,
         body: .purged(Purged(.source("https://example.org/cat.jpg"), of: "shop-7", count: 5)))
 
-    /// In the order of the page.
+    /// All events, in the order of the page.
     static let all = [started, progress, ready, failed, cancelled, superseded, purged]
 
     static func timings(_ stages: [Timings.Stage: Double]) -> Timings {

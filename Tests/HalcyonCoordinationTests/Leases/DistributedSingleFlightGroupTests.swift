@@ -5,9 +5,9 @@ import Testing
 
 @testable import HalcyonCoordination
 
-/// Callers in two processes that want the same key.
+/// Callers in two processes that request the same key.
 @Suite struct DistributedSingleFlightGroupTests {
-    private typealias Flight = DistributedSingleFlightGroup<String, String>
+    private typealias Group = DistributedSingleFlightGroup<String, String>
 
     /// Work that counts its executions, and stores a value under the fencing token of its lease.
     private final class Work: DistributedExecution {
@@ -61,17 +61,17 @@ import Testing
         }
     }
 
-    private struct Oops: Error {}
+    private struct TestFailure: Error {}
 
     private func value(
-        _ singleFlight: Flight, _ work: Work, _ start: @escaping @Sendable (Bool) -> Bool = { _ in true }
+        _ singleFlight: Group, _ work: Work, _ start: @escaping @Sendable (Bool) -> Bool = { _ in true }
     ) async throws -> String? {
         try await singleFlight.run(["a"], WorkContext(start: start), work)["a"]?.value
     }
 
-    @Test func oneProcessExecutesAndTheOtherReadsWhatItStored() async throws {
+    @Test func otherProcessReadsTheStoredValue() async throws {
         try await LeaseFixture.with { fixture in
-            let singleFlight = [Flight(.result, try fixture.process()), Flight(.result, try fixture.process())]
+            let singleFlight = [Group(.result, try fixture.process()), Group(.result, try fixture.process())]
             let gate = PrioritySemaphore(1)
             try await gate.acquire()
             let work = Work(fixture) { work, keys, execution in
@@ -80,7 +80,7 @@ import Testing
                 return [.completed("made", .stored)]
             }
             let first = Task { try await value(singleFlight[0], work) }
-            try await until("it executes") { work.executions.withLock { $0 } == 1 }
+            try await until("the work executes") { work.executions.withLock { $0 } == 1 }
             let joined = Task { try await value(singleFlight[0], work) }
             let other = Task { try await value(singleFlight[1], work) }
             try await until("the other process waits") {
@@ -91,37 +91,37 @@ import Testing
             #expect(try await joined.value == "made")
             #expect(try await other.value == "made, awaited")
             #expect(work.executions.withLock { $0 } == 1)
-            // It is stored: nobody executes it again.
+            // The stored value is not produced again.
             #expect(try await value(singleFlight[1], work) == "made")
             #expect(work.executions.withLock { $0 } == 1)
         }
     }
 
-    @Test func theOtherProcessTakesOverWhatIsGivenUp() async throws {
+    @Test func otherProcessTakesOverAbandonedWork() async throws {
         try await LeaseFixture.with { fixture in
-            let singleFlight = [Flight(.result, try fixture.process()), Flight(.result, try fixture.process())]
+            let singleFlight = [Group(.result, try fixture.process()), Group(.result, try fixture.process())]
             let gate = PrioritySemaphore(1)
             try await gate.acquire()
             let failing = Work(fixture) { _, _, _ in
                 try await gate.acquire()
-                return [.failed(Oops(), .givenUp)]
+                return [.failed(TestFailure(), .givenUp)]
             }
             let working = Work(fixture) { _, _, _ in [.completed("made", .unshared)] }
             let first = Task { try await value(singleFlight[0], failing) }
-            try await until("it executes") { failing.executions.withLock { $0 } == 1 }
+            try await until("the work executes") { failing.executions.withLock { $0 } == 1 }
             let other = Task { try await value(singleFlight[1], working) }
             try await until("the other process waits") {
                 try await fixture.redis.send(["EXISTS", .string(working.lease(for: "a").waiters)]).integer == 1
             }
             gate.release()
-            await #expect(throws: Oops.self) { try await first.value }
+            await #expect(throws: TestFailure.self) { try await first.value }
             #expect(try await other.value == "made")
         }
     }
 
-    @Test func aSharedFailureEndsTheWaitOfTheOtherProcess() async throws {
+    @Test func sharedFailureEndsTheWaitOfOtherProcesses() async throws {
         try await LeaseFixture.with { fixture in
-            let singleFlight = [Flight(.result, try fixture.process()), Flight(.result, try fixture.process())]
+            let singleFlight = [Group(.result, try fixture.process()), Group(.result, try fixture.process())]
             let gate = PrioritySemaphore(1)
             try await gate.acquire()
             let work = Work(fixture) { _, _, _ in
@@ -129,7 +129,7 @@ import Testing
                 return [.completed("broken here", .failed("broken"))]
             }
             let first = Task { try await value(singleFlight[0], work) }
-            try await until("it executes") { work.executions.withLock { $0 } == 1 }
+            try await until("the work executes") { work.executions.withLock { $0 } == 1 }
             let other = Task { try await value(singleFlight[1], work) }
             try await until("the other process waits") {
                 try await fixture.redis.send(["EXISTS", .string(work.lease(for: "a").waiters)]).integer == 1
@@ -141,52 +141,52 @@ import Testing
         }
     }
 
-    @Test func whatIsFencedOutIsExecutedAgainThreeTimesAtMost() async throws {
+    @Test func executesFencedOutWorkAtMostThreeTimes() async throws {
         try await LeaseFixture.with { fixture in
             let work = Work(fixture) { _, _, _ in [.fenced("made")] }
-            let singleFlight = Flight(.result, try fixture.process())
+            let singleFlight = Group(.result, try fixture.process())
             #expect(try await value(singleFlight, work) == "made")
             #expect(work.executions.withLock { $0 } == 3)
         }
     }
 
-    @Test func withoutLeasesItIsExecutedAllTheSame() async throws {
+    @Test func executesWithoutLeases() async throws {
         try await LeaseFixture.with { fixture in
             let work = Work(fixture) { _, _, execution in
                 #expect(execution.leases == nil)
                 return [.completed("made", .stored)]
             }
-            #expect(try await value(Flight(.source, nil), work) == "made")
+            #expect(try await value(Group(.source, nil), work) == "made")
             var options = LeaseFixture.patient
             options.fallbackTimeout = .milliseconds(100)
             let leases = try fixture.process(options)
             await fixture.server.stop()
-            #expect(try await value(Flight(.result, leases, degraded: PrioritySemaphore(1)), work) == "made")
+            #expect(try await value(Group(.result, leases, degraded: PrioritySemaphore(1)), work) == "made")
         }
     }
 
-    @Test func whoeverIsNotWantedAnyMoreDoesNotStart() async throws {
+    @Test func refusedStartCancelsTheWork() async throws {
         try await LeaseFixture.with { fixture in
             let work = Work(fixture) { _, _, _ in [.completed("made", .stored)] }
-            let singleFlight = Flight(.result, try fixture.process())
+            let singleFlight = Group(.result, try fixture.process())
             await #expect(throws: CancellationError.self) { try await value(singleFlight, work) { _ in false } }
         }
     }
 
-    @Test func aKeyThatProcessesDiedOfIsQuarantinedAndThenRefused() async throws {
+    @Test func quarantinesThenRejectsCrashingKeys() async throws {
         try await LeaseFixture.with { fixture in
             let trusted = Work(fixture) { _, _, execution in
                 #expect(execution.quarantine == nil)
                 return [.completed("made", .givenUp)]
             }
             let name = trusted.lease(for: "a")
-            // Two attempts whose process is gone: their leases run out without an end.
+            // The leases of two crashed processes expire.
             for process in ["one", "other"] {
-                let dead = LeaseStore(redis: fixture.redis, process: process, duration: .milliseconds(50))
-                _ = try await dead.enter([(name, .nothing)], attempt: process, level: 1)
+                let crashed = LeaseStore(redis: fixture.redis, process: process, duration: .milliseconds(50))
+                _ = try await crashed.enter([(name, .nothing)], attempt: process, level: 1)
                 try await Task.sleep(for: .milliseconds(100))
             }
-            let singleFlight = Flight(.result, try fixture.process())
+            let singleFlight = Group(.result, try fixture.process())
             let suspect = Work(fixture) { _, _, execution in
                 #expect(execution.quarantine == CrashThresholds())
                 return [.completed("made in quarantine", .givenUp)]
@@ -194,8 +194,8 @@ import Testing
             #expect(try await value(singleFlight, suspect) == "made in quarantine")
             let refused = Work(fixture, verdict: { $0 >= 2 ? "refused" : nil }) { _, _, _ in [] }
             #expect(try await value(singleFlight, refused) == "refused")
-            let throwing = Work(fixture, verdict: { _ in throw Oops() }) { _, _, _ in [] }
-            await #expect(throws: Oops.self) { try await value(singleFlight, throwing) }
+            let throwing = Work(fixture, verdict: { _ in throw TestFailure() }) { _, _, _ in [] }
+            await #expect(throws: TestFailure.self) { try await value(singleFlight, throwing) }
             #expect(refused.executions.withLock { $0 } + throwing.executions.withLock { $0 } == 0)
         }
     }

@@ -5,15 +5,15 @@ import Testing
 
 @testable import HalcyonCoordination
 
-/// How leases end, where that is not plain: what the model of the protocol found (docs/coalescing.md).
+/// Edge cases of ending leases that the model of the protocol found (docs/coalescing.md).
 @Suite struct LeaseEndTests {
     private func store(_ fixture: LeaseFixture, _ process: String) -> LeaseStore {
         LeaseStore(redis: fixture.redis, process: process, duration: .seconds(600))
     }
 
-    private func lease(_ answers: [AcquireResult]) throws -> [Lease] { try answers.map { try $0.given() } }
+    private func lease(_ answers: [AcquireResult]) throws -> [Lease] { try answers.map { try $0.acquiredLease() } }
 
-    @Test func aRenewalThatComesAfterTheEndDoesNotTakeTheLeaseAgain() async throws {
+    @Test func lateRenewalDoesNotReacquireTheLease() async throws {
         try await LeaseFixture.with { fixture in
             let (one, other) = (store(fixture, "one"), store(fixture, "other"))
             let first = try lease(try await one.enter([(fixture.name, .nothing)], attempt: "a", level: 1))[0]
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func anAttemptGivesUpAllItsProductsOrNone() async throws {
+    @Test func attemptAbandonsAllItsProductsOrNone() async throws {
         try await LeaseFixture.with { fixture in
             let names = (0..<2).map { LeaseName(product: "\(fixture.product)\($0)") }
             let (one, other) = (store(fixture, "one"), store(fixture, "other"))
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func twoAttemptsOfOneProcessWaitEachForItself() async throws {
+    @Test func attemptsOfOneProcessWaitSeparately() async throws {
         try await LeaseFixture.with { fixture in
             let (one, other) = (store(fixture, "one"), store(fixture, "other"))
             let held = try lease(try await one.enter([(fixture.name, .nothing)], attempt: "a", level: 1))
@@ -55,17 +55,17 @@ import Testing
         }
     }
 
-    @Test func aLeaseGivenToWhoIsGoneIsNotKept() async throws {
+    @Test func leaseGrantedToACancelledAttemptIsReleased() async throws {
         try await LeaseFixture.with { fixture in
             let (first, second) = (try fixture.process(), try fixture.process())
             let one = first.attempt([fixture.name], .result, WorkPriority(level: 1))
             let other = second.attempt([fixture.name], .result, WorkPriority(level: 1))
-            // Both are connected.
+            // Connects both processes.
             await one.finish(try lease(try await one.acquire([(fixture.name, .nothing)]))[0], .givenUp)
             await other.finish(try lease(try await other.acquire([(fixture.name, .nothing)]))[0], .givenUp)
             _ = try await fixture.server.tell("CLIENT", "PAUSE", "100000", "WRITE")
             let asking = Task { try await one.acquire([(fixture.name, .nothing)]) }
-            try await until("the question has come") {
+            try await until("the request has arrived") {
                 try await fixture.server.tell("CLIENT", "LIST").contains("cmd=evalsha")
             }
             asking.cancel()
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func whoComesAfterAPurgeDoesNotWaitForOlderWork() async throws {
+    @Test func requestAfterAPurgeDoesNotWaitForOlderWork() async throws {
         try await LeaseFixture.with { fixture in
             let (one, other) = (store(fixture, "one"), store(fixture, "other"))
             let old = try lease(try await one.enter([(fixture.name, .nothing)], attempt: "a", level: 1))[0]
@@ -90,17 +90,17 @@ import Testing
         }
     }
 
-    @Test func theFenceIsAboveWhatIsThereThoughTheClockWasSetBack() async throws {
+    @Test func fenceExceedsTheStoredOneAfterAClockReset() async throws {
         try await LeaseFixture.with { fixture in
             let ahead = Int.max >> 11
             _ = try await fixture.redis.send(["HSET", .string(fixture.product), "fence", .integer(ahead)])
-            let mine = try lease(
+            let granted = try lease(
                 try await store(fixture, "one").enter([(fixture.name, .version(ahead))], attempt: "a", level: 1))[0]
-            #expect(mine.fence > ahead)
+            #expect(granted.fence > ahead)
         }
     }
 
-    @Test func whatIsToBeMadeAnewIsMadeOnceForAllWhoWaitForIt() async throws {
+    @Test func reloadIsProducedOnceForAllWaiters() async throws {
         try await LeaseFixture.with { fixture in
             let attempts = try (0..<3).map { _ in
                 try fixture.process().attempt([fixture.name], .result, WorkPriority(level: 1))
@@ -109,7 +109,7 @@ import Testing
             for attempt in attempts.dropFirst() { _ = try await attempt.acquire([(fixture.name, .anything)]) }
             _ = try await fixture.redis.send(["HSET", .string(fixture.product), "fence", .integer(old.fence)])
             await attempts[0].finish(old, .stored)
-            // That one was begun before the others asked.
+            // That work started before the requests of the others.
             let new = try lease(try await attempts[1].acquire([(fixture.name, .anything)]))[0]
             _ = try await fixture.redis.send(["HSET", .string(fixture.product), "fence", .integer(new.fence)])
             await attempts[1].finish(new, .stored)

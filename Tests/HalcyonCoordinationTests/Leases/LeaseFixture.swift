@@ -4,10 +4,10 @@ import Redis
 import Telemetry
 import TestSupport
 
-/// A Redis with several processes' leases at it.
+/// A Redis deployment and the leases of several processes.
 final class LeaseFixture: Sendable {
     private let url: String
-    /// The server; of several the first.
+    /// The server, or the first of several.
     let server: RedisServer
     let redis: RedisClient
     let product: String
@@ -19,7 +19,7 @@ final class LeaseFixture: Sendable {
         product = "halcyon:{\(UInt64.random(in: .min ... .max))}:picture"
     }
 
-    /// Runs `body` on servers of its own, and takes them down.
+    /// Runs `body` with a deployment of its own, and stops it.
     static func with<Outcome>(
         _ kind: RedisDeployment.Kind = .server, _ arguments: [String] = [],
         _ body: (LeaseFixture) async throws -> Outcome
@@ -39,14 +39,14 @@ final class LeaseFixture: Sendable {
 
     var name: LeaseName { LeaseName(product: product) }
 
-    /// Leases that do not run out while a busy machine does something else.
+    /// Options with a lease duration of ten minutes, for busy machines.
     static let patient = {
         var options = LeaseOptions()
         (options.duration, options.fallbackTimeout) = (.seconds(600), .seconds(60))
         return options
     }()
 
-    /// A process of its own.
+    /// Returns the leases of a new process.
     func process(_ options: LeaseOptions = patient) throws -> Leases {
         let redis = RedisClient(try RedisEndpoint(url))
         let subscriber = RedisSubscriber(try RedisEndpoint(url))
@@ -67,16 +67,16 @@ final class LeaseFixture: Sendable {
     }
 }
 
-/// A lease that was to be had was not.
-struct NotGiven: Error, CustomStringConvertible {
+/// The error for a lease that was not acquired.
+struct LeaseNotAcquired: Error, CustomStringConvertible {
     let description: String
 }
 
 extension AcquireResult {
-    /// The lease that it gives.
-    /// - Throws: what it says instead.
-    func given() throws -> Lease {
-        guard case .acquired(let lease) = self else { throw NotGiven(description: "not given: \(self)") }
+    /// Returns the acquired lease.
+    /// - Throws: ``LeaseNotAcquired`` for other results.
+    func acquiredLease() throws -> Lease {
+        guard case .acquired(let lease) = self else { throw LeaseNotAcquired(description: "not acquired: \(self)") }
         return lease
     }
 }

@@ -3,7 +3,7 @@ import Testing
 @testable import HalcyonCoordination
 
 @Suite struct LeaseNameTests {
-    @Test func keysOfALeaseStandInTheSlotOfItsProduct() {
+    @Test func keysShareTheHashSlotOfTheProduct() {
         let name = LeaseName(product: "halcyon:{abc}:def")
         #expect(name.lease == "halcyon:{abc}:lease:def")
         #expect(name.waiters == "halcyon:{abc}:waiters:def")

@@ -7,7 +7,7 @@ import Testing
 @testable import HalcyonCoordination
 
 @Suite struct LeaseTests {
-    /// What a process is told that asks for the product of `fixture`.
+    /// Requests the product of `fixture`.
     private func acquire(_ attempt: LeaseSession, _ fixture: LeaseFixture, _ seen: KnownVersion = .nothing) async throws
         -> AcquireResult
     {
@@ -19,45 +19,45 @@ import Testing
     }
 
     @Test(arguments: RedisDeployment.Kind.allCases)
-    func oneMakesAndTheOthersWaitUntilItIsThere(on kind: RedisDeployment.Kind) async throws {
+    func othersWaitUntilTheOwnerStores(on kind: RedisDeployment.Kind) async throws {
         try await LeaseFixture.with(kind) { fixture in
             let (one, other) = (attempt(try fixture.process(), fixture), attempt(try fixture.process(), fixture))
-            let lease = try await acquire(one, fixture).given()
-            // Asking again changes nothing.
+            let lease = try await acquire(one, fixture).acquiredLease()
+            // A repeated request changes nothing.
             #expect(try await acquire(one, fixture) == .acquired(lease))
             guard case .heldByOther(let holder) = try await acquire(other, fixture) else {
-                Issue.record("it was held")
+                Issue.record("the lease should be held by the first process")
                 return
             }
             #expect(holder.owner == lease.owner && holder.fence == lease.fence)
             #expect(holder.left > .seconds(1) && holder.left <= .seconds(600))
-            async let news = other.wait(for: [fixture.name])
+            async let outcome = other.wait(for: [fixture.name])
             _ = try await fixture.redis.send(["HSET", .string(fixture.product), "fence", .integer(lease.fence)])
             await one.finish(lease, .stored)
-            let heard = try await news
-            #expect(heard.isEmpty || heard == [fixture.name: .stored])
+            let notice = try await outcome
+            #expect(notice.isEmpty || notice == [fixture.name: .stored])
             #expect(try await acquire(other, fixture) == .available)
-            // Of a version that is of no use somebody makes a newer one.
-            let newer = try await acquire(other, fixture, .version(lease.fence)).given()
+            // A request with the stored version as the known one acquires a lease for a newer version.
+            let newer = try await acquire(other, fixture, .version(lease.fence)).acquiredLease()
             #expect(newer.fence > lease.fence)
             await one.end()
             await other.end()
         }
     }
 
-    @Test func whoWaitsIsWokenAndToldWhatCameOfIt() async throws {
+    @Test func waiterIsNotifiedOfTheOutcome() async throws {
         try await LeaseFixture.with(.server) { fixture in
-            // With so long a time to the next look only a message can wake in time.
+            // With this recheck interval, only a notification can end the wait in time.
             var options = LeaseOptions()
             options.duration = .seconds(600)
             options.recheck = .seconds(600)
             let (first, second) = (try fixture.process(options), try fixture.process(options))
-            try await until("both listen") {
+            try await until("both processes are subscribed") {
                 let channels = try await fixture.redis.send(["PUBSUB", "CHANNELS", "halcyon:process:*"])
                 return channels.array?.count == 2
             }
             let (one, other) = (attempt(first, fixture), attempt(second, fixture))
-            let lease = try await acquire(one, fixture).given()
+            let lease = try await acquire(one, fixture).acquiredLease()
             _ = try await acquire(other, fixture)
             await one.finish(lease, .failed("not_found: a b c"))
             #expect(try await other.wait(for: [fixture.name]) == [fixture.name: .failed("not_found: a b c")])
@@ -66,50 +66,50 @@ import Testing
         }
     }
 
-    @Test func aLeaseIsKeptWhileItsProcessLivesAndTakenOverSoonAfterItsDeath() async throws {
+    @Test func isRenewedByItsOwnerAndTakenOverAfterACrash() async throws {
         try await LeaseFixture.with(.server) { fixture in
             var options = LeaseFixture.patient
             options.duration = .seconds(30)
             let (first, second) = (try fixture.process(options), try fixture.process(options))
             let (one, other) = (attempt(first, fixture), attempt(second, fixture))
-            let lease = try await acquire(one, fixture).given()
-            // It is prolonged, and more than once: its end is moved on.
+            let lease = try await acquire(one, fixture).acquiredLease()
+            // The lease is renewed more than once, which extends its expiry.
             let key = RedisArgument.string(fixture.name.lease)
             let end = try await fixture.redis.send(["PEXPIRETIME", key]).integer ?? 0
-            try await until("the lease has been prolonged") {
+            try await until("the lease has been renewed") {
                 try await fixture.redis.send(["PEXPIRETIME", key]).integer ?? 0 > end + 5000
             }
             guard case .heldByOther = try await acquire(other, fixture) else {
-                Issue.record("it was kept")
+                Issue.record("the lease should still be held")
                 return
             }
-            // Renews nothing any more, as if it were dead.
+            // Stops renewals, as if the process had crashed.
             _ = await first.keeper.close()
             var answer = try await acquire(other, fixture)
             while case .heldByOther = answer {
                 _ = try await other.wait(for: [fixture.name])
                 answer = try await acquire(other, fixture)
             }
-            let newer = try answer.given()
+            let newer = try answer.acquiredLease()
             #expect(newer.fence > lease.fence)
-            // The dead one comes back, and ends a lease that is no longer its own: nothing happens.
+            // A late release by the former owner has no effect.
             await one.finish(lease, .stored)
             #expect(try await acquire(other, fixture) == .acquired(newer))
             await other.end()
         }
     }
 
-    @Test func aLeaseLostWithNobodyAfterItIsTakenAgain() async throws {
+    @Test func reacquiresALeaseLostByRedis() async throws {
         try await LeaseFixture.with(.server) { fixture in
             var options = LeaseFixture.patient
-            // Renewed, and so seen to be lost, after a third of it.
+            // The lease is renewed, and its loss is noticed, after a third of the duration.
             options.duration = .seconds(45)
             let (one, other) = (attempt(try fixture.process(options), fixture), attempt(try fixture.process(), fixture))
-            let lease = try await acquire(one, fixture).given()
+            let lease = try await acquire(one, fixture).acquiredLease()
             _ = try await fixture.redis.send(["FLUSHALL"])
-            try await until("it is held again") { try await fixture.redis.send(["DBSIZE"]).integer != 0 }
+            try await until("the lease is held again") { try await fixture.redis.send(["DBSIZE"]).integer != 0 }
             guard case .heldByOther(let holder) = try await acquire(other, fixture) else {
-                Issue.record("it was taken again")
+                Issue.record("the lease should have been acquired again")
                 return
             }
             #expect(holder.fence == lease.fence)
@@ -118,12 +118,12 @@ import Testing
         }
     }
 
-    @Test func afterAPurgeALeaseIsNotTakenAgainAndWhatWasMadeIsFencedOut() async throws {
+    @Test func purgePreventsReacquisitionAndFencesOutResults() async throws {
         try await LeaseFixture.with(.server) { fixture in
             var options = LeaseOptions()
             options.duration = .milliseconds(900)
             let one = attempt(try fixture.process(options), fixture)
-            let lease = try await acquire(one, fixture).given()
+            let lease = try await acquire(one, fixture).acquiredLease()
             let script = RedisScript(
                 FencingTokens.check
                     + "return isFencedOut(KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[2])) and 1 or 0")
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func someOfSeveralProductsAreHeldByOthers() async throws {
+    @Test func reportsTheStateOfEachRequestedProduct() async throws {
         try await LeaseFixture.with(.cluster) { fixture in
             let names = (0..<3).map { LeaseName(product: "\(fixture.product)\($0)") }
             let (first, second) = (try fixture.process(), try fixture.process())
@@ -163,14 +163,14 @@ import Testing
                 return
             }
             #expect(lease.name == names[0])
-            // Who wants it anew does not look.
-            _ = try await other.acquire([(names[2], .anything)])[0].given()
+            // A reload ignores the stored version.
+            _ = try await other.acquire([(names[2], .anything)])[0].acquiredLease()
             await one.end()
             await other.end()
         }
     }
 
-    @Test func workThatIsWantedElsewhereIsKnown() async throws {
+    @Test func knowsWhetherAnotherProcessWaits() async throws {
         try await LeaseFixture.with(.server) { fixture in
             let (one, other) = (attempt(try fixture.process(), fixture), attempt(try fixture.process(), fixture))
             _ = try await acquire(one, fixture)
@@ -178,18 +178,18 @@ import Testing
             #expect(await one.isWantedElsewhere())
             await other.end()
             #expect(await !one.isWantedElsewhere())
-            // Whoever comes now need not wait for what was given up.
+            // New requests do not wait for work that was given up.
             let third = attempt(try fixture.process(), fixture)
-            _ = try await acquire(third, fixture).given()
+            _ = try await acquire(third, fixture).acquiredLease()
             await third.end()
             await one.end()
         }
     }
 
-    @Test func whoWaitsMoreUrgentlyRaisesTheWork() async throws {
+    @Test func urgentWaiterRaisesThePriority() async throws {
         try await LeaseFixture.with(.server) { fixture in
             let (first, second) = (try fixture.process(), try fixture.process())
-            try await until("both listen") {
+            try await until("both processes are subscribed") {
                 let channels = try await fixture.redis.send(["PUBSUB", "CHANNELS", "halcyon:process:*"])
                 return channels.array?.count == 2
             }
@@ -198,13 +198,13 @@ import Testing
             let other = attempt(second, fixture, level: 0)
             _ = try await acquire(one, fixture)
             _ = try await acquire(other, fixture)
-            try await until("it is raised") { urgency.level == 0 }
+            try await until("the priority is raised") { urgency.level == 0 }
             await other.end()
             await one.end()
         }
     }
 
-    @Test func withoutRedisWorkGoesOnAndLeasesComeBackByThemselves() async throws {
+    @Test func isUnavailableWithoutRedisAndRecovers() async throws {
         let server = try await RedisServer.start()
         let port = server.port
         let fixture = try await LeaseFixture("redis://127.0.0.1:\(port)", server)
@@ -212,27 +212,27 @@ import Testing
         options.fallbackTimeout = .milliseconds(700)
         let leases = try fixture.process(options)
         let one = attempt(leases, fixture)
-        let lease = try await acquire(one, fixture).given()
+        let lease = try await acquire(one, fixture).acquiredLease()
         await one.finish(lease, .givenUp)
         await server.stop()
         #expect(try await acquire(one, fixture) == .unavailable)
         #expect(leases.isWithout)
         let again = try await RedisServer.start(port: port)
-        try await until("there are leases again") { !leases.isWithout }
-        _ = try await acquire(one, fixture).given()
+        try await until("leases are available again") { !leases.isWithout }
+        _ = try await acquire(one, fixture).acquiredLease()
         await one.end()
         await fixture.close()
         await again.stop()
     }
 
-    @Test func aFullRedisGivesNoLeasesAndSaysSoAtOnce() async throws {
+    @Test func isUnavailableWhenRedisIsFull() async throws {
         try await LeaseFixture.with(.server) { fixture in
             let leases = try fixture.process()
             let one = attempt(leases, fixture)
             _ = try await fixture.redis.send(["CONFIG", "SET", "maxmemory", "1"])
             #expect(try await acquire(one, fixture) == .unavailable)
             _ = try await fixture.redis.send(["CONFIG", "SET", "maxmemory", "0"])
-            try await until("there are leases again") { !leases.isWithout }
+            try await until("leases are available again") { !leases.isWithout }
             await one.end()
         }
     }

@@ -5,11 +5,11 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// How much each caller may take.
+/// Rate and concurrency limits of callers.
 @Suite struct CallerLimitTests {
     private static let start = ContinuousClock.now
 
-    @Test func eachCallerHasItsOwn() {
+    @Test func eachCallerHasItsOwnBucket() {
         var limits = CallerLimits()
         (limits.rate, limits.burst) = (1, 2)
         var rateLimiter = RateLimiterState(limits)
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func callersAreForgottenWhenNothingIsLostByIt() {
+    @Test func evictsOnlyIdleCallers() {
         var limits = CallerLimits()
         (limits.rate, limits.burst, limits.mostCallers) = (1, 1, 3)
         var rateLimiter = RateLimiterState(limits)
@@ -30,15 +30,16 @@ import Testing
             #expect(rateLimiter.account(of: account, at: Self.start) == account)
             _ = rateLimiter.consumeToken(account, at: Self.start)
         }
-        let isIn = rateLimiter.acquirePermit(accounts[0], .stream)
-        #expect(isIn)
-        // All have taken something: who comes now shares an allowance.
+        let isAcquired = rateLimiter.acquirePermit(accounts[0], .stream)
+        #expect(isAcquired)
+        // No tracked caller is idle, so new callers share a bucket.
         #expect(rateLimiter.account(of: accounts[3], at: Self.start) == .others)
         #expect(rateLimiter.consumeToken(.others, at: Self.start) == nil)
         #expect(rateLimiter.account(of: accounts[4], at: Self.start) == .others)
         #expect(rateLimiter.consumeToken(.others, at: Self.start) != nil)
         #expect(rateLimiter.account(of: accounts[0], at: Self.start) == accounts[0])
-        // Whoever has a place is remembered; the others have their allowances back.
+        // The caller that holds a permit is still tracked. The buckets of the others are full again, so they are
+        // evicted.
         let later = Self.start + .seconds(2)
         #expect(rateLimiter.account(of: accounts[5], at: later) == accounts[5])
         #expect(rateLimiter.count == 2)
@@ -48,7 +49,7 @@ import Testing
         #expect(rateLimiter.count == 1)
     }
 
-    @Test func memoryIsBoundedWhoeverComes() {
+    @Test func trackedCallersAreBounded() {
         var limits = CallerLimits()
         limits.mostCallers = 100
         var rateLimiter = RateLimiterState(limits)
@@ -64,19 +65,19 @@ import Testing
         ("2001:db8:1:3::9", "2001:db8:1:3"), ("::1", "0:0:0:0"), ("::ffff:10.1.2.3", "10.1.2.3"),
         ("fe80::1%eth0", "fe80:0:0:0"), ("", ""),
     ])
-    func addressesOfOneCustomerAreOneCaller(_ address: String, _ block: String) {
+    func groupsIPv6AddressesByPrefix(_ address: String, _ block: String) {
         #expect(Principal.Account(remoteAddress: address) == .address(block))
     }
 
-    @Test func tooManyRequestsAreToldWhenToComeAgain() async throws {
+    @Test func rejectsExcessRequestsWithRetryAfter() async throws {
         let access = AccessOptions.with {
             $0.keys = [
                 APIKey(name: "k", secret: "k", scopes: [.read]), APIKey(name: "l", secret: "l", scopes: [.read]),
             ]
-            // So slow that nothing comes back while the test runs.
+            // So slow that no token is refilled during the test.
             ($0.limits.rate, $0.limits.burst) = (1.0 / 3600, 3)
         }
-        try await withServed([.yes("GET", "/a", for: .read), .yes("GET", "/free", for: nil)], access) { port in
+        try await withServer([.yes("GET", "/a", for: .read), .yes("GET", "/free", for: nil)], access) { port in
             let client = try RawClient(port)
             for _ in 0..<3 { #expect(try await client.get("/a", "X-API-Key: k\r\n").status == 200) }
             let answer = try await client.get("/a", "X-API-Key: k\r\n")
@@ -84,10 +85,10 @@ import Testing
             let wait = try #require(answer.headers["retry-after"].flatMap { Int($0) })
             #expect((3000...3600).contains(wait))
             #expect(answer.headers["content-type"] == "application/problem+json")
-            // Another key has its own allowance, and an address too.
+            // Another key has its own bucket, and so has an address.
             #expect(try await client.get("/a", "X-API-Key: l\r\n").status == 200)
             #expect(try await client.get("/free").status == 200)
-            // Whoever tries keys is counted by the address.
+            // Requests with invalid keys count towards the address.
             #expect(try await client.get("/a", "X-API-Key: 1\r\n").status == 401)
             #expect(try await client.get("/a").status == 401)
             #expect(try await client.get("/a", "X-API-Key: 2\r\n").status == 429)
@@ -95,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func aPlaceIsHeldWhileAnAnswerIsMade() async throws {
+    @Test func requestHoldsAPermitWhileInFlight() async throws {
         let access = AccessOptions.with { $0.limits.concurrency = 2 }
         let gate = AsyncStream.makeStream(of: Void.self)
         let waiting = Lock(0)
@@ -104,10 +105,10 @@ import Testing
             for await _ in gate.stream { break }
             return HTTPServer.Response(status: 200, text: "yes")
         }
-        try await withServed([slow, .yes("GET", "/quick", for: .read)], access) { port in
+        try await withServer([slow, .yes("GET", "/quick", for: .read)], access) { port in
             let clients = try (0..<3).map { _ in try RawClient(port) }
             for client in clients.prefix(2) { try await client.send("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n") }
-            try await until("both wait") { waiting.withLock { $0 } == 2 }
+            try await until("both requests are in flight") { waiting.withLock { $0 } == 2 }
             let refused = try await clients[2].get("/quick")
             #expect(refused.status == 429 && refused.headers["retry-after"] == "1")
             #expect(try await RawClient(port, from: "127.0.0.2").get("/quick").status == 200)
@@ -117,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func aStreamHoldsItsPlaceUntilItsClientHasGone() async throws {
+    @Test func streamHoldsAPermitUntilItsClientLeaves() async throws {
         let access = AccessOptions.with { ($0.limits.concurrency, $0.limits.streams) = (1, 2) }
         let stream = Route("GET", "/events", for: .read, kind: .stream) { _ in
             HTTPServer.Response(
@@ -135,7 +136,7 @@ import Testing
                     try await Task.sleep(for: .seconds(600))
                 })
         }
-        try await withServed([stream, long, .yes("GET", "/quick", for: .read)], access) { port in
+        try await withServer([stream, long, .yes("GET", "/quick", for: .read)], access) { port in
             var listeners: [RawClient] = []
             for _ in 0..<2 {
                 let client = try RawClient(port)
@@ -143,36 +144,36 @@ import Testing
                 #expect(try await client.head().status == 200)
                 listeners.append(client)
             }
-            // Streams take no place from requests, nor requests from streams.
+            // Streams and requests have separate permits.
             let client = try RawClient(port)
             #expect(try await client.get("/events").status == 429)
             #expect(try await client.get("/quick").status == 200)
-            // HEAD of a stream ends at once.
+            // A HEAD request of a stream ends at once.
             listeners.removeFirst()
-            // The connection of such an answer is closed behind it.
-            try await until("the place is free again") {
+            // The server closes the connection after such a response.
+            try await until("the permit is released") {
                 try await RawClient(port).ask("HEAD", "/events").status == 200
             }
             #expect(try await RawClient(port).ask("HEAD", "/events").status == 200)
-            // What is streamed as an answer holds a request's place as long.
+            // A streamed response of a request holds its permit until it ends.
             let reader = try RawClient(port)
             try await reader.send("GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n")
             #expect(try await reader.head().status == 200)
             #expect(try await client.get("/quick").status == 429)
             reader.closeWriting()
-            try await until("the reader has left") { try await client.get("/quick").status == 200 }
+            try await until("the permit of the reader is released") { try await client.get("/quick").status == 200 }
             withExtendedLifetime(listeners) {}
         }
     }
 
-    @Test func aRequestThatFailsGivesItsPlaceBack() async throws {
-        struct Odd: Error {}
+    @Test func failedRequestReleasesItsPermit() async throws {
+        struct TestError: Error {}
         let access = AccessOptions.with { $0.limits.concurrency = 1 }
         let broken = Route("GET", "/broken", for: .read) { _ in
             try await Task.sleep(for: .milliseconds(1))
-            throw Odd()
+            throw TestError()
         }
-        try await withServed([broken], access) { port in
+        try await withServer([broken], access) { port in
             let client = try RawClient(port)
             for _ in 0..<5 { #expect(try await client.get("/broken").status == 503) }
         }

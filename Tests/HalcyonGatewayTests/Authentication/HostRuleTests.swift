@@ -2,12 +2,12 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// As what a gateway may be addressed.
+/// Validation of the Host header.
 @Suite struct HostRuleTests {
     @Test(arguments: [
         "localhost", "LOCALHOST:8080", "halcyon.localhost", "127.0.0.1", "127.1.2.3:8080", "[::1]", "[::1]:8080", "",
     ])
-    func namesOfThisMachineAreTaken(_ host: String) { #expect(HostRule(AccessOptions()).allows(host)) }
+    func allowsLoopbackHosts(_ host: String) { #expect(HostRule(AccessOptions()).allows(host)) }
 
     @Test(arguments: [
         "evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.1.",
@@ -15,11 +15,11 @@ import Testing
         "[::1].evil", "[::1].evil:80", "[::1]evil", "[::1", "[::1]:80.evil", "localhost:80.evil", "localhost:80:80",
         "::1", "127.0.0.256", "128.0.0.1", "[::2]", "notlocalhost", "10.0.0.1", "0.0.0.0",
     ])
-    func namesThatOthersMayOwnAreNot(_ host: String) {
+    func rejectsOtherHosts(_ host: String) {
         #expect(!HostRule(AccessOptions()).allows(host))
     }
 
-    @Test func withKeysOrAnOpenGatewayEveryNameWillDo() {
+    @Test func allowsAnyHostWithKeysOrOpenAccess() {
         var (keyed, open) = (AccessOptions(), AccessOptions())
         keyed.keys = [APIKey(name: "a", secret: "0123456789abcdef", scopes: [.read])]
         open.isOpen = true

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// What keys open.
+/// Authentication by API keys and their scopes.
 @Suite struct KeyTests {
     private static let routes: [Route] = [
         .yes("GET", "/read", for: .read), .yes("POST", "/submit", for: .submit), .yes("DELETE", "/admin", for: .admin),
@@ -25,8 +25,8 @@ import Testing
         ("r-secret", [200, 403, 403]), ("w-secret", [403, 200, 403]), ("b-secret", [200, 200, 403]),
         ("a-secret", [200, 200, 200]), ("n-secret", [403, 403, 403]),
     ])
-    func aKeyOpensWhatItsScopesSay(_ secret: String, _ statuses: [Int]) async throws {
-        try await withServed(Self.routes, Self.keys) { port in
+    func keyGrantsItsScopes(_ secret: String, _ statuses: [Int]) async throws {
+        try await withServer(Self.routes, Self.keys) { port in
             let client = try RawClient(port)
             for header in [
                 "X-API-Key: \(secret)", "Authorization: Bearer \(secret)", "authorization: bEARER  \(secret)",
@@ -45,8 +45,8 @@ import Testing
         "Authorization: Bearer r-secret\r\nAuthorization: Bearer r-secret\r\n",
         "Authorization: Bearer r-secret\r\nX-API-Key: wrong\r\n", "Cookie: r-secret\r\n",
     ])
-    func whoeverHasNoneOrAWrongOneIsToldTheSame(_ headers: String) async throws {
-        try await withServed(Self.routes, Self.keys) { port in
+    func missingAndInvalidKeysGetTheSameResponse(_ headers: String) async throws {
+        try await withServer(Self.routes, Self.keys) { port in
             let client = try RawClient(port)
             for (method, path) in Self.all {
                 let answer = try await client.ask(method, path, headers)
@@ -58,20 +58,20 @@ import Testing
                         == #"{"type":"/problems/unauthorized","title":"API key required","status":401,"detail":"send a valid key in Authorization: Bearer or X-API-Key"}"#
                 )
             }
-            // What is for everybody asks for none.
+            // Public routes need no key.
             #expect(try await client.ask("GET", "/free", headers).status == 200)
         }
     }
 
-    @Test func aKeyThatMayNotIsToldWhatItLacks() async throws {
-        try await withServed(Self.routes, Self.keys) { port in
+    @Test func reportsTheMissingScope() async throws {
+        try await withServer(Self.routes, Self.keys) { port in
             let answer = try await RawClient(port).ask("DELETE", "/admin", "X-API-Key: b-secret\r\n")
             #expect(answer.status == 403 && answer.text.contains("a key with the scope admin"))
         }
     }
 
-    @Test func withoutKeysEverybodyMayDoEverything() async throws {
-        try await withServed(Self.routes) { port in
+    @Test func allowsEverythingWithoutKeys() async throws {
+        try await withServer(Self.routes) { port in
             let client = try RawClient(port)
             for (method, path) in Self.all {
                 #expect(try await client.ask(method, path).status == 200)
@@ -80,29 +80,30 @@ import Testing
         }
     }
 
-    @Test func withoutKeysPagesOfOtherOriginsChangeNothing() async throws {
+    @Test func rejectsCrossOriginWritesWithoutKeys() async throws {
         let access = AccessOptions.with { $0.origins = ["https://friend.example"] }
-        try await withServed(Self.routes, access) { port in
+        try await withServer(Self.routes, access) { port in
             let client = try RawClient(port)
             for origin in ["https://evil.example", "null", "http://localhost.evil.example", "http://"] {
                 #expect(try await client.ask("POST", "/submit", "Origin: \(origin)\r\n").status == 403)
                 #expect(try await client.ask("DELETE", "/admin", "Origin: \(origin)\r\n").status == 403)
                 #expect(try await client.ask("GET", "/read", "Origin: \(origin)\r\n").status == 200)
             }
-            // Host is `localhost`: its own pages, and those that were said to be let.
+            // Host is `localhost`: its own pages and those of listed origins are allowed.
             for origin in ["http://localhost", "https://localhost", "https://friend.example"] {
                 #expect(try await client.ask("POST", "/submit", "Origin: \(origin)\r\n").status == 200)
             }
         }
     }
 
-    /// A picture on a page of another site is loaded without `Origin`, and would be rendered in the name of whoever looks at it.
-    @Test func withoutKeysPagesOfOtherSitesHaveNothingRendered() async throws {
+    /// An image on a page of another site is requested without `Origin`, so the render would be attributed to the
+    /// visitor.
+    @Test func rejectsCrossSiteRendersWithoutKeys() async throws {
         let routes: [Route] = [
             .yes("GET", "/render", for: .submit, acceptsSignature: true, startsJobs: true),
             .yes("POST", "/jobs", for: .submit, startsJobs: true), .yes("GET", "/read", for: .read),
         ]
-        try await withServed(routes, .with { $0.origins = ["https://friend.example"] }) { port in
+        try await withServer(routes, .with { $0.origins = ["https://friend.example"] }) { port in
             let client = try RawClient(port)
             for site in ["cross-site", "same-site", "Cross-Site"] {
                 let line = "Sec-Fetch-Site: \(site)\r\n"
@@ -111,7 +112,7 @@ import Testing
                     #expect(try await client.ask(method, path, line + "Origin: http://localhost\r\n").status == 403)
                 }
                 #expect(try await client.ask("GET", "/read", line).status == 200)
-                // As browsers ask for a picture with `crossorigin`.
+                // Browsers send this for an image with `crossorigin`.
                 let friend = line + "Origin: https://friend.example\r\n"
                 #expect(try await client.ask("GET", "/render", friend).status == 200)
             }
@@ -122,19 +123,19 @@ import Testing
                 #expect(try await client.ask("GET", "/render", lines).status == 200)
             }
         }
-        try await withServed(routes, .with { $0.origins = ["*"] }) { port in
+        try await withServer(routes, .with { $0.origins = ["*"] }) { port in
             let client = try RawClient(port)
             #expect(try await client.ask("GET", "/render", "Sec-Fetch-Site: cross-site\r\n").status == 200)
         }
     }
 
-    @Test func secretsOfSignedURLsAloneCloseTheGateway() async throws {
+    @Test func signingKeysAloneRequireAuthentication() async throws {
         let access = AccessOptions.with { $0.urlKeys = ["1": Array(repeating: 7, count: 32)] }
         let routes: [Route] = [
             .yes("GET", "/render", for: .submit, acceptsSignature: true, startsJobs: true),
             .yes("POST", "/jobs", for: .submit, startsJobs: true), .yes("GET", "/free", for: nil),
         ]
-        try await withServed(routes, access) { port in
+        try await withServer(routes, access) { port in
             let client = try RawClient(port)
             #expect(try await client.ask("GET", "/render?width=1").status == 401)
             #expect(try await client.ask("POST", "/jobs").status == 401)
@@ -146,13 +147,13 @@ import Testing
         #expect(access.allowsListening(on: "0.0.0.0"))
     }
 
-    @Test func aSecretIsNotKept() {
+    @Test func doesNotStoreSecretsInPlainText() {
         var text = ""
         dump(Self.keys, to: &text)
         #expect(text.contains("reader") && !text.contains("r-secret"))
     }
 
-    @Test func aGatewayWithoutKeysListensToThisMachineAlone() {
+    @Test func listensOnLoopbackOnlyWithoutKeys() {
         let open = AccessOptions.with { $0.isOpen = true }
         for (host, isLoopback) in [
             ("127.0.0.1", true), ("127.3.2.1", true), ("::1", true), ("0.0.0.0", false), ("::", false),

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// What every answer tells browsers, and what none tells anybody.
+/// Headers that every response has, and details that no response reveals.
 @Suite struct MiddlewareChainTests {
     private static let routes: [Route] = [
         .yes("GET", "/yes", for: .read), .yes("POST", "/jobs", for: .submit),
@@ -26,8 +26,8 @@ import Testing
         ("GET", "/nothing", 404), ("GET", "/", 404), ("GET", "/healthz", 200), ("GET", "/readyz", 200),
         ("GET", "/metrics", 200), ("POST", "/metrics", 405), ("OPTIONS", "/yes", 405), ("OPTIONS", "*", 404),
     ])
-    func everyAnswerHasTheSecurityHeadersOnce(_ method: String, _ target: String, _ status: Int) async throws {
-        try await withServed(Self.routes) { port in
+    func everyResponseHasSecurityHeadersOnce(_ method: String, _ target: String, _ status: Int) async throws {
+        try await withServer(Self.routes) { port in
             let client = try RawClient(port)
             try await client.send("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             let text = String(decoding: try await client.rest(), as: UTF8.self)
@@ -45,8 +45,8 @@ import Testing
         }
     }
 
-    @Test func anAnswerMayBringItsOwn() async throws {
-        try await withServed(Self.routes) { port in
+    @Test func responsesCanOverrideSecurityHeaders() async throws {
+        try await withServer(Self.routes) { port in
             let headers = try await RawClient(port).get("/page").headers
             #expect(headers["content-security-policy"] == "default-src 'self'")
             #expect(headers["cross-origin-resource-policy"] == "cross-origin")
@@ -54,8 +54,8 @@ import Testing
         }
     }
 
-    @Test func refusalsHaveThemAndProblemsAreProblems() async throws {
-        try await withServed(Self.routes) { port in
+    @Test func errorsAreProblemsAndListAllowedMethods() async throws {
+        try await withServer(Self.routes) { port in
             let client = try RawClient(port)
             let missing = try await client.get("/nothing")
             #expect(missing.headers["content-type"] == "application/problem+json" && missing.status == 404)
@@ -64,8 +64,8 @@ import Testing
         }
     }
 
-    @Test func withoutOriginsNoPageIsLet() async throws {
-        try await withServed(Self.routes) { port in
+    @Test func allowsNoCORSWithoutOrigins() async throws {
+        try await withServer(Self.routes) { port in
             let client = try RawClient(port)
             let origin = "Origin: https://a.example\r\n"
             let answer = try await client.get("/yes", origin)
@@ -76,12 +76,12 @@ import Testing
         }
     }
 
-    @Test func listedOriginsMayRead() async throws {
+    @Test func allowsCORSForListedOriginsOnly() async throws {
         let access = AccessOptions.with {
             $0.origins = ["https://a.example", "https://b.example:8443"]
             $0.keys = [APIKey(name: "k", secret: "k", scopes: [.read])]
         }
-        try await withServed(Self.routes, access) { port in
+        try await withServer(Self.routes, access) { port in
             let client = try RawClient(port)
             for origin in access.origins {
                 let answer = try await client.get("/yes", "Origin: \(origin)\r\nX-API-Key: k\r\n")
@@ -89,11 +89,11 @@ import Testing
                 #expect(answer.headers["access-control-expose-headers"] == "ETag, Location, Retry-After")
                 #expect(answer.headers["access-control-allow-credentials"] == nil)
                 #expect(answer.headers["vary"] == "Origin")
-                // A page is told what is wrong, too.
+                // Pages can read errors, too.
                 #expect(
                     try await client.get("/yes", "Origin: \(origin)\r\n").headers["access-control-allow-origin"]
                         == origin)
-                // Browsers ask without a key.
+                // Browsers send preflight requests without a key.
                 let asked = try await client.ask(
                     "OPTIONS", "/jobs", "Origin: \(origin)\r\nAccess-Control-Request-Method: POST\r\n")
                 #expect(asked.status == 204 && asked.headers["access-control-allow-origin"] == origin)
@@ -114,19 +114,19 @@ import Testing
                 let asked = try await client.ask("OPTIONS", "/jobs", line + "Access-Control-Request-Method: POST\r\n")
                 #expect(asked.status == 405 && asked.headers["access-control-allow-origin"] == nil)
             }
-            // A cache must know even of an answer to nobody's page.
+            // Caches need `Vary` on responses to requests without an origin, too.
             #expect(try await client.get("/yes", "X-API-Key: k\r\n").headers["vary"] == "Origin")
         }
     }
 
-    @Test func aStarLetsAllPagesRead() async throws {
-        try await withServed(Self.routes, .with { $0.origins = ["*"] }) { port in
+    @Test func wildcardOriginAllowsAllPages() async throws {
+        try await withServer(Self.routes, .with { $0.origins = ["*"] }) { port in
             let answer = try await RawClient(port).get("/yes", "Origin: https://any.example\r\n")
             #expect(answer.headers["access-control-allow-origin"] == "*" && answer.headers["vary"] == nil)
         }
     }
 
-    @Test func errorsTellNothingOfTheInsides() async throws {
+    @Test func errorResponsesHideInternalDetails() async throws {
         struct Secret: Error, CustomStringConvertible {
             let description = "hidden: redis://:password@10.0.0.1/ in /srv/app/Secret.swift:7"
         }
@@ -137,7 +137,7 @@ import Testing
         let routes = errors.enumerated().map { index, error in
             Route("GET", "/\(index)", for: .read) { _ in throw error }
         }
-        try await withServed(routes) { port in
+        try await withServer(routes) { port in
             let client = try RawClient(port)
             for index in errors.indices {
                 let answer = try await client.get("/\(index)")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// URLs that let in whoever has them.
+/// Signed URLs, which authenticate requests without a key.
 @Suite struct SignedURLTests {
     private static let old = Array("an old secret of 32 bytes or more".utf8)
     private static let new = Array("the secret that takes its place 1".utf8)
@@ -19,11 +19,11 @@ import Testing
     ]
     private static let later = Timestamp.now.milliseconds / 1000 + 3600
 
-    /// Runs `body` with a server that wants a key, or a signed URL.
-    private func with(
+    /// Runs `body` with a server that requires a key or a signed URL.
+    private func withProtectedServer(
         _ access: AccessOptions = Self.access(), _ body: (UInt16) async throws -> Void
     ) async throws {
-        try await withServed(Self.routes, access) { try await body($0) }
+        try await withServer(Self.routes, access) { try await body($0) }
     }
 
     private static func access(_ change: (inout AccessOptions) -> Void = { _ in }) -> AccessOptions {
@@ -38,8 +38,8 @@ import Testing
         "\(text)&signature=\(HMACSHA256.code(of: Array(text.utf8), key: key))"
     }
 
-    /// The example of docs/access.md, so that others can check their signers: made with `openssl dgst -sha256 -hmac`.
-    @Test func aSignatureIsAnHMACOfWhatStandsBeforeIt() {
+    /// The example in docs/access.md, created with `openssl dgst -sha256 -hmac`, by which other signers can be checked.
+    @Test func signatureIsHMACOfThePrecedingURL() {
         let signer = URLSigner(keys: ["1": Array("0123456789abcdef0123456789abcdef".utf8)], requiresExpiry: true)
         #expect(
             signer.sign(
@@ -50,11 +50,11 @@ import Testing
         #expect(signer.sign("/a", keyId: "2", expires: nil) == nil)
     }
 
-    @Test func letsInWithoutAKeyWhileEitherKeyIsKnown() async throws {
+    @Test func acceptsAnyKnownSigningKey() async throws {
         let targets = try ["old", "new"].map {
             try #require(Self.signer.sign(Self.target, keyId: $0, expires: Self.later))
         }
-        try await with { port in
+        try await withProtectedServer { port in
             let client = try RawClient(port)
             for target in targets {
                 #expect(try await client.get(target).status == 200)
@@ -62,21 +62,21 @@ import Testing
             }
             #expect(try await client.get(Self.target).status == 401)
         }
-        try await with(Self.access { $0.urlKeys["old"] = nil }) { port in
+        try await withProtectedServer(Self.access { $0.urlKeys["old"] = nil }) { port in
             let client = try RawClient(port)
             #expect(try await client.get(targets[0]).status == 403)
             #expect(try await client.get(targets[1]).status == 200)
         }
-        try await with(Self.access { $0.urlKeys = [:] }) { port in
+        try await withProtectedServer(Self.access { $0.urlKeys = [:] }) { port in
             let client = try RawClient(port)
             #expect(try await client.get(targets[1]).status == 403)
         }
     }
 
-    @Test func isForReadingAndForWhatAcceptsItAlone() async throws {
+    @Test func isValidOnlyForReadsOnAcceptingRoutes() async throws {
         let target = try #require(Self.signer.sign(Self.target, keyId: "new", expires: Self.later))
         let other = try #require(Self.signer.sign("/v1/other/cat", keyId: "new", expires: Self.later))
-        try await with { port in
+        try await withProtectedServer { port in
             let client = try RawClient(port)
             #expect(try await client.ask("POST", target).status == 403)
             #expect(try await client.get(other).status == 401)
@@ -84,41 +84,41 @@ import Testing
         }
     }
 
-    /// Each byte of the target becomes another one, goes, and comes twice.
-    @Test func nothingOfTheTargetCanBeChanged() async throws {
+    /// Replaces, removes and duplicates each byte of the target.
+    @Test func rejectsAnyModifiedByte() async throws {
         let target = Array(try #require(Self.signer.sign(Self.target, keyId: "new", expires: Self.later)).utf8)
-        try await with { port in
+        try await withProtectedServer { port in
             let client = try RawClient(port)
-            func isLetIn(_ bytes: [UInt8]) async throws -> Bool {
+            func isAccepted(_ bytes: [UInt8]) async throws -> Bool {
                 try await client.get(String(decoding: bytes, as: UTF8.self)).status == 200
             }
-            #expect(try await isLetIn(target))
+            #expect(try await isAccepted(target))
             for index in target.indices.dropFirst() {
                 for other: UInt8 in [UInt8(ascii: "x"), UInt8(ascii: "0"), target[index] ^ 1]
                 where other != target[index] {
-                    // What is no target at all is the door's to refuse, and ends the connection.
+                    // The HTTP server rejects malformed targets and closes the connection.
                     guard other > 0x20, other < 0x7f, other != UInt8(ascii: "#"), other != UInt8(ascii: "%"),
                         !target[max(0, index - 2)...index].contains(UInt8(ascii: "%"))
                     else { continue }
                     var changed = target
                     changed[index] = other
-                    #expect(try await !isLetIn(changed), "\(String(decoding: changed, as: UTF8.self))")
+                    #expect(try await !isAccepted(changed), "\(String(decoding: changed, as: UTF8.self))")
                 }
                 if !target[max(0, index - 2)...index].contains(UInt8(ascii: "%")) {
                     var shorter = target
                     shorter.remove(at: index)
-                    #expect(try await !isLetIn(shorter), "\(String(decoding: shorter, as: UTF8.self))")
+                    #expect(try await !isAccepted(shorter), "\(String(decoding: shorter, as: UTF8.self))")
                     var longer = target
                     longer.insert(target[index], at: index)
-                    #expect(try await !isLetIn(longer), "\(String(decoding: longer, as: UTF8.self))")
+                    #expect(try await !isAccepted(longer), "\(String(decoding: longer, as: UTF8.self))")
                 }
             }
         }
     }
 
-    @Test func whatIsWrittenOtherwiseIsAnotherURL() async throws {
+    @Test func rejectsEquivalentSpellingsOfTheURL() async throws {
         let target = try #require(Self.signer.sign(Self.target, keyId: "new", expires: Self.later))
-        try await with { port in
+        try await withProtectedServer { port in
             let client = try RawClient(port)
             for (from, to) in [
                 ("%7B", "{"), ("%7B", "%7b"), ("%20", "+"), ("?width", "?&width"), ("signature=", "%73ignature="),
@@ -133,14 +133,14 @@ import Testing
         }
     }
 
-    @Test func parametersStandOnceAndBeforeTheSignature() async throws {
+    @Test func rejectsDuplicateOrTrailingParameters() async throws {
         let base = "\(Self.target)&keyId=new&expires=\(Self.later)"
-        let wellSigned = signed(base, Self.new)
-        try await with { port in
+        let valid = signed(base, Self.new)
+        try await withProtectedServer { port in
             let client = try RawClient(port)
-            #expect(try await client.get(wellSigned).status == 200)
+            #expect(try await client.get(valid).status == 200)
             for target in [
-                wellSigned + "&width=4000", wellSigned + "&", wellSigned + "?",
+                valid + "&width=4000", valid + "&", valid + "?",
                 signed(base + "&keyId=new", Self.new), signed(base + "&expires=9", Self.new),
                 signed(base + "&expires=99999999999", Self.new), signed(signed(base, Self.new), Self.new),
                 signed(base + "&%73ignature=0", Self.new), signed(base + "&key%49d=old", Self.new),
@@ -151,16 +151,16 @@ import Testing
         }
     }
 
-    @Test func endsWhenItSaysAndMustSayIt() async throws {
+    @Test func requiresAndEnforcesExpiry() async throws {
         let now = Timestamp.now.milliseconds / 1000
         let past = try #require(Self.signer.sign(Self.target, keyId: "new", expires: now - 2))
         let endless = try #require(Self.signer.sign(Self.target, keyId: "new", expires: nil))
-        try await with { port in
+        try await withProtectedServer { port in
             let client = try RawClient(port)
             let answer = try await client.get(past)
             #expect(answer.status == 403 && answer.text.contains("the URL has expired"))
             #expect(try await client.get(endless).status == 403)
-            // Only of what was once good is told that it has ended.
+            // Only URLs with a valid signature are reported as expired.
             let forged = try await client.get(past.dropLast(1) + (past.hasSuffix("0") ? "1" : "0"))
             #expect(forged.status == 403 && forged.text.contains("signature of the URL is invalid"))
             for expires in ["", "-1", "1e9", "+99999999999", "99999999999.5", "99999999999999999999"] {
@@ -168,19 +168,19 @@ import Testing
                 #expect(try await client.get(target).status == 403, "\(expires)")
             }
         }
-        try await with(Self.access { $0.requiresExpiry = false }) { port in
+        try await withProtectedServer(Self.access { $0.requiresExpiry = false }) { port in
             let client = try RawClient(port)
             #expect(try await client.get(endless).status == 200)
             #expect(try await client.get(past).status == 403)
         }
     }
 
-    @Test func whatIsSignedBadlyIsRefusedToEverybody() async throws {
-        try await with { port in
+    @Test func invalidSignatureIsRejectedEvenWithAKey() async throws {
+        try await withProtectedServer { port in
             let client = try RawClient(port)
             #expect(try await client.get(Self.target + "&signature=0", "X-API-Key: k\r\n").status == 403)
         }
-        try await with(Self.access { $0.keys = [] }) { port in
+        try await withProtectedServer(Self.access { $0.keys = [] }) { port in
             let client = try RawClient(port)
             #expect(try await client.get(Self.target).status == 401)
             #expect(try await client.get(Self.target + "&signature=0").status == 403)

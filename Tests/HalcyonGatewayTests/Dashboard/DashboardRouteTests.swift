@@ -4,12 +4,12 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// The files of the dashboard, as they are served.
+/// The routes of the dashboard's files.
 @Suite struct DashboardRouteTests {
     private static let closed = AccessOptions.with { $0.keys = [APIKey(name: "a", secret: "secret", scopes: [.read])] }
 
-    @Test func everyFileThatAnotherNamesIsThereForEverybody() async throws {
-        try await withServed(DashboardRoutes.all, Self.closed) { port in
+    @Test func servesAllReferencedFilesWithoutAKey() async throws {
+        try await withServer(DashboardRoutes.all, Self.closed) { port in
             let client = try RawClient(port)
             var (waiting, seen): ([String], Set<String>) = (["/"], [])
             while let path = waiting.popLast() {
@@ -29,8 +29,8 @@ import Testing
         return "text/\(kind); charset=utf-8"
     }
 
-    @Test func aBrowserKeepsThemAndAsksWhetherTheyAreStillTheSame() async throws {
-        try await withServed(DashboardRoutes.all) { port in
+    @Test func filesAreRevalidatedByEntityTag() async throws {
+        try await withServer(DashboardRoutes.all) { port in
             let client = try RawClient(port)
             let first = try await client.ask("GET", "/")
             let tag = try #require(first.headers["etag"])
@@ -42,8 +42,8 @@ import Testing
         }
     }
 
-    @Test func theyMayLoadAndRunWhatTheGatewayServesAndNothingElse() async throws {
-        try await withServed(DashboardRoutes.all) { port in
+    @Test func contentSecurityPolicyAllowsOnlyTheGateway() async throws {
+        try await withServer(DashboardRoutes.all) { port in
             let client = try RawClient(port)
             for path in ["/", "/dashboard/dashboard.js", "/dashboard/dashboard.css"] {
                 #expect(
@@ -55,8 +55,8 @@ import Testing
     }
 
     @Test(arguments: ["/dashboard", "/dashboard/", "/dashboard/none.js", "/dashboard/..%2fapi.js", "/index.html"])
-    func nothingElseIsServed(_ path: String) async throws {
-        try await withServed(DashboardRoutes.all) { port in
+    func servesNoOtherPaths(_ path: String) async throws {
+        try await withServer(DashboardRoutes.all) { port in
             let client = try RawClient(port)
             #expect(try await client.ask("GET", path).status == 404)
         }

@@ -5,12 +5,12 @@ import TestSupport
 
 @testable import HalcyonGateway
 
-/// Puts letters aside, as workers do.
+/// Publishes dead letters as workers do, and reads topics.
 struct DeadLetterFixture: Sendable {
     let topics: Topics
     let brokers: String
 
-    /// One that came from the lane `normal`. The job is one that can be done: its first letter is drawn.
+    /// Returns a dead letter of the lane `normal`. Its job succeeds when it is replayed, because it renders initials.
     static func record(
         _ job: String, code: String = "http_error", source: String = "initials:A", partition: Int32 = 0,
         _ topics: Topics
@@ -29,7 +29,7 @@ struct DeadLetterFixture: Sendable {
             headers: headers.map { RecordHeader($0.0, $0.1) })
     }
 
-    func put(_ records: [ProducerRecord]) async throws {
+    func publish(_ records: [ProducerRecord]) async throws {
         let producer = try Producer(properties: ["bootstrap.servers": brokers, "linger.ms": "20"])
         try await withThrowingTaskGroup(of: Void.self) { group in
             for record in records { group.addTask { _ = try await producer.send(record) } }
@@ -38,14 +38,14 @@ struct DeadLetterFixture: Sendable {
         await producer.close()
     }
 
-    /// One after another, so that their order is known.
-    func put(_ jobs: String..., code: String = "http_error", source: String = "initials:A") async throws {
-        for job in jobs { try await put([Self.record(job, code: code, source: source, topics)]) }
+    /// Publishes dead letters one after another, so that their order is known.
+    func publish(_ jobs: String..., code: String = "http_error", source: String = "initials:A") async throws {
+        for job in jobs { try await publish([Self.record(job, code: code, source: source, topics)]) }
     }
 }
 
 extension DeadLetterFixture {
-    /// All that is on a topic.
+    /// Returns all records of a topic.
     func records(of topic: String) async throws -> [ConsumedRecord] {
         let reader = try await TopicReader.open(
             topic, from: .beginning,
@@ -57,32 +57,32 @@ extension DeadLetterFixture {
         return records
     }
 
-    /// The ids of jobs that became ready.
-    func ready() async throws -> Set<String> {
+    /// Returns the ids of the jobs that became ready.
+    func readyJobs() async throws -> Set<String> {
         let events = try await records(of: topics.events).compactMap { $0.value.flatMap { DecodedEvent(json: $0) } }
         return Set(events.filter { $0.type == "ready" }.compactMap(\.jobID))
     }
 }
 
 extension GatewayFixture {
-    var dead: DeadLetterFixture { DeadLetterFixture(topics: topics, brokers: broker.bootstrapServers) }
+    var deadLetters: DeadLetterFixture { DeadLetterFixture(topics: topics, brokers: broker.bootstrapServers) }
 }
 
-extension Asking {
-    /// All letters of a query by their jobs, page by page.
+extension GatewayClient {
+    /// Returns the job ids of all dead letters that match a query, by page.
     func pages(_ query: String = "") async throws -> [[String]] {
         var pages: [[String]] = []
         var cursor = ""
         while true {
-            let answer = try await self(.get, "/v1/dead?\(query)\(cursor)")
-            guard answer.status == 200 else { throw Refused(text: answer.text) }
+            let answer = try await send(.get, "/v1/dead?\(query)\(cursor)")
+            guard answer.status == 200 else { throw UnexpectedResponse(text: answer.text) }
             pages.append((answer.json["letters"] as? [[String: Any]] ?? []).compactMap { $0["job"] as? String })
             guard let next = answer.json["next"] as? String else { return pages }
             cursor = "&cursor=\(next)"
         }
     }
 
-    struct Refused: Error {
+    struct UnexpectedResponse: Error {
         let text: String
     }
 }

@@ -6,10 +6,10 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// `POST /v1/dead/replay`, through a whole cluster.
+/// `POST /v1/dead/replay`, in a whole cluster.
 @Suite(.limitedParallelism) struct DeadLetterReplayTests {
-    private func replay(_ ask: Asking, _ body: String) async throws -> [String: Any] {
-        let answer = try await ask(.post, "/v1/dead/replay", body)
+    private func replay(_ client: GatewayClient, _ body: String) async throws -> [String: Any] {
+        let answer = try await client.send(.post, "/v1/dead/replay", body)
         #expect(answer.status == 200, "\(answer.text)")
         return answer.json
     }
@@ -19,29 +19,31 @@ import Testing
         return Dictionary(letters) { one, _ in one + " twice" }
     }
 
-    @Test func whatIsChosenIsDoneAndTheRestStays() async throws {
+    @Test func replaysOnlySelectedDeadLettersOnce() async throws {
         try await GatewayFixture.with { fixture in
-            try await fixture.dead.put("one", "two", "three", "four")
+            try await fixture.deadLetters.publish("one", "two", "three", "four")
             try await fixture.withWorker {
-                try await fixture.withGateway { (ask: Asking) async throws in
-                    let answer = try await replay(ask, #"{"letters":["0-1","0-9","7-0"]}"#)
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    let answer = try await replay(client, #"{"letters":["0-1","0-9","7-0"]}"#)
                     #expect(outcomes(answer) == ["0-1": "replayed"] && answer["dryRun"] as? Bool == false)
                     #expect(answer["missing"] as? [String] == ["0-9", "7-0"])
-                    try await until("its job ends") { try await fixture.dead.ready() == ["two"] }
-                    #expect(try await ask.pages() == [["one", "three", "four"]])
-                    #expect(try await ask.pages("replayed=true") == [["one", "two", "three", "four"]])
-                    #expect(try await ask(.get, "/v1/dead/0-1").json["replayed"] as? Bool == true)
-                    // Once more is not twice.
-                    #expect(outcomes(try await replay(ask, #"{"letters":["0-1"]}"#)) == ["0-1": "replayed already"])
+                    try await until("the replayed job ends") { try await fixture.deadLetters.readyJobs() == ["two"] }
+                    #expect(try await client.pages() == [["one", "three", "four"]])
+                    #expect(try await client.pages("replayed=true") == [["one", "two", "three", "four"]])
+                    #expect(try await client.send(.get, "/v1/dead/0-1").json["replayed"] as? Bool == true)
+                    // Replaying it again has no effect.
+                    #expect(outcomes(try await replay(client, #"{"letters":["0-1"]}"#)) == ["0-1": "replayed already"])
 
-                    let rest = try await replay(ask, #"{"filter":{"job":["three","four"],"code":"http_error"}}"#)
+                    let rest = try await replay(client, #"{"filter":{"job":["three","four"],"code":"http_error"}}"#)
                     #expect(outcomes(rest) == ["0-2": "replayed", "0-3": "replayed"] && rest["missing"] == nil)
-                    try await until("their jobs end") { try await fixture.dead.ready() == ["two", "three", "four"] }
-                    #expect(try await ask.pages() == [["one"]])
+                    try await until("the replayed jobs end") {
+                        try await fixture.deadLetters.readyJobs() == ["two", "three", "four"]
+                    }
+                    #expect(try await client.pages() == [["one"]])
                 }
             }
-            // Each once, with what it came with.
-            let sent = try await fixture.dead.records(of: fixture.topics.jobs(.normal))
+            // Each was sent once, with its original key and headers.
+            let sent = try await fixture.deadLetters.records(of: fixture.topics.jobs(.normal))
             #expect(sent.count == 3)
             for record in sent {
                 #expect(record.key == Array("key".utf8))
@@ -50,42 +52,42 @@ import Testing
         }
     }
 
-    @Test func aDryRunChangesNothing() async throws {
+    @Test func dryRunReplaysNothing() async throws {
         try await GatewayFixture.with { fixture in
-            try await fixture.dead.put("one", "two")
-            try await fixture.withGateway { (ask: Asking) async throws in
-                let answer = try await replay(ask, #"{"filter":{},"dryRun":true}"#)
+            try await fixture.deadLetters.publish("one", "two")
+            try await fixture.withGateway { (client: GatewayClient) async throws in
+                let answer = try await replay(client, #"{"filter":{},"dryRun":true}"#)
                 #expect(outcomes(answer) == ["0-0": "would be replayed", "0-1": "would be replayed"])
                 #expect(answer["dryRun"] as? Bool == true)
-                #expect(try await ask.pages() == [["one", "two"]])
+                #expect(try await client.pages() == [["one", "two"]])
             }
-            #expect(try await fixture.dead.records(of: fixture.topics.jobs(.normal)).isEmpty)
-            #expect(try await fixture.dead.records(of: fixture.topics.dead).count == 2)
+            #expect(try await fixture.deadLetters.records(of: fixture.topics.jobs(.normal)).isEmpty)
+            #expect(try await fixture.deadLetters.records(of: fixture.topics.dead).count == 2)
         }
     }
 
-    @Test func manyAreReplayedParcelByParcel() async throws {
+    @Test func replaysInPagesAndReportsFailures() async throws {
         try await GatewayFixture.with { fixture in
             let records = (0..<50).map { DeadLetterFixture.record("\($0)", partition: $0 % 2, fixture.topics) }
-            try await fixture.dead.put(records)
-            // One that says not where it came from is told each time, and keeps nobody from going on.
-            try await fixture.dead.put([
+            try await fixture.deadLetters.publish(records)
+            // A dead letter without its origin is reported as failed, and does not stop the replay.
+            try await fixture.deadLetters.publish([
                 ProducerRecord(topic: fixture.topics.dead, partition: 0, value: Array("?".utf8))
             ])
-            try await fixture.withGateway { (ask: Asking) async throws in
+            try await fixture.withGateway { (client: GatewayClient) async throws in
                 var (count, failures, cursor, rounds) = (0, 0, "", 0)
                 repeat {
-                    let answer = try await replay(ask, #"{"filter":{},"limit":9\#(cursor)}"#)
-                    let words = Array(outcomes(answer).values)
-                    count += words.count { $0 == "replayed" }
-                    failures += words.count { $0 == "failed" }
+                    let answer = try await replay(client, #"{"filter":{},"limit":9\#(cursor)}"#)
+                    let results = Array(outcomes(answer).values)
+                    count += results.count { $0 == "replayed" }
+                    failures += results.count { $0 == "failed" }
                     cursor = (answer["next"] as? String).map { #","cursor":"\#($0)""# } ?? ""
                     rounds += 1
                 } while !cursor.isEmpty
                 #expect(count == 50 && failures == 1 && rounds == 6)
-                #expect(try await ask(.get, "/v1/dead").json["open"] as? Int == 1)
+                #expect(try await client.send(.get, "/v1/dead").json["open"] as? Int == 1)
             }
-            let sent = try await fixture.dead.records(of: fixture.topics.jobs(.normal))
+            let sent = try await fixture.deadLetters.records(of: fixture.topics.jobs(.normal))
             #expect(sent.count == 50 && Set(sent.map(\.value)).count == 50)
         }
     }
@@ -97,17 +99,17 @@ import Testing
         #"{"filter":{},"limit":1001}"#, #"{"filter":{},"dryRun":"yes"}"#, #"{"filter":{},"cursor":"x"}"#,
         #"{"filter":{},"dryrun":true}"#,
     ])
-    func whatIsNoReplayIsRefused(_ body: String) async throws {
+    func rejectsInvalidReplayRequests(_ body: String) async throws {
         try await GatewayFixture.with { fixture in
-            try await fixture.dead.put("one")
-            try await fixture.withGateway { (ask: Asking) async throws in
-                let answer = try await ask(.post, "/v1/dead/replay", body)
+            try await fixture.deadLetters.publish("one")
+            try await fixture.withGateway { (client: GatewayClient) async throws in
+                let answer = try await client.send(.post, "/v1/dead/replay", body)
                 #expect(answer.status == 400 && answer.headers["Content-Type"] == "application/problem+json")
-                let form = try await ask(
+                let form = try await client.send(
                     .post, "/v1/dead/replay", body, headers: ["Content-Type": "application/x-www-form-urlencoded"])
                 #expect(form.status == 415)
             }
-            #expect(try await fixture.dead.records(of: fixture.topics.dead).count == 1)
+            #expect(try await fixture.deadLetters.records(of: fixture.topics.dead).count == 1)
         }
     }
 }

@@ -7,54 +7,54 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// The documents that the gateway serves say what it is.
+/// The OpenAPI and AsyncAPI documents match the gateway that serves them.
 @Suite(.limitedParallelism) struct DocumentTests {
-    @Test func theyHoldWhatSchemasSays() async throws {
+    @Test func containTheCurrentSchemas() async throws {
         let run = try await Self.run(Self.path("scripts/documents"), ["--check"])
         #expect(run.exit == .code(0), "\(run.errors)")
     }
 
-    @Test func theyAreServedWithoutAKey() async throws {
+    @Test func areServedWithoutAKey() async throws {
         try await GatewayFixture.with { fixture in
             try await fixture.withGateway({
                 $0.access.keys = [APIKey(name: "k", secret: "k", scopes: [.read])]
-            }) { (ask: Asking) async throws in
+            }) { (client: GatewayClient) async throws in
                 for name in ["openapi", "asyncapi"] {
-                    let answer = try await ask(.get, "/\(name).yaml")
+                    let answer = try await client.send(.get, "/\(name).yaml")
                     #expect(answer.status == 200 && answer.headers["Content-Type"] == "application/yaml")
                     #expect(answer.headers["Cache-Control"] == "no-cache")
                     #expect(answer.text.contains("\n\(name): 3."))
                     let tag = try #require(answer.headers["ETag"])
-                    let again = try await ask(.get, "/\(name).yaml", headers: ["If-None-Match": tag])
+                    let again = try await client.send(.get, "/\(name).yaml", headers: ["If-None-Match": tag])
                     #expect(again.status == 304 && again.body.isEmpty && again.headers["ETag"] == tag)
                 }
             }
         }
     }
 
-    @Test func openAPINamesTheRoutesThatThereAreAndNoOthers() async throws {
+    @Test func openAPIListsExactlyTheRoutes() async throws {
         let document = try await Self.document("openapi", PackageResources.openapi_yaml)
         try await GatewayFixture.with { fixture in
-            try await fixture.withGateway { (ask: Asking) async throws in
+            try await fixture.withGateway { (client: GatewayClient) async throws in
                 let paths = try #require(document["paths"] as? [String: [String: Any]])
                 var named = Set(
                     paths.flatMap { path, item in
                         item.keys.filter { $0 != "parameters" }.map { "\($0.uppercased()) \(path)" }
                     })
-                // GET has it beside it: the document says so once for all.
+                // GET implies HEAD; the document states that once.
                 named = named.filter { !$0.hasPrefix("HEAD ") || !named.contains("GET" + $0.dropFirst(4)) }
                 let probes: Set = ["GET /healthz", "GET /readyz", "GET /metrics"]
-                // The page is for people, and its parts are its own.
+                // The dashboard is not part of the API.
                 let page: Set = ["GET /", "GET /dashboard/{name}"]
-                #expect(named == Set(ask.routes).subtracting(page).union(probes))
+                #expect(named == Set(client.routes).subtracting(page).union(probes))
                 for probe in probes {
-                    #expect([200, 503].contains(try await ask(.get, String(probe.dropFirst(4))).status))
+                    #expect([200, 503].contains(try await client.send(.get, String(probe.dropFirst(4))).status))
                 }
             }
         }
     }
 
-    @Test func openAPINamesEveryKindOfProblem() async throws {
+    @Test func openAPIListsAllProblemsCodesAndStates() async throws {
         let document = try await Self.document("openapi", PackageResources.openapi_yaml)
         let problem = try #require(Self.value(document, "components", "schemas", "Problem", "properties", "type"))
         #expect(problem["enum"] as? [String] == Problem.Kind.allCases.map { "/problems/\($0.rawValue)" })
@@ -65,23 +65,23 @@ import Testing
         #expect(state["enum"] as? [String] == ["accepted"] + kinds)
     }
 
-    @Test func openAPINamesTheParametersOfRender() async throws {
+    @Test func openAPIListsTheRenderParameters() async throws {
         let document = try await Self.document("openapi", PackageResources.openapi_yaml)
         let render = try #require(Self.value(document, "paths", "/v1/render", "get"))
-        let shared = try #require(Self.value(document, "components", "parameters"))
+        let sharedParameters = try #require(Self.value(document, "components", "parameters"))
         let parameters = try #require(render["parameters"] as? [[String: Any]]).map { parameter in
             guard let reference = parameter["$ref"] as? String, let name = reference.split(separator: "/").last else {
                 return parameter
             }
-            return shared[String(name)] as? [String: Any] ?? [:]
+            return sharedParameters[String(name)] as? [String: Any] ?? [:]
         }
         let inQuery = parameters.filter { $0["in"] as? String == "query" }.compactMap { $0["name"] as? String }
-        // The signature is no parameter but what lets in.
+        // The signature is not a parameter but authenticates the request.
         let known = RenderQuery.texts.union(RenderQuery.values).union(RenderQuery.others).union(["wait"])
         #expect(Set(inQuery).union(["signature"]) == known && inQuery.count == Set(inQuery).count)
     }
 
-    @Test func asyncAPINamesTheTopics() async throws {
+    @Test func asyncAPIListsTheTopics() async throws {
         let document = try await Self.document("asyncapi", PackageResources.asyncapi_yaml)
         let channels = try #require(document["channels"] as? [String: [String: Any]])
         var topics: Set<String> = []
@@ -93,9 +93,9 @@ import Testing
         #expect(topics == Set(GatewayOptions(kafka: .init(brokers: ""), redis: .init(loopbackPort: 1)).topics.all))
     }
 
-    // MARK: Support
+    // MARK: Helpers
 
-    /// Whether it is whole and valid is looked at on the way.
+    /// Returns a document as JSON after validating it.
     private static func document(_ kind: String, _ bytes: [UInt8]) async throws -> [String: Any] {
         let tools = try await run(path("scripts/python-tools"), [])
         try #require(tools.exit == .code(0), "\(tools.errors)")
@@ -122,7 +122,7 @@ import Testing
     ) async throws -> (exit: ChildProcess.Exit, output: String, errors: String) {
         let folder = TemporaryFolder("documents")
         let file = folder.write(input, to: "input")
-        // The shell, for the streams.
+        // The shell redirects the streams.
         let script = #"input=$1 folder=$2 && shift 2 && exec "$@" <"$input" >"$folder/output" 2>"$folder/errors""#
         let exit = try await ChildProcess.start(
             "/bin/sh", ["-c", script, "sh", file, folder.path, program] + arguments

@@ -1,34 +1,35 @@
 import HalcyonCoding
 import TestSupport
 
-/// A client of the event stream, as a browser's `EventSource` is one (HTML Living Standard, 9.2), but for coming back.
+/// A client of event streams that parses them like a browser's `EventSource` (HTML Living Standard, 9.2), but does not
+/// reconnect.
 final class EventClient {
-    /// What a stream has said.
+    /// A message of a stream.
     struct Message: Equatable {
         var name = "message"
         var data = ""
-        /// The last one named when it came.
+        /// The last event id at the time of the message.
         var id = ""
     }
 
-    /// The stream was not begun.
-    struct Refused: Error {
+    /// The response was not a stream.
+    struct UnexpectedResponse: Error {
         let answer: RawClient.RawResponse
     }
 
-    /// The head of the answer.
+    /// The head of the response.
     let head: RawClient.RawResponse
     private let client: RawClient
     private var unread: [UInt8] = []
     private var current = Message()
     private var hasData = false
-    /// Where it would go on.
+    /// The id with which a client would resume.
     private(set) var lastEventID = ""
-    /// Milliseconds, where the stream said so.
+    /// The reconnection time in milliseconds, if the stream has sent it.
     private(set) var retry: Int?
     private var comments = 0
 
-    /// - Throws: ``Refused`` for an answer that is no stream.
+    /// - Throws: ``UnexpectedResponse`` if the response is not a stream.
     init(
         _ port: UInt16, _ query: String = "", path: String = "/v1/events", from cursor: String? = nil
     ) async throws {
@@ -37,25 +38,25 @@ final class EventClient {
         try await client.send("GET \(path)\(query) HTTP/1.1\r\nHost: localhost\r\n\(header)\r\n")
         head = try await client.head()
         guard head.status == 200 else {
-            throw Refused(answer: head)
+            throw UnexpectedResponse(answer: head)
         }
     }
 
-    /// The next message; nil when the stream has ended as it should.
-    /// - Throws: `RawClient.Closed` when it was cut.
+    /// Returns the next message; nil if the stream has ended properly.
+    /// - Throws: `RawClient.Closed` if the connection was closed before.
     func next() async throws -> Message? {
         while let line = try await line() {
-            if let message = take(line) { return message }
+            if let message = parse(line) { return message }
         }
         return nil
     }
 
-    /// The jobs of so many events, by their ids.
+    /// Returns the job ids of the next events.
     func jobs(_ count: Int) async throws -> [String] {
         try await data(count).map { DecodedEvent(json: Array($0.utf8))?.jobID ?? $0 }
     }
 
-    /// The data of so many messages.
+    /// Returns the data of the next messages.
     func data(_ count: Int) async throws -> [String] {
         var found: [String] = []
         while found.count < count {
@@ -65,19 +66,19 @@ final class EventClient {
         return found
     }
 
-    /// Reads until the stream has named where it stands.
-    func begun() async throws {
+    /// Reads until the stream has sent its first id.
+    func waitForStart() async throws {
         while lastEventID.isEmpty {
             guard let line = try await line() else { throw RawClient.Closed() }
-            _ = take(line)
+            _ = parse(line)
         }
     }
 
-    /// Reads on until this is true of how often the stream has said that it is there.
-    func signsOfLife(_ areEnough: (Int) -> Bool) async throws {
-        while !areEnough(comments) {
+    /// Reads until this is true of the number of keep-alives received.
+    func readKeepAlives(until isReached: (Int) -> Bool) async throws {
+        while !isReached(comments) {
             guard let line = try await line() else { throw RawClient.Closed() }
-            _ = take(line)
+            _ = parse(line)
         }
     }
 
@@ -92,7 +93,7 @@ final class EventClient {
         }
     }
 
-    private func take(_ line: String) -> Message? {
+    private func parse(_ line: String) -> Message? {
         if line.isEmpty {
             defer { (current, hasData) = (Message(), false) }
             current.id = lastEventID

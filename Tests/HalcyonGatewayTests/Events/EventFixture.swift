@@ -7,18 +7,18 @@ import TestSupport
 
 @testable import HalcyonGateway
 
-/// A broker with a topic of events, and feeds that follow it.
+/// A broker with an events topic, and feeds that follow it.
 struct EventFixture: Sendable {
     let topics: Topics
     let brokers: String
-    /// The embedded broker, where it is that.
+    /// The embedded broker; nil for Apache Kafka.
     let mock: MockCluster?
     let producer: Producer
     let metrics = Metrics()
 
     private static let count = Lock(0)
 
-    /// Runs `body` with the embedded broker, or with this Apache Kafka.
+    /// Runs `body` with the embedded broker or with this Apache Kafka, and stops the former.
     static func with(
         apache: ApacheKafka? = nil, partitions: Int = 3, _ body: (EventFixture) async throws -> Void
     ) async throws {
@@ -43,7 +43,7 @@ struct EventFixture: Sendable {
 
     var kafka: KafkaProperties { KafkaProperties(brokers: brokers, properties: ["fetch.wait.max.ms": "10"]) }
 
-    /// A feed that begins to follow.
+    /// Starts a feed.
     func start(_ change: (inout EventOptions) -> Void = { _ in }, metrics: Metrics? = nil) -> EventFeed {
         var options = EventOptions()
         change(&options)
@@ -51,7 +51,7 @@ struct EventFixture: Sendable {
             options, topics: topics, properties: kafka.reader, log: .silent, metrics: metrics ?? self.metrics)
     }
 
-    /// Runs `body` beside a feed that follows, and closes it.
+    /// Runs `body` with a feed that is caught up, and closes it.
     func withFeed(
         _ change: (inout EventOptions) -> Void = { _ in }, _ body: (EventFeed) async throws -> Void
     ) async throws {
@@ -67,7 +67,7 @@ struct EventFixture: Sendable {
         try result.get()
     }
 
-    /// Runs `body` beside a feed that follows and a server that has its stream, and closes both.
+    /// Runs `body` with a feed that is caught up and a server of its stream, and closes both.
     func withStream(
         _ change: (inout EventOptions) -> Void = { _ in },
         _ body: (EventFeed, HTTPServer) async throws -> Void
@@ -82,7 +82,7 @@ struct EventFixture: Sendable {
         }
     }
 
-    /// A server with the stream of a feed.
+    /// Starts a server of a feed's stream.
     func serve(_ feed: EventFeed) throws -> HTTPServer {
         let router = Router(
             routes: [.events(feed, StreamLimiter(feed.options.streams, feed.metrics))],
@@ -90,7 +90,7 @@ struct EventFixture: Sendable {
         return try HTTPServer.start(on: "127.0.0.1", .patient, syncHandler: { router.reply(to: $0) })
     }
 
-    /// An event of a job.
+    /// Returns the JSON of an event.
     static func event(_ job: String, _ kind: String = "ready", source: String? = nil) -> String {
         let body =
             switch kind {
@@ -103,8 +103,8 @@ struct EventFixture: Sendable {
             #"{"specversion":"1.0","id":"\#(job)-\#(kind)","type":"halcyon.image.\#(kind)",\#(subject)"data":{"job":{"id":"\#(job)"}\#(body)}}"#
     }
 
-    /// Commits an event.
-    func tell(
+    /// Publishes an event.
+    func publish(
         _ job: String, _ kind: String = "ready", source: String? = nil, partition: Int32? = nil
     ) async throws {
         try await producer.send(
@@ -113,8 +113,8 @@ struct EventFixture: Sendable {
                 value: Array(Self.event(job, kind, source: source).utf8)))
     }
 
-    /// Commits any bytes.
-    func tell(bytes: [UInt8], partition: Int32 = 0) async throws {
+    /// Publishes a record with any value.
+    func publish(bytes: [UInt8], partition: Int32 = 0) async throws {
         try await producer.send(ProducerRecord(topic: topics.events, partition: partition, value: bytes))
     }
 }

@@ -5,27 +5,27 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// The feed on a Kafka that has transactions, and that crashes.
+/// The event feed with transactions, added partitions and crashes of Apache Kafka.
 @Suite(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"), .sharedApacheKafka, .serialized)
 struct EventKafkaTests {
-    @Test func whatATransactionTookBackIsNeverSeen() async throws {
+    @Test func neverDeliversEventsOfAbortedTransactions() async throws {
         let apache = try #require(SharedApacheKafka.current)
         try await EventFixture.with(apache: apache, partitions: 2) { fixture in
-            // What a gateway remembers, what it sends as it comes, and what it reads from Kafka for one who comes back.
+            // Covers events from memory, live events, and events replayed from Kafka.
             let producer = try TransactionalProducer(properties: [
                 "bootstrap.servers": fixture.brokers, "transactional.id": fixture.topics.prefix,
             ])
-            try await fixture.begin(producer)
-            try await fixture.tell("before-1", by: producer, commits: true)
-            try await fixture.tell("aborted-1", by: producer, commits: false)
+            try await fixture.initialize(producer)
+            try await fixture.publish("before-1", by: producer, commits: true)
+            try await fixture.publish("aborted-1", by: producer, commits: false)
             try await fixture.withStream {
                 $0.ringBytes = 20_000
             } _: { feed, server in
                 let client = try await EventClient(server.port)
-                try await client.begun()
+                try await client.waitForStart()
                 let waiter = feed.wait(for: "aborted-2")
-                try await fixture.tell("aborted-2", by: producer, commits: false)
-                try await fixture.tell("now-1", by: producer, commits: true)
+                try await fixture.publish("aborted-2", by: producer, commits: false)
+                try await fixture.publish("now-1", by: producer, commits: true)
                 #expect(try await client.jobs(2) == ["now-1", "now-1"])
                 waiter.leave()
                 await #expect(throws: CancellationError.self) { try await waiter.end() }
@@ -33,7 +33,7 @@ struct EventKafkaTests {
                 let memory = try await EventClient(server.port, from: start)
                 #expect(try await memory.jobs(4).sorted() == ["before-1", "before-1", "now-1", "now-1"])
                 #expect(fixture.metrics.value(of: "halcyon_gateway_event_replays_total") == 0)
-                for number in 0..<100 { try await fixture.tell("\(number)", by: producer, commits: number % 2 == 0) }
+                for number in 0..<100 { try await fixture.publish("\(number)", by: producer, commits: number % 2 == 0) }
                 let even = stride(from: 0, to: 100, by: 2).flatMap { ["\($0)", "\($0)"] }.sorted()
                 #expect(try await client.jobs(100).sorted() == even)
                 let replayed = try await EventClient(server.port, from: start)
@@ -46,7 +46,7 @@ struct EventKafkaTests {
         }
     }
 
-    @Test func partitionsThatAreAddedAreSeen() async throws {
+    @Test func followsAddedPartitions() async throws {
         let apache = try #require(SharedApacheKafka.current)
         let script = try #require(ApacheKafka.home) + "/bin/kafka-topics.sh"
         try await EventFixture.with(apache: apache, partitions: 1) { fixture in
@@ -54,9 +54,9 @@ struct EventKafkaTests {
                 $0.partitionInterval = .milliseconds(100)
             } _: { feed, server in
                 let client = try await EventClient(server.port)
-                try await client.begun()
+                try await client.waitForStart()
                 let start = client.lastEventID
-                try await fixture.tell("a", partition: 0)
+                try await fixture.publish("a", partition: 0)
                 #expect(try await client.jobs(1) == ["a"])
                 let exit = try await ChildProcess.start(
                     script,
@@ -68,7 +68,7 @@ struct EventKafkaTests {
                 ).exit()
                 #expect(exit == .code(0))
                 let waiter = feed.wait(for: "b")
-                // One that was there before would learn of it in minutes.
+                // An existing producer would learn of the partition minutes later.
                 let producer = try Producer(properties: ["bootstrap.servers": fixture.brokers])
                 try await producer.send(
                     ProducerRecord(
@@ -77,14 +77,14 @@ struct EventKafkaTests {
                 await producer.close()
                 #expect(try await waiter.end().event.type == "ready")
                 #expect(try await client.jobs(1) == ["b"])
-                // Who was there before it was.
+                // A cursor from before the partition was added.
                 let resumed = try await EventClient(server.port, from: start)
                 #expect(try await resumed.jobs(2).sorted() == ["a", "b"])
             }
         }
     }
 
-    @Test func aBrokerThatCrashesIsWaitedForAndNothingIsMissed() async throws {
+    @Test func missesNoEventsWhenTheBrokerCrashes() async throws {
         let apache = try await ApacheKafka()
         let result: Result<Void, any Error>
         do {
@@ -101,34 +101,34 @@ struct EventKafkaTests {
         try await EventFixture.with(apache: apache, partitions: 2) { fixture in
             try await fixture.withStream { feed, server in
                 let client = try await EventClient(server.port)
-                try await client.begun()
-                for number in 0..<20 { try await fixture.tell("\(number)") }
+                try await client.waitForStart()
+                for number in 0..<20 { try await fixture.publish("\(number)") }
                 #expect(try await client.jobs(20).count == 20)
                 await apache.kill()
-                try await until("the feed has noticed") { !feed.isFollowing }
-                // Without a broker, streams begin all the same.
+                try await until("the feed has lost its connection") { !feed.isFollowing }
+                // Streams start even if no broker is available.
                 let other = try await EventClient(server.port, from: client.lastEventID)
                 try await apache.start()
-                for number in 20..<40 { try await fixture.tell("\(number)") }
+                for number in 20..<40 { try await fixture.publish("\(number)") }
                 let expected = (20..<40).map(String.init)
                 #expect(try await client.jobs(20).sorted() == expected)
                 #expect(try await other.jobs(20).sorted() == expected)
-                try await until("the feed follows") { feed.isFollowing }
+                try await until("the feed follows again") { feed.isFollowing }
             }
         }
     }
 }
 
 extension EventFixture {
-    fileprivate func begin(_ producer: TransactionalProducer) async throws {
-        try await until("there can be transactions") {
+    fileprivate func initialize(_ producer: TransactionalProducer) async throws {
+        try await until("the producer is initialized") {
             try await producer.initialize(within: .seconds(10))
             return true
         }
     }
 
-    /// Tells of a job in both partitions, and commits that or takes it back.
-    fileprivate func tell(_ job: String, by producer: TransactionalProducer, commits: Bool) async throws {
+    /// Publishes an event to both partitions in a transaction, and commits or aborts it.
+    fileprivate func publish(_ job: String, by producer: TransactionalProducer, commits: Bool) async throws {
         try await producer.begin()
         let sends = await producer.send(
             (0..<2).map { partition in
@@ -136,7 +136,7 @@ extension EventFixture {
                     topic: topics.events, partition: partition, key: Array(job.utf8), value: Array(Self.event(job).utf8)
                 )
             })
-        // An abort that overtakes its records is refused.
+        // An abort that arrives before its records is rejected.
         #expect(await sends.failures().isEmpty)
         if commits {
             try await producer.commit(within: .seconds(30))

@@ -4,27 +4,27 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// How many streams there may be, and what becomes of clients that do not read.
+/// The limit on streams, and the handling of clients that do not read.
 @Suite struct EventLimitTests {
-    @Test func thereAreNoMoreStreamsThanTheLimit() async throws {
+    @Test func limitsConcurrentStreams() async throws {
         try await EventFixture.with { fixture in
             try await fixture.withStream {
                 $0.streams = 2
             } _: { _, server in
                 let one = try await EventClient(server.port)
                 var two: EventClient? = try await EventClient(server.port)
-                try await one.begun()
-                try await two?.begun()
+                try await one.waitForStart()
+                try await two?.waitForStart()
                 let refused = try await RawClient(server.port).get("/v1/events")
                 #expect(refused.status == 503)
                 #expect(refused.headers["retry-after"] == "5")
                 two = nil
-                try await until("the place is free") {
-                    try await EventClient(server.port).begun(); return true
+                try await until("the permit is released") {
+                    try await EventClient(server.port).waitForStart(); return true
                 }
-                // A HEAD takes none.
+                // A HEAD request takes no permit.
                 for _ in 0..<5 {
-                    try await until("there is a place for a HEAD") {
+                    try await until("a HEAD request succeeds") {
                         let client = try RawClient(server.port)
                         try await client.send("HEAD /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
                         return try await client.answer(toHead: true).headers["content-type"] == "text/event-stream"
@@ -37,9 +37,9 @@ import Testing
 
     private static let padding = String(repeating: "x", count: 10_000)
 
-    /// Runs `body` beside a client that follows and does not read, with another one that does; what it is given says whether the first has
-    /// been dropped for `reason`.
-    private static func withStalled(
+    /// Runs `body` with a client that reads, while another one does not read its stream. `isDropped` returns true if the
+    /// latter has been dropped for `reason`.
+    private static func withStalledClient(
         droppedAs reason: String, _ change: @escaping (inout EventOptions) -> Void,
         _ body: (_ fixture: EventFixture, _ client: EventClient, _ isDropped: () -> Bool) async throws -> Void
     ) async throws {
@@ -51,7 +51,7 @@ import Testing
                 let stalled = try RawClient(server.port, receiveBuffer: 4096)
                 try await stalled.send("GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 let client = try await EventClient(server.port)
-                try await client.begun()
+                try await client.waitForStart()
                 try await body(fixture, client) {
                     fixture.metrics.value(of: #"halcyon_gateway_event_streams_dropped_total{reason="\#(reason)"}"#) > 0
                 }
@@ -59,37 +59,38 @@ import Testing
         }
     }
 
-    @Test func aClientThatDoesNotReadIsDroppedAndHarmsNobody() async throws {
-        // Longer than a machine stalls that is busy with other tests: who reads is not dropped.
-        try await Self.withStalled(droppedAs: "stalled", { $0.slowClientTimeout = .seconds(15) }) {
+    @Test func dropsStalledClientsWithoutAffectingOthers() async throws {
+        // Longer than a busy machine stalls, so that the client that reads is not dropped.
+        try await Self.withStalledClient(droppedAs: "stalled", { $0.slowClientTimeout = .seconds(15) }) {
             fixture, client, isDropped in
             var sent = 0
             while !isDropped() {
-                // What lies between here and the client is soon full; then it is late, and not behind what is kept.
+                // The socket buffers of the stalled client are full soon. Then it is stalled, but not behind the ring
+                // buffer.
                 let count = sent < 300 ? 100 : 1
                 for _ in 0..<count {
-                    try await fixture.tell("\(sent)", source: Self.padding)
+                    try await fixture.publish("\(sent)", source: Self.padding)
                     sent += 1
                 }
                 let data = try await client.data(count)
                 #expect(data.last == EventFixture.event("\(sent - 1)", source: Self.padding))
                 try await Task.sleep(for: .milliseconds(200))
             }
-            try await until("one stream is left") { fixture.metrics.value(of: "halcyon_gateway_event_streams") == 1 }
-            try await fixture.tell("last")
+            try await until("one stream is open") { fixture.metrics.value(of: "halcyon_gateway_event_streams") == 1 }
+            try await fixture.publish("last")
             #expect(try await client.data(1) == [EventFixture.event("last")])
         }
     }
 
-    @Test func whoFallsBehindTheRingIsDropped() async throws {
+    @Test func dropsClientsThatFallBehindTheRingBuffer() async throws {
         let change = { (options: inout EventOptions) in
             options.slowClientTimeout = .seconds(600)
             options.ringBytes = 100_000
         }
-        try await Self.withStalled(droppedAs: "behind", change) { fixture, client, isDropped in
+        try await Self.withStalledClient(droppedAs: "behind", change) { fixture, client, isDropped in
             var sent = 0
             while !isDropped() {
-                try await fixture.tell("\(sent)", source: Self.padding)
+                try await fixture.publish("\(sent)", source: Self.padding)
                 #expect(try await client.data(1) == [EventFixture.event("\(sent)", source: Self.padding)])
                 sent += 1
             }

@@ -5,18 +5,18 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// `GET /v1/events`: what comes from now on.
+/// `GET /v1/events` without a cursor.
 @Suite struct EventStreamTests {
-    @Test func allEventsArriveInTheOrderOfTheirPartition() async throws {
+    @Test func deliversAllEventsInPartitionOrder() async throws {
         try await EventFixture.with(partitions: 3) { fixture in
-            try await fixture.tell("before", partition: 0)
+            try await fixture.publish("before", partition: 0)
             try await fixture.withStream { _, server in
                 let client = try await EventClient(server.port)
-                try await client.begun()
+                try await client.waitForStart()
                 #expect(client.head.headers["content-type"] == "text/event-stream")
                 #expect(client.head.headers["cache-control"] == "no-store")
                 #expect(client.head.headers["x-accel-buffering"] == "no")
-                for number in 0..<300 { try await fixture.tell("\(number)", partition: Int32(number % 3)) }
+                for number in 0..<300 { try await fixture.publish("\(number)", partition: Int32(number % 3)) }
                 let data = try await client.data(300)
                 #expect(client.retry == 2000)
                 for partition in 0..<3 {
@@ -31,26 +31,26 @@ import Testing
         }
     }
 
-    /// A line break in the JSON would be the end of the data.
-    @Test func jsonOfSeveralLinesComesAsOne() async throws {
+    /// A line break in the JSON would end the data field.
+    @Test func deliversMultilineJSONAsOneLine() async throws {
         try await EventFixture.with { fixture in
             try await fixture.withStream { _, server in
                 let client = try await EventClient(server.port)
-                try await client.begun()
-                try await fixture.tell(bytes: Array("{\r\n \"a\": 1\n}".utf8))
+                try await client.waitForStart()
+                try await fixture.publish(bytes: Array("{\r\n \"a\": 1\n}".utf8))
                 #expect(try await client.next()?.data == "{   \"a\": 1 }")
             }
         }
     }
 
-    @Test func eventsAreNamedWhenThatIsAskedFor() async throws {
+    @Test func namesEventsOnRequest() async throws {
         try await EventFixture.with { fixture in
             try await fixture.withStream { _, server in
                 let named = try await EventClient(server.port, "?named=true")
                 let plain = try await EventClient(server.port, "?named=false")
-                try await named.begun()
-                try await plain.begun()
-                try await fixture.tell("a", "failed")
+                try await named.waitForStart()
+                try await plain.waitForStart()
+                try await fixture.publish("a", "failed")
                 #expect(try await named.next()?.name == "halcyon.image.failed")
                 #expect(try await plain.next()?.name == "message")
             }
@@ -71,21 +71,21 @@ import Testing
         ("?source=https://a/x&type=cancelled", ["c-cancelled"]),
         ("?job=nobody", []),
     ])
-    func filters(_ query: String, _ expected: [String]) async throws {
+    func filtersByTypeJobAndSource(_ query: String, _ expected: [String]) async throws {
         try await EventFixture.with { fixture in
             try await fixture.withStream { _, server in
                 let client = try await EventClient(server.port, query)
                 let all = try await EventClient(server.port)
-                try await client.begun()
-                try await all.begun()
-                try await fixture.tell(bytes: Array("no JSON".utf8))
-                try await fixture.tell("a", "started", source: "https://a/x", partition: 0)
-                try await fixture.tell("a", "progress", source: "https://a/x", partition: 0)
-                try await fixture.tell("a", "ready", source: "https://a/x", partition: 0)
-                try await fixture.tell("b", "failed", partition: 0)
-                try await fixture.tell("c", "ready", source: "https://c/x", partition: 0)
-                try await fixture.tell("c", "cancelled", source: "https://a/x", partition: 0)
-                // Who has no filter has what is no event, too.
+                try await client.waitForStart()
+                try await all.waitForStart()
+                try await fixture.publish(bytes: Array("no JSON".utf8))
+                try await fixture.publish("a", "started", source: "https://a/x", partition: 0)
+                try await fixture.publish("a", "progress", source: "https://a/x", partition: 0)
+                try await fixture.publish("a", "ready", source: "https://a/x", partition: 0)
+                try await fixture.publish("b", "failed", partition: 0)
+                try await fixture.publish("c", "ready", source: "https://c/x", partition: 0)
+                try await fixture.publish("c", "cancelled", source: "https://a/x", partition: 0)
+                // Without a filter, records that are not events are delivered, too.
                 _ = try await all.data(7)
                 let ids =
                     (query.isEmpty ? ["no JSON"] : [])
@@ -105,7 +105,7 @@ import Testing
         ("?tag=x", "tag"), ("?type=gone", "gone"), ("?type=", "type"), ("?job=", "job"), ("?named=yes", "named"),
         ("?lastEventId=1.AAAA", "Last-Event-ID"),
     ])
-    func whatIsNotKnownIsRefused(_ query: String, _ word: String) async throws {
+    func rejectsInvalidQueries(_ query: String, _ word: String) async throws {
         try await EventFixture.with { fixture in
             try await fixture.withStream { _, server in
                 let answer = try await RawClient(server.port).get("/v1/events\(query)")
@@ -116,22 +116,22 @@ import Testing
         }
     }
 
-    /// A browser's `EventSource` sends no key.
-    @Test func aSignedURLLetsIn() async throws {
+    /// A browser's `EventSource` cannot send a key.
+    @Test func acceptsSignedURLs() async throws {
         let access = AccessOptions.with {
             $0.keys = [APIKey(name: "reader", secret: String(repeating: "k", count: 32), scopes: [.read])]
             $0.urlKeys = ["1": Array(repeating: 7, count: 32)]
         }
         try await EventFixture.with { fixture in
             try await fixture.withFeed { feed in
-                try await withServed([.events(feed, StreamLimiter(feed.options.streams, feed.metrics))], access) {
+                try await withServer([.events(feed, StreamLimiter(feed.options.streams, feed.metrics))], access) {
                     port in
                     let signer = URLSigner(keys: access.urlKeys, requiresExpiry: false)
                     let target = try #require(signer.sign("/v1/events?job=mine", keyId: "1", expires: 4_000_000_000))
                     let client = try await EventClient(port, String(target.dropFirst("/v1/events".count)))
-                    try await client.begun()
-                    try await fixture.tell("other")
-                    try await fixture.tell("mine")
+                    try await client.waitForStart()
+                    try await fixture.publish("other")
+                    try await fixture.publish("mine")
                     #expect(try await client.jobs(1) == ["mine"])
                     #expect(try await RawClient(port).get("/v1/events?job=mine").status == 401)
                     #expect(try await RawClient(port).get(target.replacing("mine", with: "his")).status == 403)
@@ -140,31 +140,31 @@ import Testing
         }
     }
 
-    @Test func quietStreamsHaveSignsOfLifeThatMoveTheirCursor() async throws {
+    @Test func keepAlivesAdvanceTheCursorOfIdleStreams() async throws {
         try await EventFixture.with { fixture in
             try await fixture.withStream {
                 $0.keepAlive = .milliseconds(100)
             } _: { _, server in
                 let client = try await EventClient(server.port, "?job=mine")
-                try await client.begun()
+                try await client.waitForStart()
                 let first = client.lastEventID
-                try await fixture.tell("other")
-                try await client.signsOfLife { $0 >= 3 && client.lastEventID != first }
-                try await fixture.tell("mine")
+                try await fixture.publish("other")
+                try await client.readKeepAlives { $0 >= 3 && client.lastEventID != first }
+                try await fixture.publish("mine")
                 #expect(try await client.next()?.data == EventFixture.event("mine"))
             }
         }
     }
 
-    @Test func theEndOfAGatewayEndsStreamsSoThatClientsComeBack() async throws {
+    @Test func shutdownEndsStreamsCleanly() async throws {
         try await EventFixture.with { fixture in
             try await fixture.withStream { feed, server in
                 let client = try await EventClient(server.port)
-                try await client.begun()
+                try await client.waitForStart()
                 feed.endStreams()
-                // A stream that was cut would throw.
+                // A closed connection would throw.
                 #expect(try await client.next() == nil)
-                // Who comes too late is sent on as well.
+                // Streams requested during shutdown end properly, too.
                 #expect(try await EventClient(server.port).next() == nil)
             }
         }

@@ -4,24 +4,24 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// Waiting for the end of a job.
+/// Waiting for the terminal event of a job.
 @Suite struct JobCompletionWaiterTests {
-    @Test func learnsOfTheFirstEndOfItsJob() async throws {
+    @Test func returnsTheFirstTerminalEvent() async throws {
         try await EventFixture.with { fixture in
             try await fixture.withFeed { feed in
                 let (one, same, other) = (feed.wait(for: "a"), feed.wait(for: "a"), feed.wait(for: "b"))
-                try await fixture.tell("a", "started")
-                try await fixture.tell("a", "progress")
-                try await fixture.tell("a", "failed")
-                try await fixture.tell("a", "ready")
+                try await fixture.publish("a", "started")
+                try await fixture.publish("a", "progress")
+                try await fixture.publish("a", "failed")
+                try await fixture.publish("a", "ready")
                 let end = try await one.end()
                 guard case .failed("not_found", "gone") = end.event.ending else {
-                    Issue.record("another end: \(String(describing: end.event.ending))")
+                    Issue.record("unexpected terminal event: \(String(describing: end.event.ending))")
                     return
                 }
                 #expect(String(decoding: end.json, as: UTF8.self) == EventFixture.event("a", "failed"))
                 #expect(try await same.end().event.type == "failed")
-                // Asked again, it says the same.
+                // A second call returns the same event.
                 #expect(try await same.end().event.type == "failed")
                 #expect(feed.waiters.count == 1)
                 other.leave()
@@ -31,8 +31,8 @@ import Testing
         }
     }
 
-    /// Two spellings of é are two ids.
-    @Test func anIdThatOnlyLooksTheSameIsAnother() async throws {
+    /// Ids with two encodings of é are different.
+    @Test func distinguishesCanonicallyEquivalentIDs() async throws {
         let waiters = JobCompletionRegistry()
         let (one, two) = (waiters.add("caf\u{e9}"), waiters.add("cafe\u{301}"))
         for id in ["cafe\u{301}", "caf\u{e9}"] {
@@ -44,31 +44,31 @@ import Testing
     }
 
     @Test(arguments: ["ready", "failed", "cancelled", "superseded"])
-    func everyKindOfEndCounts(_ kind: String) async throws {
+    func returnsEveryKindOfTerminalEvent(_ kind: String) async throws {
         try await EventFixture.with { fixture in
             try await fixture.withFeed { feed in
                 let waiter = feed.wait(for: "a")
-                try await fixture.tell("a", kind)
+                try await fixture.publish("a", kind)
                 #expect(try await waiter.end().event.type == kind)
             }
         }
     }
 
-    @Test func anEndThatWasThereBeforeTheGatewayIsNone() async throws {
+    @Test func ignoresTerminalEventsBeforeTheFeedStarted() async throws {
         try await EventFixture.with { fixture in
-            try await fixture.tell("a", "failed", partition: 0)
+            try await fixture.publish("a", "failed", partition: 0)
             let feed = fixture.start()
-            // Before the feed follows.
+            // Registered before the feed has caught up.
             let waiter = feed.wait(for: "a")
             await feed.ready()
             #expect(feed.isFollowing)
-            try await fixture.tell("a", "cancelled", partition: 0)
+            try await fixture.publish("a", "cancelled", partition: 0)
             #expect(try await waiter.end().event.type == "cancelled")
             await feed.close()
         }
     }
 
-    @Test func isLetGoByCancellationByLeavingAndByTheEndOfTheFeed() async throws {
+    @Test func endsOnCancellationRemovalOrFeedClose() async throws {
         try await EventFixture.with { fixture in
             try await fixture.withFeed { feed in
                 let waiters = (0..<3).map { _ in feed.wait(for: "a") }
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func brokersThatAreAwayAreWaitedFor() async throws {
+    @Test func waitsWhileBrokersAreDown() async throws {
         try await EventFixture.with { fixture in
             fixture.mock?.setDown(true)
             let feed = fixture.start()
@@ -93,7 +93,7 @@ import Testing
             #expect(!feed.isFollowing)
             fixture.mock?.setDown(false)
             await feed.ready()
-            try await fixture.tell("a")
+            try await fixture.publish("a")
             #expect(try await waiter.end().event.type == "ready")
             await feed.close()
         }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// Which part of a file `Range` asks for (RFC 9110, 14.1.2).
+/// Parsing of `Range` (RFC 9110, 14.1.2).
 @Suite struct ByteRangeTests {
     @Test(arguments: [
         ("bytes=0-0", ByteRange.part(0..<1)), ("bytes=0-99", .part(0..<100)), ("bytes=0-100", .part(0..<100)),
@@ -11,14 +11,14 @@ import Testing
         ("bytes=99-99999999999999999999999999", .part(99..<100)),
         ("bytes=100-", .none), ("bytes=-0", .none), ("bytes=99999999999999999999-", .none),
     ])
-    func asksForAPart(_ header: String, _ range: ByteRange) { #expect(ByteRange(header, count: 100) == range) }
+    func parsesRanges(_ header: String, _ range: ByteRange) { #expect(ByteRange(header, count: 100) == range) }
 
     @Test(arguments: [
         "bytes=5-4", "bytes=", "bytes=-", "bytes=a-b", "bytes=1-2,4-5", "bytes=+1-2", "lines=1-2", "bytes", "",
     ])
-    func whatIsNotUnderstoodIsPassedOver(_ header: String) { #expect(ByteRange(header, count: 100) == .whole) }
+    func ignoresInvalidOrUnsupportedRanges(_ header: String) { #expect(ByteRange(header, count: 100) == .whole) }
 
-    @Test func anEmptyFileHasNoPart() {
+    @Test func emptyFileHasNoRange() {
         #expect(ByteRange("bytes=0-", count: 0) == .none)
         #expect(ByteRange(nil, count: 0) == .whole)
     }

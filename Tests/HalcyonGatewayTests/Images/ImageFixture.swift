@@ -7,14 +7,14 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// A gateway's images with the Redis that has them, for one test.
+/// A server of the image routes, and the Redis with its results.
 struct ImageFixture {
     let port: UInt16
-    let tier: ResultCache
+    let cache: ResultCache
     let redis: RedisClient
     let server: RedisDeployment
 
-    /// `/v1/images/` and the key, percent-encoded.
+    /// Returns `/v1/images/` followed by the percent-encoded key.
     func target(_ key: String) -> String {
         "/v1/images/" + key.replacing("{", with: "%7B").replacing("}", with: "%7D")
     }
@@ -27,7 +27,7 @@ struct ImageFixture {
         try await ask("GET", key, headers)
     }
 
-    /// Commands that the server has done of these kinds.
+    /// Returns how often Redis has run each of these commands.
     func calls(_ names: Set<String>) async throws -> [String: Int] {
         let text = try await redis.send(["INFO", "commandstats"]).string ?? ""
         var calls: [String: Int] = [:]
@@ -39,21 +39,21 @@ struct ImageFixture {
         return calls
     }
 
-    // MARK: What is stored
+    // MARK: Stored results
 
     static let source = String(repeating: "0a", count: 16)
     static let key = "halcyon:{\(source)}:\(String(repeating: "1b", count: 16))"
     static let body = Array("the bytes of an image, whatever they are".utf8)
 
-    static func facts(_ body: [UInt8], _ format: ImageFormat = .png) -> ResultMetadata {
+    static func metadata(_ body: [UInt8], _ format: ImageFormat = .png) -> ResultMetadata {
         ResultMetadata(
             width: 4, height: 3, format: format, bytes: body.count, sha256: SHA256.hash(body).description,
             source: SourceMetadata(status: 200, etag: nil, bytes: 9, format: .jpeg, width: 40, height: 30))
     }
 
-    // MARK: Life
+    // MARK: Setup
 
-    /// Serves them with these settings while `body` runs.
+    /// Runs `body` with a Redis and a server with these settings, and stops both.
     static func with(
         _ kind: RedisDeployment.Kind = .server, _ access: AccessOptions = AccessOptions(),
         _ settings: RedisSettings? = nil, imageCache: ImageMemoryCacheOptions = .none,
@@ -64,15 +64,15 @@ struct ImageFixture {
         patient.outageGrace = .seconds(120)
         let server = try await RedisDeployment.start(kind)
         let redis = RedisClient(try RedisEndpoint(server.url), settings: settings ?? patient)
-        let tier = ResultCache(redis)
+        let cache = ResultCache(redis)
         let result: Result<Void, any Error>
         do {
             let headers = CommonHeaders(crossOrigin: CrossOrigin(origins: access.origins))
             let routes = ImageRoutes(
-                results: tier, imageCache: ImageMemoryCache(imageCache), headers: headers, log: .silent
+                results: cache, imageCache: ImageMemoryCache(imageCache), headers: headers, log: .silent
             ).all
-            try await withServed(routes, access) {
-                try await body(ImageFixture(port: $0, tier: tier, redis: redis, server: server))
+            try await withServer(routes, access) {
+                try await body(ImageFixture(port: $0, cache: cache, redis: redis, server: server))
             }
             result = .success(())
         } catch {
@@ -83,7 +83,7 @@ struct ImageFixture {
         try result.get()
     }
 
-    /// The seconds that an answer may be kept.
+    /// Returns the `max-age` of a response in seconds.
     static func maxAge(_ answer: RawClient.RawResponse) throws -> Int {
         let control = try #require(answer.headers["cache-control"])
         return try #require(control.split(separator: "max-age=").last.flatMap { Int($0) })
@@ -91,7 +91,7 @@ struct ImageFixture {
 }
 
 extension ImageMemoryCacheOptions {
-    /// Redis is asked each time.
+    /// Options that disable the cache.
     static var none: ImageMemoryCacheOptions {
         var options = ImageMemoryCacheOptions()
         options.time = .zero

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// Images that are kept for a moment.
+/// The short-lived cache of images in memory.
 @Suite(.limitedParallelism) struct ImageMemoryCacheTests {
     private static let start = ContinuousClock.now
 
@@ -16,7 +16,7 @@ import Testing
         return options
     }
 
-    /// Runs `body` with an image of so many bytes.
+    /// Runs `body` with a stored image of this size.
     private func withStored(
         bytes: Int, for lifetime: Double = 10, _ body: (ResultCache.Stored) async throws -> Void
     ) async throws {
@@ -24,13 +24,13 @@ import Testing
         let client = RedisClient(RedisEndpoint(loopbackPort: redis.port))
         let result: Result<Void, any Error>
         do {
-            let facts = ResultMetadata(
+            let metadata = ResultMetadata(
                 width: 1, height: 1, format: .png, bytes: bytes, sha256: "ab",
                 source: SourceMetadata(status: nil, etag: nil, bytes: 9, format: .png, width: 1, height: 1))
-            let tier = ResultCache(client)
+            let cache = ResultCache(client)
             let file = [UInt8](repeating: 7, count: bytes)
-            _ = try await tier.store(file, facts, as: "halcyon:{0}:1", for: lifetime, by: .response)
-            let stored = try #require(try await tier.stored("halcyon:{0}:1", withBody: true))
+            _ = try await cache.store(file, metadata, as: "halcyon:{0}:1", for: lifetime, by: .response)
+            let stored = try #require(try await cache.stored("halcyon:{0}:1", withBody: true))
             result = .success(try await body(stored))
         } catch {
             result = .failure(error)
@@ -40,7 +40,7 @@ import Testing
         try result.get()
     }
 
-    @Test func anImageIsKeptForItsTimeAndGrowsOlder() async throws {
+    @Test func keepsImagesForTheTTLAndAgesThem() async throws {
         try await withStored(bytes: 100) { stored in
             let imageCache = ImageMemoryCache(Self.options())
             #expect(imageCache.image("a", at: Self.start) == nil)
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func whatWasPurgedIsForgotten() async throws {
+    @Test func removesPurgedImages() async throws {
         try await withStored(bytes: 100) { stored in
             let imageCache = ImageMemoryCache(Self.options())
             let targets: [Purged.Target?] = [.key("a"), .source("http://x/"), .tag("t"), nil]
@@ -68,10 +68,10 @@ import Testing
                 for key in ["a", "b"] { imageCache.insert(stored, as: key, at: then + .milliseconds(1)) }
                 imageCache.invalidate(target, at: then + .milliseconds(3))
                 #expect(imageCache.image("a", at: then + .milliseconds(3)) == nil)
-                // By a key it is known which one it is.
+                // A purge by key removes only that image.
                 #expect((imageCache.image("b", at: then + .milliseconds(3)) != nil) == (target == .key("a")))
                 #expect(imageCache.bytes == (target == .key("a") ? 2248 : 0))
-                // Asked for before the purge was heard of, answered afterwards: it may be what was purged.
+                // An image that was requested before the purge event and read after it may have been purged.
                 for early in 2...3 {
                     imageCache.insert(stored, as: "a", at: then + .milliseconds(early))
                     #expect(imageCache.image("a", at: then + .milliseconds(4)) == nil)
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func noImageOutlivesItself() async throws {
+    @Test func imagesExpireWithTheirResult() async throws {
         try await withStored(bytes: 100) { stored in
             let imageCache = ImageMemoryCache(Self.options(time: .seconds(60)))
             imageCache.insert(stored, as: "a", at: Self.start)
@@ -91,28 +91,28 @@ import Testing
         }
     }
 
-    @Test func thereAreNeverMoreBytesThanAreAllowed() async throws {
+    @Test func staysWithinItsCapacity() async throws {
         try await withStored(bytes: 1000) { stored in
             let imageCache = ImageMemoryCache(Self.options(bytes: 40_480))
             for index in 0..<100 {
                 imageCache.insert(stored, as: "\(index)", at: Self.start + .microseconds(index))
                 #expect(imageCache.bytes <= 40_480)
             }
-            // The ten latest are there.
+            // The ten newest images are cached.
             let now = Self.start + .milliseconds(1)
             #expect((0..<100).filter { imageCache.image("\($0)", at: now) != nil } == Array(90..<100))
-            // The same one again costs nothing more, and is the latest then.
+            // Inserting an image again adds no cost and makes it the newest.
             imageCache.insert(stored, as: "90", at: now)
             #expect(imageCache.bytes == 40_480)
             imageCache.insert(stored, as: "new", at: now)
             #expect(imageCache.image("90", at: now) != nil && imageCache.image("91", at: now) == nil)
-            // What is over goes when something comes.
+            // Expired images are removed on insertion.
             imageCache.insert(stored, as: "later", at: Self.start + .seconds(60))
             #expect(imageCache.bytes == 4048)
         }
     }
 
-    @Test func largeImagesAndThoseOfNoTimeAreNotKept() async throws {
+    @Test func keepsNothingTooLargeOrWithoutTTL() async throws {
         try await withStored(bytes: 1000) { stored in
             for options in [Self.options(bytes: 8 * 4048 - 1), Self.options(time: .zero), Self.options(bytes: 0)] {
                 let imageCache = ImageMemoryCache(options)

@@ -6,45 +6,45 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// Jobs over HTTP, through a whole cluster.
+/// `/v1/jobs`, in a whole cluster.
 @Suite(.limitedParallelism) struct JobRouteTests {
     private static let json: HTTPFields = ["Content-Type": "application/json"]
     private static let lines: HTTPFields = ["Content-Type": "application/x-ndjson"]
 
-    @Test func aJobIsTakenDoneAndAskedAbout() async throws {
+    @Test func acceptsRendersAndReportsAJob() async throws {
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
-                try await fixture.withGateway { (ask: Asking) async throws in
-                    let taken = try await ask(
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    let accepted = try await client.send(
                         .post, "/v1/jobs", #"{"id":"a b/ü","source":"initials:J","width":8,"height":8,"width2":1}"#,
                         headers: Self.json)
-                    #expect(taken.status == 202)
-                    #expect(taken.json["id"] as? String == "a b/ü" && taken.json["lane"] as? String == "normal")
-                    #expect(taken.json["unknownFields"] as? [String] == ["width2"])
-                    let location = try #require(taken.headers["Location"])
-                    #expect(location == "/v1/jobs/a%20b%2F%C3%BC" && location == taken.json["status"] as? String)
-                    let state = try await ask(.get, "\(location)?wait=30")
+                    #expect(accepted.status == 202)
+                    #expect(accepted.json["id"] as? String == "a b/ü" && accepted.json["lane"] as? String == "normal")
+                    #expect(accepted.json["unknownFields"] as? [String] == ["width2"])
+                    let location = try #require(accepted.headers["Location"])
+                    #expect(location == "/v1/jobs/a%20b%2F%C3%BC" && location == accepted.json["status"] as? String)
+                    let state = try await client.send(.get, "\(location)?wait=30")
                     #expect(state.status == 200 && state.json["state"] as? String == "ready")
                     let event = try #require(state.json["event"] as? [String: Any])
                     #expect(event["type"] as? String == "halcyon.image.ready")
                     let data = try #require(event["data"] as? [String: Any])
                     #expect(data["warnings"] as? [String] == [#"unknown field "width2""#])
-                    // What every gateway knows, once theirs have heard of it.
-                    try await until("its state is known") {
-                        try await ask(.get, location).json["state"] as? String == "ready"
+                    // The state in Redis, which all gateways share, is updated a little later.
+                    try await until("the state is ready") {
+                        try await client.send(.get, location).json["state"] as? String == "ready"
                     }
-                    let image = try #require((taken.json["images"] as? [String])?.first)
-                    let answer = try await ask(.get, image)
+                    let image = try #require((accepted.json["images"] as? [String])?.first)
+                    let answer = try await client.send(.get, image)
                     #expect(answer.status == 200 && answer.headers["Content-Type"] == "image/png")
-                    // What has ended is not cancelled.
-                    #expect(try await ask(.delete, location).status == 409)
+                    // A job that has ended cannot be cancelled.
+                    #expect(try await client.send(.delete, location).status == 409)
                 }
             }
         }
     }
 
-    /// By HTTP nobody cancels another one's job or takes its id; who administers may cancel all.
-    @Test func jobsAreBoundToTheKeyThatTheyCameBy() async throws {
+    /// A key cannot cancel jobs of another key or reuse their ids. A key with the scope `admin` can cancel all jobs.
+    @Test func jobsBelongToTheKeyThatSubmittedThem() async throws {
         let access = AccessOptions.with {
             $0.keys = [
                 APIKey(name: "a", secret: "a-secret", scopes: [.submit, .read]),
@@ -52,54 +52,55 @@ import Testing
                 APIKey(name: "chief", secret: "c-secret", scopes: [.admin]),
             ]
         }
-        let (a, b, chief): (HTTPFields, HTTPFields, HTTPFields) = (
+        let (a, b, admin): (HTTPFields, HTTPFields, HTTPFields) = (
             ["X-API-Key": "a-secret"], ["X-API-Key": "b-secret"], ["X-API-Key": "c-secret"]
         )
         func job(_ id: String) -> String { #"{"id":"\#(id)","source":"initials:J","width":8}"# }
         try await GatewayFixture.with { fixture in
-            try await fixture.withGateway({ $0.access = access }) { (ask: Asking) async throws in
-                #expect(try await ask(.post, "/v1/jobs", job("one"), headers: a).status == 202)
-                // The same once more is the same one's.
-                #expect(try await ask(.post, "/v1/jobs", job("one"), headers: a).status == 202)
-                for headers in [b, chief] {
-                    #expect(try await ask(.post, "/v1/jobs", job("one"), headers: headers).status == 409)
+            try await fixture.withGateway({ $0.access = access }) { (client: GatewayClient) async throws in
+                #expect(try await client.send(.post, "/v1/jobs", job("one"), headers: a).status == 202)
+                // The same key can submit it again.
+                #expect(try await client.send(.post, "/v1/jobs", job("one"), headers: a).status == 202)
+                for headers in [b, admin] {
+                    #expect(try await client.send(.post, "/v1/jobs", job("one"), headers: headers).status == 409)
                 }
                 var lines = b
                 lines["Content-Type"] = "application/x-ndjson"
-                let several = try await ask(.post, "/v1/jobs", job("one") + "\n" + job("two") + "\n", headers: lines)
+                let several = try await client.send(
+                    .post, "/v1/jobs", job("one") + "\n" + job("two") + "\n", headers: lines)
                 let problem = several.lines.first?["problem"] as? [String: Any]
                 #expect(problem?["type"] as? String == "/problems/conflict")
                 #expect(several.lines.last?["id"] as? String == "two")
-                #expect(try await ask(.get, "/v1/jobs/one", headers: a).json["state"] as? String == "accepted")
+                #expect(try await client.send(.get, "/v1/jobs/one", headers: a).json["state"] as? String == "accepted")
 
                 for id in ["one", "came-by-kafka"] {
-                    #expect(try await ask(.delete, "/v1/jobs/\(id)", headers: b).status == 403)
+                    #expect(try await client.send(.delete, "/v1/jobs/\(id)", headers: b).status == 403)
                 }
-                #expect(try await ask(.delete, "/v1/jobs/one", headers: a).status == 202)
-                #expect(try await ask(.delete, "/v1/jobs/two", headers: b).status == 202)
+                #expect(try await client.send(.delete, "/v1/jobs/one", headers: a).status == 202)
+                #expect(try await client.send(.delete, "/v1/jobs/two", headers: b).status == 202)
                 for id in ["one", "two", "came-by-kafka"] {
-                    #expect(try await ask(.delete, "/v1/jobs/\(id)", headers: chief).status == 202)
+                    #expect(try await client.send(.delete, "/v1/jobs/\(id)", headers: admin).status == 202)
                 }
             }
-            // Who asks for no key knows of none.
-            try await fixture.withGateway { (ask: Asking) async throws in
-                #expect(try await ask(.post, "/v1/jobs", job("one")).status == 202)
-                #expect(try await ask(.delete, "/v1/jobs/one").status == 202)
+            // A gateway without keys ignores ownership.
+            try await fixture.withGateway { (client: GatewayClient) async throws in
+                #expect(try await client.send(.post, "/v1/jobs", job("one")).status == 202)
+                #expect(try await client.send(.delete, "/v1/jobs/one").status == 202)
             }
         }
     }
 
-    /// Of a job by itself, and of each of several.
-    @Test(arguments: [json, lines]) func theTraceOfTheRequestIsTheJobs(headers: HTTPFields) async throws {
+    /// For a single job and for NDJSON.
+    @Test(arguments: [json, lines]) func propagatesTheTraceOfTheRequest(headers: HTTPFields) async throws {
         let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         var headers = headers
         headers["traceparent"] = traceparent
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
-                try await fixture.withGateway { (ask: Asking) async throws in
-                    _ = try await ask(
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    _ = try await client.send(
                         .post, "/v1/jobs", #"{"id":"traced","source":"initials:J","width":8}"#, headers: headers)
-                    let state = try await ask(.get, "/v1/jobs/traced?wait=30")
+                    let state = try await client.send(.get, "/v1/jobs/traced?wait=30")
                     let event = try #require(state.json["event"] as? [String: Any])
                     #expect(event["traceparent"] as? String == traceparent)
                 }
@@ -107,28 +108,28 @@ import Testing
         }
     }
 
-    @Test func jobsWithoutAnIdGetOneEach() async throws {
+    @Test func generatesUniqueJobIDs() async throws {
         try await GatewayFixture.with { fixture in
-            try await fixture.withGateway { (ask: Asking) async throws in
+            try await fixture.withGateway { (client: GatewayClient) async throws in
                 var ids: Set<String> = []
                 for _ in 0..<3 {
-                    let taken = try await ask(.post, "/v1/jobs", #"{"source":"initials:J","width":8}"#)
-                    ids.insert(try #require(taken.json["id"] as? String))
-                    let location = try #require(taken.headers["Location"])
-                    #expect(try await ask(.get, location).json["state"] as? String == "accepted")
+                    let accepted = try await client.send(.post, "/v1/jobs", #"{"source":"initials:J","width":8}"#)
+                    ids.insert(try #require(accepted.json["id"] as? String))
+                    let location = try #require(accepted.headers["Location"])
+                    #expect(try await client.send(.get, location).json["state"] as? String == "accepted")
                 }
                 #expect(ids.count == 3 && ids.allSatisfy { $0.hasPrefix("http-") })
             }
         }
     }
 
-    @Test func theLaneIsThatOfThePriority() async throws {
+    @Test func mapsPriorityToLane() async throws {
         try await GatewayFixture.with { fixture in
-            try await fixture.withGateway { (ask: Asking) async throws in
+            try await fixture.withGateway { (client: GatewayClient) async throws in
                 for lane in ["high", "normal", "low"] {
-                    let taken = try await ask(
+                    let accepted = try await client.send(
                         .post, "/v1/jobs", #"{"source":"initials:J","width":8,"priority":"\#(lane)"}"#)
-                    #expect(taken.json["lane"] as? String == lane)
+                    #expect(accepted.json["lane"] as? String == lane)
                 }
             }
         }
@@ -142,10 +143,10 @@ import Testing
         (#"{"source":"initials:J","width":8,"id":""}"#, "invalid_job"),
         (#"{"source":"initials:J","width":8,"priority":"urgent"}"#, "invalid_job"),
     ])
-    func whatIsNoJobIsRefusedWithItsReason(_ body: String, _ code: String) async throws {
+    func rejectsInvalidJobsWithAReason(_ body: String, _ code: String) async throws {
         try await GatewayFixture.with { fixture in
-            try await fixture.withGateway { (ask: Asking) async throws in
-                let answer = try await ask(.post, "/v1/jobs", body, headers: Self.json)
+            try await fixture.withGateway { (client: GatewayClient) async throws in
+                let answer = try await client.send(.post, "/v1/jobs", body, headers: Self.json)
                 #expect(answer.status == 400)
                 #expect(answer.headers["Content-Type"] == "application/problem+json")
                 #expect(
@@ -155,129 +156,135 @@ import Testing
         }
     }
 
-    @Test func manyComeOneALineAndEachIsAnswered() async throws {
+    @Test func acceptsNDJSONAndAnswersEachLine() async throws {
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
-                try await fixture.withGateway { (ask: Asking) async throws in
+                try await fixture.withGateway { (client: GatewayClient) async throws in
                     var body = ""
                     for number in 0..<2000 {
                         body += #"{"id":"\#(number)","source":"initials:\#(number % 7)","width":8,"height":8}"# + "\n"
                         if number % 500 == 250 { body += "\n{rubbish\r\n" }
                     }
-                    let answer = try await ask(.post, "/v1/jobs", body, headers: Self.lines)
+                    let answer = try await client.send(.post, "/v1/jobs", body, headers: Self.lines)
                     #expect(answer.status == 200 && answer.headers["Content-Type"] == "application/x-ndjson")
                     let lines = answer.lines
                     #expect(lines.count == 2004)
                     #expect(lines.compactMap { $0["id"] as? String } == (0..<2000).map { "\($0)" })
-                    // 250 lines, one that is blank, and the first that is no job.
+                    // The first invalid line follows 251 jobs and a blank line.
                     let bad = lines.filter { $0["problem"] != nil }
                     #expect(bad.compactMap { $0["line"] as? Int } == [253, 755, 1257, 1759])
                     for id in ["0", "1999"] {
-                        #expect(try await ask(.get, "/v1/jobs/\(id)?wait=30").json["state"] as? String == "ready")
+                        #expect(
+                            try await client.send(.get, "/v1/jobs/\(id)?wait=30").json["state"] as? String == "ready")
                     }
                 }
             }
         }
     }
 
-    @Test func tooMuchAtOnceIsSaid() async throws {
+    @Test func rejectsTooManyLinesAndOversizedJobs() async throws {
         try await GatewayFixture.with { fixture in
             try await fixture.withGateway({
                 $0.jobs.linesAtOnce = 3
                 $0.reader.maximumBytes = 200
-            }) { (ask: Asking) async throws in
+            }) { (client: GatewayClient) async throws in
                 let job = #"{"source":"initials:J","width":8}"# + "\n"
                 #expect(
-                    try await ask(.post, "/v1/jobs", String(repeating: job, count: 3), headers: Self.lines).status
+                    try await client.send(.post, "/v1/jobs", String(repeating: job, count: 3), headers: Self.lines)
+                        .status
                         == 200)
-                let more = try await ask(.post, "/v1/jobs", String(repeating: job, count: 4), headers: Self.lines)
+                let more = try await client.send(
+                    .post, "/v1/jobs", String(repeating: job, count: 4), headers: Self.lines)
                 #expect(more.status == 413 && (more.json["detail"] as? String)?.contains("more than 3") == true)
                 let long = String(repeating: " ", count: 300)
-                let lines = try await ask(.post, "/v1/jobs", "{\(long)}\n" + job, headers: Self.lines).lines
+                let lines = try await client.send(.post, "/v1/jobs", "{\(long)}\n" + job, headers: Self.lines).lines
                 #expect((lines.first?["problem"] as? [String: Any])?["status"] as? Int == 413)
                 #expect(lines.last?["id"] != nil)
-                #expect(try await ask(.post, "/v1/jobs", "{\(long)}", headers: Self.json).status == 413)
+                #expect(try await client.send(.post, "/v1/jobs", "{\(long)}", headers: Self.json).status == 413)
             }
         }
     }
 
-    /// What a page of another site can send without being asked whether it may.
+    /// Content types that pages of other sites can send without a preflight request.
     @Test(arguments: [
         "", "text/plain", "text/plain;charset=application/json", "application/x-www-form-urlencoded",
         "multipart/form-data", "text/csv",
     ])
-    func bodiesOfOtherTypesAreRefused(_ type: String) async throws {
+    func rejectsOtherContentTypes(_ type: String) async throws {
         try await GatewayFixture.with { fixture in
-            try await fixture.withGateway { (ask: Asking) async throws in
+            try await fixture.withGateway { (client: GatewayClient) async throws in
                 for (path, body) in [("/v1/jobs", #"{"source":"initials:J"}"#), ("/v1/purge", #"{"tag":"t"}"#)] {
-                    #expect(try await ask(.post, path, body, headers: ["Content-Type": type]).status == 415)
+                    #expect(try await client.send(.post, path, body, headers: ["Content-Type": type]).status == 415)
                     let asJSON: HTTPFields = ["Content-Type": "Application/JSON ; charset=utf-8"]
-                    #expect(try await ask(.post, path, body, headers: asJSON).status < 300)
+                    #expect(try await client.send(.post, path, body, headers: asJSON).status < 300)
                 }
             }
         }
     }
 
-    @Test func aJobIsCancelled() async throws {
+    @Test func cancelsAJobInFlight() async throws {
         let origin = RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .awaitEnd] }
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
-                try await fixture.withGateway { (ask: Asking) async throws in
+                try await fixture.withGateway { (client: GatewayClient) async throws in
                     let job = #"{"id":"a","source":"\#(origin.url("/a"))","width":8}"#
-                    #expect(try await ask(.post, "/v1/jobs", job).status == 202)
-                    try await until("it is under way") { origin.requests.count == 1 }
-                    let answer = try await ask(.delete, "/v1/jobs/a")
+                    #expect(try await client.send(.post, "/v1/jobs", job).status == 202)
+                    try await until("the fetch is in flight") { origin.requests.count == 1 }
+                    let answer = try await client.send(.delete, "/v1/jobs/a")
                     #expect(answer.status == 202 && answer.json["state"] as? String == "cancelling")
-                    #expect(try await ask(.get, "/v1/jobs/a?wait=30").json["state"] as? String == "cancelled")
-                    try await until("the transfer is cut") { origin.cuts == 1 }
+                    #expect(try await client.send(.get, "/v1/jobs/a?wait=30").json["state"] as? String == "cancelled")
+                    try await until("the fetch is aborted") { origin.cuts == 1 }
                 }
             }
         }
         try await origin.stop()
     }
 
-    /// Progress is for followers of events: the state of the job stays `started`.
-    @Test func progressChangesNoState() async throws {
+    /// Progress events are only delivered to event streams. The state of the job stays `started`.
+    @Test func progressDoesNotChangeTheState() async throws {
         let origin = RawOrigin { _ in
             [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .pause(.seconds(1)), .text("abc"), .awaitEnd]
         }
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker({ $0.progressInterval = .milliseconds(200) }) {
-                try await fixture.withGateway { (ask: Asking) async throws in
-                    let events = try await EventClient(ask.port, "?type=progress")
-                    try await events.begun()
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    let events = try await EventClient(client.port, "?type=progress")
+                    try await events.waitForStart()
                     let job = #"{"id":"a","source":"\#(origin.url("/a"))","width":8}"#
-                    #expect(try await ask(.post, "/v1/jobs", job).status == 202)
-                    let told = try await events.data(2)
-                    #expect(told.allSatisfy { $0.contains(#""stage":"fetch","received":"#) })
-                    try await until("what follows is told") {
-                        try await ask(.get, "/v1/jobs/a?wait=0.1").json["state"] as? String == "started"
+                    #expect(try await client.send(.post, "/v1/jobs", job).status == 202)
+                    let progress = try await events.data(2)
+                    #expect(progress.allSatisfy { $0.contains(#""stage":"fetch","received":"#) })
+                    try await until("the state is started") {
+                        try await client.send(.get, "/v1/jobs/a?wait=0.1").json["state"] as? String == "started"
                     }
-                    #expect(try await ask(.get, "/v1/jobs/a?wait=1").json["state"] as? String == "started")
-                    #expect(try await ask(.delete, "/v1/jobs/a").status == 202)
-                    #expect(try await ask(.get, "/v1/jobs/a?wait=30").json["state"] as? String == "cancelled")
+                    #expect(try await client.send(.get, "/v1/jobs/a?wait=1").json["state"] as? String == "started")
+                    #expect(try await client.send(.delete, "/v1/jobs/a").status == 202)
+                    #expect(try await client.send(.get, "/v1/jobs/a?wait=30").json["state"] as? String == "cancelled")
                 }
             }
         }
         try await origin.stop()
     }
 
-    @Test func waitingEndsWithItsTime() async throws {
+    @Test func waitEndsAtItsTimeoutOrTheMaximum() async throws {
         try await GatewayFixture.with { fixture in
-            try await fixture.withGateway({ $0.jobs.longestWait = .milliseconds(300) }) { (ask: Asking) async throws in
-                #expect(try await ask(.post, "/v1/jobs", #"{"id":"a","source":"initials:J","width":8}"#).status == 202)
-                #expect(try await ask(.get, "/v1/jobs/a?wait=0.1").json["state"] as? String == "accepted")
-                #expect(try await ask(.get, "/v1/jobs/a?wait=1000").json["state"] as? String == "accepted")
-                #expect(try await ask(.get, "/v1/jobs/b?wait=0").status == 404)
-                #expect(try await ask(.get, "/v1/jobs/b").status == 404)
+            try await fixture.withGateway({ $0.jobs.longestWait = .milliseconds(300) }) {
+                (client: GatewayClient) async throws in
+                #expect(
+                    try await client.send(.post, "/v1/jobs", #"{"id":"a","source":"initials:J","width":8}"#).status
+                        == 202)
+                #expect(try await client.send(.get, "/v1/jobs/a?wait=0.1").json["state"] as? String == "accepted")
+                #expect(try await client.send(.get, "/v1/jobs/a?wait=1000").json["state"] as? String == "accepted")
+                #expect(try await client.send(.get, "/v1/jobs/b?wait=0").status == 404)
+                #expect(try await client.send(.get, "/v1/jobs/b").status == 404)
                 for (wait, status) in [("1e300", 200), ("x", 400), ("inf", 400), ("0x1p900", 400)] {
-                    #expect(try await ask(.get, "/v1/jobs/a?wait=\(wait)").status == status)
+                    #expect(try await client.send(.get, "/v1/jobs/a?wait=\(wait)").status == status)
                 }
             }
         }
     }
 
-    @Test func jobsThatCameByKafkaLeaveNothingBehind() {
+    @Test func stateConsistsOfIDStateAndEvent() {
         let event =
             #"{"specversion":"1.0","id":"1","type":"halcyon.image.cancelled","source":"x","data":{"job":{"id":"a"}}}"#
         let memory = JobStateStore.state(after: DecodedEvent(json: Array(event.utf8))!, Array(event.utf8))

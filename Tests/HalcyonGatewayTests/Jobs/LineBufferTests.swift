@@ -3,7 +3,7 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// Lines out of parts that end anywhere.
+/// Splitting chunks into lines.
 @Suite struct LineBufferTests {
     private static func lines(_ parts: [String], longest: Int = 8) -> [String?] {
         var buffer = LineBuffer(longest: longest)
@@ -18,9 +18,9 @@ import Testing
         (["12345678\n"], ["12345678"]), (["123456789\nok\n"], [nil, "ok"]), (["12345", "6789", "0\nok"], [nil, "ok"]),
         (["123456789"], [nil]),
     ])
-    func cutsAtLineEnds(_ parts: [String], _ lines: [String?]) { #expect(Self.lines(parts) == lines) }
+    func splitsAtLineEnds(_ parts: [String], _ lines: [String?]) { #expect(Self.lines(parts) == lines) }
 
-    @Test func whereThePartsEndDoesNotMatter() {
+    @Test func splitsTheSameAtAnyChunkSize() {
         let text = "one\ntwo\n\nthree-is-too-long\nfour"
         let whole = Self.lines([text])
         for size in 1...text.utf8.count {
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func blankLinesAreKnown() {
+    @Test func detectsBlankLines() {
         #expect(LineBuffer.Line(number: 1, bytes: Array(" \t\r".utf8)).isBlank)
         #expect(!LineBuffer.Line(number: 1, bytes: Array("{}".utf8)).isBlank)
         #expect(!LineBuffer.Line(number: 1, bytes: nil).isBlank)

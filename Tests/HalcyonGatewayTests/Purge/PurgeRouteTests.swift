@@ -4,43 +4,50 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// `POST /v1/purge`, through a whole cluster.
+/// `POST /v1/purge`, in a whole cluster.
 @Suite(.limitedParallelism) struct PurgeRouteTests {
-    @Test func whatIsPurgedIsGoneAndTold() async throws {
+    @Test func purgedImagesAreGoneAndCounted() async throws {
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
-                try await fixture.withGateway { (ask: Asking) async throws in
+                try await fixture.withGateway { (client: GatewayClient) async throws in
                     for (name, fields) in [("tag", #""tag":"t""#), ("source", #""source":"initials:A""#)] {
                         let job = #"{"id":"\#(name)","source":"initials:A","width":8,"tags":["t"]}"#
-                        let taken = try await ask(.post, "/v1/jobs", job)
-                        let image = try #require((taken.json["images"] as? [String])?.first)
-                        #expect(try await ask(.get, "/v1/jobs/\(name)?wait=30").json["state"] as? String == "ready")
-                        #expect(try await ask(.head, image).status == 200)
-                        let answer = try await ask(.post, "/v1/purge", "{\(fields)}")
+                        let accepted = try await client.send(.post, "/v1/jobs", job)
+                        let image = try #require((accepted.json["images"] as? [String])?.first)
+                        #expect(
+                            try await client.send(.get, "/v1/jobs/\(name)?wait=30").json["state"] as? String == "ready")
+                        #expect(try await client.send(.head, image).status == 200)
+                        let answer = try await client.send(.post, "/v1/purge", "{\(fields)}")
                         #expect(answer.status == 200 && answer.json["count"] as? Int == 1)
-                        try await until("it is gone") { try await ask(.get, image).status == 404 }
+                        try await until("the image is gone") { try await client.send(.get, image).status == 404 }
                     }
                 }
             }
         }
     }
 
-    /// Images that would be kept for a minute are gone as soon as any gateway has heard of the purge, whoever did it.
-    @Test func whatAGatewayKeepsForAMomentIsPurgedToo() async throws {
+    /// Images with a TTL of an hour are removed from memory when a gateway receives the purge event, whichever gateway
+    /// purged them.
+    @Test func purgeInvalidatesMemoryCachesOfAllGateways() async throws {
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
-                try await fixture.withGateway({ $0.imageCache.time = .seconds(60) }) { (ask: Asking) async throws in
-                    try await fixture.withGateway { (other: Asking) async throws in
+                try await fixture.withGateway({ $0.imageCache.time = .seconds(3600) }) {
+                    (client: GatewayClient) async throws in
+                    try await fixture.withGateway { (otherClient: GatewayClient) async throws in
                         for name in ["tag", "source", "key"] {
                             let job = #"{"id":"\#(name)","source":"initials:A","width":8,"tags":["t"]}"#
-                            let taken = try await ask(.post, "/v1/jobs", job)
-                            let image = try #require((taken.json["images"] as? [String])?.first)
-                            #expect(try await ask(.get, "/v1/jobs/\(name)?wait=30").json["state"] as? String == "ready")
-                            #expect(try await ask(.get, image).status == 200)
+                            let accepted = try await client.send(.post, "/v1/jobs", job)
+                            let image = try #require((accepted.json["images"] as? [String])?.first)
+                            #expect(
+                                try await client.send(.get, "/v1/jobs/\(name)?wait=30").json["state"] as? String
+                                    == "ready")
+                            #expect(try await client.send(.get, image).status == 200)
                             let key = try #require(image.split(separator: "/").last?.removingPercentEncoding)
                             let value = ["tag": "t", "source": "initials:A", "key": key][name] ?? ""
-                            #expect(try await other(.post, "/v1/purge", #"{"\#(name)":"\#(value)"}"#).status == 200)
-                            try await until("it is gone") { try await ask(.get, image).status == 404 }
+                            #expect(
+                                try await otherClient.send(.post, "/v1/purge", #"{"\#(name)":"\#(value)"}"#).status
+                                    == 200)
+                            try await until("the image is gone") { try await client.send(.get, image).status == 404 }
                         }
                     }
                 }
@@ -52,24 +59,24 @@ import Testing
         "", "{", "{}", "[]", #"{"tag":"a","key":"b"}"#, #"{"key":"halcyon:x"}"#, #"{"source":"gopher://x"}"#,
         #"{"tag":7}"#,
     ])
-    func whatIsNoPurgeIsRefused(_ body: String) async throws {
+    func rejectsInvalidPurges(_ body: String) async throws {
         try await GatewayFixture.with { fixture in
-            try await fixture.withGateway { (ask: Asking) async throws in
-                let answer = try await ask(.post, "/v1/purge", body)
+            try await fixture.withGateway { (client: GatewayClient) async throws in
+                let answer = try await client.send(.post, "/v1/purge", body)
                 #expect(answer.status == 400 && answer.headers["Content-Type"] == "application/problem+json")
             }
         }
     }
 
-    @Test func itIsForAdministratorsAlone() async throws {
+    @Test func requiresAdminScope() async throws {
         let secret = "0123456789abcdef"
         try await GatewayFixture.with { fixture in
             try await fixture.withGateway({
                 $0.access.keys = [APIKey(name: "shop", secret: secret, scopes: [.submit, .read])]
-            }) { (ask: Asking) async throws in
+            }) { (client: GatewayClient) async throws in
                 let body = #"{"tag":"t"}"#
-                #expect(try await ask(.post, "/v1/purge", body).status == 401)
-                #expect(try await ask(.post, "/v1/purge", body, headers: ["X-API-Key": secret]).status == 403)
+                #expect(try await client.send(.post, "/v1/purge", body).status == 401)
+                #expect(try await client.send(.post, "/v1/purge", body, headers: ["X-API-Key": secret]).status == 403)
             }
         }
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// Jobs out of queries.
+/// Jobs parsed from query parameters.
 @Suite struct RenderQueryTests {
     private static func json(_ items: [(String, String)]) throws -> String {
         let query = try RenderQuery(items.map { HTTPServer.QueryItem($0.0, $0.1) })
@@ -24,7 +24,7 @@ import Testing
         ("processors", #"["flip"]"#, #"["flip"]"#), ("tags", "a,b", #"["a","b"]"#), ("tags", #"["a,b"]"#, #"["a,b"]"#),
         ("width", #"4"x"#, #""4\"x""#), ("width", "", #""""#), ("width", "{", #""{""#),
     ])
-    func parametersAreFields(_ name: String, _ value: String, _ json: String) throws {
+    func mapsParametersToJobFields(_ name: String, _ value: String, _ json: String) throws {
         #expect(
             try Self.json([("source", "initials:J"), (name, value)]) == #"{"source":"initials:J","\#(name)":\#(json)}"#)
     }
@@ -33,11 +33,11 @@ import Testing
         ("https://a.example/x?y=1&z=2", #""https://a.example/x?y=1&z=2""#), ("7", #""7""#),
         (#"{"initials":"J"}"#, #"{"initials":"J"}"#),
     ])
-    func aSourceIsATextUnlessItIsAnObject(_ value: String, _ json: String) throws {
+    func parsesSourceAsStringUnlessObject(_ value: String, _ json: String) throws {
         #expect(try Self.json([("source", value)]) == #"{"source":\#(json)}"#)
     }
 
-    @Test func whatIsAboutTheURLIsNoField() throws {
+    @Test func omitsSignatureAndWaitParameters() throws {
         #expect(
             try Self.json([("source", "a:b"), ("expires", "1"), ("keyId", "k"), ("signature", "s"), ("wait", "3")])
                 == #"{"source":"a:b"}"#)
@@ -54,7 +54,7 @@ import Testing
         ([("source", "a"), ("wait", "-1")], "wait must be a number of seconds, such as 10"),
         ([("source", "a"), ("wait", "inf")], "wait must be a number of seconds, such as 10"),
     ])
-    func whatMakesNoSenseIsNamed(_ items: [(String, String)], _ detail: String) {
+    func rejectsInvalidParametersWithDetail(_ items: [(String, String)], _ detail: String) {
         let problem = #expect(throws: Problem.self) { try Self.json(items) }
         #expect(problem?.kind == .badRequest && problem?.detail == detail)
     }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// Images by the query of a URL, through a whole cluster.
+/// `GET /v1/render`, in a whole cluster.
 @Suite(.limitedParallelism) struct RenderRouteTests {
     private static func path(_ origin: RawOrigin, _ more: String = "&width=60&height=40", file: String = "/a") -> String
     {
@@ -26,25 +26,27 @@ import Testing
         }
     }
 
-    @Test func anImageIsMadeOnceAndThenThere() async throws {
+    @Test func servesRepeatedRequestsFromOneFetch() async throws {
         let origin = try Self.origin()
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
-                try await fixture.withGateway { (ask: Asking) async throws in
-                    let made = try await ask(.get, Self.path(origin))
-                    #expect(made.status == 200 && made.headers["Content-Type"] == "image/jpeg")
-                    #expect(made.headers["Cache-Control"]?.contains("max-age=") == true)
-                    #expect(made.headers["Vary"] == "Accept")
-                    let tag = try #require(made.headers["ETag"])
-                    let there = try await ask(.get, Self.path(origin))
-                    #expect(there.body == made.body && there.headers["ETag"] == tag)
-                    #expect(try await ask(.get, Self.path(origin), headers: ["If-None-Match": tag]).status == 304)
-                    let head = try await ask(.head, Self.path(origin))
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    let first = try await client.send(.get, Self.path(origin))
+                    #expect(first.status == 200 && first.headers["Content-Type"] == "image/jpeg")
+                    #expect(first.headers["Cache-Control"]?.contains("max-age=") == true)
+                    #expect(first.headers["Vary"] == "Accept")
+                    let tag = try #require(first.headers["ETag"])
+                    let second = try await client.send(.get, Self.path(origin))
+                    #expect(second.body == first.body && second.headers["ETag"] == tag)
+                    #expect(
+                        try await client.send(.get, Self.path(origin), headers: ["If-None-Match": tag]).status == 304)
+                    let head = try await client.send(.head, Self.path(origin))
                     #expect(head.status == 200 && head.body.isEmpty)
-                    // Browsers get what they know.
-                    let webp = try await ask(.get, Self.path(origin), headers: ["Accept": "image/webp,*/*;q=0.8"])
+                    // Browsers get a format that they accept.
+                    let webp = try await client.send(
+                        .get, Self.path(origin), headers: ["Accept": "image/webp,*/*;q=0.8"])
                     #expect(webp.headers["Content-Type"] == "image/webp")
-                    let png = try await ask(
+                    let png = try await client.send(
                         .get, Self.path(origin, "&width=60&format=png"), headers: ["Accept": "image/webp,*/*;q=0.8"])
                     #expect(png.headers["Content-Type"] == "image/png")
                     #expect(origin.requests.count == 1)
@@ -54,9 +56,10 @@ import Testing
         try await origin.stop()
     }
 
-    /// What an origin has for one reader alone no cache for many is told to keep, wherever it is read, also when a redirect said so.
+    /// Results of private sources are `private` in every response, so that no shared cache stores them. This includes
+    /// sources behind a redirect that is `private`.
     @Test(arguments: ["private, max-age=600", "max-age=600, private=\"x\""])
-    func whatIsPrivateAtTheOriginIsPrivateHere(_ control: String) async throws {
+    func propagatesPrivateCacheControl(_ control: String) async throws {
         let (origin, open) = (try Self.origin(control), try Self.origin())
         let redirecting = RawOrigin { _ in
             let lines = ["HTTP/1.1 301 Moved", "Location: \(open.url("/a"))", "Cache-Control: \(control)"]
@@ -64,23 +67,23 @@ import Testing
         }
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
-                try await fixture.withGateway { (ask: Asking) async throws in
+                try await fixture.withGateway { (client: GatewayClient) async throws in
                     for (origin, word) in [(origin, "private"), (redirecting, "private"), (open, "public")] {
                         for _ in 0..<2 {
-                            let answer = try await ask(.get, Self.path(origin))
+                            let answer = try await client.send(.get, Self.path(origin))
                             #expect(answer.headers["Cache-Control"]?.hasPrefix("\(word), max-age=") == true)
                             let tag = try #require(answer.headers["ETag"])
-                            let known = try await ask(.get, Self.path(origin), headers: ["If-None-Match": tag])
+                            let known = try await client.send(.get, Self.path(origin), headers: ["If-None-Match": tag])
                             #expect(known.status == 304)
                             #expect(known.headers["Cache-Control"]?.hasPrefix("\(word), ") == true)
                         }
                     }
-                    let taken = try await ask(
+                    let accepted = try await client.send(
                         .post, "/v1/jobs", #"{"id":"p","source":"\#(origin.url("/a"))","width":60,"height":40}"#)
-                    _ = try await ask(.get, "/v1/jobs/p?wait=30")
-                    let image = try #require((taken.json["images"] as? [String])?.first)
+                    _ = try await client.send(.get, "/v1/jobs/p?wait=30")
+                    let image = try #require((accepted.json["images"] as? [String])?.first)
                     for _ in 0..<2 {
-                        let answer = try await ask(.get, image)
+                        let answer = try await client.send(.get, image)
                         #expect(answer.status == 200)
                         #expect(answer.headers["Cache-Control"]?.hasPrefix("private, max-age=") == true)
                     }
@@ -90,13 +93,13 @@ import Testing
         for origin in [origin, open, redirecting] { try await origin.stop() }
     }
 
-    @Test func whatMayNotBeStoredIsGivenOnce() async throws {
+    @Test func refetchesNoStoreSourcesPerRequest() async throws {
         let origin = try Self.origin("no-store")
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
-                try await fixture.withGateway { (ask: Asking) async throws in
+                try await fixture.withGateway { (client: GatewayClient) async throws in
                     for count in 1...2 {
-                        let answer = try await ask(.get, Self.path(origin))
+                        let answer = try await client.send(.get, Self.path(origin))
                         #expect(answer.status == 200 && answer.headers["Cache-Control"] == "no-store")
                         #expect(answer.headers["Content-Type"] == "image/jpeg" && !answer.body.isEmpty)
                         #expect(origin.requests.count == count)
@@ -107,23 +110,23 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func whatCannotBeMadeIsSaidInWordsOrAsAPicture() async throws {
+    @Test func reportsFailuresAsProblemOrPlaceholderImage() async throws {
         let origin = try Self.origin()
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
-                try await fixture.withGateway { (ask: Asking) async throws in
+                try await fixture.withGateway { (client: GatewayClient) async throws in
                     for (file, status, code) in [
                         ("/missing", 404, "not_found"), ("/broken", 422, "unsupported_format"),
                     ] {
-                        let words = try await ask(.get, Self.path(origin, file: file))
-                        #expect(words.status == status && words.json["code"] as? String == code, "\(file)")
-                        #expect(words.headers["Cache-Control"] == "no-store")
-                        let picture = try await ask(
+                        let problem = try await client.send(.get, Self.path(origin, file: file))
+                        #expect(problem.status == status && problem.json["code"] as? String == code, "\(file)")
+                        #expect(problem.headers["Cache-Control"] == "no-store")
+                        let image = try await client.send(
                             .get, Self.path(origin, file: file), headers: ["Accept": "image/webp,image/*"])
-                        #expect(picture.status == status && picture.headers["Content-Type"] == "image/svg+xml")
-                        #expect(picture.headers["Halcyon-Failure"] == code)
-                        #expect(picture.headers["Cache-Control"] == "no-store")
-                        #expect(picture.text.contains(#"width="60" height="40""#))
+                        #expect(image.status == status && image.headers["Content-Type"] == "image/svg+xml")
+                        #expect(image.headers["Halcyon-Failure"] == code)
+                        #expect(image.headers["Cache-Control"] == "no-store")
+                        #expect(image.text.contains(#"width="60" height="40""#))
                     }
                 }
             }
@@ -131,19 +134,22 @@ import Testing
         try await origin.stop()
     }
 
-    /// The origin asks to be left alone for longer than anybody waits: that is the answer, and the job is not tried again for nobody.
-    @Test func whatWouldBeTriedAgainTooLateIsToldAtOnce() async throws {
+    /// If the origin's Retry-After is longer than the client waits, the failure is the response and the job is not
+    /// retried.
+    @Test func failsAtOnceIfRetryAfterExceedsTheWait() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("503 Service Unavailable", ["Retry-After: 3600"]) }
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker({ $0.retries = RetryPolicy() }) {
-                try await fixture.withGateway { (ask: Asking) async throws in
-                    let answer = try await ask(.get, Self.path(origin))
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    let answer = try await client.send(.get, Self.path(origin))
                     #expect(answer.status == 502 && answer.json["code"] as? String == "http_error")
-                    let picture = try await ask(.get, Self.path(origin, file: "/b"), headers: ["Accept": "image/webp"])
-                    #expect(picture.status == 502 && picture.headers["Halcyon-Failure"] != nil)
-                    // A job that nobody waits for is tried again when it may be.
-                    _ = try await ask(.post, "/v1/jobs", #"{"id":"j","source":"\#(origin.url("/c"))","width":6}"#)
-                    let state = try await ask(.get, "/v1/jobs/j?wait=1")
+                    let image = try await client.send(
+                        .get, Self.path(origin, file: "/b"), headers: ["Accept": "image/webp"])
+                    #expect(image.status == 502 && image.headers["Halcyon-Failure"] != nil)
+                    // A job that no client waits for is retried after that time.
+                    _ = try await client.send(
+                        .post, "/v1/jobs", #"{"id":"j","source":"\#(origin.url("/c"))","width":6}"#)
+                    let state = try await client.send(.get, "/v1/jobs/j?wait=1")
                     #expect(["accepted", "started"].contains(state.json["state"] as? String))
                 }
             }
@@ -151,16 +157,16 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func whoWaitsTooLongIsToldAndTheImageIsMade() async throws {
+    @Test func timesOutWith504UntilAWorkerStarts() async throws {
         let origin = try Self.origin()
         try await GatewayFixture.with { fixture in
-            try await fixture.withGateway { (ask: Asking) async throws in
-                // Nobody works yet.
-                let late = try await ask(.get, Self.path(origin, "&width=60&wait=0.2"))
+            try await fixture.withGateway { (client: GatewayClient) async throws in
+                // No worker is running yet.
+                let late = try await client.send(.get, Self.path(origin, "&width=60&wait=0.2"))
                 #expect(late.status == 504 && late.headers["Retry-After"] == "2")
                 try await fixture.withWorker {
-                    try await until("the image is there") {
-                        try await ask(.get, Self.path(origin, "&width=60")).status == 200
+                    try await until("the image is rendered") {
+                        try await client.send(.get, Self.path(origin, "&width=60")).status == 200
                     }
                 }
             }
@@ -168,16 +174,16 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func whoLeavesCancelsTheJob() async throws {
+    @Test func disconnectCancelsTheJob() async throws {
         let origin = try Self.origin()
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
-                try await fixture.withGateway { (ask: Asking) async throws in
-                    let leaving = Task { try await ask(.get, Self.path(origin, file: "/hangs")) }
-                    try await until("it is under way") { origin.requests.count == 1 }
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    let leaving = Task { try await client.send(.get, Self.path(origin, file: "/hangs")) }
+                    try await until("the fetch is in flight") { origin.requests.count == 1 }
                     leaving.cancel()
                     _ = try? await leaving.value
-                    try await until("the transfer is cut") { origin.cuts == 1 }
+                    try await until("the fetch is aborted") { origin.cuts == 1 }
                 }
             }
         }
@@ -189,25 +195,26 @@ import Testing
         ("?source=initials:J&width=5&width=6", 400), ("?source=initials:J&width=5&id=x", 400),
         ("?source=gopher://x/&width=5", 400), ("?source=http://10.0.0.1/&width=5", 403),
     ])
-    func whatMakesNoSenseIsRefused(_ query: String, _ status: Int) async throws {
+    func rejectsInvalidQueries(_ query: String, _ status: Int) async throws {
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
-                try await fixture.withGateway { (ask: Asking) async throws in
-                    let answer = try await ask(.get, "/v1/render\(query)")
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    let answer = try await client.send(.get, "/v1/render\(query)")
                     #expect(answer.status == status && answer.headers["Content-Type"] == "application/problem+json")
                 }
             }
         }
     }
 
-    @Test func itsJobLeavesNothingBehind() async throws {
+    @Test func storesNoJobState() async throws {
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
-                try await fixture.withGateway { (ask: Asking) async throws in
-                    #expect(try await ask(.get, "/v1/render?source=initials:J&width=5").status == 200)
-                    #expect(try await ask(.get, "/v1/render?source=initials:J&width=6&wait=0").status == 504)
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    #expect(try await client.send(.get, "/v1/render?source=initials:J&width=5").status == 200)
+                    #expect(try await client.send(.get, "/v1/render?source=initials:J&width=6&wait=0").status == 504)
                     #expect(
-                        try await ask(.post, "/v1/jobs", #"{"id":"a","source":"initials:J","width":7}"#).status == 202)
+                        try await client.send(.post, "/v1/jobs", #"{"id":"a","source":"initials:J","width":7}"#).status
+                            == 202)
                     let redis = RedisClient(fixture.endpoint)
                     let keys = try? await redis.send(["KEYS", "halcyon:job:*"])
                     await redis.close()
@@ -217,12 +224,12 @@ import Testing
         }
     }
 
-    @Test func nothingButImagesIsHere() async throws {
+    @Test func rejectsOtherMethodsAndMediaTypes() async throws {
         try await GatewayFixture.with { fixture in
-            try await fixture.withGateway { (ask: Asking) async throws in
+            try await fixture.withGateway { (client: GatewayClient) async throws in
                 let path = "/v1/render?source=initials:J&width=5"
-                #expect(try await ask(.get, path, headers: ["Accept": "application/json"]).status == 406)
-                #expect(try await ask(.post, path, "x").status == 405)
+                #expect(try await client.send(.get, path, headers: ["Accept": "application/json"]).status == 406)
+                #expect(try await client.send(.post, path, "x").status == 405)
             }
         }
     }

@@ -3,16 +3,16 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// `Last-Event-ID`.
+/// The cursor in `Last-Event-ID`.
 @Suite struct TopicCursorTests {
     @Test(
         arguments: [
             [], [0], [1, 0, 127, 128, 16_383, 16_384], [.max, 0, .max - 1], Array(repeating: 5_000_000, count: 64),
         ] as [[Int64]])
-    func isReadBack(_ offsets: [Int64]) throws {
+    func roundTripsThroughText(_ offsets: [Int64]) throws {
         let cursor = TopicCursor(offsets)
         if offsets.isEmpty {
-            // Nobody is sent one without partitions.
+            // A cursor without partitions is never sent.
             #expect(TopicCursor(cursor.text) == nil)
         } else {
             #expect(TopicCursor(cursor.text) == cursor)
@@ -20,7 +20,7 @@ import Testing
         #expect(cursor.text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f })
     }
 
-    @Test func whatWasCutIsNone() {
+    @Test func rejectsTruncatedOrExtendedText() {
         let text = TopicCursor([12, 70_000, 3]).text
         for count in 0..<text.count { #expect(TopicCursor(String(text.prefix(count))) == nil) }
         for count in 1..<text.count { #expect(TopicCursor(String(text.suffix(count))) == nil) }
@@ -28,19 +28,19 @@ import Testing
         #expect(TopicCursor(text + "AAAA") == nil)
     }
 
-    @Test func whatWasTamperedWithIsNone() {
+    @Test func rejectsTamperedText() {
         let text = Array(TopicCursor([12, 70_000, 3]).text)
         for index in text.indices {
             for other in ["A", "B", "z", "-", "_", "=", "+", "/", " ", "é"] where text[index] != Character(other) {
                 var changed = text
                 changed[index] = Character(other)
-                // The last digit of base64 has bits that mean nothing.
+                // The last digit of base64 has unused bits.
                 if let read = TopicCursor(String(changed)) { #expect(read == TopicCursor([12, 70_000, 3])) }
             }
         }
     }
 
-    @Test func randomTextsAreNone() {
+    @Test func rejectsRandomText() {
         var numbers = SeededNumbers(seed: 9)
         let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
         for _ in 0..<20_000 {
@@ -50,13 +50,13 @@ import Testing
         }
     }
 
-    /// Whoever makes one up with a right check may say anything, but it is only offsets.
-    @Test func numbersThatDoNotEndOrAreTooLargeAreNone() {
+    /// A made-up cursor can have a valid checksum and any number of offsets.
+    @Test func rejectsMoreThanTenThousandPartitions() {
         #expect(TopicCursor(TopicCursor(Array(repeating: 0, count: 10_000)).text) != nil)
         #expect(TopicCursor(TopicCursor(Array(repeating: 0, count: 10_001)).text) == nil)
     }
 
-    @Test func partitionsThatCameLaterBeginAtZero() {
+    @Test func addedPartitionsStartAtZero() {
         var cursor = TopicCursor([5, 6])
         #expect(cursor.isBefore(4, 0))
         #expect(cursor[4] == 0)
@@ -66,7 +66,7 @@ import Testing
         #expect(cursor.isBefore(3, 0))
     }
 
-    @Test func goesForwardsOnly() {
+    @Test func passAndMergeOnlyAdvance() {
         var cursor = TopicCursor([5])
         cursor.pass(0, 3)
         #expect(cursor.next == [5])
@@ -78,7 +78,7 @@ import Testing
         #expect(cursor.next == [2, 7])
     }
 
-    @Test func isComparedByPartition() {
+    @Test func comparesPartitionByPartition() {
         #expect(TopicCursor([5, 6]).hasReached(TopicCursor([5, 6])))
         #expect(TopicCursor([5, 6]).hasReached(TopicCursor([4])))
         #expect(!TopicCursor([5]).hasReached(TopicCursor([4, 1])))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// What a gateway counts of requests.
+/// The metrics of requests.
 @Suite struct RequestMetricsTests {
     private struct RouteFailure: Error {}
 
@@ -16,8 +16,8 @@ import Testing
         },
     ]
 
-    @Test func requestsAreCountedByRouteAndNotByPath() async throws {
-        try await withServed(Self.routes) { port in
+    @Test func countsRequestsByRouteNotByPath() async throws {
+        try await withServer(Self.routes) { port in
             let client = try RawClient(port)
             for path in ["/yes/a", "/yes/b", "/trouble", "/at-once", "/nothing", "/nowhere"] {
                 _ = try await client.get(path)

@@ -7,14 +7,14 @@ import Vips
 
 @testable import MalformedImages
 
-/// Documents that name other files: none of those is opened, no connection is made, and what they hold is not seen.
+/// Documents that refer to other files. No file is opened, no connection is made, and their content is not rendered.
 @Suite(.limitedParallelism) struct ExternalReferenceTests {
     private static let green = [0, 255, 0]
 
-    /// Files of every kind that a document can take something from; each would make a picture green.
+    /// Files of every kind that a document can refer to. Each would make an image green.
     private static func markers() async throws -> [(name: String, bytes: [UInt8])] {
         let pixels = (0..<60 * 40).flatMap { _ in [0, 255, 0] as [UInt8] }
-        let image = try await offThePool {
+        let image = try await onRenderThread {
             try Image(pixels: pixels, width: 60, height: 40, bands: 3).encoded(as: .png)
         }
         let rect = "<rect width='60' height='40' fill='#0f0'/>"
@@ -25,13 +25,13 @@ import Vips
         ]
     }
 
-    /// Every document that takes something from `address`.
+    /// All documents that refer to `address`.
     private static func documents(_ address: String) -> [MalformedImage] {
         SVGFile.external(address) + PDFFile.external(address)
     }
 
-    /// A failure for want of what is named is as good as a picture without it.
-    private func rendersWithoutIt(_ file: MalformedImage) async throws {
+    /// Expects an image without green, or a failure because of the missing file.
+    private func expectNoGreen(_ file: MalformedImage) async throws {
         let variant = Variant(sizing: Sizing(goal: .original), output: OutputOptions(format: .png))
         do {
             let picture = try await renderedPixels(file.bytes(), variant)
@@ -46,7 +46,7 @@ import Vips
         }
     }
 
-    @Test func `no file is opened`() async throws {
+    @Test func opensNoFile() async throws {
         let folder = TemporaryFolder("references")
         let watch = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
         try #require(watch >= 0)
@@ -60,31 +60,31 @@ import Vips
         for path in markers {
             for address in [path, "file://\(path)", "../../../../../../../../../..\(path)"] {
                 for file in Self.documents(address) {
-                    try await rendersWithoutIt(file)
+                    try await expectNoGreen(file)
                     #expect(!opened(), "\(file)")
                 }
             }
         }
-        // It would have been seen.
+        // The watch does report an open file.
         _ = folder.read("a.png")
         #expect(opened())
         await folder.remove()
     }
 
-    @Test func `no connection is made`() async throws {
+    @Test func makesNoConnection() async throws {
         let markers = try await Self.markers()
         let origin = RawOrigin { request in
             let bytes = markers.first { request.path == "/\($0.name)" }?.bytes ?? []
             return [.text("HTTP/1.1 200 OK\r\nContent-Length: \(bytes.count)\r\n\r\n"), .bytes(bytes), .close]
         }
         for marker in markers {
-            for file in Self.documents(origin.url("/\(marker.name)")) { try await rendersWithoutIt(file) }
+            for file in Self.documents(origin.url("/\(marker.name)")) { try await expectNoGreen(file) }
         }
         #expect(origin.connections == 0)
         try await origin.stop()
     }
 
-    @Test func `what is inside a document is shown`() async throws {
+    @Test func rendersEmbeddedContent() async throws {
         let image = try #require(try await Self.markers().first).bytes
         let variant = Variant(sizing: Sizing(goal: .original), output: OutputOptions(format: .png))
         let inside = SVGFile.document(
@@ -97,11 +97,11 @@ import Vips
 }
 
 extension [UInt8] {
-    /// RFC 4648, section 4.
+    /// The bytes in Base64 (RFC 4648, section 4).
     fileprivate var base64: String {
         let letters = [Character]("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-        return stride(from: 0, to: count, by: 3).reduce(into: "") { text, place in
-            let group = self[place..<Swift.min(place + 3, count)]
+        return stride(from: 0, to: count, by: 3).reduce(into: "") { text, offset in
+            let group = self[offset..<Swift.min(offset + 3, count)]
             let bits = (Array(group) + [0, 0]).prefix(3).reduce(0) { $0 << 8 | Int($1) }
             for index in 0..<4 {
                 let letter: Character = index <= group.count ? letters[bits >> (18 - 6 * index) & 63] : "="

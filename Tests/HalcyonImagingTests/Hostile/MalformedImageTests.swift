@@ -5,18 +5,18 @@ import Subprocess
 import TestSupport
 import Testing
 
-/// Each hostile file meets the renderer in a process of its own: its memory can be told, and should it crash, the others
-/// are still tried.
+/// Each malformed file is rendered in its own process, so that its memory can be measured and a crash does not stop the
+/// other files.
 @Suite(.limitedParallelism) struct MalformedImageTests {
-    @Test(arguments: MalformedImage.all())
-    func endsInTheRightCodeWithinItsLimits(_ file: MalformedImage) async throws {
+    @Test(.extended, arguments: MalformedImage.all())
+    func endsAsExpectedWithinItsLimits(_ file: MalformedImage) async throws {
         let report = try await Report(of: file)
         #expect(report.ends.count == MalformedImage.jobs.count)
         for (job, end) in report.ends.enumerated() {
             #expect(file.end.allows(end, of: job), "job \(job) ended in \(end): \(report.text)")
         }
         #expect(report.alive == 0)
-        // Besides pixels: the program, its libraries, and the file.
+        // Memory besides pixels: the program, its libraries, and the file.
         let (limit, most) = (MalformedImage.limits.decodedBytes, MalformedImage.limits.decodedBytes + 64 << 20)
         if let memory = report.memory { #expect(memory <= most, "\(memory >> 20) MiB") }
         if let memory = report.renderProcessMemory {
@@ -27,7 +27,7 @@ import Testing
         if file.end == .renders { #expect(report.pixels <= limit) }
     }
 
-    @Test func everyFileIsThereOnce() {
+    @Test func fileNamesAreUnique() {
         let names = MalformedImage.all().map(\.name)
         #expect(Set(names).count == names.count)
         #expect(names.count >= 200)
@@ -35,7 +35,7 @@ import Testing
 }
 
 extension MalformedImage.End {
-    /// Whether a word of the report is among what is right for one of the jobs.
+    /// Whether an outcome in the report is allowed for a job.
     fileprivate func allows(_ end: String, of job: Int) -> Bool {
         switch self {
         case .renders: end == "renders"
@@ -46,18 +46,18 @@ extension MalformedImage.End {
     }
 }
 
-/// What `MalformedImageRunner` says of a file.
+/// The output of `MalformedImageRunner` for a file.
 private struct Report {
-    /// All of it.
+    /// The whole output.
     var text = ""
     var ends: [String] = []
-    /// Peak of the process in bytes; nil under a sanitizer.
+    /// Peak memory of the process in bytes. nil under a sanitizer.
     var memory: Int?
-    /// Peak of its children; nil under a sanitizer.
+    /// Peak memory of its children in bytes. nil under a sanitizer.
     var renderProcessMemory: Int?
     /// Peak of libvips' own memory in bytes.
     var pixels = 0
-    /// Objects of libvips at the end; nil where the report breaks off.
+    /// Live objects of libvips at the end. nil if the output is incomplete.
     var alive: Int?
 
     init(of file: MalformedImage) async throws {

@@ -5,7 +5,7 @@ import Vips
 
 @testable import HalcyonImaging
 
-/// Processors that take a picture beside the job's own.
+/// Processors that use a second image.
 @Suite(.limitedParallelism) struct AssetProcessorTests {
     let source: Source
     let green: [UInt8] = [0, 200, 0]
@@ -14,57 +14,57 @@ import Vips
         source = try Source("https://example.org/mark.png")
     }
 
-    static func file(_ picture: Sampled, as format: Format = .png) async throws -> [UInt8] {
-        try await offThePool { try picture.image.encoded(as: format, format == .jpeg ? ["Q": 95] : [:]) }
+    static func file(_ picture: Bitmap, as format: Format = .png) async throws -> [UInt8] {
+        try await onRenderThread { try picture.image.encoded(as: format, format == .jpeg ? ["Q": 95] : [:]) }
     }
 
     func overlay(_ opacity: Double = 1) -> Processor { .overlay(.picture(source, opacity: opacity)) }
 
-    @Test func anOverlayFillsThePictureInItsShape() async throws {
-        // A green square in the middle third of a wide picture: what scaleAspectFill keeps.
-        var wide = Sampled([255, 0, 0], width: 90, height: 30)
+    @Test func overlayFillsTheImageAndKeepsItsAlpha() async throws {
+        // A green square in the middle third of a wide image, which scaleAspectFill keeps.
+        var wide = Bitmap([255, 0, 0], width: 90, height: 30)
         for y in 0..<30 { for x in 30..<60 { wide[x, y] = green } }
         let assets = [source: try await Self.file(wide)]
-        let opaque = try await applied(overlay(), to: Sampled([1, 2, 3], width: 30, height: 30), assets: assets)
-        #expect(opaque.bytes == Sampled(green, width: 30, height: 30).bytes)
-        let seeThrough = try await applied(
-            overlay(), to: Sampled([1, 2, 3, 77], width: 30, height: 30), assets: assets)
-        #expect(seeThrough[15, 15] == green + [77])
-        let invisible = try await applied(overlay(), to: Sampled([1, 2, 3, 0], width: 9, height: 9), assets: assets)
+        let opaque = try await applied(overlay(), to: Bitmap([1, 2, 3], width: 30, height: 30), assets: assets)
+        #expect(opaque.bytes == Bitmap(green, width: 30, height: 30).bytes)
+        let translucent = try await applied(
+            overlay(), to: Bitmap([1, 2, 3, 77], width: 30, height: 30), assets: assets)
+        #expect(translucent[15, 15] == green + [77])
+        let invisible = try await applied(overlay(), to: Bitmap([1, 2, 3, 0], width: 9, height: 9), assets: assets)
         #expect(invisible[4, 4][3] == 0)
     }
 
-    @Test func anOverlayHasItsOpacityAndItsAlpha() async throws {
-        let plain = [source: try await Self.file(Sampled([0, 200, 100], width: 5, height: 5))]
-        let picture = Sampled([100, 100, 100], width: 10, height: 10)
+    @Test func overlayAppliesItsOpacityAndAlpha() async throws {
+        let plain = [source: try await Self.file(Bitmap([0, 200, 100], width: 5, height: 5))]
+        let picture = Bitmap([100, 100, 100], width: 10, height: 10)
         #expect(try await applied(overlay(0.2), to: picture, assets: plain)[5, 5] == [80, 120, 100])
         #expect(try await applied(overlay(0), to: picture, assets: plain).bytes == picture.bytes)
-        let fading = [source: try await Self.file(Sampled([0, 200, 100, 51], width: 5, height: 5))]
+        let fading = [source: try await Self.file(Bitmap([0, 200, 100, 51], width: 5, height: 5))]
         #expect(try await applied(overlay(), to: picture, assets: fading)[5, 5] == [80, 120, 100])
-        // Grey meets colour.
+        // Gray with color.
         #expect(
-            try await applied(overlay(0.2), to: Sampled([100], width: 10, height: 10), assets: plain)[5, 5] == [
+            try await applied(overlay(0.2), to: Bitmap([100], width: 10, height: 10), assets: plain)[5, 5] == [
                 80, 120, 100,
             ])
-        let grey = [source: try await Self.file(Sampled([200], width: 5, height: 5))]
+        let grey = [source: try await Self.file(Bitmap([200], width: 5, height: 5))]
         #expect(
             try await applied(overlay(0.5), to: picture, assets: grey)[5, 5].map { abs(Int($0) - 150) <= 1 } == [
                 true, true, true,
             ])
-        let both = try await applied(overlay(0.5), to: Sampled([100], width: 10, height: 10), assets: grey)
+        let both = try await applied(overlay(0.5), to: Bitmap([100], width: 10, height: 10), assets: grey)
         #expect(both.bands == 1 && abs(Int(both[5, 5][0]) - 150) <= 1)
     }
 
-    /// Where a 4×2 mark lies on 20×10 pixels.
+    /// The position of a 4×2 watermark on 20×10 pixels.
     @Test(arguments: [
         (ContentMode.topLeft, 1, 1), (.top, 8, 1), (.topRight, 15, 1), (.left, 1, 4), (.center, 8, 4), (.right, 15, 4),
         (.bottomLeft, 1, 7), (.bottom, 8, 7), (.bottomRight, 15, 7),
     ])
-    func aWatermarkLiesWhereItIsTold(_ position: ContentMode, _ left: Int, _ top: Int) async throws {
-        let assets = [source: try await Self.file(Sampled(green, width: 4, height: 2))]
+    func watermarkIsAtItsPosition(_ position: ContentMode, _ left: Int, _ top: Int) async throws {
+        let assets = [source: try await Self.file(Bitmap(green, width: 4, height: 2))]
         let marked = try await applied(
             .watermark(Watermark(source: source, position: position, margin: 1)),
-            to: Sampled([9, 9, 9], width: 20, height: 10), assets: assets)
+            to: Bitmap([9, 9, 9], width: 20, height: 10), assets: assets)
         for y in 0..<10 {
             for x in 0..<20 {
                 let isMarked = (left..<left + 4).contains(x) && (top..<top + 2).contains(y)
@@ -73,11 +73,11 @@ import Vips
         }
     }
 
-    @Test func aWatermarkTakesItsPartOfTheWidthAndNeverMoreThanTheRoom() async throws {
-        let assets = [source: try await Self.file(Sampled(green, width: 40, height: 20))]
+    @Test func watermarkScalesWithinTheImage() async throws {
+        let assets = [source: try await Self.file(Bitmap(green, width: 40, height: 20))]
         func marked(_ watermark: Watermark) async throws -> Int {
             let marked = try await applied(
-                .watermark(watermark), to: Sampled([9, 9, 9], width: 100, height: 60), assets: assets)
+                .watermark(watermark), to: Bitmap([9, 9, 9], width: 100, height: 60), assets: assets)
             return (0..<6000).count { marked[$0 % 100, $0 / 100] == green }
         }
         #expect(try await marked(Watermark(source: source)) == 800)
@@ -87,21 +87,21 @@ import Vips
         #expect(try await marked(Watermark(source: source, margin: 1000)) == 1)
     }
 
-    @Test func aWatermarkIsAsOpaqueAsItIsTold() async throws {
-        let assets = [source: try await Self.file(Sampled([0, 200, 100], width: 4, height: 2))]
+    @Test func watermarkAppliesItsOpacity() async throws {
+        let assets = [source: try await Self.file(Bitmap([0, 200, 100], width: 4, height: 2))]
         let mark = Processor.watermark(Watermark(source: source, position: .topLeft, opacity: 0.2))
-        let marked = try await applied(mark, to: Sampled([100, 100, 100], width: 8, height: 4), assets: assets)
+        let marked = try await applied(mark, to: Bitmap([100, 100, 100], width: 8, height: 4), assets: assets)
         #expect(marked[0, 0] == [80, 120, 100] && marked[4, 0] == [100, 100, 100] && marked.bands == 3)
-        let onNothing = try await applied(mark, to: Sampled([0, 0, 0, 0], width: 8, height: 4), assets: assets)
-        #expect(onNothing[0, 0] == [0, 200, 100, 51] && onNothing[5, 3][3] == 0)
+        let onTransparent = try await applied(mark, to: Bitmap([0, 0, 0, 0], width: 8, height: 4), assets: assets)
+        #expect(onTransparent[0, 0] == [0, 200, 100, 51] && onTransparent[5, 3][3] == 0)
     }
 
-    @Test func tilesCoverThePictureFromTheirPlaceOn() async throws {
-        let assets = [source: try await Self.file(Sampled(green, width: 2, height: 2))]
+    @Test func tilesCoverTheImageFromThePosition() async throws {
+        let assets = [source: try await Self.file(Bitmap(green, width: 2, height: 2))]
         let marked = try await applied(
             .watermark(Watermark(source: source, position: .bottomRight, margin: 1, tiled: true)),
-            to: Sampled([9, 9, 9], width: 10, height: 7), assets: assets)
-        // The mark at 7,4; two pixels and a margin of one are the step.
+            to: Bitmap([9, 9, 9], width: 10, height: 7), assets: assets)
+        // The watermark is at 7,4. The step is two pixels and a margin of one.
         for y in 0..<7 {
             for x in 0..<10 {
                 let isMarked = (x + 3 - 7 % 3) % 3 < 2 && (y + 3 - 4 % 3) % 3 < 2
@@ -110,30 +110,30 @@ import Vips
         }
     }
 
-    @Test func picturesBesideTheJobsOwnAreUprightAndInSRGB() async throws {
-        // Stored on its side: blue on the left is blue above when it stands upright.
-        var stored = Sampled([255, 0, 0], width: 20, height: 20)
+    @Test func appliesTheOrientationOfAssets() async throws {
+        // Stored rotated: blue on the left is blue at the top of the upright image.
+        var stored = Bitmap([255, 0, 0], width: 20, height: 20)
         for y in 0..<20 { for x in 0..<10 { stored[x, y] = [0, 0, 255] } }
         let jpeg = try await Self.file(stored, as: .jpeg)
         let marked = try await applied(
-            overlay(), to: Sampled([9, 9, 9], width: 20, height: 20),
+            overlay(), to: Bitmap([9, 9, 9], width: 20, height: 20),
             assets: [source: withEXIF(jpeg, orientation: 6)])
         #expect(marked[10, 3][2] > 200 && marked[10, 16][0] > 200)
     }
 
-    @Test func whatIsWrongWithAPictureIsSaidWithItsName() async throws {
+    @Test func failuresNameTheAsset() async throws {
         func failure(
             _ processor: Processor, _ assets: [Source: [UInt8]], _ limits: ImageLimits = ImageLimits()
         ) async -> JobError? {
             do {
                 _ = try await applied(
-                    processor, to: Sampled([9, 9, 9], width: 20, height: 20), assets: assets, limits: limits)
+                    processor, to: Bitmap([9, 9, 9], width: 20, height: 20), assets: assets, limits: limits)
                 return nil
             } catch {
                 return error as? JobError
             }
         }
-        let png = try await Self.file(Sampled(green, width: 400, height: 400))
+        let png = try await Self.file(Bitmap(green, width: 400, height: 400))
         let watermark = Processor.watermark(Watermark(source: source))
         let start = "https://example.org/mark.png: "
         let missing = await failure(overlay(), [:])

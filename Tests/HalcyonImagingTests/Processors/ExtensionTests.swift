@@ -18,7 +18,7 @@ import Vips
         }
     }
 
-    /// Twice as wide, by its parameters half transparent.
+    /// Doubles the width. `announced` is the factor that it announces.
     struct Widen: ImageProcessor {
         let name = "widen"
         let makesTransparency = true
@@ -66,13 +66,13 @@ import Vips
         func plan(for size: PixelSize, parameters: String) throws(JobError) -> SizingPlan { plan }
     }
 
-    let picture = Sampled([1, 2, 3], width: 4, height: 2)
+    let picture = Bitmap([1, 2, 3], width: 4, height: 2)
 
     func custom(_ name: String, _ parameters: String = "{}") -> Processor {
         .custom(CustomExtension(name: name, parameters: parameters))
     }
 
-    @Test func registeredProcessorsTakeTheirTurn() async throws {
+    @Test func appliesRegisteredProcessorsInOrder() async throws {
         let extensions = try Extensions(processors: [Invert(), Widen()], sizers: [Half()])
         #expect(extensions.processorNames == ["invert", "widen"] && extensions.sizerNames == ["half"])
         let result = try await applied(
@@ -81,7 +81,7 @@ import Vips
         #expect(result.width == 8 && result[7, 1] == [254, 202, 202])
     }
 
-    @Test func namesAreCheckedWhenTheyAreRegistered() {
+    @Test func rejectsInvalidNamesOnRegistration() {
         func error(_ names: [String]) -> ExtensionError? {
             do {
                 _ = try Extensions(processors: names.map { Invert(name: $0) })
@@ -101,14 +101,14 @@ import Vips
         }
     }
 
-    @Test func allOfHalcyonsOwnNamesAreTaken() {
+    @Test func rejectsNamesOfBuiltInProcessors() {
         for name in Processor.names {
             #expect(throws: ExtensionError.self) { try Extensions(processors: [Invert(name: name)]) }
         }
         #expect(Processor.names.count == 16)
     }
 
-    @Test func parametersAreCheckedBeforeAnythingIsLoaded() throws {
+    @Test func validatesParametersBeforeLoading() throws {
         let extensions = try Extensions(processors: [Invert()], sizers: [Half()])
         func failure(_ variant: Variant) -> JobError? {
             do {
@@ -130,7 +130,7 @@ import Vips
         #expect(failure(variant)?.message == "half: no")
     }
 
-    @Test func whatAProcessorGivesBackIsLookedAt() async throws {
+    @Test func checksTheOutputOfProcessors() async throws {
         let extensions = try Extensions(processors: [Broken(), Widen(announced: 3)])
         func failure(_ processor: Processor) async -> JobError? {
             do {
@@ -149,7 +149,7 @@ import Vips
         #expect(await failure(custom("unknown"))?.code == .invalidJob)
     }
 
-    @Test func aSizersPlanIsLookedAt() throws {
+    @Test func checksThePlanOfSizers() throws {
         let size = PixelSize(width: 40, height: 30)
         let good = SizingPlan(
             sourceRect: PixelRect(x: 10, y: 0, width: 30, height: 30), outputSize: PixelSize(width: 9, height: 9),
@@ -177,7 +177,7 @@ import Vips
         #expect(plan.outputSize == PixelSize(width: 20, height: 15))
     }
 
-    @Test func sizesAreHeldAgainstTheLimitOneByOne() throws {
+    @Test func checksTheSizeAfterEachProcessor() throws {
         let extensions = try Extensions(processors: [Widen()])
         let limits = ImageLimits(outputPixels: 10_000)
         let size = PixelSize(width: 50, height: 50)
@@ -196,7 +196,7 @@ import Vips
         #expect(admit([grow, custom("widen")])?.message.contains("the processor widen would produce 200×100") == true)
         #expect(admit([grow], frames: 2)?.code == .tooManyPixels)
         #expect(admit([grow, .rotate(degrees: 45, background: .white)])?.code == .tooManyPixels)
-        // A picture that is small again at the end would still have been too large.
+        // An intermediate image is too large even if the output is small.
         #expect(admit([custom("widen"), custom("widen"), custom("widen"), .crop(size, anchor: .center)]) != nil)
         #expect(admit([.resize(PixelSize(width: 1, height: 65_535), .aspectFill)])?.code == .tooManyPixels)
         #expect(extensions.makesTransparency(custom("widen")) && !extensions.makesTransparency(.blackWhite))

@@ -1,8 +1,8 @@
 import HalcyonModel
 
-/// The pictures and parameters that are compared with pictures in `Goldens`.
+/// An input and processors whose output is compared with an image in `Goldens`.
 struct GoldenCase: Sendable, CustomStringConvertible {
-    /// Also the name of the file.
+    /// The name of the case and of the file.
     let name: String
     let input: Input
     let processors: [Processor]
@@ -10,9 +10,9 @@ struct GoldenCase: Sendable, CustomStringConvertible {
     enum Input: String, CaseIterable, Sendable {
         /// A photograph, 160×120.
         case photo
-        /// The same behind a soft vignette of alpha.
+        /// The photograph with a soft vignette of alpha.
         case veiled
-        /// The same in grey.
+        /// The photograph in gray.
         case grey
     }
 

@@ -6,7 +6,8 @@ import Vips
 
 @testable import HalcyonImaging
 
-/// Every processor against pictures that were looked at. `UPDATE_GOLDENS=1 swift test --filter GoldenTests` writes them anew.
+/// Compares every processor with golden images, which have been reviewed. They are written again by
+/// `UPDATE_GOLDENS=1 swift test --filter GoldenTests`.
 @Suite(.limitedParallelism) struct GoldenTests {
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Goldens")
 
@@ -16,26 +17,26 @@ import Vips
         return Array(try Data(contentsOf: url))
     }
 
-    /// What a case begins with, from the photograph in `Goldens`.
+    /// Returns the input of a case, made from the photograph in `Goldens`.
     static func input(_ input: GoldenCase.Input) throws -> Image {
         let photo = try EncodedImage(file("photo.webp")).open().inMemory()
         switch input {
         case .photo: return photo
-        // Not the conversion of libvips, which is another in each of its versions.
+        // Not the conversion of libvips, which differs between its versions.
         case .grey: return try photo.calling("extract_band", ["band": 1]).calling("copy", ["interpretation": "b-w"])
         case .veiled:
-            let alpha = (0..<photo.width * photo.height).map { place -> UInt8 in
-                let x = Double(place % photo.width) / Double(photo.width) - 0.5
-                let y = Double(place / photo.width) / Double(photo.height) - 0.5
+            let alpha = (0..<photo.width * photo.height).map { index -> UInt8 in
+                let x = Double(index % photo.width) / Double(photo.width) - 0.5
+                let y = Double(index / photo.width) / Double(photo.height) - 0.5
                 return UInt8(min(max((0.3 - x * x - y * y) * 1200, 0), 255))
             }
             return try photo.joined(with: Image(pixels: alpha, width: photo.width, height: photo.height, bands: 1))
         }
     }
 
-    /// A ring with a bar on nothing.
+    /// A ring with a bar on a transparent background.
     static func mark() throws -> [UInt8] {
-        var picture = Sampled([0, 0, 0, 0], width: 96, height: 64)
+        var picture = Bitmap([0, 0, 0, 0], width: 96, height: 64)
         for y in 0..<64 {
             for x in 0..<96 {
                 let distance = (pow(Double(x) - 31.5, 2) + pow(Double(y) - 31.5, 2)).squareRoot()
@@ -55,10 +56,10 @@ import Vips
         ).inMemory()
     }
 
-    @Test(arguments: GoldenCase.all) func looksAsItDid(_ golden: GoldenCase) async throws {
+    @Test(arguments: GoldenCase.all) func matchesTheGoldenImage(_ golden: GoldenCase) async throws {
         let file = "\(golden.name).webp"
         if ProcessInfo.processInfo.environment["UPDATE_GOLDENS"] != nil {
-            let written = try await offThePool {
+            let written = try await onRenderThread {
                 try Self.render(golden.processors, on: golden.input)
                     .encoded(as: .webp, ["lossless": true, "effort": 6])
             }
@@ -67,15 +68,15 @@ import Vips
         }
         let expected = try Self.file(file)
         #expect(expected.count <= 26_000)
-        let distance = try await offThePool {
+        let distance = try await onRenderThread {
             let result = try Self.render(golden.processors, on: golden.input)
             let expected = try EncodedImage(expected).open()
             return try PerceptualDistance(result, expected)
         }
-        #expect(try #require(distance, "another size, or alpha").isUnseen, "\(distance!)")
+        #expect(try #require(distance, "the size or the alpha differs").isInvisible, "\(distance!)")
     }
 
-    @Test func everyProcessorHasPicturesOfEachKind() {
+    @Test func everyProcessorHasSeveralInputs() {
         let names = Set(GoldenCase.all.flatMap { $0.processors.map(\.name) })
         #expect(names == Processor.names)
         for name in Processor.names {

@@ -5,13 +5,13 @@ import Vips
 
 @testable import HalcyonImaging
 
-/// That the golden pictures find what is wrong: another value of any parameter, another order.
+/// Sensitivity of the golden images to changed parameters and a changed order.
 @Suite(.limitedParallelism) struct MutationTests {
-    /// Each golden case with its parameters changed, one by one, and how they were.
-    static let mutations: [(name: String, input: GoldenCase.Input, was: [Processor], now: [Processor])] =
+    /// Each golden case with one parameter changed, for all of its parameters, and the original processors.
+    static let mutations: [(name: String, input: GoldenCase.Input, original: [Processor], changed: [Processor])] =
         GoldenCase.all.flatMap { golden in
             golden.processors.indices.flatMap { index in
-                golden.processors[index].neighbours.map { changed in
+                golden.processors[index].neighbors.map { changed in
                     var processors = golden.processors
                     processors[index] = changed
                     return (golden.name, golden.input, golden.processors, processors)
@@ -19,40 +19,40 @@ import Vips
             }
         }
 
-    /// nil where the sizes differ.
+    /// Returns the distance between the outputs, or nil if the sizes differ.
     static func distance(
-        _ was: [Processor], _ now: [Processor], on input: GoldenCase.Input
+        _ original: [Processor], _ changed: [Processor], on input: GoldenCase.Input
     ) async throws -> PerceptualDistance? {
-        try await offThePool {
-            try PerceptualDistance(GoldenTests.render(was, on: input), GoldenTests.render(now, on: input))
+        try await onRenderThread {
+            try PerceptualDistance(GoldenTests.render(original, on: input), GoldenTests.render(changed, on: input))
         }
     }
 
-    @Test func aWrongParameterIsFound() async throws {
+    @Test func detectsChangedParameters() async throws {
         #expect(Self.mutations.count > 150)
         for mutation in Self.mutations {
-            let distance = try await Self.distance(mutation.was, mutation.now, on: mutation.input)
-            #expect(distance?.isUnseen != true, "\(mutation.name): \(mutation.now): \(distance!)")
+            let distance = try await Self.distance(mutation.original, mutation.changed, on: mutation.input)
+            #expect(distance?.isInvisible != true, "\(mutation.name): \(mutation.changed): \(distance!)")
         }
     }
 
-    @Test func anotherOrderIsFound() async throws {
+    @Test func detectsAChangedOrder() async throws {
         let several = try #require(GoldenCase.all.first { $0.name == "several-photo" })
         for index in several.processors.indices.dropLast() {
             var processors = several.processors
             processors.swapAt(index, index + 1)
             let distance = try await Self.distance(several.processors, processors, on: several.input)
-            #expect(distance?.isUnseen != true, "\(index): \(distance!)")
+            #expect(distance?.isInvisible != true, "\(index): \(distance!)")
         }
     }
 }
 
 extension Processor {
-    /// The processor with one parameter a little off, for each of its parameters.
-    fileprivate var neighbours: [Processor] {
+    /// The processor with one parameter changed slightly, for each of its parameters.
+    fileprivate var neighbors: [Processor] {
         switch self {
         case .roundCorner(let round):
-            round.radius.neighbours.map { .roundCorner(round.with(\.radius, $0)) } + [
+            round.radius.neighbors.map { .roundCorner(round.with(\.radius, $0)) } + [
                 .roundCorner(round.with(\.corners, round.corners.subtracting([.bottomRight]))),
                 .roundCorner(round.with(\.background, round.background == nil ? .white : nil)),
             ]
@@ -65,10 +65,10 @@ extension Processor {
                 .crop(size, anchor: UnitPoint(x: anchor.x, y: anchor.y * 0.6)),
             ]
         case .blur(let radius): [.blur(radius: radius * 1.25), .blur(radius: radius * 0.8)]
-        case .tint(let color): color.neighbours.map { .tint($0) }
+        case .tint(let color): color.neighbors.map { .tint($0) }
         case .overlay(.color(let color, let fraction)):
             [
-                .overlay(.color(color.neighbours[0], fraction: fraction)),
+                .overlay(.color(color.neighbors[0], fraction: fraction)),
                 .overlay(.color(color, fraction: fraction + 0.05)),
             ]
         case .overlay(.picture(let source, let opacity)):
@@ -79,7 +79,7 @@ extension Processor {
         case .blend(let blend):
             Blend.Mode.allCases.filter { $0 != blend.mode }.map { .blend(blend.with(\.mode, $0)) } + [
                 .blend(blend.with(\.opacity, blend.opacity - 0.2)),
-                .blend(blend.with(\.background, blend.background.neighbours[0])),
+                .blend(blend.with(\.background, blend.background.neighbors[0])),
             ]
         case .colorControls(let controls):
             [
@@ -92,7 +92,7 @@ extension Processor {
         case .border(let border):
             [
                 .border(border.with(\.width, border.width + 0.5)),
-                .border(border.with(\.color, border.color.neighbours[0])),
+                .border(border.with(\.color, border.color.neighbors[0])),
                 .border(border.with(\.radius, .pixels(11))),
             ]
         case .downsample(let size): [.downsample(size.wider)]
@@ -114,7 +114,7 @@ extension Processor {
             [
                 .rotate(degrees: degrees + 1, background: background),
                 .rotate(degrees: 360 - degrees, background: background),
-            ] + (degrees == 270 ? [] : [.rotate(degrees: degrees, background: background.neighbours[0])])
+            ] + (degrees == 270 ? [] : [.rotate(degrees: degrees, background: background.neighbors[0])])
         case .flip(let flip): Flip.allCases.filter { $0 != flip }.map { .flip($0) }
         case .custom: []
         }
@@ -122,7 +122,7 @@ extension Processor {
 }
 
 extension CornerRadius {
-    fileprivate var neighbours: [CornerRadius] {
+    fileprivate var neighbors: [CornerRadius] {
         switch self {
         case .pixels(let pixels): [.pixels(pixels + 1), .pixels(pixels - 1)]
         case .widthFraction(let fraction): [.widthFraction(fraction * 0.95), .heightFraction(fraction)]
@@ -132,8 +132,8 @@ extension CornerRadius {
 }
 
 extension CSSColor {
-    /// More red, and a little less opaque.
-    fileprivate var neighbours: [CSSColor] {
+    /// The color with another red, and with another opacity.
+    fileprivate var neighbors: [CSSColor] {
         [
             CSSColor(red: red > 200 ? red - 40 : red + 40, green: green, blue: blue, alpha: max(alpha, 60)),
             CSSColor(red: red, green: green, blue: blue, alpha: alpha > 20 ? alpha - 20 : alpha + 60),
@@ -145,7 +145,7 @@ extension PixelSize {
     fileprivate var wider: PixelSize { PixelSize(width: width + 1, height: height + 1) }
 }
 
-/// A value that can be copied with a change.
+/// A value that can be copied with one member changed.
 private protocol Changeable {}
 
 extension Changeable {

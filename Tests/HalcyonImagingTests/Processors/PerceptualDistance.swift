@@ -3,21 +3,21 @@ import Vips
 
 @testable import HalcyonImaging
 
-/// How different two pictures look: CIEDE2000, in whose units 1 is about the least that an eye can tell.
+/// The perceptual difference of two images in CIEDE2000, where 1 is about the smallest visible difference.
 struct PerceptualDistance: Sendable, CustomStringConvertible {
-    /// Over all pixels.
+    /// The mean over all pixels.
     let mean: Double
-    /// Of the block of 8×8 pixels that differs most: a fault in one corner must not drown in the rest.
+    /// The mean of the block of 8×8 pixels that differs most, because a local defect hardly affects ``mean``.
     let worstBlock: Double
 
-    /// The pictures are laid over black and over white, so that alpha counts where it is seen; the greater distance counts.
+    /// Compares images with alpha over black and over white, where alpha is visible, and takes the greater distance.
     ///
-    /// - Returns: nil when the sizes differ, or one has alpha and the other has not.
+    /// - Returns: nil if the sizes differ, or only one has alpha.
     init?(_ first: Image, _ second: Image) throws {
         guard first.size == second.size, first.hasAlpha == second.hasAlpha else { return nil }
         var (mean, worst) = (0.0, 0.0)
-        for fixture in first.hasAlpha ? [CSSColor.black, .white] : [.black] {
-            let (left, right) = (try first.inLab(on: fixture), try second.inLab(on: fixture))
+        for background in first.hasAlpha ? [CSSColor.black, .white] : [.black] {
+            let (left, right) = (try first.inLab(on: background), try second.inLab(on: background))
             let map = try Operation.call("dE00", ["left": .image(left), "right": .image(right)]).image()
             let blocks = try map.calling(
                 "shrink", ["hshrink": .int(min(8, map.width)), "vshrink": .int(min(8, map.height)), "ceil": true])
@@ -28,15 +28,16 @@ struct PerceptualDistance: Sendable, CustomStringConvertible {
         worstBlock = worst
     }
 
-    /// Less than an eye sees, and more than versions of libvips differ by: 8.14.1 and 8.16.1 resize a photograph 0.19 and 0.37
-    /// apart, and do everything else alike. What a wrong parameter does is more, see `aWrongParameterIsFound`.
-    var isUnseen: Bool { mean < 0.3 && worstBlock < 0.6 }
+    /// Whether the difference is invisible. The limits exceed the differences between versions of libvips: 8.14.1 and
+    /// 8.16.1 resize a photograph 0.19 and 0.37 apart, and do everything else alike. A wrong parameter makes a greater
+    /// difference, see `detectsChangedParameters`.
+    var isInvisible: Bool { mean < 0.3 && worstBlock < 0.6 }
 
     var description: String { "mean \(mean), worst block \(worstBlock)" }
 }
 
 extension Image {
-    fileprivate func inLab(on fixture: CSSColor) throws -> Image {
-        try laid(on: fixture).inColour().calling("colourspace", ["space": "lab"])
+    fileprivate func inLab(on background: CSSColor) throws -> Image {
+        try laid(on: background).inColour().calling("colourspace", ["space": "lab"])
     }
 }

@@ -5,11 +5,11 @@ import Testing
 
 @testable import HalcyonImaging
 
-/// Blur and sharpen, against convolution written out.
+/// Blur and sharpen, compared with a direct convolution.
 @Suite(.limitedParallelism) struct SharpnessProcessorTests {
-    /// Shapes and gradients with hard edges.
-    static func scene(_ width: Int, _ height: Int) -> Sampled {
-        var picture = Sampled([0], width: width, height: height)
+    /// An image of shapes and gradients with hard edges.
+    static func shapes(_ width: Int, _ height: Int) -> Bitmap {
+        var picture = Bitmap([0], width: width, height: height)
         for y in 0..<height {
             for x in 0..<width {
                 let isDisc =
@@ -20,21 +20,21 @@ import Testing
         return picture
     }
 
-    /// A Gaussian of that deviation to 5 deviations, in doubles; the picture goes on as it ends.
-    static func gaussian(_ picture: Sampled, _ deviation: Double) -> [Double] {
+    /// Returns a Gaussian blur of the image, computed in doubles to 4 deviations, with repeated edges.
+    static func gaussian(_ picture: Bitmap, _ deviation: Double) -> [Double] {
         let reach = Int(deviation * 4)
         let weights = (-reach...reach).map { exp(-Double($0 * $0) / (2 * deviation * deviation)) }
         let sum = weights.reduce(0, +)
         func pass(_ samples: [Double], _ count: Int, _ stride: Int, _ lines: Int, _ lineStride: Int) -> [Double] {
             var result = samples
             for line in 0..<lines {
-                for place in 0..<count {
+                for position in 0..<count {
                     var value = 0.0
                     for (index, weight) in weights.enumerated() {
-                        let from = min(max(place + index - reach, 0), count - 1)
+                        let from = min(max(position + index - reach, 0), count - 1)
                         value += weight * samples[line * lineStride + from * stride]
                     }
-                    result[line * lineStride + place * stride] = value / sum
+                    result[line * lineStride + position * stride] = value / sum
                 }
             }
             return result
@@ -43,9 +43,10 @@ import Testing
         return pass(across, picture.height, picture.width, picture.width, 1)
     }
 
-    /// How far the blur is from the true one: on average, and at most.
-    static func error(_ deviation: Double, _ width: Int, _ height: Int) async throws -> (mean: Double, most: Double) {
-        let picture = scene(width, height)
+    /// Returns the mean and the maximum difference of the blur from the direct convolution.
+    static func error(_ deviation: Double, _ width: Int, _ height: Int) async throws -> (mean: Double, maximum: Double)
+    {
+        let picture = shapes(width, height)
         let blurred = try await applied(.blur(radius: deviation), to: picture)
         let differences = zip(blurred.bytes, gaussian(picture, deviation)).map { abs(Double($0) - $1) }
         return (differences.reduce(0, +) / Double(differences.count), differences.max() ?? 0)
@@ -54,21 +55,21 @@ import Testing
     @Test(arguments: [0.5, 1, 2.3, 5, 8, 13, 25])
     func blurIsAGaussian(_ deviation: Double) async throws {
         let error = try await Self.error(deviation, 130, 97)
-        #expect(error.mean < 0.6 && error.most < 4, "\(deviation): \(error)")
+        #expect(error.mean < 0.6 && error.maximum < 4, "\(deviation): \(error)")
     }
 
-    @Test func aBlurKeepsWhatIsEvenAndFadesNowhere() async throws {
+    @Test func blurKeepsUniformImages() async throws {
         for deviation in [0.3, 4, 60, 250] {
             for (width, height) in [(40, 30), (1, 1), (1, 50), (300, 2)] {
                 let blurred = try await applied(
-                    .blur(radius: deviation), to: Sampled([200, 100, 50, 255], width: width, height: height))
+                    .blur(radius: deviation), to: Bitmap([200, 100, 50, 255], width: width, height: height))
                 #expect(Set(blurred.bytes) == [200, 100, 50, 255], "\(deviation) on \(width)×\(height)")
             }
         }
     }
 
-    @Test func aWideBlurIsComputedOnFewPixels() {
-        // What a convolution costs: pixels times the weights of both passes.
+    @Test func costOfAWideBlurIsLimited() {
+        // The cost of a convolution: pixels times the weights of both passes.
         for deviation in [1.0, 7.9, 10, 100, 250] {
             for size in [PixelSize(width: 8000, height: 8000), PixelSize(width: 100_000, height: 640)] {
                 let blur = GaussianBlur(deviation: deviation, on: size)
@@ -79,8 +80,8 @@ import Testing
         }
     }
 
-    @Test func sharpeningAddsWhatTheBlurTakesAway() async throws {
-        let picture = Self.scene(60, 40)
+    @Test func sharpenAddsWhatTheBlurRemoves() async throws {
+        let picture = Self.shapes(60, 40)
         let sharp = try await applied(.sharpen(Sharpen(radius: 2, amount: 1.5)), to: picture)
         let soft = Self.gaussian(picture, 2)
         for (index, sample) in picture.bytes.enumerated() {
@@ -90,8 +91,8 @@ import Testing
         #expect(try await applied(.sharpen(Sharpen(radius: 2, amount: 0)), to: picture).bytes == picture.bytes)
     }
 
-    @Test func sharpeningChangesLightnessAlone() async throws {
-        var picture = Sampled([120, 90, 60, 200], width: 30, height: 20)
+    @Test func sharpenChangesOnlyLightness() async throws {
+        var picture = Bitmap([120, 90, 60, 200], width: 30, height: 20)
         for y in 0..<20 { for x in 15..<30 { picture[x, y] = [160, 130, 100, 200] } }
         let sharp = try await applied(.sharpen(Sharpen(radius: 1.5, amount: 1)), to: picture)
         #expect(sharp[14, 10][0] < 120 && sharp[15, 10][0] > 160)

@@ -5,8 +5,8 @@ import Vips
 
 /// Many renderings on few threads of this process.
 @Suite(.limitedParallelism) struct PoolTests {
-    @Test func `renderings on several threads give the same bytes, and say how long they took`() async throws {
-        let source = try await Pictures.noise(width: 640, height: 480)
+    @Test func threadsProduceEqualBytesAndReportTimings() async throws {
+        let source = try await TestImages.noise(width: 640, height: 480)
         try await RenderFixture.with(threads: 2) { fixture in
             let bodies = try await withThrowingTaskGroup(of: [UInt8].self) { group in
                 for _ in 0..<40 {
@@ -22,10 +22,10 @@ import Vips
         }
     }
 
-    @Test func `a cancelled task ends as cancelled and frees its thread`() async throws {
-        let source = try await Pictures.noise(.png)
+    @Test func cancelledTaskThrowsAndFreesItsThread() async throws {
+        let source = try await TestImages.noise(.png)
         try await RenderFixture.with { fixture in
-            // Enlarged to 36 million pixels: seconds, were it not stopped.
+            // Enlarged to 36 million pixels, which takes seconds unless it is cancelled.
             let slow = filling(6000, 6000, as: .png)
             let task = Task { try await fixture.service.render(source, [slow]) }
             let queued = Task { try await fixture.service.render(source, [slow]) }
@@ -38,11 +38,11 @@ import Vips
         }
     }
 
-    // In a process of its own: nothing is counted that other tests hold.
-    @Test func `nothing is left after thousands of renderings`() async {
+    // In its own process, so that objects of other tests are not counted.
+    @Test(.extended) func leaksNothingAfterThousandsOfRenderings() async {
         await #expect(processExitsWith: .success) {
             var sources: [[UInt8]] = []
-            for format in [Format.jpeg, .png, .webp] { sources.append(try await Pictures.noise(format)) }
+            for format in [Format.jpeg, .png, .webp] { sources.append(try await TestImages.noise(format)) }
             let cut = sources.map { Array($0.prefix($0.count / 2)) }
             try await RenderFixture.with(threads: 2) { [sources] fixture in
                 try await withThrowingTaskGroup(of: Void.self) { group in
@@ -61,7 +61,9 @@ import Vips
                     try await group.waitForAll()
                 }
             }
-            try await until("nothing is left") { VipsLibrary.liveBuffers == 0 && VipsLibrary.liveObjects == 0 }
+            try await until("all buffers and objects are released") {
+                VipsLibrary.liveBuffers == 0 && VipsLibrary.liveObjects == 0
+            }
         }
     }
 }

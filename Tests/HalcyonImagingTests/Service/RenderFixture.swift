@@ -5,18 +5,18 @@ import HalcyonModel
 import TestSupport
 import Vips
 
-/// A service with children of the built program, for one test.
+/// A render service for one test, with child processes of the built program.
 struct RenderFixture: Sendable {
     let service: RenderService
     let renderer: Renderer
     let pool: ThreadPool
     let children: RenderProcessPool
-    private let heard = Lock<[RenderProcessPool.PoolEvent]>([])
+    private let events = Lock<[RenderProcessPool.PoolEvent]>([])
 
-    /// What the children gave for the log.
-    var notes: [String] { heard.withLock { $0.map(\.description) } }
+    /// The log events of the child processes.
+    var loggedEvents: [String] { events.withLock { $0.map(\.description) } }
 
-    /// Runs `body` in a studio of its own and takes it down.
+    /// Sets up a fixture, runs `body`, and shuts the fixture down.
     static func with(
         threads: Int = 1, limits: ImageLimits = ImageLimits(renderTime: .seconds(600)), memory: Int = .max,
         program: String = HalcyonExecutable.path,
@@ -39,27 +39,27 @@ struct RenderFixture: Sendable {
     private init(_ threads: Int, _ limits: ImageLimits, _ memory: Int, _ options: RenderProcessOptions) {
         renderer = Renderer(limits: limits)
         pool = Renderer.makePool(threads: threads)
-        children = RenderProcessPool(options) { [heard] note in heard.withLock { $0.append(note) } }
+        children = RenderProcessPool(options) { [events] event in events.withLock { $0.append(event) } }
         service = RenderService(renderer: renderer, pool: pool, children: children, memory: memory)
     }
 
-    /// What the child does with a picture, whatever its codecs.
+    /// Renders in a child process, whatever the codecs.
     func renderInChild(_ source: [UInt8], _ variant: Variant) async throws -> RenderedImage {
         try await service.render(source, [variant], isolation: .always).images[0]
     }
 
-    /// The failure that rendering ends in.
+    /// Renders, and returns the failure.
     func failure(_ source: [UInt8], _ variant: Variant, isolation: RenderService.Isolation = .always) async -> JobError?
     {
         do {
             _ = try await service.render(source, [variant], isolation: isolation)
             return nil
         } catch {
-            return error as? JobError ?? JobError(.poison, "not a Failure: \(error)")
+            return error as? JobError ?? JobError(.poison, "not a JobError: \(error)")
         }
     }
 
-    /// Renders in a task that is cancelled after a while.
+    /// Renders in a task that is cancelled after `delay`.
     func rendering(
         _ source: [UInt8], _ variants: [Variant], cancelledAfter delay: Duration,
         isolation: RenderService.Isolation = .whereNeeded
@@ -76,24 +76,28 @@ struct RenderFixture: Sendable {
         return try await task.value
     }
 
-    /// The one child that runs.
+    /// Waits for a single running child process, and returns its ID.
     func child() async throws -> Int32 {
         try await until("a child runs") { children.processes.count == 1 }
         return children.processes[0]
     }
 }
 
-/// Pictures to render.
-enum Pictures {
-    /// Noise, so that files are long.
+/// Images to render.
+enum TestImages {
+    /// An image of noise, so that the file is long.
     static func noise(
         _ format: Format = .jpeg, width: Int = 320, height: Int = 240
     ) async throws -> [UInt8] {
         try await blocking {
             var state: UInt64 = 0x9e37_79b9_7f4a_7c15
-            let pixels = (0..<width * height * 3).map { _ in
-                state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-                return UInt8(truncatingIfNeeded: state >> 56)
+            // A loop that is fast in debug builds, too.
+            let pixels = [UInt8](unsafeUninitializedCapacity: width * height * 3) { bytes, count in
+                while count < bytes.count {
+                    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+                    bytes[count] = UInt8(truncatingIfNeeded: state >> 56)
+                    count += 1
+                }
             }
             let options: Operation.Arguments = format == .heif ? ["compression": "av1"] : [:]
             return try Image(pixels: pixels, width: width, height: height, bands: 3).encoded(as: format, options)
@@ -101,12 +105,12 @@ enum Pictures {
     }
 }
 
-/// Fills a display of whole points at one pixel a point.
+/// Returns a variant that fills a display of whole points at one pixel per point.
 func filling(_ width: Double, _ height: Double, as format: ImageFormat, effort: Int? = nil) -> Variant {
     Variant(
         sizing: Sizing(goal: .display(Display(width: width, height: height))),
         output: OutputOptions(format: format, effort: effort))
 }
 
-/// Minutes of work inside libaom, which does not look up before it is done.
+/// Minutes of work in libaom, which cannot be interrupted.
 let slow = filling(6000, 6000, as: .avif, effort: 9)

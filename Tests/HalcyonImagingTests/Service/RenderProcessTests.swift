@@ -11,8 +11,8 @@ import Vips
 
 @Suite(.limitedParallelism) struct RenderProcessTests {
     @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif])
-    func `a child makes the same file`(_ format: ImageFormat) async throws {
-        let source = try await Pictures.noise(.png)
+    func childProducesTheSameFile(_ format: ImageFormat) async throws {
+        let source = try await TestImages.noise(.png)
         try await RenderFixture.with { fixture in
             let here = try await fixture.pool.run {
                 try fixture.renderer.render(source, [filling(90, 70, as: format)]).images[0]
@@ -24,49 +24,49 @@ import Vips
         }
     }
 
-    @Test func `only what cannot be stopped goes to a child`() async throws {
-        let jpeg = try await Pictures.noise()
+    @Test func onlyUninterruptibleRenderingsUseAChild() async throws {
+        let jpeg = try await TestImages.noise()
         let mark = Source.initials(try Initials("H"))
-        func goesToChild(
+        func usesChild(
             _ source: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:]
         ) async throws -> Bool {
-            var goes = false
+            var used = false
             try await RenderFixture.with { fixture in
                 _ = try await fixture.service.render(source, variants, assets: assets)
-                goes = !fixture.children.processes.isEmpty
+                used = !fixture.children.processes.isEmpty
             }
-            return goes
+            return used
         }
-        #expect(try await !goesToChild(jpeg, [filling(9, 9, as: .jpeg), filling(900, 900, as: .png)]))
-        // A small picture is done before anybody could wait for it, a large one is not.
-        #expect(try await !goesToChild(jpeg, [filling(9, 9, as: .webp), filling(9, 9, as: .gif)]))
-        #expect(try await goesToChild(jpeg, [filling(9, 9, as: .jpeg), filling(1000, 1000, as: .webp)]))
-        #expect(try await goesToChild(jpeg, [filling(9, 9, as: .avif)]))
+        #expect(try await !usesChild(jpeg, [filling(9, 9, as: .jpeg), filling(900, 900, as: .png)]))
+        // The delay of a cancellation is short for a small image, and long for a large one.
+        #expect(try await !usesChild(jpeg, [filling(9, 9, as: .webp), filling(9, 9, as: .gif)]))
+        #expect(try await usesChild(jpeg, [filling(9, 9, as: .jpeg), filling(1000, 1000, as: .webp)]))
+        #expect(try await usesChild(jpeg, [filling(9, 9, as: .avif)]))
         for format in [Format.png, .tiff, .webp, .gif] {
-            #expect(try await !goesToChild(Pictures.noise(format), [filling(9, 9, as: .jpeg)]), "\(format)")
+            #expect(try await !usesChild(TestImages.noise(format), [filling(9, 9, as: .jpeg)]), "\(format)")
         }
-        let large = try await Pictures.noise(.webp, width: 2500, height: 1500)
-        #expect(try await goesToChild(large, [filling(9, 9, as: .jpeg)]))
-        let heif = try await Pictures.noise(.heif)
-        #expect(try await goesToChild(heif, [filling(9, 9, as: .jpeg)]))
-        #expect(try await goesToChild(jpeg, [filling(9, 9, as: .jpeg)], assets: [mark: heif]))
+        let large = try await TestImages.noise(.webp, width: 2500, height: 1500)
+        #expect(try await usesChild(large, [filling(9, 9, as: .jpeg)]))
+        let heif = try await TestImages.noise(.heif)
+        #expect(try await usesChild(heif, [filling(9, 9, as: .jpeg)]))
+        #expect(try await usesChild(jpeg, [filling(9, 9, as: .jpeg)], assets: [mark: heif]))
         let drawing = Array("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>".utf8)
-        #expect(try await goesToChild(drawing, [filling(9, 9, as: .png)]))
+        #expect(try await usesChild(drawing, [filling(9, 9, as: .png)]))
     }
 
-    /// What libvips takes for untrusted, what is drawn, and what libheif reads: whole, cut, and with rubbish behind the
-    /// first bytes, as the source and as what a processor takes.
-    @Test func `risky formats are never opened here`() async throws {
+    /// Formats that libvips considers untrusted, vector formats and formats of libheif: whole, truncated, and with
+    /// garbage after the first bytes, as the source and as an asset of a processor.
+    @Test func neverOpensRiskyFormatsInThisProcess() async throws {
         let svg = Array("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><rect/></svg>".utf8)
         let pdf = Array("%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n".utf8)
         let files = [
-            svg, pdf, try await Pictures.noise(.heif, width: 16, height: 16),
-            // JPEG XL, as a bare stream and in its container; zipped SVG.
+            svg, pdf, try await TestImages.noise(.heif, width: 16, height: 16),
+            // JPEG XL, as a bare stream and in its container.
             [0xff, 0x0a, 0xf8, 0x17, 0x3e, 0x00], [0, 0, 0, 12, 0x4a, 0x58, 0x4c, 0x20, 13, 10, 0x87, 10],
         ]
         let mark = Source.initials(try Initials("H"))
-        let jpeg = try await Pictures.noise(width: 16, height: 16)
-        // Where there is no child to be had, nothing but a refusal can come of them.
+        let jpeg = try await TestImages.noise(width: 16, height: 16)
+        // Without child processes these files can only be rejected.
         var tried = 0
         try await RenderFixture.with(program: "/nonexistent/halcyon") { fixture in
             for file in files {
@@ -90,17 +90,17 @@ import Vips
                     tried += 1
                 }
             }
-            // Not every libvips has every loader.
+            // Not every build of libvips has every loader.
             #expect(tried >= 6)
         }
     }
 
-    @Test func `assets go to a child with the source`() async throws {
-        let source = try await Pictures.noise(.png)
+    @Test func childReceivesAssetsWithTheSource() async throws {
+        let source = try await TestImages.noise(.png)
         let mark = Source.initials(try Initials("H"))
         var variant = filling(60, 40, as: .png)
         variant.processors = [.watermark(Watermark(source: mark))]
-        let assets = [mark: try await Pictures.noise(.png, width: 16, height: 16)]
+        let assets = [mark: try await TestImages.noise(.png, width: 16, height: 16)]
         try await RenderFixture.with { fixture in
             let here = try await fixture.service.render(source, [variant, filling(9, 9, as: .jpeg)], assets: assets)
             let there = try await fixture.service.render(
@@ -111,21 +111,21 @@ import Vips
         }
     }
 
-    @Test func `failures come back as they are`() async throws {
-        let whole = try await Pictures.noise()
+    @Test func returnsFailuresOfTheChild() async throws {
+        let whole = try await TestImages.noise()
         try await RenderFixture.with(limits: ImageLimits(outputPixels: 10_000)) { fixture in
             #expect(await fixture.failure(Array("no image".utf8), filling(9, 9, as: .png))?.code == .unsupportedFormat)
             let cut = Array(whole.prefix(whole.count / 2))
             #expect(await fixture.failure(cut, filling(9, 9, as: .png))?.code == .corruptImage)
             let large = await fixture.failure(whole, filling(101, 100, as: .png))
             #expect(large?.code == .tooManyPixels && large?.message.contains("101×100") == true)
-            // None of that was the child's end.
-            #expect(fixture.notes.isEmpty && fixture.children.processes.count == 1)
+            // None of these failures ended the child.
+            #expect(fixture.loggedEvents.isEmpty && fixture.children.processes.count == 1)
         }
     }
 
-    @Test func `a child is kept, and replaced when it has done enough or grown too large`() async throws {
-        let source = try await Pictures.noise()
+    @Test func reusesAChildUpToItsLimits() async throws {
+        let source = try await TestImages.noise()
         func pids(_ change: (inout RenderProcessOptions) -> Void) async throws -> [Int32] {
             var pids: [Int32] = []
             try await RenderFixture.with({ change(&$0) }) { fixture in
@@ -138,31 +138,32 @@ import Vips
         }
         let kept = try await pids { _ in }
         #expect(kept.count == 6 && Set(kept).count == 1)
-        // After every third there is none.
+        // The child is ended after every third rendering.
         let replaced = try await pids { $0.renderings = 3 }
         #expect(replaced.count == 4 && Set(replaced).count == 2)
         let outgrown = try await pids { $0.restingMemory = 1 }
         #expect(outgrown.isEmpty)
     }
 
-    @Test func `a child whose parent lets go ends by itself, and well`() async throws {
-        let order = RenderTask.Input(
-            source: try await Pictures.noise(), variants: [filling(20, 20, as: .avif)], assets: [:], isolation: .always)
-        // Under the address sanitizer it would end with another code, had it lost memory.
+    @Test func childExitsCleanlyWhenTheSocketCloses() async throws {
+        let input = RenderTask.Input(
+            source: try await TestImages.noise(), variants: [filling(20, 20, as: .avif)], assets: [:],
+            isolation: .always)
+        // Under the address sanitizer a leak would change the exit code.
         let child = try await blocking {
             let renderer = Renderer()
-            let need = try renderer.plan(renderer.identify(order.source), order.variants).memory
-            let (socket, childs) = try MessageSocket.pair()
+            let need = try renderer.plan(renderer.identify(input.source), input.variants).memory
+            let (socket, childSocket) = try MessageSocket.pair()
             var options = ChildProcess.Options()
-            options.input = .descriptor(childs)
+            options.input = .descriptor(childSocket)
             options.errors = .inherited
             let child = try ChildProcess.startBlocking(HalcyonExecutable.path, ["render-child"], options: options)
-            close(childs)
+            close(childSocket)
             for _ in 0..<3 {
                 for memory in [need - 1, need] {
-                    try socket.send(RenderRequest.message(order, within: ImageLimits(), memory: memory))
+                    try socket.send(RenderRequest.message(input, within: ImageLimits(), memory: memory))
                     let reply = try #require(try socket.receive(.init(bytes: 1 << 20)))
-                    // It does nothing for which it was not given memory.
+                    // It does not render without enough memory.
                     switch try #require(try reply.value(RenderReply.self).answer(reply.bodies)) {
                     case .needs(let more): #expect(more == need && memory < need)
                     case .rendered(let rendering): #expect(rendering.images.count == 1 && memory == need)
@@ -172,26 +173,26 @@ import Vips
             }
             return child
         }
-        // The socket went with the block.
+        // The socket was closed at the end of the block.
         #expect(await child.exit() == .code(0))
     }
 
-    @Test func `a child that died while idle is replaced without a word`() async throws {
-        let source = try await Pictures.noise()
+    @Test func silentlyReplacesAChildThatDiedWhileIdle() async throws {
+        let source = try await TestImages.noise()
         try await RenderFixture.with { fixture in
             _ = try await fixture.renderInChild(source, filling(20, 20, as: .jpeg))
             let first = try await fixture.child()
             kill(first, SIGKILL)
-            try await until("it is gone") { fixture.children.processes.isEmpty }
+            try await until("the child is gone") { fixture.children.processes.isEmpty }
             _ = try await fixture.renderInChild(source, filling(20, 20, as: .jpeg))
             let second = try await fixture.child()
             #expect(second != first)
-            #expect(fixture.notes.isEmpty)
+            #expect(fixture.loggedEvents.isEmpty)
         }
     }
 
-    @Test func `a child that is asked to end goes on, and so does its rendering`() async throws {
-        let source = try await Pictures.noise()
+    @Test func childIgnoresSIGTERMAndSIGINT() async throws {
+        let source = try await TestImages.noise()
         try await RenderFixture.with { fixture in
             _ = try await fixture.renderInChild(source, filling(20, 20, as: .jpeg))
             let child = try await fixture.child()
@@ -203,9 +204,9 @@ import Vips
         }
     }
 
-    @Test(.enabled(if: !clinux_has_sanitizer(), "its shadow is larger than any limit"))
-    func `a picture gets no more memory than is allowed`() async throws {
-        let source = try await Pictures.noise()
+    @Test(.enabled(if: !clinux_has_sanitizer(), "its shadow memory is larger than any limit"))
+    func enforcesTheMemoryLimit() async throws {
+        let source = try await TestImages.noise()
         // 48 million bytes of pixels, more than once.
         var large = filling(4000, 4000, as: .jpeg)
         large.interpolationQuality = .none
@@ -222,10 +223,10 @@ import Vips
         }
     }
 
-    // In a process of its own: what libvips holds is counted for all of it.
-    @Test func `an animation is decoded in a child, however small it is`() async {
+    // In its own process, because libvips counts the memory of the whole process.
+    @Test func decodesEvenSmallAnimationsInAChild() async {
         await #expect(processExitsWith: .success) {
-            let source = AnimatedGIF.repeating(try await Pictures.noise(.gif, width: 160, height: 120), frames: 999)
+            let source = AnimatedGIF.repeating(try await TestImages.noise(.gif, width: 160, height: 120), frames: 999)
             try await RenderFixture.with { fixture in
                 let rendering = try await fixture.service.render(source, [filling(40, 30, as: .gif)])
                 #expect(rendering.images[0].frames == 999)
@@ -236,20 +237,20 @@ import Vips
     }
 
     @Test(arguments: [1_000_000, 20_000_000])
-    func `what takes much memory is rendered in a child`(_ pixels: Int) async throws {
-        let source = try await Pictures.noise(.png, width: pixels / 1000, height: 1000)
+    func rendersInAChildIfMuchMemoryIsNeeded(_ pixels: Int) async throws {
+        let source = try await TestImages.noise(.png, width: pixels / 1000, height: 1000)
         try await RenderFixture.with { fixture in
-            // Two outputs share a decoding, which is in memory for them.
+            // Two outputs share a decoded image, which is in memory.
             _ = try await fixture.service.render(source, [filling(9, 9, as: .png), filling(8, 8, as: .png)])
             #expect(fixture.children.processes.isEmpty == (pixels == 1_000_000))
         }
     }
 
-    @Test(.enabled(if: !clinux_has_sanitizer(), "its shadow is larger than any limit"))
-    func `a rendering that takes more memory than was expected has a second try, and ends for itself alone`()
+    @Test(.extended, .enabled(if: !clinux_has_sanitizer(), "its shadow memory is larger than any limit"))
+    func retriesARenderingThatExceedsItsEstimate()
         async throws
     {
-        // Each of the filter's results is a picture: the header says nothing of them.
+        // Each result of the filter is an image that the header does not announce.
         let floods = (0..<24).map { "<feFlood result='r\($0)' flood-opacity='0.\($0)'/>" }.joined()
         let merged = (0..<24).map { "<feMergeNode in='r\($0)'/>" }.joined()
         let drawing = Array(
@@ -268,15 +269,15 @@ import Vips
             #expect(
                 failure?.code == .tooManyPixels && failure?.message.contains("256 MiB") == true, "\(failure as Any)")
             #expect(fixture.service.memoryUse == (0, 0))
-            _ = try await fixture.renderInChild(await Pictures.noise(), filling(20, 20, as: .jpeg))
+            _ = try await fixture.renderInChild(await TestImages.noise(), filling(20, 20, as: .jpeg))
         }
     }
 
-    // In a process of its own: nothing is counted that other tests hold.
-    @Test func `hundreds of renderings leave no descriptor and no process`() async {
+    // In its own process, so that descriptors and children of other tests are not counted.
+    @Test(.extended) func leaksNoDescriptorsOrProcesses() async {
         await #expect(processExitsWith: .success) {
-            let (source, cut) = (try await Pictures.noise(), Array(try await Pictures.noise().prefix(5000)))
-            let before = Machine.descriptors
+            let (source, cut) = (try await TestImages.noise(), Array(try await TestImages.noise().prefix(5000)))
+            let before = ProcFS.descriptors
             var seen: Set<Int32> = []
             try await RenderFixture.with(threads: 2, { $0.renderings = 4 }) { fixture in
                 for _ in 0..<100 {
@@ -290,7 +291,7 @@ import Vips
             }
             #expect(seen.count >= 20)
             #expect(seen.allSatisfy { kill($0, 0) != 0 && errno == ESRCH })
-            #expect(Machine.descriptors == before)
+            #expect(ProcFS.descriptors == before)
         }
     }
 }

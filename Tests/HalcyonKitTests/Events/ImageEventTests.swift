@@ -3,7 +3,7 @@ import HalcyonKit
 import HalcyonModel
 import Testing
 
-/// Events as docs/events.md shows them.
+/// Decoding of events, including those in docs/events.md.
 @Suite struct ImageEventTests {
     private static let documented: [ImageEvent] = {
         let file = URL(filePath: #filePath).deletingLastPathComponent()
@@ -16,7 +16,7 @@ import Testing
         }
     }()
 
-    @Test func everyTypeIsRead() throws {
+    @Test func decodesEveryDocumentedType() throws {
         var seen: Set<String> = []
         for event in Self.documented {
             switch event.kind {
@@ -39,7 +39,7 @@ import Testing
         #expect(seen == ["started", "progress", "ready", "failed", "cancelled", "superseded", "purged"])
     }
 
-    @Test func aTypeOfALaterVersionIsNoError() throws {
+    @Test func decodesUnknownTypes() throws {
         let json =
             #"{"id": "1", "type": "halcyon.image.later", "time": "2026-11-21T10:31:07.250Z", "data": {"x": 1}}"#
         let event = try JSONDecoder().decode(ImageEvent.self, from: Data(json.utf8))
@@ -47,7 +47,7 @@ import Testing
         #expect(event.time == Date(timeIntervalSince1970: 1_795_257_067.25))
     }
 
-    @Test func datesAreReadWhateverTheDecodersStrategy() throws {
+    @Test func decodesDatesWithAnyDecoderStrategy() throws {
         let json = Data(
             #"{"id": "1", "type": "halcyon.image.later", "time": "2026-11-21T10:31:07Z", "data": {}}"#.utf8)
         let decoder = JSONDecoder()
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func valuesOfALaterVersionAreKept() throws {
+    @Test func keepsUnknownValues() throws {
         let ready = try JSONDecoder().decode(
             ImageEvent.Ready.self,
             from: Data(
@@ -72,7 +72,7 @@ import Testing
         #expect(ready.failures[0].code == HalcyonKit.FailureCode(rawValue: "bad_moon"))
     }
 
-    @Test func valuesAreThoseOfWorkers() {
+    @Test func valuesMatchTheModel() {
         let codes: [HalcyonKit.FailureCode] = [
             .invalidJob, .expired, .poison, .unsupportedSource, .blockedAddress, .notFound, .gone, .forbidden,
             .httpError, .dnsError, .connectError, .originUnavailable, .tlsError, .timeout, .tooManyRedirects,

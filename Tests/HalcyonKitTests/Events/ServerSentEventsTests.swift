@@ -2,7 +2,7 @@ import Testing
 
 @testable import HalcyonKit
 
-/// The event stream's grammar (HTML Living Standard, 9.2.6).
+/// Parsing of event streams (HTML Living Standard, 9.2.6).
 @Suite struct ServerSentEventsTests {
     private func messages(_ text: String, in parts: Int = .max, limit: Int = 1000) throws -> [ServerSentEvents.Message]
     {
@@ -16,7 +16,7 @@ import Testing
         return found
     }
 
-    @Test(arguments: [1, 2, 3, 5, 7, .max]) func isReadWhereverItIsCut(parts: Int) throws {
+    @Test(arguments: [1, 2, 3, 5, 7, .max]) func parsesChunksOfAnySize(parts: Int) throws {
         let text =
             ": hello\n\nid: 1\ndata: a\ndata:b\n\nevent: gap\r\ndata:  é\r\nid: 2\r\n\r\ndata\rid\r\rdata: never ended\n"
         #expect(
@@ -25,7 +25,7 @@ import Testing
             ])
     }
 
-    @Test func whereToGoOnIsSaidByWholeEventsAlone() throws {
+    @Test func onlyCompleteEventsChangeTheLastEventID() throws {
         var parser = ServerSentEvents(lastEventID: "0", limit: 1000)
         #expect(try parser.consume("id: 1\ndata: a\n".utf8).isEmpty && parser.lastEventID == "0")
         #expect(try parser.consume("\nid: 2\n".utf8) == [.init(data: "a", id: "1")])
@@ -34,13 +34,13 @@ import Testing
         #expect(try parser.consume("id: a\0b\ndata: x\n\n".utf8) == [.init(data: "x", id: "2")])
     }
 
-    @Test func thePauseIsANumber() throws {
+    @Test func ignoresInvalidRetryValues() throws {
         var parser = ServerSentEvents(limit: 1000)
         _ = try parser.consume("retry: 1500\nretry: soon\nretry: -1\nretry: 99999999999999999999\n".utf8)
         #expect(parser.retry == 1500)
     }
 
-    @Test func anEventIsBounded() throws {
+    @Test func limitsTheSizeOfAnEvent() throws {
         #expect(try messages("data: \(String(repeating: "x", count: 90))\n\n", limit: 100).count == 1)
         #expect(throws: ServerSentEvents.TooLarge.self) {
             try messages("data: \(String(repeating: "x", count: 100))", limit: 100)

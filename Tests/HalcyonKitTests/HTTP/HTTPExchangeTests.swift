@@ -4,7 +4,7 @@ import Testing
 
 @testable import HalcyonKit
 
-/// A client and the responses of an origin that behaves well or badly.
+/// The client and a server that behaves well or badly.
 @Suite struct HTTPExchangeTests {
     private static func client(
         _ origin: RawOrigin, _ set: (inout HalcyonClient.Configuration) -> Void = { _ in }
@@ -15,19 +15,19 @@ import Testing
         return HalcyonClient(URL(string: origin.url("/"))!, key: "secret", configuration: configuration)
     }
 
-    /// An origin whose answer depends on how many times it was asked, from 1.
-    private static func origin(_ answer: @escaping @Sendable (_ turn: Int) -> [RawOrigin.Step]) -> RawOrigin {
-        let turns = Locked(0)
+    /// Returns an origin whose response depends on the number of the request, starting at 1.
+    private static func origin(_ response: @escaping @Sendable (_ attempt: Int) -> [RawOrigin.Step]) -> RawOrigin {
+        let attempts = Locked(0)
         return RawOrigin { _ in
-            answer(
-                turns.withLock { turn in
-                    turn += 1
-                    return turn
+            response(
+                attempts.withLock { attempt in
+                    attempt += 1
+                    return attempt
                 })
         }
     }
 
-    /// The cursor that a request brings.
+    /// Returns the cursor of a request.
     private static func cursor(_ request: RawOrigin.Request) -> String? {
         request.head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("last-event-id: ") }
             .map { String($0.dropFirst(15)) }
@@ -44,7 +44,7 @@ import Testing
         [.text("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + text)] + then
     }
 
-    @Test func theKeyAndTheEncodedPathAreSent() async throws {
+    @Test func sendsTheKeyAndTheEncodedPath() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("200 OK", [], "x") }
         #expect(try await Self.client(origin).imageData(forKey: "halcyon:{é}:/?") == Data("x".utf8))
         let head = try #require(origin.requests.first?.head)
@@ -53,10 +53,10 @@ import Testing
         try await origin.stop()
     }
 
-    @Test(arguments: [false, true]) func anImageIsBounded(lengthIsTold: Bool) async throws {
-        // Endless, and no faster than a network: Foundation on Linux needs a moment to drop a connection.
+    @Test(arguments: [false, true]) func limitsTheSizeOfAnImage(hasContentLength: Bool) async throws {
+        // Endless, and no faster than a network, because Foundation on Linux drops connections with a delay.
         let parts = Array(repeating: [.zeros(1 << 16), .pause(.milliseconds(5))] as [RawOrigin.Step], count: 100_000)
-        let length = lengthIsTold ? "Content-Length: \(parts.count << 16)\r\n" : ""
+        let length = hasContentLength ? "Content-Length: \(parts.count << 16)\r\n" : ""
         let origin = RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\n\(length)\r\n")] + parts.joined() }
         let client = Self.client(origin) { $0.maximumImageBytes = 100_000 }
         #expect(try await errorOf { try await client.imageData(forKey: "k") } == .tooLarge(limit: 100_000))
@@ -64,7 +64,7 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func nobodyIsFollowedElsewhereWithTheKey() async throws {
+    @Test func doesNotFollowRedirects() async throws {
         let other = RawOrigin { _ in RawOrigin.answer("200 OK", [], "x") }
         let url = other.url("/")
         let origin = RawOrigin { _ in RawOrigin.answer("302 Found", ["Location: \(url)"]) }
@@ -74,17 +74,17 @@ import Testing
         try await other.stop()
     }
 
-    @Test func aConnectionWithoutAByteIsDead() async throws {
+    @Test func failsAfterTheReadTimeout() async throws {
         let origin = RawOrigin { _ in [.awaitEnd] }
         let client = Self.client(origin) { $0.readTimeout = .seconds(1) }
         guard case .connectionFailed = try await errorOf({ try await client.imageData(forKey: "k") }) else {
-            Issue.record("it is another error")
+            Issue.record("unexpected error")
             return
         }
         try await origin.stop()
     }
 
-    @Test func aProblemIsReadWithItsPause() async throws {
+    @Test func parsesProblemDetailsAndRetryAfter() async throws {
         let origin = RawOrigin { _ in
             RawOrigin.answer(
                 "429 Too Many Requests", ["Content-Type: application/problem+json", "Retry-After: 7"],
@@ -93,13 +93,13 @@ import Testing
         let problem = try await problemOf { try await Self.client(origin).submit(ImageJob("initials:A", width: 8)) }
         #expect(problem.kind == .tooManyRequests && problem.status == 429 && problem.retryAfter == .seconds(7))
         #expect(problem.title == "T" && problem.detail == "D" && problem.isTransient && problem.code == nil)
-        #expect(origin.requests.count == 1, "without a retry time-out it is not retried")
+        #expect(origin.requests.count == 1, "without a retry timeout requests are not retried")
         try await origin.stop()
     }
 
-    @Test func whatPassesIsTriedAgainUnderTheSameID() async throws {
-        let origin = Self.origin { turn in
-            switch turn {
+    @Test func retriesTransientFailuresWithTheSameID() async throws {
+        let origin = Self.origin { attempt in
+            switch attempt {
             case 1: [.reset]
             case 2: RawOrigin.answer("503 Service Unavailable", ["Retry-After: 1"])
             default:
@@ -126,7 +126,7 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func anEventIsThereWhenItCameAndNotWhenTheStreamEnds() async throws {
+    @Test func yieldsEventsBeforeTheStreamEnds() async throws {
         let origin = RawOrigin { _ in Self.stream(Self.message("1"), [.awaitEnd]) }
         var events = try await Self.client(origin).events(after: "0").makeAsyncIterator()
         let message = try #require(try await events.next())
@@ -136,9 +136,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func aStreamGoesOnWhereItWasHoweverItEnds() async throws {
-        let origin = Self.origin { turn in
-            switch turn {
+    @Test func streamResumesAtTheLastCursor() async throws {
+        let origin = Self.origin { attempt in
+            switch attempt {
             case 1: Self.stream("retry: 1\n\nid: 0\n\n", [.awaitEnd])
             case 2: Self.stream("retry: 1\n\n" + Self.message("1") + "id: 2\ndata: {\"id\"", [.close])
             case 3: Self.stream(Self.message("2") + "id: 2b\n\n", [.close])
@@ -158,14 +158,14 @@ import Testing
         #expect(seen.map { $0.event?.job?.id } == ["1", "2", nil, "4"])
         #expect(seen[2].content == .gap("deleted"))
         #expect(origin.requests.allSatisfy { $0.path == "/v1/events?type=started&job=a%20b" })
-        // The first asks where the stream stands.
+        // The first request determines the current cursor.
         #expect(origin.requests.map(Self.cursor) == [nil, "0", "1", "2b", "2b"])
         try await until("the stream is closed with its reader") { origin.cuts >= 1 }
         try await origin.stop()
     }
 
-    @Test func aReaderThatIsSlowHasEverythingInBoundedMemory() async throws {
-        // 500 events of 10 kB at once, from wherever the client is; kept for it are at most 512 KiB and an event.
+    @Test func slowReaderGetsAllEventsWithBoundedBuffering() async throws {
+        // 500 events of 10 kB at once, from the cursor of the client, which buffers at most 512 KiB and one event.
         let count = 500
         let padding = String(repeating: " ", count: 10_000)
         let origin = RawOrigin { request in
@@ -179,16 +179,16 @@ import Testing
         var seen: [String] = []
         for try await message in try await client.events(after: "0") {
             seen.append(message.cursor)
-            // It falls behind now and then.
+            // The reader falls behind from time to time.
             if seen.count % 100 == 1 { try await Task.sleep(for: .milliseconds(300)) }
             if seen.count == count { break }
         }
         #expect(seen == (1...count).map(String.init))
-        #expect(origin.connections > 1, "the connection was dropped when too much waited")
+        #expect(origin.connections > 1, "the connection was dropped when the buffer was full")
         try await origin.stop()
     }
 
-    @Test func anEventThatIsTooLargeEndsTheStream() async throws {
+    @Test func oversizedEventEndsTheStream() async throws {
         let origin = RawOrigin { _ in Self.stream("data: " + String(repeating: "x", count: 5000), [.awaitEnd]) }
         let client = Self.client(origin) { $0.maximumEventBytes = 1000 }
         var events = try await client.events(after: "0").makeAsyncIterator()
@@ -196,10 +196,10 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func whatIsNoStreamIsAnError() async throws {
+    @Test func rejectsOtherContentTypesForEventStreams() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("200 OK", ["Content-Type: text/html"], "<p>") }
         guard case .invalidResponse = try await errorOf({ try await Self.client(origin).events() }) else {
-            Issue.record("it is another error")
+            Issue.record("unexpected error")
             return
         }
         try await origin.stop()

@@ -5,7 +5,7 @@ import HalcyonKit
 import TestSupport
 import Testing
 
-/// A transport that plays a gateway, and records its requests.
+/// A transport that simulates a gateway and records its requests.
 private final class FakeTransport: HalcyonClient.Transport {
     typealias Handler = @Sendable (URLRequest) async throws -> HalcyonClient.Response
 
@@ -22,7 +22,7 @@ private final class FakeTransport: HalcyonClient.Transport {
         return try await handler(request)
     }
 
-    /// A gateway at which every job is ready at once, with `count` images.
+    /// Returns a gateway for which every job is ready immediately, with `count` images.
     static func ready(
         images count: Int, image: @escaping @Sendable (String) async throws -> Data
     ) -> FakeTransport {
@@ -48,7 +48,7 @@ private final class FakeTransport: HalcyonClient.Transport {
     }
 }
 
-/// Clients with a transport of the caller's.
+/// The client with a custom transport.
 @Suite struct TransportTests {
     private func client(_ transport: FakeTransport, retryTimeout: Duration = .zero) -> HalcyonClient {
         var configuration = HalcyonClient.Configuration()
@@ -59,7 +59,7 @@ private final class FakeTransport: HalcyonClient.Transport {
             transport: transport)
     }
 
-    @Test func aRequestGoesToTheTransportWithItsKindAndTimeout() async throws {
+    @Test func passesRequestsWithTheirKindAndTimeout() async throws {
         let transport = FakeTransport { _ in
             HalcyonClient.Response(status: 200, body: Data(#"{"id": "a/b", "state": "paused"}"#.utf8))
         }
@@ -71,7 +71,7 @@ private final class FakeTransport: HalcyonClient.Transport {
         #expect(kind == .longPoll && request.timeoutInterval == 12)
     }
 
-    @Test func errorsOfATransportAreRetried() async throws {
+    @Test func retriesTransportErrors() async throws {
         let attempts = Lock(0)
         let transport = FakeTransport { _ in
             let attempt = attempts.withLock { attempt in
@@ -85,12 +85,12 @@ private final class FakeTransport: HalcyonClient.Transport {
         #expect(transport.requests.count == 2)
         let lost = FakeTransport { _ in throw URLError(.networkConnectionLost) }
         guard case .connectionFailed = try await errorOf({ try await client(lost).imageData(forKey: "k") }) else {
-            Issue.record("it is another error")
+            Issue.record("unexpected error")
             return
         }
     }
 
-    @Test func problemsOfALaterGatewayAreKept() async throws {
+    @Test func keepsUnknownProblemTypesAndCodes() async throws {
         let transport = FakeTransport { _ in
             HalcyonClient.Response(
                 status: 429, headers: ["retry-after": "3"],
@@ -101,7 +101,7 @@ private final class FakeTransport: HalcyonClient.Transport {
         #expect(problem.isTransient && problem.retryAfter == .seconds(3))
     }
 
-    @Test func anUnknownValueDoesNotEndAStream() async throws {
+    @Test func unknownValuesDoNotEndAStream() async throws {
         let messages = [
             #""type": "halcyon.image.archived", "data": {}"#,
             #""type": "halcyon.image.failed", "data": {"job": {"id": "x"}, "code": "bad_moon", "message": "m", "#
@@ -131,7 +131,7 @@ private final class FakeTransport: HalcyonClient.Transport {
         #expect(transport.requests.count == 1 && transport.requests[0].kind == .eventStream)
     }
 
-    @Test(.timeLimit(.minutes(1))) func imagesAreLoadedConcurrently() async throws {
+    @Test(.timeLimit(.minutes(1))) func loadsTheImagesOfAJobConcurrently() async throws {
         // No image arrives before all four have been requested.
         let gate = AsyncEvent()
         let requested = Lock<Set<String>>([])
@@ -148,7 +148,7 @@ private final class FakeTransport: HalcyonClient.Transport {
         #expect(images.map(\.data) == (0..<4).map { Data("\($0)".utf8) }, "in the order of the variants")
     }
 
-    @Test(.timeLimit(.minutes(1))) func aLoaderLoadsSeveralImagesAtTheSameTime() async throws {
+    @Test(.timeLimit(.minutes(1))) func loaderLoadsJobsConcurrently() async throws {
         let (gate, requested, completed) = (AsyncEvent(), Lock(0), Lock(0))
         let transport = FakeTransport.ready(images: 1) { _ in
             if requested.withLock({
@@ -168,7 +168,7 @@ private final class FakeTransport: HalcyonClient.Transport {
         try await until("all images are loaded") { completed.withLock { $0 } == 12 }
     }
 
-    @Test func theConfigurationOfURLSessionIsTheCallers() async throws {
+    @Test func usesTheGivenURLSessionConfiguration() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("200 OK", [], "x") }
         let session = HalcyonClient.URLSessionTransport.defaultConfiguration
         session.httpAdditionalHeaders = ["X-App": "cats"]

@@ -6,18 +6,19 @@ import struct HalcyonCoding.JobDecoder
 
 @testable import HalcyonKit
 
-/// Jobs as the client writes them, read by the workers' reader in strict mode.
+/// Jobs that the client encodes and the decoder of the workers decodes in strict mode.
 @Suite struct ImageJobTests {
-    private func read(_ job: ImageJob) throws -> String {
+    /// Decodes an encoded job strictly and returns its id.
+    private func decodedID(of job: ImageJob) throws -> String {
         let json = try JSONEncoder().encode(job)
-        var reader = JobDecoder()
-        reader.isStrict = true
-        let reading = try reader.read([UInt8](json), defaultID: "none")
-        #expect(reading.unknownFields.isEmpty)
-        return reading.job.id
+        var decoder = JobDecoder()
+        decoder.isStrict = true
+        let decoded = try decoder.read([UInt8](json), defaultID: "none")
+        #expect(decoded.unknownFields.isEmpty)
+        return decoded.job.id
     }
 
-    @Test func everyFieldIsOneOfTheSchema() throws {
+    @Test func workersAcceptEveryField() throws {
         var output = ImageJob.Output(
             width: 400, height: 300, screenScale: 2, contentMode: .scaleAspectFill, processors: [.blackWhite],
             format: .webp)
@@ -45,9 +46,9 @@ import struct HalcyonCoding.JobDecoder
         (job.slot, job.generation) = ("cell-12", 7)
         (job.placeholder, job.altText, job.metadata) = ("L", "a cat", ["article": 17, "tags": [nil, true, 0.5]])
         (job.tags, job.webhook, job.headers, job.tenant) = (["a"], "shop", ["Accept": "image/webp"], "shop-7")
-        #expect(try read(job) == "one")
+        #expect(try decodedID(of: job) == "one")
         job.deadline = .at(Date(timeIntervalSince1970: 1_790_000_000))
-        #expect(try read(job) == "one")
+        #expect(try decodedID(of: job) == "one")
     }
 
     @Test(
@@ -55,9 +56,9 @@ import struct HalcyonCoding.JobDecoder
             "initials:JD", .initials("JD", background: "#369", foreground: "white"), .bytes(Data("GIF89a".utf8)),
             .bytes(Data("GIF89a".utf8), cacheKey: "dot"), .video("https://example.org/cat.mp4", seconds: 15),
             ImageJob.Source(URL(string: "s3://pictures/2026/cat.jpg")!),
-        ] as [ImageJob.Source]) func everySourceIsRead(source: ImageJob.Source) throws
+        ] as [ImageJob.Source]) func workersAcceptEverySource(source: ImageJob.Source) throws
     {
-        #expect(try read(ImageJob(source, width: 8)) == "none")
+        #expect(try decodedID(of: ImageJob(source, width: 8)) == "none")
     }
 
     @Test(
@@ -69,38 +70,40 @@ import struct HalcyonCoding.JobDecoder
             .border(width: 2), .border(width: 2, color: "red", .heightFraction(0.1)), .downsample(width: 9, height: 8),
             .sharpen(), .pixelate(size: 4), .watermark("initials:B", position: .topLeft, margin: 2, widthFraction: 0.2),
             .watermark("initials:B", tiled: true), .rotate(degrees: 30), .flip(), .flip(.both),
-        ] as [ImageJob.Processor]) func everyProcessorIsRead(processor: ImageJob.Processor) throws
+        ] as [ImageJob.Processor]) func workersAcceptEveryProcessor(processor: ImageJob.Processor) throws
     {
-        #expect(try read(ImageJob("initials:A", width: 8, processors: [processor])) == "none")
+        #expect(try decodedID(of: ImageJob("initials:A", width: 8, processors: [processor])) == "none")
     }
 
     @Test(arguments: [.reference, .inline, .put(URL(string: "https://example.org/a?b=c%20d")!)] as [ImageJob.Delivery])
-    func everyDeliveryIsRead(delivery: ImageJob.Delivery) throws {
+    func workersAcceptEveryDelivery(delivery: ImageJob.Delivery) throws {
         var job = ImageJob("initials:A", width: 8)
         job.delivery = delivery
-        #expect(try read(job) == "none")
+        #expect(try decodedID(of: job) == "none")
     }
 
-    @Test(arguments: ImageJob.ContentMode.allCases) func everyContentModeIsRead(mode: ImageJob.ContentMode) throws {
-        #expect(try read(ImageJob("initials:A", width: 8, height: 9, contentMode: mode)) == "none")
+    @Test(arguments: ImageJob.ContentMode.allCases) func workersAcceptEveryContentMode(mode: ImageJob.ContentMode)
+        throws
+    {
+        #expect(try decodedID(of: ImageJob("initials:A", width: 8, height: 9, contentMode: mode)) == "none")
     }
 
     private static let formats: [ImageJob.Format] = [.jpeg, .png, .webp, .avif, .gif, .tiff, .jxl]
 
-    @Test func otherWordsAreThoseOfTheSchema() throws {
+    @Test func workersAcceptEveryScaleQualityAndFormat() throws {
         for options in ImageJob.ScaleOptions.allCases {
             for quality in ImageJob.InterpolationQuality.allCases {
                 for format in Self.formats {
                     var output = ImageJob.Output(width: 8, height: 9, format: format)
                     (output.scaleOptions, output.interpolationQuality) = (options, quality)
-                    #expect(try read(ImageJob("initials:A", output)) == "none")
+                    #expect(try decodedID(of: ImageJob("initials:A", output)) == "none")
                 }
             }
         }
     }
 
-    /// The client has types of its own, so that an app need not import the model. They must not drift apart.
-    @Test func valuesAreThoseOfTheModel() {
+    /// The client has its own types, so that apps need not import the model. Both must stay equal.
+    @Test func valuesMatchTheModel() {
         func values<Value: CaseIterable & RawRepresentable<String>>(_ type: Value.Type) -> Set<String> {
             Set(type.allCases.map(\.rawValue))
         }
@@ -115,20 +118,20 @@ import struct HalcyonCoding.JobDecoder
         #expect(Set(lanes.map(\.rawValue)) == values(HalcyonModel.Lane.self))
     }
 
-    @Test func valuesOfALaterVersionAreSentAsTheyAre() throws {
+    @Test func encodesUnknownValuesUnchanged() throws {
         var job = ImageJob("initials:A", width: 8, format: ImageJob.Format(rawValue: "jxr"))
         job.output.gravity = ImageJob.Gravity(rawValue: ["face": 1])
         let json = try JSONDecoder().decode(JSONValue.self, from: try JSONEncoder().encode(job))
         #expect(json == ["source": "initials:A", "width": 8, "format": "jxr", "gravity": ["face": 1]])
     }
 
-    @Test func anOutputStaysWhatItIs() throws {
+    @Test func outputSurvivesARoundTrip() throws {
         var output = ImageJob.Output(width: 8, contentMode: .top, processors: [.border(width: 2), .blackWhite])
         (output.gravity, output.sizer) = (.point(x: 0.5, y: 1), .natural)
         #expect(try JSONDecoder().decode(ImageJob.Output.self, from: try JSONEncoder().encode(output)) == output)
     }
 
-    @Test func jsonStaysWhatItIs() throws {
+    @Test func jsonSurvivesARoundTrip() throws {
         let value: JSONValue = ["a": [1, 2.5, "x", nil, true], "b": ["c": false]]
         #expect(try JSONDecoder().decode(JSONValue.self, from: try JSONEncoder().encode(value)) == value)
     }

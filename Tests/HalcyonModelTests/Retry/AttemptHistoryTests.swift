@@ -2,7 +2,7 @@ import HalcyonModel
 import Testing
 
 @Suite struct AttemptHistoryTests {
-    @Test func itCountsAllAndTellsTheLast() {
+    @Test func countsAllAttemptsAndKeepsTheLastTen() {
         var history = AttemptHistory(began: 1000)
         #expect(history.count == 0 && history.attempts.isEmpty)
         for number in 1...25 { history.add(JobError(.timeout, "number \(number)"), at: Int64(1000 + number)) }
@@ -11,14 +11,14 @@ import Testing
         #expect(history.attempts.last == .init(moment: 1025, code: .timeout, message: "number 25"))
     }
 
-    @Test func aLongMessageIsCutBetweenCharacters() {
+    @Test func truncatesMessagesBetweenCharacters() {
         let message = String(repeating: "é", count: 400)
         let attempt = AttemptHistory.Attempt(moment: 0, code: .internal, message: message)
         #expect(attempt.message == String(repeating: "é", count: 150) + "…")
         #expect(AttemptHistory.Attempt(moment: 0, code: .internal, message: "short").message == "short")
     }
 
-    @Test func moreThanItHoldsIsCutWhenItIsRead() {
+    @Test func keepsTheLastTenOfGivenAttempts() {
         let attempts = (0..<12).map { AttemptHistory.Attempt(moment: $0, code: .timeout, message: "") }
         let history = AttemptHistory(began: 0, count: 3, attempts: attempts)
         #expect(history.count == 12 && history.attempts.first?.moment == 2)

@@ -9,7 +9,7 @@ import Testing
         let description: String
     }
 
-    @Test func itsCauseIsKeptAndNoPartOfIt() throws {
+    @Test func keepsCauseButExcludesItFromEquality() throws {
         let failure = JobError(.internal, "it was not stored", cause: Refused(description: "no room"))
         #expect(failure == JobError(.internal, "it was not stored"))
         #expect(Set([failure, JobError(.internal, "it was not stored")]).count == 1)
@@ -20,8 +20,8 @@ import Testing
                 == "Failure.timeout: late (Failure.internal: it was not stored (Refused.full: no room))")
     }
 
-    /// As failures of children come to their workers.
-    @Test func itsCauseGoesToAnotherProcessInWords() throws {
+    /// Errors of render processes reach workers this way.
+    @Test func encodesCauseAsItsDescription() throws {
         func sent(_ failure: JobError) throws -> JobError {
             try JSONDecoder().decode(JobError.self, from: JSONEncoder().encode(failure))
         }
@@ -37,24 +37,24 @@ import Testing
         JobError(.httpError, "the origin answered 503: later", retryAfter: 12.5),
         JobError(.tlsError, "no trust", isRetryable: true), JobError(.httpError, "405", isRetryable: false),
         JobError(.tooManyPixels, "the output is too large", variant: 0),
-    ]) func goesFromWorkerToWorker(failure: JobError) {
+    ]) func roundTripsThroughSharedText(failure: JobError) {
         #expect(JobError(shared: failure.shared) == failure)
     }
 
-    @Test(arguments: [nil, 12.5]) func thatNothingStaleWillDoGoesAlong(after seconds: Double?) {
+    @Test(arguments: [nil, 12.5]) func sharedTextKeepsForbidsStaleUse(after seconds: Double?) {
         var failure = JobError(.httpError, "the origin answered 429", isRetryable: true, retryAfter: seconds)
         failure.forbidsStaleUse = true
         #expect(JobError(shared: failure.shared) == failure)
     }
 
     @Test(arguments: ["", "http_error", "http_error retryable", "nonsense final x"])
-    func whatIsNoneIsNone(text: String) { #expect(JobError(shared: text) == nil) }
+    func rejectsInvalidSharedText(text: String) { #expect(JobError(shared: text) == nil) }
 
-    @Test(arguments: ["nan", "inf", "-1", "x", ""]) func aTimeThatIsNoneIsLeftOut(text: String) {
+    @Test(arguments: ["nan", "inf", "-1", "x", ""]) func ignoresInvalidRetryAfterInSharedText(text: String) {
         #expect(JobError(shared: "timeout retryable:\(text) slow") == JobError(.timeout, "slow"))
     }
 
-    @Test func theLongestWaitHolds() {
+    @Test func keepsTheLongestRetryAfter() {
         let failure = JobError(.httpError, "503").retryAfter(atLeast: 5)
         #expect(failure.retryAfter == 5)
         #expect(failure.retryAfter(atLeast: 3).retryAfter == 5 && failure.retryAfter(atLeast: 8).retryAfter == 8)

@@ -3,10 +3,10 @@ import Testing
 
 @Suite struct RetryPolicyTests {
     static let delays = [10.0, 60, 600]
-    static let broken = JobError(.httpError, "the origin answered 503")
+    static let unavailable = JobError(.httpError, "the origin answered 503")
 
     private func decide(
-        _ failure: JobError = broken, attempts: Int, elapsed: Double = 0, left: Double? = nil, topic: Int? = nil,
+        _ failure: JobError = unavailable, attempts: Int, elapsed: Double = 0, left: Double? = nil, topic: Int? = nil,
         delays: [Double] = delays, dice: Double = 0.5, _ change: (inout RetryPolicy) -> Void = { _ in }
     ) -> RetryPolicy.Decision {
         var policy = RetryPolicy()
@@ -18,31 +18,31 @@ import Testing
             dice: dice)
     }
 
-    @Test func shortWaitsDoubleAndAreDrawnFromZero() {
+    @Test func shortDelaysDoubleWithFullJitter() {
         for (attempts, ceiling) in [(1, 0.5), (2, 1.0), (3, 2.0)] {
             #expect(decide(attempts: attempts, dice: 0) == .now(after: 0))
             #expect(decide(attempts: attempts, dice: 1) == .now(after: ceiling))
         }
     }
 
-    @Test func whatIsLongerGoesThroughTheTopicsOneAfterTheOther() {
+    @Test func longDelaysUseSuccessiveRetryTopics() {
         #expect(decide(attempts: 4, dice: 1) == .later(topic: 0, after: 10))
         #expect(decide(attempts: 4, dice: 0) == .later(topic: 0, after: 2))
         #expect(decide(attempts: 5, topic: 0, dice: 0) == .later(topic: 1, after: 10))
         #expect(decide(attempts: 5, topic: 0, dice: 1) == .later(topic: 1, after: 60))
         #expect(decide(attempts: 5, topic: 1, dice: 0.5) == .later(topic: 2, after: 330))
-        // The last one again, for as long as there are attempts.
+        // The last topic is used again while attempts remain.
         #expect(decide(attempts: 5, topic: 2, dice: 1) == .later(topic: 2, after: 600))
-        // Who came through a topic is not tried in haste.
+        // A job from a retry topic is not retried in process.
         #expect(decide(attempts: 1, topic: 0, dice: 0) == .later(topic: 1, after: 10))
     }
 
-    @Test func jobsThatFailedTogetherComeBackApart() {
+    @Test func jitterSpreadsRetriesOfConcurrentFailures() {
         var waits: Set<Int> = []
         for _ in 0..<1000 {
             guard
                 case .later(_, let wait) = RetryPolicy().decide(
-                    Self.broken, RetryPolicy.RetryContext(attempts: 4), delays: Self.delays)
+                    Self.unavailable, RetryPolicy.RetryContext(attempts: 4), delays: Self.delays)
             else { return #expect(Bool(false)) }
             #expect((2...10).contains(wait))
             waits.insert(Int(wait))
@@ -50,20 +50,22 @@ import Testing
         #expect(waits.count == 8)
     }
 
-    @Test func nothingIsTriedBeforeItIsWorthIt() {
-        #expect(decide(Self.broken.retryAfter(atLeast: 1), attempts: 1, dice: 0) == .now(after: 1))
-        #expect(decide(Self.broken.retryAfter(atLeast: 1), attempts: 1, dice: 1) == .now(after: 1.5))
-        // With what may come on top it would be longer than the worker waits.
-        #expect(decide(Self.broken.retryAfter(atLeast: 1.8), attempts: 1, dice: 0) == .later(topic: 0, after: 2))
-        #expect(decide(Self.broken.retryAfter(atLeast: 7), attempts: 1, dice: 0) == .later(topic: 0, after: 7))
-        // A topic that is no longer than that would bring all of them back at once.
-        #expect(decide(Self.broken.retryAfter(atLeast: 10), attempts: 1, dice: 0) == .later(topic: 1, after: 10))
-        #expect(decide(Self.broken.retryAfter(atLeast: 120), attempts: 1, dice: 0) == .later(topic: 2, after: 120))
-        // Longer than anything there is: as long as there is.
-        #expect(decide(Self.broken.retryAfter(atLeast: 86_400), attempts: 1, dice: 0.5) == .later(topic: 2, after: 600))
+    @Test func respectsRetryAfter() {
+        #expect(decide(Self.unavailable.retryAfter(atLeast: 1), attempts: 1, dice: 0) == .now(after: 1))
+        #expect(decide(Self.unavailable.retryAfter(atLeast: 1), attempts: 1, dice: 1) == .now(after: 1.5))
+        // With jitter, the delay would exceed the in-process limit.
+        #expect(decide(Self.unavailable.retryAfter(atLeast: 1.8), attempts: 1, dice: 0) == .later(topic: 0, after: 2))
+        #expect(decide(Self.unavailable.retryAfter(atLeast: 7), attempts: 1, dice: 0) == .later(topic: 0, after: 7))
+        // A topic with exactly this delay would retry all of them at once.
+        #expect(decide(Self.unavailable.retryAfter(atLeast: 10), attempts: 1, dice: 0) == .later(topic: 1, after: 10))
+        #expect(decide(Self.unavailable.retryAfter(atLeast: 120), attempts: 1, dice: 0) == .later(topic: 2, after: 120))
+        // Longer than all delays: the longest is used.
+        #expect(
+            decide(Self.unavailable.retryAfter(atLeast: 86_400), attempts: 1, dice: 0.5) == .later(topic: 2, after: 600)
+        )
     }
 
-    @Test func whatWouldFailAgainIsNotTriedAgain() {
+    @Test func givesUpOnPermanentErrors() {
         #expect(decide(JobError(.notFound, "the origin answered 404"), attempts: 1) == .giveUp(.final))
         #expect(decide(JobError(.httpError, "405", isRetryable: false), attempts: 1) == .giveUp(.final))
         for code in JobErrorCode.allCases {
@@ -72,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func thereIsAnEndToIt() {
+    @Test func givesUpWhenAttemptsOrBudgetAreExhausted() {
         #expect(decide(attempts: 6, topic: 2) == .giveUp(.attempts))
         #expect(decide(attempts: 1) { $0.attempts = 1 } == .giveUp(.attempts))
         #expect(RetryPolicy.once.attempts == 1)
@@ -83,14 +85,14 @@ import Testing
         #expect(decide(attempts: 100, delays: []) { $0.attempts = .max } == .giveUp(.attempts))
     }
 
-    @Test func nothingIsTriedAfterNobodyWantsItAnyMore() {
+    @Test func givesUpIfTheRetryWouldMissTheDeadline() {
         #expect(decide(attempts: 1, left: 0.25, dice: 0.5) == .giveUp(.deadline))
         #expect(decide(attempts: 1, left: 0.26, dice: 0.5) == .now(after: 0.25))
         #expect(decide(attempts: 4, left: 5, dice: 0.5) == .giveUp(.deadline))
         #expect(RetryExhaustedReason.allCases.filter(\.isForLater) == [.attempts, .budget])
     }
 
-    @Test func aWorkerThatWaitsForNothingSendsAllThroughTopics() {
+    @Test func usesOnlyTopicsWithoutInProcessDelays() {
         #expect(decide(attempts: 1, dice: 0) { $0.inProcess = 0 } == .later(topic: 0, after: 0))
         #expect(decide(attempts: 1, dice: 1) { $0.inProcess = 0 } == .later(topic: 0, after: 10))
     }

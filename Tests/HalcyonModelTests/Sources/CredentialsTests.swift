@@ -9,16 +9,16 @@ import Testing
         ("https://e.org?mail=a@b.org", "https://e.org?mail=a@b.org"),
         ("https://e.org:8080/@user", "https://e.org:8080/@user"), ("https://[::1]:80/@user", "https://[::1]:80/@user"),
         ("https://@e.org/", "https://@e.org/"), ("initials:a@b", "initials:a@b"), ("a@b", "a@b"), ("", ""),
-        // What is no URL at all.
+        // Malformed and unsupported URLs.
         ("https://u:p@q@e.org/", "https://****@e.org/"), ("ftp://u:p@e.org/a", "ftp://****@e.org/a"),
         ("https://u:p/q@e.org/a", "https://****@e.org/a"), ("https://u:p?q#r@e.org/a", "https://****@e.org/a"),
     ])
-    func areHiddenWhereverTheyStand(text: String, shown: String) {
+    func areRedactedInURLs(text: String, shown: String) {
         #expect(text.withoutCredentials == shown)
         if let source = try? Source(text) { #expect(source.shownText == shown) }
     }
 
-    @Test func areReadDecoded() throws {
+    @Test func arePercentDecoded() throws {
         let found = try #require(try WebURL("https://u%3a:p%40%2F:q@e.org/").userAndPassword)
         #expect(found.user == Array("u:".utf8) && found.password == Array("p@/:q".utf8))
         #expect(try #require(try WebURL("https://u@e.org/").userAndPassword).password.isEmpty)

@@ -2,7 +2,7 @@ import Foundation
 import HalcyonModel
 import Testing
 
-/// Sources that are no URLs, or of which the URL is not all.
+/// Data, video and custom sources, and the coding of all kinds.
 @Suite struct OtherSourceTests {
     private static let abc = Array("abc".utf8)
 
@@ -11,18 +11,18 @@ import Testing
         return .data(try DataSource(bytes) { "\($0.count) bytes" })
     }
 
-    @Test func bytesAreTheSameWhenTheyAreKnownByTheSame() throws {
+    @Test func dataSourcesAreEqualIfNamesOrHashesAreEqual() throws {
         #expect(try Self.data(Self.abc) == Self.data([1, 2, 3]))
         #expect(try Self.data(Self.abc, name: "a") == Self.data([1], name: "a"))
         #expect(try Self.data(Self.abc, name: "a") != Self.data(Self.abc, name: "b"))
         #expect(try Self.data(Self.abc).cacheKey == "data:sha256=3 bytes")
-        // A name cannot pass for a hash.
+        // A name cannot be mistaken for a hash.
         #expect(try Self.data(Self.abc, name: "sha256=3 bytes").cacheKey == "data:key=sha256=3 bytes")
         #expect(throws: JobError.self) { try Self.data([]) }
         #expect(throws: JobError.self) { try Self.data([], name: "a") }
     }
 
-    @Test func codedBytesCanBeFoundAndAreNotThere() throws {
+    @Test func encodingOmitsTheBytes() throws {
         let source = try Self.data([UInt8](repeating: 7, count: 1 << 16))
         let coded = try JSONEncoder().encode(source)
         #expect(coded.count < 100)
@@ -35,7 +35,7 @@ import Testing
         #expect(data.bytes.isEmpty)
     }
 
-    @Test func everyKindSurvivesItsCoding() throws {
+    @Test func roundTripsEveryKind() throws {
         let video = Source.video(try VideoSource(try Source("s3://bucket/a"), seconds: 1.5))
         let custom = Source.custom(
             try CustomSource(name: "gallery", reference: "7") { name, reference throws(JobError) in
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func aFrameIsTakenOfWhatMayBeAVideo() throws {
+    @Test func videoSourceRequiresAVideoAndAValidTime() throws {
         let frame = try VideoSource(try Source("https://h/a.mp4#x"), seconds: 0.12345651)
         #expect(frame.seconds == 0.123457)
         #expect(Source.video(frame).text == "https://h/a.mp4#t=0.123457")
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: ["", "a\nb", "\u{7f}", String(repeating: "a", count: CustomSource.longest + 1)])
-    func aKeyIsOneLineOfReasonableLength(key: String) {
+    func rejectsInvalidCustomKeys(key: String) {
         #expect(throws: JobError.self) {
             try CustomSource(name: "a", reference: "b") { _, _ throws(JobError) in key }
         }

@@ -8,7 +8,7 @@ import Testing
         ("file:///a%20b%25%C3%A9\u{e9}", "/a b%\u{e9}\u{e9}"), ("file:///.../..a/a..", "/.../..a/a.."),
         ("file:///%61%2E%2e%2e", "/a..."), ("file:///a/%2E/b", "/a/b"),
     ])
-    func aFileIsKnownByItsPath(text: String, path: String) throws {
+    func readsPathsOfFileURLs(text: String, path: String) throws {
         let file = try FileSource(text)
         #expect(file.path == path)
         #expect(file.text == text)
@@ -21,16 +21,16 @@ import Testing
         "file:///a%0A", "file:///a%", "file:///a%2", "file:///%C3%28", "file:///a?b", "file:///a#b", "file:///a\\..\\b",
         "file:///a b", "file:///a\u{0}",
     ])
-    func whatClimbsOrIsNoFileIsRefused(text: String) {
+    func rejectsInvalidFileURLs(text: String) {
         #expect(throws: JobError.self) { try FileSource(text) }
     }
 
     @Test(arguments: ["/a/b", "/my cat%\u{e9}?#.jpg", "/a\\b:c"])
-    func apathBecomesAURLAndIsTheSameAgain(path: String) throws {
+    func roundTripsPaths(path: String) throws {
         #expect(try FileSource(path: path).path == path)
     }
 
-    @Test func filesThatLookAlikeAreNotTheSame() throws {
+    @Test func comparesFilesByBytes() throws {
         let (composed, decomposed) = (try Source("file:///\u{e9}"), try Source("file:///e\u{301}"))
         #expect(composed != decomposed)
         #expect(Set([composed, decomposed]).count == 2)
@@ -41,7 +41,7 @@ import Testing
         ("s3://bucket//a/", "bucket", "/a/", nil), ("s3://bucket/a%2Fb+c%20d", "bucket", "a/b+c d", nil),
         ("s3://bucket/a%3Fb?versionId=x-1_.~", "bucket", "a?b", "x-1_.~"),
     ])
-    func anObjectHasABucketAKeyAndPerhapsAVersion(text: String, bucket: String, key: String, version: String?) throws {
+    func readsBucketKeyAndVersion(text: String, bucket: String, key: String, version: String?) throws {
         let object = try S3Source(text)
         #expect(object.bucket == bucket && object.key == key && object.version == version)
         #expect(try Source(text) == .s3(object))
@@ -55,11 +55,11 @@ import Testing
         "s3://bucket/a%2F..%2Fb", "s3://bucket/%00", "s3://bucket/%zz", "s3://bucket/%ff", "s3://user:pw@bucket/a",
         "s3://bucket/" + String(repeating: "a", count: 1025), "s3://" + String(repeating: "a", count: 64) + "/b",
     ])
-    func whatIsNoObjectIsRefused(text: String) {
+    func rejectsInvalidS3URLs(text: String) {
         #expect(throws: JobError.self) { try S3Source(text) }
     }
 
-    @Test func spellingsOfAnObjectAreOneKey() throws {
+    @Test func equivalentS3URLsShareACacheKey() throws {
         let texts = ["s3://bucket/a%20b/%7Ec", "S3://bucket/a%20b%2F~c", "s3://bucket/a%20b/%7e%63"]
         #expect(Set(try texts.map { try Source($0).cacheKey }) == ["s3:bucket/a%20b/~c"])
     }

@@ -16,7 +16,7 @@ import Testing
         ("http://h:0/", "http://h:0/"),
         ("http://example.org/a%20b/%7Euser", "http://example.org/a%20b/%7Euser"),
     ])
-    func bringsEqualURLsToOneForm(text: String, canonical: String) throws {
+    func canonicalizesURLs(text: String, canonical: String) throws {
         let url = try WebURL(text)
         #expect(url.canonical == canonical)
         #expect(url.text == text)
@@ -30,21 +30,21 @@ import Testing
         "http://a@b@h/", "http://h:1:2/", "http://[]/", "http://[::g]/", "http://[::1/", "http://%6c%6fcalhost/",
         "http://ｅxample.org/", "http://exa$mple.org/",
     ])
-    func refusesWhatIsNoURL(text: String) {
+    func rejectsInvalidURLs(text: String) {
         #expect { try WebURL(text) } throws: { ($0 as? JobError)?.code == .invalidJob }
     }
 
     @Test(arguments: ["ftp://h/x", "file:///etc/passwd", "javascript:alert(1)", "gopher://h/", "s3://bucket/key"])
-    func saysWhichSchemesAreServed(text: String) {
+    func rejectsUnsupportedSchemes(text: String) {
         #expect { try WebURL(text) } throws: { ($0 as? JobError)?.code == .unsupportedSource }
     }
 
     @Test(arguments: ["/\u{301}@other.org/", "/\u{20d2}@other.org", "#\u{301}@other.org/", "?\u{301}@other.org/"])
-    func combiningMarksDoNotHideWhereTheHostEnds(tail: String) throws {
+    func combiningMarksDoNotExtendTheHost(tail: String) throws {
         #expect(try WebURL("http://example.org" + tail).host == "example.org")
     }
 
-    @Test func urlsThatLookAlikeAreNotTheSame() throws {
+    @Test func comparesURLsByBytes() throws {
         let composed = try WebURL("http://h/\u{e9}")
         let decomposed = try WebURL("http://h/e\u{301}")
         #expect(composed != decomposed)
@@ -52,7 +52,7 @@ import Testing
         #expect(try composed == WebURL("http://h/\u{e9}"))
     }
 
-    @Test func refusesEndlessURLs() {
+    @Test func limitsLength() {
         #expect(throws: JobError.self) { try WebURL("http://h/" + String(repeating: "a", count: WebURL.longest)) }
     }
 }

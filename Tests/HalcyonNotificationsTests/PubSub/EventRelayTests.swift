@@ -9,27 +9,27 @@ import Redis
 import TestSupport
 import Testing
 
-/// Committed events on Redis' channels.
+/// Publishing committed events to Redis channels.
 @Suite(.limitedParallelism) struct EventRelayTests {
-    /// What comes on a channel.
-    private final class Ear: Sendable {
-        private let heard = Lock<[String]>([])
+    /// Records the messages of a channel.
+    private final class ChannelRecorder: Sendable {
+        private let payloads = Lock<[String]>([])
         private let task: Task<Void, Never>
 
         init(_ subscriber: RedisSubscriber, _ channel: String) async throws {
-            let messages = try await subscriber.subscribe(channel, keeping: 10_000)
-            let heard = heard
+            let stream = try await subscriber.subscribe(channel, keeping: 10_000)
+            let payloads = payloads
             task = Task {
-                for await message in messages {
-                    heard.withLock { $0.append(String(decoding: message.payload, as: UTF8.self)) }
+                for await message in stream {
+                    payloads.withLock { $0.append(String(decoding: message.payload, as: UTF8.self)) }
                 }
             }
         }
 
-        var all: [String] { heard.withLock { $0 } }
+        var messages: [String] { payloads.withLock { $0 } }
     }
 
-    private func listening(
+    private func withSubscriber(
         _ fixture: NotificationFixture, _ body: (RedisSubscriber) async throws -> Void
     ) async throws {
         let subscriber = RedisSubscriber(RedisEndpoint(loopbackPort: fixture.redis.port))
@@ -39,51 +39,51 @@ import Testing
         try result.get()
     }
 
-    @Test func subscribersHearOfAllJobsOrOfOneInTheOrderOfItsEvents() async throws {
+    @Test func publishesToAllAndPerJobChannelsInOrder() async throws {
         try await NotificationFixture.with { fixture in
-            try await listening(fixture) { subscriber in
-                let all = try await Ear(subscriber, "halcyon:events")
-                let one = try await Ear(subscriber, "halcyon:events:job 7")
+            try await withSubscriber(fixture) { subscriber in
+                let all = try await ChannelRecorder(subscriber, "halcyon:events")
+                let one = try await ChannelRecorder(subscriber, "halcyon:events:job 7")
                 try await fixture.withNotifier {
                     for number in 0..<200 {
-                        try await fixture.tell(
+                        try await fixture.publish(
                             fixture.record("job \(number % 20)", "started", data: #","n":\#(number)"#))
                     }
                     var purged = fixture.record("", "purged")
                     purged.key = nil
-                    try await fixture.tell(purged)
-                    try await until("all are heard") { all.all.count >= 201 && one.all.count >= 10 }
+                    try await fixture.publish(purged)
+                    try await until("all events are received") { all.messages.count >= 201 && one.messages.count >= 10 }
                     #expect(fixture.count("notifications", "published") == 201)
                 }
                 #expect(
-                    one.all
+                    one.messages
                         == (0..<10).map {
                             NotificationFixture.event("job 7", "started", data: #","n":\#(7 + 20 * $0)"#)
                         })
-                #expect(all.all.count == 201 && all.all.contains(NotificationFixture.event("", "purged")))
-                #expect(all.all.filter { $0.contains(#""job 7""#) } == one.all)
+                #expect(all.messages.count == 201 && all.messages.contains(NotificationFixture.event("", "purged")))
+                #expect(all.messages.filter { $0.contains(#""job 7""#) } == one.messages)
             }
         }
     }
 
-    @Test func whileRedisIsAwayTheyWaitAndNoneIsPassedOver() async throws {
+    @Test(.extended) func waitsForRedisAndSkipsNoEvent() async throws {
         try await NotificationFixture.with(partitions: 1) { fixture in
-            try await listening(fixture) { subscriber in
-                let ear = try await Ear(subscriber, "halcyon:events")
+            try await withSubscriber(fixture) { subscriber in
+                let recorder = try await ChannelRecorder(subscriber, "halcyon:events")
                 try await fixture.withNotifier({ $0.consumer.window = 16 }) {
-                    try await fixture.tell(fixture.record("before"))
-                    try await until("the first is heard") { ear.all.count == 1 }
+                    try await fixture.publish(fixture.record("before"))
+                    try await until("the first event is received") { recorder.messages.count == 1 }
                     fixture.redis.process.send(SIGSTOP)
-                    for number in 0..<40 { try await fixture.tell(fixture.record("\(number)")) }
-                    // Longer than a command may wait for its reply.
+                    for number in 0..<40 { try await fixture.publish(fixture.record("\(number)")) }
+                    // Longer than the command timeout.
                     try await Task.sleep(for: .seconds(3))
                     #expect(fixture.count("notifications", "published") == 1)
                     fixture.redis.process.send(SIGCONT)
-                    try await until("all are heard") { Set(ear.all).count == 41 }
-                    try await until("all are counted") { fixture.count("notifications", "published") == 41 }
-                    // Some may come again, but none before those that stand before it.
+                    try await until("all events are received") { Set(recorder.messages).count == 41 }
+                    try await until("all events are counted") { fixture.count("notifications", "published") == 41 }
+                    // Events may be repeated, but their first occurrences are in order.
                     var seen: Set<String> = []
-                    let firsts = ear.all.filter { seen.insert($0).inserted }
+                    let firsts = recorder.messages.filter { seen.insert($0).inserted }
                     #expect(
                         firsts == [NotificationFixture.event("before")]
                             + (0..<40).map { NotificationFixture.event("\($0)") })
@@ -93,54 +93,56 @@ import Testing
         }
     }
 
-    @Test func whatIsTooOldIsNotTold() async throws {
+    @Test func skipsStaleEvents() async throws {
         try await NotificationFixture.with(partitions: 1) { fixture in
-            try await listening(fixture) { subscriber in
-                let ear = try await Ear(subscriber, "halcyon:events")
+            try await withSubscriber(fixture) { subscriber in
+                let recorder = try await ChannelRecorder(subscriber, "halcyon:events")
                 let now = Timestamp.now.milliseconds
                 for number in 0..<5 {
-                    try await fixture.tell(fixture.record("old \(number)", timestamp: now - 3_700_000))
+                    try await fixture.publish(fixture.record("old \(number)", timestamp: now - 3_700_000))
                 }
-                try await fixture.tell(fixture.record("young", timestamp: now - 3_000_000))
+                try await fixture.publish(fixture.record("young", timestamp: now - 3_000_000))
                 try await fixture.withNotifier {
-                    try await until("the young one is heard") { !ear.all.isEmpty }
+                    try await until("the fresh event is received") { !recorder.messages.isEmpty }
                     #expect(fixture.count("notifications", "stale") == 5)
                 }
-                #expect(ear.all == [NotificationFixture.event("young")])
+                #expect(recorder.messages == [NotificationFixture.event("young")])
             }
         }
     }
 
-    @Test func whatWasToldIsNotToldAgainByTheNextOne() async throws {
+    @Test func nextNotifierRepeatsNoPublishedEvent() async throws {
         try await NotificationFixture.with { fixture in
-            try await listening(fixture) { subscriber in
-                let ear = try await Ear(subscriber, "halcyon:events")
+            try await withSubscriber(fixture) { subscriber in
+                let recorder = try await ChannelRecorder(subscriber, "halcyon:events")
                 for number in 0..<3 {
                     try await fixture.withNotifier {
-                        try await fixture.tell(fixture.record("\(number)"))
-                        try await until("it is heard") { ear.all.count > number }
+                        try await fixture.publish(fixture.record("\(number)"))
+                        try await until("the event is received") { recorder.messages.count > number }
                     }
                 }
-                #expect(ear.all == (0..<3).map { NotificationFixture.event("\($0)") })
+                #expect(recorder.messages == (0..<3).map { NotificationFixture.event("\($0)") })
             }
         }
     }
 
-    @Test func withoutItNothingIsPublished() async throws {
+    @Test func publishesNothingWhenDisabled() async throws {
         try await NotificationFixture.with { fixture in
-            try await listening(fixture) { subscriber in
-                let ear = try await Ear(subscriber, "halcyon:events")
-                try await fixture.withNotifier({ $0.pubSub = nil }) { try await fixture.tell(fixture.record("a")) }
-                try await fixture.withNotifier { try await until("it is heard") { !ear.all.isEmpty } }
-                #expect(ear.all.count == 1)
+            try await withSubscriber(fixture) { subscriber in
+                let recorder = try await ChannelRecorder(subscriber, "halcyon:events")
+                try await fixture.withNotifier({ $0.pubSub = nil }) { try await fixture.publish(fixture.record("a")) }
+                try await fixture.withNotifier {
+                    try await until("the event is received") { !recorder.messages.isEmpty }
+                }
+                #expect(recorder.messages.count == 1)
             }
         }
     }
 }
 
-/// What was not committed is not told.
+/// Publishing of transactional events.
 @Suite(.limitedParallelism, .sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable)) struct CommittedEventsTests {
-    @Test func eventsOfAbortedTransactionsAreNotTold() async throws {
+    @Test func doesNotPublishAbortedEvents() async throws {
         let kafka = try #require(SharedApacheKafka.current)
         let topics = Topics(prefix: "committed.")
         let admin = try Admin(properties: ["bootstrap.servers": kafka.bootstrapServers])
@@ -155,7 +157,7 @@ import Testing
         try await fixture.withNotifier {
             for (job, isCommitted) in [("aborted", false), ("committed", true)] {
                 try await producer.begin()
-                // The brokers have it, committed or not.
+                // The brokers store the record in both cases.
                 #expect(await producer.send([fixture.record(job)]).failures().isEmpty)
                 if isCommitted {
                     try await producer.commit(within: .seconds(120))

@@ -15,13 +15,13 @@ import Testing
         return WebhookCircuitBreakers(limits)
     }
 
-    @Test func ofOneTargetSoManyGoOnSoManyWaitAndTheRestIsPutOff() async throws {
+    @Test func limitsConcurrencyAndQueuePerTarget() async throws {
         let breakers = breakers()
         #expect(try await breakers.acquire(one))
         #expect(try await breakers.acquire(one))
         let waiting = Task { try await breakers.acquire(one) }
-        // The one that waits leaves no room for another.
-        try await until("there is no room") {
+        // The waiter fills the queue.
+        try await until("the queue is full") {
             let task = Task { try await breakers.acquire(one) }
             task.cancel()
             return try await task.value == false
@@ -31,7 +31,7 @@ import Testing
         #expect(try await waiting.value)
     }
 
-    @Test func whoeverWaitsMayGiveUp() async throws {
+    @Test func waiterCanBeCancelled() async throws {
         let breakers = breakers(concurrency: 1)
         #expect(try await breakers.acquire(one))
         let waiting = Task { try await breakers.acquire(one) }
@@ -41,7 +41,7 @@ import Testing
         #expect(try await breakers.acquire(one))
     }
 
-    @Test func aTargetThatIsDownIsTriedByOneAtATimeUntilItAnswers() async throws {
+    @Test func openBreakerAllowsOneProbeUntilSuccess() async throws {
         let breakers = breakers()
         for _ in 0..<2 {
             #expect(try await breakers.acquire(one))
@@ -58,20 +58,20 @@ import Testing
         #expect(try await breakers.acquire(one))
     }
 
-    @Test func whoWaitedForATargetThatIsDownByNowIsPutOff() async throws {
+    @Test func openingRejectsAllWaitersButOne() async throws {
         let breakers = breakers(queue: 2)
         #expect(try await breakers.acquire(one))
         #expect(try await breakers.acquire(one))
         let waiting = (0..<2).map { _ in Task { try await breakers.acquire(one) } }
-        try await until("both wait") {
+        try await until("both tasks wait") {
             let task = Task { try await breakers.acquire(one) }
             task.cancel()
             return try await task.value == false
         }
         breakers.release(one, .failure)
         breakers.release(one, .failure)
-        var letIn = 0
-        for task in waiting where try await task.value { letIn += 1 }
-        #expect(letIn == 1)
+        var acquired = 0
+        for task in waiting where try await task.value { acquired += 1 }
+        #expect(acquired == 1)
     }
 }

@@ -4,8 +4,8 @@ import HalcyonNotifications
 import TestSupport
 
 extension NotifierOptions {
-    /// Gives names to origins of the test, and has nothing published.
-    mutating func name(_ origins: [String: RawOrigin]) {
+    /// Configures origins of the test as webhook targets, and disables publishing to Redis.
+    mutating func setTargets(_ origins: [String: RawOrigin]) {
         pubSub = nil
         webhooks.targets = WebhookTargets(
             urls: origins.mapValues { try! WebURL($0.url("/hook?a=b")) }, secrets: [Secrets.one, Secrets.other])
@@ -13,7 +13,7 @@ extension NotifierOptions {
 }
 
 extension RawOrigin {
-    /// Answers so often with a failure before each event is taken.
+    /// Returns an origin that fails a number of times for each event, and then succeeds.
     static func flaky(_ failures: Int, _ status: String, _ headers: [String] = []) -> RawOrigin {
         let counts = Lock<[String: Int]>([:])
         return RawOrigin { request in

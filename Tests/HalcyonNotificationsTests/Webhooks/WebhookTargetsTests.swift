@@ -5,7 +5,7 @@ import Testing
 @Suite struct WebhookTargetsTests {
     private static let url = try! WebURL("http://hooks.internal:8080/done")
 
-    @Test func namesAreTheOperatorsAndMayHaveSecretsOfTheirOwn() throws {
+    @Test func namedTargetsMayHaveTheirOwnSecrets() throws {
         let targets = WebhookTargets(
             urls: ["shop": Self.url, "blog": Self.url], secretsByName: ["shop": [Secrets.other]],
             secrets: [Secrets.one])
@@ -16,7 +16,7 @@ import Testing
         #expect(failure?.code == .invalidJob && failure?.message.contains("webhooks.urls") == true)
     }
 
-    @Test func urlsAreTakenOfAllowedHostsAlone() throws {
+    @Test func acceptsURLsOfAllowedHostsOnly() throws {
         let targets = WebhookTargets(
             secrets: [Secrets.one, Secrets.other], allow: ["hooks.example.org", "*.Example.com"])
         for url in ["https://hooks.example.org/a?b=1", "http://HOOKS.example.org:99", "https://a.b.example.com/"] {
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func nothingIsSentWithoutASignature() {
+    @Test func rejectsURLsWithoutASecret() {
         let targets = WebhookTargets(allow: ["hooks.example.org"])
         let failure = #expect(throws: JobError.self) { try targets.endpoint(of: Webhook("https://hooks.example.org/")) }
         #expect(failure?.message.contains("webhooks.secret") == true)

@@ -8,22 +8,22 @@ import Testing
 
 @testable import HalcyonNotifications
 
-/// Committed events that are sent to webhooks.
+/// Delivery of committed events to webhooks.
 @Suite(.limitedParallelism) struct WebhookTests {
-    @Test func anEventIsSentAsItWasCommittedWithASignatureThatOthersVerify() async throws {
+    @Test func sendsCommittedEventsWithAVerifiableSignature() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("204 No Content") }
         try await NotificationFixture.with { fixture in
-            try await fixture.withNotifier({ $0.name(["shop": origin]) }) {
-                try await fixture.tell(fixture.record("for nobody"))
+            try await fixture.withNotifier({ $0.setTargets(["shop": origin]) }) {
+                try await fixture.publish(fixture.record("for nobody"))
                 for kind in ["started", "progress"] {
-                    try await fixture.tell(fixture.record(kind, kind, for: "shop"))
+                    try await fixture.publish(fixture.record(kind, kind, for: "shop"))
                 }
                 let event = fixture.record("a", for: "shop", data: #","n":[[[[[1]]]]],"text":"ü""#)
                 var odd = event
                 odd.value = Array(#"{"id":"odd","type":"other"}"#.utf8)
-                try await fixture.tell(event)
-                try await fixture.tell(odd)
-                try await until("both are sent") { fixture.count("webhooks", "delivered") == 2 }
+                try await fixture.publish(event)
+                try await fixture.publish(odd)
+                try await until("both events are delivered") { fixture.count("webhooks", "delivered") == 2 }
                 #expect(origin.requests.count == 2)
                 let request = try #require(origin.requests.first { $0.event == "halcyon.jobs-0-a-ready" })
                 #expect(request.head.hasPrefix("POST /hook?a=b HTTP/1.1\r\n") && request.body == event.value)
@@ -41,24 +41,24 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func ofWhichEventsIsTheOperatorsToSay() async throws {
+    @Test func sendsOnlyConfiguredKinds() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer() }
         try await NotificationFixture.with(partitions: 1) { fixture in
             try await fixture.withNotifier {
-                $0.name(["shop": origin])
+                $0.setTargets(["shop": origin])
                 $0.webhooks.kinds = [.started, .failed]
             } _: {
                 for kind in ["started", "progress", "ready", "cancelled", "failed"] {
-                    try await fixture.tell(fixture.record("a", kind, for: "shop"))
+                    try await fixture.publish(fixture.record("a", kind, for: "shop"))
                 }
-                try await until("both are sent") { fixture.count("webhooks", "delivered") == 2 }
+                try await until("both events are delivered") { fixture.count("webhooks", "delivered") == 2 }
             }
             #expect(Set(origin.requests.map(\.event)) == ["halcyon.jobs-0-a-started", "halcyon.jobs-0-a-failed"])
         }
         try await origin.stop()
     }
 
-    /// By Python's own library.
+    /// Computes a signature with Python's standard library.
     private static func signature(_ request: RawOrigin.Request, _ secret: String) async throws -> String {
         let program = """
             import base64, hashlib, hmac, sys
@@ -78,7 +78,7 @@ import Testing
         return String(decoding: run.output, as: UTF8.self)
     }
 
-    @Test func anAddressThatIsNotPublicIsRefusedUnlessTheOperatorNamedIt() async throws {
+    @Test func rejectsPrivateAddressesUnlessConfigured() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer() }
         try await NotificationFixture.with(partitions: 1) { fixture in
             try await fixture.withNotifier {
@@ -87,26 +87,26 @@ import Testing
                 $0.webhooks.targets = WebhookTargets(
                     urls: ["own": try! WebURL(origin.url("/own"))], secrets: [Secrets.one], allow: ["127.0.0.1"])
             } _: {
-                try await fixture.tell(fixture.record("private", for: origin.url("/private")))
-                let letter = try #require(try await fixture.letters(1).first)
+                try await fixture.publish(fixture.record("private", for: origin.url("/private")))
+                let letter = try #require(try await fixture.deadLetters(1).first)
                 #expect(letter.code == "blocked_address" && letter.message.contains("127.0.0.1 is not allowed"))
                 #expect(letter.reason == .final && origin.connections == 0)
-                try await fixture.tell(fixture.record("own", for: "own"))
-                try await until("it is sent") { fixture.count("webhooks", "delivered") == 1 }
+                try await fixture.publish(fixture.record("own", for: "own"))
+                try await until("the event is delivered") { fixture.count("webhooks", "delivered") == 1 }
                 #expect(origin.requests.map(\.path) == ["/own"])
             }
             try await fixture.withNotifier {
                 $0.policy = AddressPolicy(deny: ["127.0.0.1"])
-                $0.name(["own": origin])
+                $0.setTargets(["own": origin])
             } _: {
-                try await fixture.tell(fixture.record("denied", for: "own"))
-                #expect(try await fixture.letters(2).last?.code == "blocked_address")
+                try await fixture.publish(fixture.record("denied", for: "own"))
+                #expect(try await fixture.deadLetters(2).last?.code == "blocked_address")
             }
         }
         try await origin.stop()
     }
 
-    @Test func redirectsAreNotFollowedAndLongAnswersNotRead() async throws {
+    @Test func ignoresRedirectsAndLongResponseBodies() async throws {
         let elsewhere = RawOrigin { _ in RawOrigin.answer() }
         let origin = RawOrigin { request in
             request.event == "halcyon.jobs-0-moved-ready"
@@ -115,14 +115,14 @@ import Testing
         }
         try await NotificationFixture.with(partitions: 1) { fixture in
             try await fixture.withNotifier {
-                $0.name(["shop": origin])
+                $0.setTargets(["shop": origin])
                 $0.webhooks.retries.attempts = 1
                 $0.webhooks.maximumResponseBytes = 1000
             } _: {
-                try await fixture.tell(fixture.record("long", for: "shop"))
-                try await until("it is sent") { fixture.count("webhooks", "delivered") == 1 }
-                try await fixture.tell(fixture.record("moved", for: "shop"))
-                #expect(try await fixture.letters(1).first?.message == "the webhook answered 307")
+                try await fixture.publish(fixture.record("long", for: "shop"))
+                try await until("the event is delivered") { fixture.count("webhooks", "delivered") == 1 }
+                try await fixture.publish(fixture.record("moved", for: "shop"))
+                #expect(try await fixture.deadLetters(1).first?.message == "the webhook answered 307")
                 #expect(elsewhere.connections == 0 && origin.requests.count == 2)
             }
         }

@@ -14,7 +14,7 @@ import Testing
         "2002:7f00:1::1", "2002:a00:1::", "3fff::1", "2a00:1450::5efe:10.0.0.1", "2a00:1450::200:5efe:192.168.0.1",
         "4000::1", "5f00::1",
     ])
-    func refusesWhatIsNotPublic(text: String) throws {
+    func rejectsNonPublicAddresses(text: String) throws {
         let address = try #require(IPAddress(text))
         #expect(!AddressPolicy().permits(address))
     }
@@ -24,12 +24,12 @@ import Testing
         "172.15.255.255", "172.32.0.0", "192.0.1.0", "223.255.255.255", "::ffff:1.1.1.1", "2606:4700::1111",
         "2a00:1450:4001::1", "64:ff9b::101:101", "2002:101:101::1", "2a00:1450::5efe:1.1.1.1",
     ])
-    func permitsWhatIsPublic(text: String) throws {
+    func permitsPublicAddresses(text: String) throws {
         let address = try #require(IPAddress(text))
         #expect(AddressPolicy().permits(address))
     }
 
-    @Test func allowsByRangeAndByHostAndDeniesFirst() throws {
+    @Test func allowsByRangeAndHostUnlessDenied() throws {
         let policy = AddressPolicy(
             allow: ["127.0.0.0/8", "fd00::/8", "*.intern.example", "cdn.example"],
             deny: ["127.0.0.9", "bad.intern.example"])
@@ -45,7 +45,7 @@ import Testing
         #expect(policy.denies(host: "bad.intern.example") && !policy.denies(host: "good.intern.example"))
     }
 
-    /// What would match nothing is no entry: it would let in what it was to keep out.
+    /// A rule that matches nothing is rejected, because it would let in what it should keep out.
     @Test(arguments: [
         "127.0.0.0/88", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/+8", "10.0.0.0/", "10.0.0.0/8/8", "300.1.1.1", "127.1",
         "10.0.0", "2130706433", "0x7f.1", "0x7f000001", "127.0.0.1.5", "127.0.0.*", "*", "*.", "*.*.test", "a.*.test",
@@ -53,13 +53,13 @@ import Testing
         "::1/129", "::g", "", " ", ".", "..", ".test", "a..test", "a b", " a", "-\u{e9}.test", "127.0.0.1\0", "a\0b",
         String(repeating: "a", count: 64) + ".test",
     ])
-    func takesNothingElseAsAnEntry(text: String) {
+    func rejectsMalformedRules(text: String) {
         #expect(AddressRule(text) == nil)
     }
 
-    /// A URL may have an address in the place of a name.
+    /// The host of a URL may be an address instead of a name.
     @Test(arguments: [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]"), ("2001:DB8:0::1", "[2001:db8::1]")])
-    func addressesAreHostsToo(text: String, host: String) throws {
+    func hostPatternMatchesAddresses(text: String, host: String) throws {
         #expect(try #require(HostPattern(text)).matches(host))
         #expect(try !#require(HostPattern(text)).matches("127.0.0.2"))
         let misspelt: [String] = ["300.1.1.1", "[::1]", "127.1"]
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(arguments: ["denied.test", "denied.test.", "DENIED.Test", "Denied.TEST."])
-    func namesAreTheSameWithAndWithoutTheDotOfTheRoot(text: String) throws {
+    func ignoresCaseAndTrailingDotOfNames(text: String) throws {
         let policy = AddressPolicy(deny: [try #require(AddressRule(text))])
         #expect(policy.denies(host: "denied.test") && policy.denies(host: "denied.test."))
         #expect(!policy.denies(host: "not-denied.test") && !policy.denies(host: "a.denied.test"))
@@ -76,14 +76,14 @@ import Testing
         #expect(!below.trusts(host: "denied.test"))
     }
 
-    /// Through translators and tunnels they lead to what is denied.
+    /// Translators and tunnels forward these addresses to the denied one.
     @Test(arguments: [
         "93.184.216.34", "::ffff:93.184.216.34", "::93.184.216.34", "::ffff:0:93.184.216.34", "64:ff9b::93.184.216.34",
         "64:ff9b:1:5db8:d8:2200::", "64:ff9b:1:ab:5d:b8d8:2200::", "64:ff9b:1:2:5d:b8d8:2200::",
         "64:ff9b:1::93.184.216.34", "2002:5db8:d822::1", "2001:0:5db8:d822::1", "2001:0:1:1:1:1:a247:27dd",
         "2606:4700::5efe:93.184.216.34",
     ])
-    func whatIsDeniedIsSoInsideIPv6(text: String) throws {
+    func denyRuleAppliesToEmbeddedIPv4(text: String) throws {
         let address = try #require(IPAddress(text))
         for rule: AddressRule in ["93.184.216.34", "93.184.0.0/16"] {
             #expect(AddressPolicy(deny: [rule]).denies(address))
@@ -92,8 +92,8 @@ import Testing
         #expect(!AddressPolicy(deny: ["93.185.0.0/16"]).denies(address))
     }
 
-    /// What is allowed is the address, and not every tunnel to it.
-    @Test func whatIsAllowedIsNotSoInsideIPv6() throws {
+    /// An allow rule covers the address, but not the tunnels to it.
+    @Test func allowRuleDoesNotApplyToEmbeddedIPv4() throws {
         let policy = AddressPolicy(allow: ["10.0.0.0/8"])
         for text in ["64:ff9b::10.0.0.1", "2002:a00:1::1"] {
             let address = try #require(IPAddress(text))
@@ -102,12 +102,12 @@ import Testing
     }
 
     @Test(arguments: ["1.2.3.4/33", "::/129", "1.2.3/8", "x", "", "0x7f.1", "1.2.3.4/", "1.2.3.4/a"])
-    func readsNoRangeFromOtherForms(text: String) {
+    func rejectsMalformedRanges(text: String) {
         #expect(AddressRange(text) == nil)
     }
 
     @Test(arguments: ["10.0.0.0/8", "2001:db8::/32", "::1/128", "192.0.2.1/32"])
-    func writesRangesAsTheyAreRead(text: String) {
+    func rangeDescriptionRoundTrips(text: String) {
         #expect(AddressRange(text)?.description == text)
     }
 }

@@ -16,7 +16,7 @@ import Testing
         try await blocking { try DiskSourceStore(under: path, capacity: capacity) }
     }
 
-    /// Opens a store, and closes it again.
+    /// Runs `body` with a store, and closes the store.
     private static func with(
         _ path: String, capacity: Int = 1 << 20, _ body: (DiskSourceStore) async throws -> Void
     ) async throws {
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    /// All files but the locks.
+    /// Returns all files except the locks.
     private static func files(_ path: String) -> [String] {
         var found = glob_t()
         defer { globfree(&found) }
@@ -38,7 +38,7 @@ import Testing
         return (0..<Int(found.gl_pathc)).map { String(cString: found.gl_pathv[$0]!) }
     }
 
-    /// When the files were used last, in nanoseconds since 1970.
+    /// Returns the times at which the files were last used, in nanoseconds since 1970.
     private static func lastUses(_ path: String) -> [Int] {
         files(path).map { file in
             var status = stat()
@@ -47,15 +47,15 @@ import Testing
         }
     }
 
-    @Test func whatIsThereOutlivesTheProcess() async throws {
+    @Test func reopenedStoreKeepsTheMostRecentlyUsed() async throws {
         let folder = TemporaryFolder("disk")
         try await Self.with(folder.path) { store async throws in
             for index in 0..<20 { try await store.store(Self.body(1000, UInt8(index)), as: "k\(index)", for: 600) }
             _ = try await store.find("k0")
         }
-        // However fast all of that was, what was used later was used later.
+        // The times of use differ, however fast the uses follow each other.
         #expect(Set(Self.lastUses(folder.path)).count == 20)
-        // With room for six of them: the one that was used last, and the newest.
+        // With room for six of them: the most recently used one and the newest ones remain.
         try await Self.with(folder.path, capacity: 9000) { store async throws in
             #expect(store.bytes <= 9000)
             #expect(try await store.find("k0")?.entry == Self.body(1000, 0))
@@ -66,7 +66,7 @@ import Testing
         await folder.remove()
     }
 
-    @Test func eachProcessHasAFolderOfItsOwn() async throws {
+    @Test func concurrentStoresUseSeparateDirectories() async throws {
         let folder = TemporaryFolder("disk")
         try await Self.with(folder.path) { first in
             try await Self.with(folder.path) { second in
@@ -80,7 +80,7 @@ import Testing
         await folder.remove()
     }
 
-    @Test func theBudgetHoldsWhateverComes() async throws {
+    @Test func staysWithinCapacityUnderConcurrentWrites() async throws {
         let folder = TemporaryFolder("disk")
         try await Self.with(folder.path, capacity: 50_000) { store async throws in
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -104,7 +104,7 @@ import Testing
         await folder.remove()
     }
 
-    @Test func aDamagedFileIsNoEntryAndGoes() async throws {
+    @Test func removesDamagedFiles() async throws {
         let folder = TemporaryFolder("disk")
         try await Self.with(folder.path) { store async throws in
             for damage in 0..<5 {
@@ -135,7 +135,7 @@ import Testing
         close(descriptor)
     }
 
-    @Test func whatWasHalfWrittenWhenAProcessDiedIsSweptAway() async throws {
+    @Test func removesIncompleteFilesWhenOpened() async throws {
         let folder = TemporaryFolder("disk")
         try await Self.with(folder.path) { store in try await store.store(Self.body(10), as: "k", for: 60) }
         let file = try #require(Self.files(folder.path).first)
@@ -145,22 +145,22 @@ import Testing
         await folder.remove()
     }
 
-    /// A file system of one megabyte, which takes root to mount.
-    @Test(.enabled(if: geteuid() == 0, "only root mounts a file system")) func aFullDiskMakesRoomAndThenIsAnError()
+    /// Uses a file system of one megabyte. Mounting it requires root.
+    @Test(.enabled(if: geteuid() == 0, "only root can mount a file system")) func evictsWhenDiskIsFullAndThenFails()
         async throws
     {
         let folder = TemporaryFolder("disk")
         let mount = try await ChildProcess.start("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder.path])
         try #require(await mount.exit() == .code(0))
         try await Self.with(folder.path, capacity: 1 << 30) { store async throws in
-            // More than there is room for: the older ones go.
+            // More than fits: older entries are evicted.
             for index in 0..<40 { try await store.store(Self.body(100_000), as: "k\(index)", for: 60) }
             #expect(try await store.find("k39") != nil && store.bytes < 1 << 20)
-            // Others have taken it all.
+            // An entry that is larger than the file system.
             folder.write([UInt8](repeating: 1, count: 10), to: "small")
             await #expect(throws: DiskError.self) { try await store.store(Self.body(2 << 20), as: "large", for: 60) }
             #expect(try await store.find("large") == nil)
-            // There is room again.
+            // Smaller entries can still be stored.
             try await store.store(Self.body(1000), as: "after", for: 60)
             #expect(try await store.find("after") != nil)
         }
@@ -168,7 +168,7 @@ import Testing
         await folder.remove()
     }
 
-    @Test func aFolderThatCannotBeMadeIsAnErrorThatNamesIt() async throws {
+    @Test func errorNamesFolderThatCannotBeCreated() async throws {
         let folder = TemporaryFolder("disk")
         folder.write([1], to: "file")
         let error = await #expect(throws: DiskError.self) { try await Self.open("\(folder.path)/file") }

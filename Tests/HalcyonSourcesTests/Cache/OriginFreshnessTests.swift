@@ -6,9 +6,9 @@ import Testing
 
 @testable import HalcyonSources
 
-/// What the tier makes of redirects, confirmations and errors of origins.
+/// Redirects, revalidation and errors of origins, as the source cache handles them.
 @Suite struct OriginFreshnessTests {
-    /// A tier that keeps sources in a folder, and an origin that answers as it is told.
+    /// Runs `body` with a source cache on disk and an origin that responds with `respond`.
     private func with(
         _ respond: @escaping @Sendable (RawOrigin.Request) -> [RawOrigin.Step],
         _ body: (_ load: @Sendable (String) async throws -> CachedSource, RawOrigin) async throws -> Void
@@ -37,7 +37,7 @@ import Testing
         ResultTTL(maxAge: 0, headers: found.source.headers, completedAt: found.source.completedAt)
     }
 
-    @Test func whatARedirectLedToIsNotConfirmedByAnother() async throws {
+    @Test func revalidatesOnlyTheSameRedirectTarget() async throws {
         let target = Lock("/t1")
         try await with { request in
             if request.path == "/r" {
@@ -49,7 +49,7 @@ import Testing
         } _: { load, origin in
             let first = try await load("/r")
             #expect(first.source.body == Array("/t1".utf8))
-            // The same target confirms its own.
+            // The same target revalidates its own response.
             let confirmed = try await load("/r")
             #expect(confirmed.isFromCache && confirmed.source.body == Array("/t1".utf8))
             target.withLock { $0 = "/t2" }
@@ -63,13 +63,13 @@ import Testing
         }
     }
 
-    @Test func validatorsOfNobodyKnowsWhoAreNotSent() async throws {
+    @Test func omitsValidatorsOfUnknownResources() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("200 OK", ["ETag: \"a\""], "picture") }
         try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
             let source = try Source(origin.url("/a"))
             let answer = try await loader.load(source, ifNoneMatch: Validators(etag: "\"a\""))
             guard case .loaded = answer else {
-                Issue.record("it was not loaded")
+                Issue.record("the source was not loaded")
                 return
             }
         }
@@ -86,7 +86,7 @@ import Testing
             ("302 Found", "Cache-Control: max-age=50", .seconds(50), 2),
             ("301 Moved", "X-A: 1", .seconds(31_536_000), 2),
         ] as [(String, String, ResultTTL, Int)])
-    func aRedirectIsAskedAgainWhenItIsOld(
+    func redirectLimitsFreshness(
         _ status: String, _ field: String, _ lifetime: ResultTTL, _ requests: Int
     ) async throws {
         try await with { request in
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test(arguments: ["Cache-Control: no-store", "Cache-Control: private", "Vary: *"])
-    func aConfirmationThatForbidsKeepingIsHeard(field: String) async throws {
+    func notModifiedResponseCanForbidStoring(field: String) async throws {
         try await with { request in
             Self.isConditional(request)
                 ? RawOrigin.answer("304 Not Modified", [field])
@@ -122,7 +122,7 @@ import Testing
             ("500 X", true), ("502 X", true), ("503 X", true), ("504 X", true), ("408 X", false), ("425 X", false),
             ("429 X", false), ("501 X", false), ("404 X", false),
         ])
-    func whatIsStaleStandsInForServerErrorsAlone(_ status: String, _ isUsed: Bool) async throws {
+    func servesStaleOnlyForErrorsOfRFC5861(_ status: String, _ isUsed: Bool) async throws {
         try await with { request in
             Self.isConditional(request)
                 ? RawOrigin.answer(status)
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test func aResponseThatAProxyChangedIsOne() async throws {
+    @Test func caches203Responses() async throws {
         try await with { _ in
             RawOrigin.answer("203 Non-Authoritative Information", ["Cache-Control: max-age=600"], "picture")
         } _: { load, origin in

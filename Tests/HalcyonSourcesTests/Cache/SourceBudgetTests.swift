@@ -6,7 +6,7 @@ import Testing
 
 @testable import HalcyonSources
 
-/// The bytes of all sources in Redis, within a budget: on a server and on a cluster.
+/// The byte budget of all sources in Redis, on a server and on a cluster.
 @Suite(.limitedParallelism) struct SourceBudgetTests {
     private static let keys = (0..<40).map { "halcyon:{\($0)}:source" }
 
@@ -28,8 +28,8 @@ import Testing
 
     private static func cost(_ entry: SourceEntry) -> Int { entry.body.count + entry.description.count }
 
-    /// What is there, and its bytes.
-    private static func there(_ client: RedisClient) async throws -> [String: Int] {
+    /// Returns the stored sources and their bytes.
+    private static func storedSizes(_ client: RedisClient) async throws -> [String: Int] {
         var found: [String: Int] = [:]
         for key in keys {
             let sizes = try await client.pipeline([
@@ -41,14 +41,14 @@ import Testing
         return found
     }
 
-    private static func counted(_ client: RedisClient) async throws -> Int {
+    private static func recordedBytes(_ client: RedisClient) async throws -> Int {
         let text = try await client.send("HGET", "halcyon:{source-budget}:sum", "bytes").string
         return text.flatMap { Int($0) } ?? 0
     }
 
-    /// Against the plainest thing that does the same: a list in the order of use.
-    @Test(arguments: RedisDeployment.Kind.allCases)
-    func manyOperationsComeOutAsAPlainListSays(on kind: RedisDeployment.Kind) async throws {
+    /// Compares the store with the simplest model: a list in the order of use.
+    @Test(.extended, arguments: RedisDeployment.Kind.allCases)
+    func matchesLRUListModel(on kind: RedisDeployment.Kind) async throws {
         let budget = 20_000
         var random = SeededNumbers(seed: 11)
         try await Self.with(kind) { client, _ in
@@ -66,7 +66,7 @@ import Testing
                 case 6..<9:
                     let found = try await store.find(key)
                     #expect((found != nil) == list.contains { $0.key == key })
-                    // Tells the use.
+                    // Closing the store records the use.
                     await store.close()
                     store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: budget)
                     if let place = list.firstIndex(where: { $0.key == key }) { list.append(list.remove(at: place)) }
@@ -74,7 +74,7 @@ import Testing
                     try await store.remove(key)
                     list.removeAll { $0.key == key }
                 case 10:
-                    // Larger than the whole budget: it is not kept, nor is what it replaces.
+                    // Larger than the whole budget: it is not stored, and the entry that it replaces is removed.
                     try await store.store(Self.entry(budget), as: key, for: 600)
                     list.removeAll { $0.key == key }
                 default:
@@ -83,29 +83,29 @@ import Testing
                     list.removeAll { $0.key == key }
                     list.append((key, Self.cost(entry)))
                     while list.reduce(0, { $0 + $1.cost }) > budget { list.removeFirst() }
-                    try await until("it has expired") { try await client.send("EXISTS", .string(key)).integer == 0 }
+                    try await until("it expires") { try await client.send("EXISTS", .string(key)).integer == 0 }
                     list.removeAll { $0.key == key }
-                    // The book takes it out with the next that comes.
+                    // The next entry that is stored removes it from the accounting.
                     let next = Self.keys[Int(random.next() % UInt64(Self.keys.count))]
                     try await store.store(entry, as: next, for: 600)
                     list.removeAll { $0.key == next }
                     list.append((next, Self.cost(entry)))
                     while list.reduce(0, { $0 + $1.cost }) > budget { list.removeFirst() }
-                    #expect(try await Self.counted(client) == list.reduce(0) { $0 + $1.cost })
+                    #expect(try await Self.recordedBytes(client) == list.reduce(0) { $0 + $1.cost })
                 }
                 guard step % 40 == 39 else { continue }
-                let found = try await Self.there(client)
+                let found = try await Self.storedSizes(client)
                 #expect(found == Dictionary(uniqueKeysWithValues: list.map { ($0.key, $0.cost) }), "step \(step)")
                 let order = try await client.send("ZRANGE", "halcyon:{source-budget}:used", 0, -1).array ?? []
                 #expect(order.map(\.string) == list.map(\.key), "step \(step)")
-                #expect(try await Self.counted(client) == found.values.reduce(0, +), "step \(step)")
+                #expect(try await Self.recordedBytes(client) == found.values.reduce(0, +), "step \(step)")
             }
             #expect(list.count > 5)
         }
     }
 
     @Test(arguments: RedisDeployment.Kind.allCases)
-    func manyWorkersAtOnceStayWithinIt(on kind: RedisDeployment.Kind) async throws {
+    func concurrentWorkersStayWithinBudget(on kind: RedisDeployment.Kind) async throws {
         try await Self.with(kind) { client, _ in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for worker in 0..<6 as Range<UInt64> {
@@ -122,25 +122,25 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            let bytes = try await Self.there(client).values.reduce(0, +)
-            #expect(try await Self.counted(client) == bytes)
+            let bytes = try await Self.storedSizes(client).values.reduce(0, +)
+            #expect(try await Self.recordedBytes(client) == bytes)
             #expect((20_000...30_000).contains(bytes))
         }
     }
 
-    @Test func rememberedFailuresCountToo() async throws {
+    @Test func cachedFailuresCountTowardBudget() async throws {
         try await Self.with { client, _ in
             let store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: 2000)
             var entry = Self.entry(0)
             entry.failure = JobError(.notFound, "the origin answered 404")
             for key in Self.keys { try await store.store(entry, as: key, for: 60) }
-            let found = try await Self.there(client)
+            let found = try await Self.storedSizes(client)
             #expect(found.count == 2000 / Self.cost(entry) && found[Self.keys[39]] != nil)
             await store.close()
         }
     }
 
-    @Test func withoutABudgetThereIsNoBook() async throws {
+    @Test func keepsNoAccountingWithoutBudget() async throws {
         try await Self.with { client, redis in
             let store = RedisSourceStore(client, maximumBytes: 1 << 20)
             for key in Self.keys { try await store.store(Self.entry(1000), as: key, for: 60) }
@@ -150,14 +150,14 @@ import Testing
         }
     }
 
-    @Test func aBookThatCannotBeKeptStopsNothing() async throws {
+    @Test func storesAndRemovesDespiteBrokenAccounting() async throws {
         try await Self.with { client, _ in
             _ = try await client.send("SET", "halcyon:{source-budget}:cost", "not a hash")
             let store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: 3000)
             for key in Self.keys[..<5] { try await store.store(Self.entry(1000), as: key, for: 60) }
             #expect(try await store.find(Self.keys[0])?.entry == Self.entry(1000))
             try await store.remove(Self.keys[0])
-            #expect(try await Self.there(client).count == 4)
+            #expect(try await Self.storedSizes(client).count == 4)
             await store.close()
         }
     }

@@ -6,9 +6,9 @@ import Testing
 
 @testable import HalcyonSources
 
-/// The number of sources in memory at once.
+/// Limits on the sources in memory.
 @Suite struct SourceMemoryTests {
-    @Test func aLargeSourceTakesThePlacesOfSeveral() async throws {
+    @Test func largeSourceTakesSeveralPermits() async throws {
         let origin = RawOrigin { request in
             RawOrigin.answer("200 OK", [], String(repeating: "a", count: request.path.hasSuffix("large") ? 2_500 : 10))
         }
@@ -21,9 +21,9 @@ import Testing
             }
             let small = try await load("/small")
             var large: CachedSource? = try await load("/large")
-            // One place was left for it, and it takes three.
+            // One permit was left for the large source, and it takes three.
             let next = Task { try await load("/next") }
-            try await until("there is no place") { permits.waiting == 1 }
+            try await until("the next load waits for a permit") { permits.waiting == 1 }
             #expect(origin.requests.count == 2)
             small.permit?.release()
             #expect(permits.waiting == 1)
@@ -35,9 +35,9 @@ import Testing
         try await origin.stop()
     }
 
-    /// Small ones have shown what sources take; then all are large.
+    /// Small sources set the expected size; then all sources are large.
     @Test(arguments: [true, false])
-    func whatTurnsOutLargeWaitsForMemory(saysItsLength: Bool) async throws {
+    func limitsMemoryOfUnexpectedlyLargeSources(saysItsLength: Bool) async throws {
         let (large, count) = (100_000, 40)
         let origin = RawOrigin { request in
             guard request.path.hasPrefix("/large") else { return RawOrigin.answer("200 OK", [], "small") }
@@ -65,7 +65,7 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            // All places, and what one source may take beyond them.
+            // All permits, and what one source may take beyond them.
             #expect(held.withLock { $0.most } <= count * 10_000 + large)
             await cache.close()
         }

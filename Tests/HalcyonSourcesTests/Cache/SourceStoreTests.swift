@@ -7,7 +7,7 @@ import Testing
 
 @testable import HalcyonSources
 
-/// What every store does, one suite for all of them.
+/// Requirements of all source stores.
 @Suite struct SourceStoreTests {
     enum Kind: CaseIterable { case redis, cluster, disk }
 
@@ -21,7 +21,7 @@ import Testing
             body: body)
     }
 
-    /// A store of this kind, for one test.
+    /// Runs `body` with a store of this kind, and stops its server or removes its folder.
     static func with(_ kind: Kind, _ body: (any SourceStore) async throws -> Void) async throws {
         switch kind {
         case .redis, .cluster:
@@ -48,7 +48,7 @@ import Testing
         do { return .success(try await body()) } catch { return .failure(error) }
     }
 
-    @Test(arguments: Kind.allCases) func givesBackWhatItWasGiven(_ kind: Kind) async throws {
+    @Test(arguments: Kind.allCases) func returnsStoredEntries(_ kind: Kind) async throws {
         try await Self.with(kind) { store async throws in
             #expect(try await store.find("halcyon:{a}:source") == nil)
             let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Kind.allCases) func remembersFailures(_ kind: Kind) async throws {
+    @Test(arguments: Kind.allCases) func storesFailures(_ kind: Kind) async throws {
         try await Self.with(kind) { store async throws in
             var entry = Self.entry([])
             entry.failure = JobError(.notFound, "the origin answered 404 \"\u{1F600}\"")
@@ -79,17 +79,17 @@ import Testing
         }
     }
 
-    @Test(arguments: Kind.allCases) func forgetsInTimeAndTellsHowOldThingsAre(_ kind: Kind) async throws {
+    @Test(arguments: Kind.allCases) func expiresEntriesAndReportsResidentTime(_ kind: Kind) async throws {
         try await Self.with(kind) { store async throws in
             try await store.store(Self.entry([2]), as: "halcyon:{long}:source", for: 1000)
             try await store.store(Self.entry([1]), as: "halcyon:{short}:source", for: 0.2)
-            try await until("it is gone") { try await store.find("halcyon:{short}:source") == nil }
+            try await until("the entry has expired") { try await store.find("halcyon:{short}:source") == nil }
             let found = try #require(try await store.find("halcyon:{long}:source"))
             #expect(found.residentTime > 0.1 && found.residentTime < 900)
         }
     }
 
-    @Test(arguments: Kind.allCases) func whatIsTooLargeIsNotKeptNorIsWhatItReplaced(_ kind: Kind) async throws {
+    @Test(arguments: Kind.allCases) func oversizedEntryRemovesTheOldOne(_ kind: Kind) async throws {
         try await Self.with(kind) { store async throws in
             try await store.store(Self.entry([1]), as: "halcyon:{k}:source", for: 60)
             try await store.store(
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Kind.allCases) func manyAtOnceDisturbNothing(_ kind: Kind) async throws {
+    @Test(arguments: Kind.allCases) func concurrentWritesDoNotMixEntries(_ kind: Kind) async throws {
         try await Self.with(kind) { store async throws in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for task in 0..<8 {
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func whatRedisDoesNotKnowHowToReadIsNoEntry() async throws {
+    @Test func ignoresMalformedAndPermanentRedisEntries() async throws {
         let server = try await RedisServer.start()
         let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
         let store = RedisSourceStore(client, maximumBytes: 1 << 20)
@@ -128,7 +128,7 @@ import Testing
             _ = try await client.send(["PEXPIRE", "halcyon:{k}:source", "60000"])
             #expect(try await store.find("halcyon:{k}:source") == nil)
         }
-        // Without an end it is not of this tier.
+        // An entry without a TTL does not belong to this cache.
         _ = try await client.send([
             "HSET", "p", "about", .bytes(Self.entry([]).description), "lifetime", "9", "body", "x",
         ])

@@ -6,9 +6,9 @@ import Testing
 
 @testable import HalcyonSources
 
-/// A source whose askers have all gone by the time that it could be given.
+/// Sources whose requesters have all given up before the source is returned.
 @Suite struct UnwantedSourceTests {
-    /// Asks for a source with a tier that keeps sources in a folder.
+    /// Runs `body` with a source cache on disk and an origin.
     private func with(_ body: (SourceCache, RawOrigin) async throws -> Void) async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("200 OK", ["Cache-Control: max-age=600"], "a source") }
         let folder = TemporaryFolder("unwanted")
@@ -23,7 +23,7 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func itIsNotUsedThoughItIsKept() async throws {
+    @Test func cachedSourceIsNotReturned() async throws {
         try await with { cache, origin in
             let request = SourceRequest(try Source(origin.url("/a")))
             #expect(try await cache.fetch(request).isFromCache == false)
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func itIsNotAskedFor() async throws {
+    @Test func originIsNotRequested() async throws {
         try await with { cache, origin in
             await #expect(throws: CancellationError.self) {
                 try await cache.fetch(
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func itIsNotUsedThoughNothingIsFetched() async throws {
+    @Test func generatedSourceIsNotReturned() async throws {
         try await with { cache, _ in
             await #expect(throws: CancellationError.self) {
                 try await cache.fetch(SourceRequest(try Source("initials:AB")), .standard, WorkContext { _ in false })

@@ -3,9 +3,9 @@ import Testing
 
 @testable import HalcyonSources
 
-/// Providers of the host program.
+/// Providers registered by the host program.
 @Suite struct CustomProviderTests {
-    /// Gives back what it was asked for; some references fail.
+    /// A provider that returns the reference as the body. Some references fail.
     struct Echo: CustomSourceProvider {
         var name = "echo"
 
@@ -25,7 +25,7 @@ import Testing
         .custom(try CustomSource(name: name, reference: reference) { $1 })
     }
 
-    @Test func whatIsRegisteredIsLoadedByItsName() async throws {
+    @Test func loadsFromTheProviderWithTheName() async throws {
         try await withLoader(custom: [Echo()]) { loader in
             let loaded = try await loader.load(try Self.source("hello"))
             #expect(loaded.body == Array("hello".utf8))
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func itsErrorsNameIt() async throws {
+    @Test func errorsNameTheProvider() async throws {
         try await withLoader(custom: [Echo()], { $0.maximumBytes = 10 }) { loader in
             for (reference, code, message) in [
                 ("failure", JobErrorCode.gone, "echo: it was there once"), ("error", .providerError, "echo: Oops()"),
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func whoHasNoValidatorsNeedNotCare() async throws {
+    @Test func providersMayIgnoreValidators() async throws {
         try await withLoader(custom: [Echo()]) { loader in
             let answer = try await loader.load(try Self.source("hello"), ifNoneMatch: Validators(etag: "\"1\""))
             guard case .loaded(let loaded) = answer else {
@@ -64,11 +64,11 @@ import Testing
         ("a:b", .malformed("a:b")), ("é", .malformed("é")), ("http", .builtIn("http")), ("s3", .builtIn("s3")),
         ("initials", .builtIn("initials")), ("video", .builtIn("video")), ("base64", .builtIn("base64")),
     ])
-    func namesAreSchemesAndHalcyonsOwnAreTaken(name: String, error: ProviderError) {
+    func rejectsMalformedAndReservedNames(name: String, error: ProviderError) {
         #expect(throws: error) { try CustomProviders([Echo(name: name)]) }
     }
 
-    @Test func aNameStandsForOneProvider() throws {
+    @Test func rejectsDuplicateNames() throws {
         #expect(throws: ProviderError.doubled("echo")) { try CustomProviders([Echo(), Echo()]) }
         #expect(try CustomProviders([Echo(), Echo(name: "echo-2+a.b")]).names == ["echo", "echo-2+a.b"])
     }

@@ -6,9 +6,9 @@ import Testing
 
 @testable import HalcyonSources
 
-/// Files under roots, and all the ways out that are none.
+/// Files under roots, and attempts to leave the roots.
 @Suite struct FileProviderTests {
-    /// A root beside a secret, both of which lie in a folder that is removed.
+    /// Runs `body` with a root beside a secret in a temporary folder, and removes the folder.
     private static func with(_ body: (_ root: String, TemporaryFolder) async throws -> Void) async throws {
         let folder = TemporaryFolder("files")
         mkdir("\(folder.path)/root", 0o755)
@@ -22,7 +22,7 @@ import Testing
         try result.get()
     }
 
-    @Test func filesUnderARootAreRead() async throws {
+    @Test func readsFilesUnderRoots() async throws {
         try await Self.with { root, _ in
             try await withLoader({ $0.fileRoots = ["/nowhere", "\(root)/"] }) { loader in
                 for (name, content) in [
@@ -44,7 +44,7 @@ import Testing
         ("/none.jpg", .notFound), ("/sub", .forbidden), ("/./../root-2/secret", .invalidJob),
         ("/secret%00.jpg", .invalidJob),
     ])
-    func noSpellingLeadsOut(path: String, code: JobErrorCode) async throws {
+    func rejectsEscapingAndInvalidPaths(path: String, code: JobErrorCode) async throws {
         try await Self.with { root, _ in
             try await withLoader({ $0.fileRoots = [root] }) { loader in
                 let failure = try await loader.failure(of: "file://\(root)\(path)")
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func withoutARootNothingIsRead() async throws {
+    @Test func rejectsAllFilesWithoutRoots() async throws {
         try await Self.with { root, _ in
             try await withLoader { loader in
                 let failure = try #require(try await loader.failure(of: "file://\(root)/a.jpg"))
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func linksMayNotLeadOut(usesKernel: Bool) async throws {
+    func doesNotFollowSymlinksOutOfRoot(usesKernel: Bool) async throws {
         try await Self.with { root, folder in
             symlink("../secret", "\(root)/file")
             symlink("\(folder.path)/secret", "\(root)/absolute")
@@ -84,7 +84,7 @@ import Testing
                 let error = #expect(throws: SystemError.self) { try files.open(path) }
                 #expect([EXDEV, ELOOP, ENOENT].contains(error?.code), "\(path): \(String(describing: error))")
             }
-            // Those that stay inside are followed where the kernel sees to it that they do.
+            // Symlinks that stay inside are followed only if the kernel enforces that they do.
             for path in ["inside/b c%.jpg", "inside.jpg"] {
                 let descriptor = try? files.open(path)
                 #expect((descriptor != nil) == usesKernel)
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func theFailureOfALinkSaysWhy() async throws {
+    @Test func errorExplainsSymlinkThatLeavesRoot() async throws {
         try await Self.with { root, _ in
             symlink("../secret", "\(root)/file")
             try await withLoader({ $0.fileRoots = [root] }) { loader in
@@ -104,9 +104,9 @@ import Testing
         }
     }
 
-    /// A folder on the way is swapped for a link to a secret and back, again and again, while the file is read.
+    /// A folder on the path is repeatedly swapped for a symlink to a secret and back while the file is read.
     @Test(arguments: [true, false])
-    func aLinkThatComesAndGoesLeadsNowhere(usesKernel: Bool) async throws {
+    func resistsSymlinkRaces(usesKernel: Bool) async throws {
         try await Self.with { root, folder in
             folder.write(Array("inside".utf8), to: "root/sub/f")
             mkdir("\(folder.path)/out", 0o755)
@@ -138,12 +138,12 @@ import Testing
             isOver.withLock { $0 = true }
             await blocking { swapping.join() }
             #expect(read.bad == 0)
-            // Both were seen, or the test has shown nothing.
+            // Both outcomes must occur, or the test shows nothing.
             #expect(read.good > 0 && read.refused > 0, "\(read)")
         }
     }
 
-    @Test func onlyRegularFilesAreRead() async throws {
+    @Test func readsOnlyRegularFiles() async throws {
         try await Self.with { root, _ in
             mkfifo("\(root)/pipe", 0o600)
             var address = sockaddr_un()
@@ -157,7 +157,7 @@ import Testing
                 }
             }
             try await withLoader({ $0.fileRoots = [root, "/dev"] }) { loader in
-                // A pipe without a writer would be waited for for ever.
+                // Opening a pipe without a writer would block forever.
                 for path in ["\(root)/pipe", "\(root)/socket", "\(root)/sub", "/dev/null", "/dev/zero"] {
                     let failure = try #require(try await loader.failure(of: "file://\(path)"), "\(path)")
                     #expect(failure.code == .forbidden && failure.message.contains("not a regular file"), "\(failure)")
@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test func aFileMayBeAsLargeAsALimit() async throws {
+    @Test func acceptsFilesUpToTheSizeLimit() async throws {
         try await Self.with { root, folder in
             folder.write([UInt8](repeating: 7, count: 1000), to: "root/exact")
             folder.write([UInt8](repeating: 7, count: 1001), to: "root/over")
@@ -178,26 +178,26 @@ import Testing
                 let failure = try #require(try await loader.failure(of: "file://\(root)/over"))
                 #expect(failure.code == .tooLarge && failure.message.contains("sources.maximumBytes"))
             }
-            // One that grows meanwhile.
+            // A file that grows after it was opened.
             let file = try OpenFile("exact", in: FileRoot(root))
             folder.write([UInt8](repeating: 7, count: 1001), to: "root/exact")
             #expect(try file.bytes(upTo: 1000) == nil)
         }
     }
 
-    @Test func aFileThatIsKnownIsNotReadAgainUntilItIsWrittenTo() async throws {
+    @Test func revalidationDetectsChangedFiles() async throws {
         try await Self.with { root, folder in
             let source = try Source("file://\(root)/a.jpg")
             try await withLoader({ $0.fileRoots = [root] }) { loader in
                 let known = try await loader.load(source).validators
                 #expect(known.etag?.hasPrefix("\"") == true)
                 guard case .notModified = try await loader.load(source, ifNoneMatch: known) else {
-                    Issue.record("it was read again")
+                    Issue.record("the unchanged file was read again")
                     return
                 }
                 folder.write(Array("another".utf8), to: "root/a.jpg")
                 guard case .loaded(let loaded) = try await loader.load(source, ifNoneMatch: known) else {
-                    Issue.record("the change was not seen")
+                    Issue.record("the change was not detected")
                     return
                 }
                 #expect(loaded.body == Array("another".utf8) && loaded.validators != known)

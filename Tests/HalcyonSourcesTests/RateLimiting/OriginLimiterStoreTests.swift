@@ -4,13 +4,13 @@ import Testing
 
 @testable import HalcyonSources
 
-/// What both books do, one suite for them.
+/// Requirements of both limiter stores.
 @Suite struct OriginLimiterStoreTests {
     enum Kind: CaseIterable { case redis, cluster, local }
 
     let origin = Origin("https://img.example.org")
 
-    /// Two books of this kind that are one and the same: two workers'.
+    /// Runs `body` with two stores of this kind that share their state, like those of two workers.
     static func with(
         _ kind: Kind, _ change: (inout OriginLimits) -> Void,
         _ body: (any OriginLimiterStore, any OriginLimiterStore) async throws -> Void
@@ -26,9 +26,9 @@ import Testing
         let deployment = try await RedisDeployment.start(kind == .cluster ? .cluster : .server)
         let endpoint = try RedisEndpoint(deployment.url)
         let clients = (0..<2).map { _ in RedisClient(endpoint) }
-        let books = clients.map { RedisOriginLimiterStore($0, limits) }
+        let stores = clients.map { RedisOriginLimiterStore($0, limits) }
         let result: Result<Void, any Error>
-        do { result = .success(try await body(books[0], books[1])) } catch { result = .failure(error) }
+        do { result = .success(try await body(stores[0], stores[1])) } catch { result = .failure(error) }
         for client in clients { await client.close() }
         await deployment.stop()
         try result.get()
@@ -37,7 +37,7 @@ import Testing
     private func isWait(_ answer: OriginAnswer) -> Bool { if case .wait = answer { true } else { false } }
     private func isResting(_ answer: OriginAnswer) -> Bool { if case .resting = answer { true } else { false } }
 
-    @Test(arguments: Kind.allCases) func soManyAtOnceAndNoMore(_ kind: Kind) async throws {
+    @Test(arguments: Kind.allCases) func limitsConcurrencyAcrossWorkers(_ kind: Kind) async throws {
         try await Self.with(kind) {
             $0.concurrency = 3
         } _: { one, two async throws in
@@ -45,7 +45,7 @@ import Testing
             #expect(try await two.acquire(origin, load: "c") == .go)
             #expect(isWait(try await one.acquire(origin, load: "d")))
             #expect(isWait(try await two.acquire(origin, load: "e")))
-            // Others have their own.
+            // Other origins have their own limit.
             #expect(try await two.acquire(Origin("http://img.example.org"), load: "e") == .go)
             try await two.release(origin, load: "a", of: "u", .answered)
             #expect(try await one.acquire(origin, load: "d") == .go)
@@ -53,28 +53,28 @@ import Testing
         }
     }
 
-    @Test(arguments: Kind.allCases) func aLoadOfWhichNothingIsHeardIsOverInTime(_ kind: Kind) async throws {
+    @Test(arguments: Kind.allCases) func leaseExpiresWithoutRenewal(_ kind: Kind) async throws {
         try await Self.with(kind) {
             $0.concurrency = 1
             $0.lease = .milliseconds(300)
         } _: { one, two async throws in
             #expect(try await one.acquire(origin, load: "a") == .go)
-            try await until("its lease is over") { try await two.acquire(origin, load: "b") == .go }
-            // It is late to say now that the first goes on.
+            try await until("the lease has expired") { try await two.acquire(origin, load: "b") == .go }
+            // The expired lease of the first load cannot be renewed any more.
             try await two.prolong([origin: ["a"]])
             try await two.release(origin, load: "b", of: "u", .answered)
             #expect(try await one.acquire(origin, load: "c") == .go)
         }
     }
 
-    @Test(arguments: Kind.allCases) func aLoadThatGoesOnIsCountedForAsLong(_ kind: Kind) async throws {
+    @Test(.extended, arguments: Kind.allCases) func renewedLeaseKeepsItsPermit(_ kind: Kind) async throws {
         let origin = origin
         try await Self.with(kind) {
             $0.concurrency = 1
             $0.lease = .seconds(15)
         } _: { one, two async throws in
-            // Where the machine stalls for too long it begins anew.
-            try await until("it was counted for longer than its lease", within: .seconds(600)) {
+            // Starts over if the machine stalls for too long.
+            try await until("the load has kept its permit for longer than its lease", within: .seconds(600)) {
                 for load in ["a", "b"] { try await two.release(origin, load: load, of: "u", .answered) }
                 let start = ContinuousClock.now
                 guard try await one.acquire(origin, load: "a") == .go else { return false }
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Kind.allCases) func soManyASecondAfterABurst(_ kind: Kind) async throws {
+    @Test(arguments: Kind.allCases) func limitsRateAfterBurst(_ kind: Kind) async throws {
         try await Self.with(kind) {
             $0.rate = 4
             $0.burst = 3
@@ -101,15 +101,15 @@ import Testing
                 case .wait(let time):
                     #expect(begun >= 3 && time > .zero && time <= .milliseconds(251))
                     try await Task.sleep(for: time)
-                case .resting: Issue.record("it rests")
+                case .resting: Issue.record("the circuit breaker is open")
                 }
             }
-            // Three at once, and six at four a second.
+            // Three at once, and six at four per second.
             #expect(start.duration(to: .now) >= .milliseconds(1400))
         }
     }
 
-    @Test(arguments: Kind.allCases) func manyFailuresOpenTheBreakerUntilAProbeSucceeds(_ kind: Kind) async throws {
+    @Test(arguments: Kind.allCases) func failuresOpenBreakerUntilProbeSucceeds(_ kind: Kind) async throws {
         try await Self.with(kind) {
             $0.failures = 3
             $0.rest = .seconds(3)
@@ -131,22 +131,22 @@ import Testing
             #expect(isResting(try await two.acquire(origin, load: "b")))
             // Loads that began before the breaker opened do not change it.
             try await one.release(origin, load: "late", of: "late", .failed)
-            try await until("it is over") { try await two.acquire(origin, load: "probe") == .go }
-            // One is let through, and the others wait for what it finds out.
+            try await until("the cooldown is over") { try await two.acquire(origin, load: "probe") == .go }
+            // One probe is let through, and the other loads wait for its outcome.
             #expect(isResting(try await one.acquire(origin, load: "c")))
             try await two.release(origin, load: "probe", of: "probe", .failed)
             guard case .resting(let left) = try await one.acquire(origin, load: "c") else {
-                Issue.record("no rest after the probe failed")
+                Issue.record("no cooldown after the probe failed")
                 return
             }
             #expect(left <= .seconds(6))
-            try await until("it is over") { try await two.acquire(origin, load: "probe") == .go }
+            try await until("the cooldown is over") { try await two.acquire(origin, load: "probe") == .go }
             try await two.release(origin, load: "probe", of: "probe", .answered)
             for name in ["x", "y", "z"] { #expect(try await one.acquire(origin, load: name) == .go) }
         }
     }
 
-    @Test(arguments: Kind.allCases) func retriesOfOneBadURLOpenNothing(_ kind: Kind) async throws {
+    @Test(arguments: Kind.allCases) func failuresOfTwoURLsDoNotOpenBreaker(_ kind: Kind) async throws {
         try await Self.with(kind) {
             $0.failures = 3
         } _: { one, two async throws in
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Kind.allCases) func failuresOutsideTheWindowOpenNothing(_ kind: Kind) async throws {
+    @Test(arguments: Kind.allCases) func failuresOutsideWindowDoNotOpenBreaker(_ kind: Kind) async throws {
         try await Self.with(kind) {
             ($0.failures, $0.failingURLs) = (2, 1)
             $0.window = .milliseconds(1)
@@ -172,20 +172,20 @@ import Testing
         }
     }
 
-    @Test(arguments: Kind.allCases) func aProbeThatIsGivenUpLetsAnotherThrough(_ kind: Kind) async throws {
+    @Test(arguments: Kind.allCases) func abandonedProbeAllowsAnother(_ kind: Kind) async throws {
         try await Self.with(kind) {
             $0.failures = 1
             $0.rest = .milliseconds(50)
         } _: { one, two async throws in
             #expect(try await one.acquire(origin, load: "a") == .go)
             try await one.release(origin, load: "a", of: "u", .failed)
-            try await until("it is over") { try await two.acquire(origin, load: "probe") == .go }
+            try await until("the cooldown is over") { try await two.acquire(origin, load: "probe") == .go }
             try await two.release(origin, load: "probe", of: "u", .unknown)
             #expect(try await one.acquire(origin, load: "again") == .go)
         }
     }
 
-    @Test func restsGrowUpToTheLongest() {
+    @Test func cooldownsGrowUpToTheMaximum() {
         var limits = OriginLimits()
         (limits.failures, limits.rest, limits.maximumCooldown) = (1, .seconds(5), .seconds(30))
         var now = ContinuousClock.now

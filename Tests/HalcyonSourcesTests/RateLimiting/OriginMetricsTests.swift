@@ -5,16 +5,16 @@ import Testing
 
 @testable import HalcyonSources
 
-/// What is counted of origins.
+/// Metrics of origins.
 @Suite struct OriginMetricsTests {
     private let metrics = Metrics()
 
-    @Test func anOriginThatRestsIsCountedUntilItsRestIsOver() async throws {
-        let counted = OriginMetrics(metrics)
+    @Test func countsOpenBreakersUntilCooldownEnds() async throws {
+        let originMetrics = OriginMetrics(metrics)
         let refusal = JobError(.originUnavailable, "left alone").retryAfter(atLeast: 0.5)
         for name in ["one", "one", "two"] {
             await #expect(throws: JobError.self) {
-                try await counted.waiting(for: Origin(name)) { () async throws in throw refusal }
+                try await originMetrics.waiting(for: Origin(name)) { () async throws in throw refusal }
             }
         }
         #expect(metrics.value(of: "halcyon_origin_circuit_breakers_open") == 2)
@@ -24,14 +24,14 @@ import Testing
         #expect(metrics.value(of: "halcyon_origin_circuit_breakers_open") == 0)
     }
 
-    @Test func whoWaitsIsCountedMeanwhileAndCancellingIsNoRest() async throws {
-        let counted = OriginMetrics(metrics)
-        let seen = try await counted.waiting(for: Origin("one")) { [metrics] () async throws in
+    @Test func countsWaitersAndIgnoresCancellation() async throws {
+        let originMetrics = OriginMetrics(metrics)
+        let seen = try await originMetrics.waiting(for: Origin("one")) { [metrics] () async throws in
             metrics.value(of: "halcyon_origin_waiting")
         }
         #expect(seen == 1)
         await #expect(throws: CancellationError.self) {
-            try await counted.waiting(for: Origin("one")) { () async throws in throw CancellationError() }
+            try await originMetrics.waiting(for: Origin("one")) { () async throws in throw CancellationError() }
         }
         #expect(metrics.value(of: "halcyon_origin_waiting") == 0)
         #expect(metrics.value(of: "halcyon_origin_refusals_total") == 0)

@@ -10,21 +10,23 @@ import Testing
 @Suite struct OriginRateLimiterTests {
     let origin = Origin("https://img.example.org")
 
-    /// Loads as many as are asked for through these gates, and tells how many were under way at once. Each goes on until so
-    /// many are as are expected, so that it does not depend on how fast the machine is.
-    private func most(_ loads: Int, through gates: [OriginRateLimiter], expecting expected: Int) async throws -> Int {
+    /// Acquires permits for `loads` loads from these limiters, and returns the maximum in flight at once. Each
+    /// load waits until the expected number is in flight, so that the result does not depend on the machine's speed.
+    private func maximumInFlight(
+        _ loads: Int, through limiters: [OriginRateLimiter], expecting expected: Int
+    ) async throws -> Int {
         let running = Lock((now: 0, most: 0))
         try await withThrowingTaskGroup(of: Void.self) { group in
             for load in 0..<loads {
                 group.addTask { [origin] in
-                    let rateLimiter = gates[load % gates.count]
+                    let rateLimiter = limiters[load % limiters.count]
                     let pass = try await rateLimiter.acquire(origin, "u")
                     running.withLock { running in
                         running.now += 1
                         running.most = max(running.most, running.now)
                     }
-                    try await until("\(expected) are under way") { running.withLock { $0.most >= expected } }
-                    // Time for one more to come, were it let through.
+                    try await until("\(expected) are in flight") { running.withLock { $0.most >= expected } }
+                    // Leaves time for one more load, in case it is let through.
                     try await Task.sleep(for: .milliseconds(10))
                     running.withLock { $0.now -= 1 }
                     await rateLimiter.release(pass, .answered)
@@ -35,28 +37,28 @@ import Testing
         return running.withLock { $0.most }
     }
 
-    @Test func workersShareAnOriginsPlaces() async throws {
+    @Test func workersShareTheConcurrencyLimit() async throws {
         let server = try await RedisServer.start()
         let clients = (0..<3).map { _ in RedisClient(RedisEndpoint(loopbackPort: server.port)) }
         var limits = OriginLimits()
         limits.concurrency = 4
         limits.lease = .seconds(600)
-        let gates = clients.map { OriginRateLimiter($0, limits) }
-        #expect(try await most(120, through: gates, expecting: 4) == 4)
+        let limiters = clients.map { OriginRateLimiter($0, limits) }
+        #expect(try await maximumInFlight(120, through: limiters, expecting: 4) == 4)
         for client in clients { await client.close() }
         await server.stop()
     }
 
-    @Test func withoutRedisEachTakesHalfOfThem() async throws {
+    @Test func usesHalfTheLimitDuringRedisOutage() async throws {
         var limits = OriginLimits()
         limits.concurrency = 6
-        #expect(try await most(30, through: [OriginRateLimiter(nil, limits)], expecting: 6) == 6)
-        let client = RedisClient(RedisEndpoint(loopbackPort: LoopbackPort.free()))
-        #expect(try await most(30, through: [OriginRateLimiter(client, limits)], expecting: 3) == 3)
+        #expect(try await maximumInFlight(30, through: [OriginRateLimiter(nil, limits)], expecting: 6) == 6)
+        let client = RedisClient(RedisEndpoint(loopbackPort: LoopbackPort.reserve()))
+        #expect(try await maximumInFlight(30, through: [OriginRateLimiter(client, limits)], expecting: 3) == 3)
         await client.close()
     }
 
-    @Test func whoIsCancelledWhileItWaitsLeavesTheOthersAlone() async throws {
+    @Test func cancelledWaiterDoesNotAffectOthers() async throws {
         var limits = OriginLimits()
         limits.concurrency = 1
         let rateLimiter = OriginRateLimiter(nil, limits)
@@ -71,7 +73,7 @@ import Testing
         await rateLimiter.release(try await waiting[2].value, .answered)
     }
 
-    @Test func whileAnOriginRestsItsLoadsFailAtOnceAndOthersDoNot() async throws {
+    @Test func openBreakerRejectsOnlyItsOwnOrigin() async throws {
         var limits = OriginLimits()
         limits.failures = 2
         limits.rest = .seconds(600)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HalcyonSources
 
-/// Where objects are.
+/// URLs of objects.
 @Suite struct S3OptionsTests {
     @Test(arguments: [
         (nil, S3Options.Style.auto, "s3://bucket/a b/c", "https://bucket.s3.eu-test-1.amazonaws.com/a%20b/c"),
@@ -13,7 +13,7 @@ import Testing
         ("https://Store.example/base", .path, "s3://bucket//a/", "https://store.example/base/bucket//a/"),
         ("https://store.example:8443/", .virtual, "s3://my.bucket/+", "https://my.bucket.store.example:8443/%2B"),
     ])
-    func theStyleSaysWhereTheBucketStands(
+    func buildsObjectURLsForEachStyle(
         endpoint: String?, style: S3Options.Style, object: String, url: String
     ) throws {
         var options = S3Options()

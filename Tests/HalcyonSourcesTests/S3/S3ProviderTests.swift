@@ -5,7 +5,7 @@ import Testing
 
 @testable import HalcyonSources
 
-/// Objects of a store that checks every signature.
+/// Objects of a server that verifies every signature.
 @Suite(.limitedParallelism) struct S3ProviderTests {
     private static let objects: [String: [UInt8]] = [
         "pictures/a.jpg": Array("first".utf8), "pictures/a b/ü+%'(~).jpg": Array("tricky".utf8),
@@ -37,8 +37,8 @@ import Testing
 
     private static func text(_ loaded: LoadedSource) -> String { String(decoding: loaded.body, as: UTF8.self) }
 
-    /// No address is allowed but the store's, because the operator named it.
-    @Test func signedRequestsGetObjects() async throws {
+    /// No address is allowed except that of the server, because the operator configured it as the endpoint.
+    @Test func loadsObjectsWithSignedRequests() async throws {
         try await Self.with { loader, server in
             let loaded = try await loader.load(try Source("s3://pictures/a.jpg"))
             #expect(Self.text(loaded) == "first")
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func aVersionIsTheOneThatWasAskedFor() async throws {
+    @Test func loadsTheRequestedVersion() async throws {
         try await Self.with { loader, server in
             let versions = server.versions("pictures", "v")
             #expect(versions.count == 2)
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func keysMayBeLent() async throws {
+    @Test func acceptsTemporaryCredentials() async throws {
         try await Self.with({ options, _ in
             options.s3.credentials = .init(
                 accessKey: "LENT", secretKey: "lent-secret", sessionToken: "lent/token+==")
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func theBucketMayStandInTheHost() async throws {
+    @Test func supportsVirtualHostedStyle() async throws {
         try await Self.with({ options, server in
             options.s3.endpoint = try WebURL("http://localhost:\(server.port)/")
             options.s3.style = .virtual
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func withoutAKeyNothingIsSigned() async throws {
+    @Test func loadsOnlyPublicObjectsWithoutCredentials() async throws {
         try await Self.with({ options, _ in options.s3.credentials = nil }) { loader, _ in
             let text = try await Self.text(loader.load(try Source("s3://public/a.jpg")))
             #expect(text == "for all")
@@ -97,14 +97,14 @@ import Testing
         }
     }
 
-    @Test func aWrongSecretIsForbidden() async throws {
+    @Test func wrongSecretKeyFailsAsForbidden() async throws {
         try await Self.with({ options, _ in options.s3.credentials?.secretKey += "x" }) { loader, _ in
             let failure = try #require(try await loader.failure(of: "s3://pictures/a.jpg"))
             #expect(failure.code == .forbidden && failure.message.contains("SignatureDoesNotMatch"), "\(failure)")
         }
     }
 
-    @Test func errorsOfTheStoreAreThoseOfAJob() async throws {
+    @Test func mapsS3ErrorsToJobErrors() async throws {
         try await Self.with({ options, _ in options.maximumBytes = 1000 }) { loader, _ in
             for (path, code, isRetryable, word) in [
                 ("pictures/none", JobErrorCode.notFound, false, "NoSuchKey"),
@@ -126,17 +126,17 @@ import Testing
         }
     }
 
-    @Test func anObjectThatIsKnownIsNotSentAgain() async throws {
+    @Test func unchangedObjectIsNotTransferredAgain() async throws {
         try await Self.with { loader, server in
             let source = try Source("s3://pictures/a.jpg")
             let known = try await loader.load(source).validators
             guard case .notModified = try await loader.load(source, ifNoneMatch: known) else {
-                Issue.record("it was sent again")
+                Issue.record("the unchanged object was sent again")
                 return
             }
             guard case .loaded(let loaded) = try await loader.load(source, ifNoneMatch: Validators(etag: "\"other\""))
             else {
-                Issue.record("it was not sent")
+                Issue.record("the object was not sent")
                 return
             }
             #expect(Self.text(loaded) == "first")
@@ -144,10 +144,11 @@ import Testing
         }
     }
 
-    // MARK: What breaks off
+    // MARK: Interrupted transfers
 
-    /// A proxy before the store, which ends each connection after so many bytes; the whole answer of the store to a request is read first.
-    private static func cutting(_ server: S3Server, after count: Int) -> RawOrigin {
+    /// Returns a proxy of the server that closes each connection after `count` bytes. It reads the whole response of
+    /// the server first.
+    private static func truncatingProxy(_ server: S3Server, after count: Int) -> RawOrigin {
         RawOrigin { request in
             let answer = (try? Exchange.bytes("\(request.head)\r\n\r\n", port: server.port)) ?? []
             return answer.count <= count
@@ -156,10 +157,10 @@ import Testing
         }
     }
 
-    /// The signature of each request is checked by the store: ranges and conditions do not break it.
-    @Test func anObjectThatBreaksOffIsTakenUpWhereItWas() async throws {
+    /// The server verifies the signature of each request: ranges and conditions do not break it.
+    @Test func resumesInterruptedTransfers() async throws {
         let server = try await S3Server.start(Self.objects)
-        let proxy = Self.cutting(server, after: 40_000)
+        let proxy = Self.truncatingProxy(server, after: 40_000)
         try await withLoader { options in
             options.s3.endpoint = try? WebURL(proxy.url("/"))
             options.s3.region = S3Server.region
@@ -179,7 +180,7 @@ import Testing
         await server.stop()
     }
 
-    @Test func anObjectThatChangesMeanwhileIsNeverMixed() async throws {
+    @Test func restartsWhenObjectChangesDuringTransfer() async throws {
         let (old, new) = ([UInt8](repeating: 1, count: 1000), [UInt8](repeating: 2, count: 900))
         let number = Lock(0)
         let store = RawOrigin { request in
@@ -208,7 +209,7 @@ import Testing
         try await store.stop()
     }
 
-    @Test func onlyTheStoreIsTrusted() async throws {
+    @Test func trustsTheEndpointOnlyForS3UnlessDenied() async throws {
         try await Self.with({ options, server in
             options.policy = AddressPolicy(deny: ["127.0.0.1"])
         }) { loader, server in

@@ -7,7 +7,7 @@ import Vips
 
 @testable import HalcyonSources
 
-/// Frames, as ffmpeg finds them and libvips reads them.
+/// Frames extracted by ffmpeg and decoded by libvips.
 @Suite(.limitedParallelism) struct VideoProviderTests {
     private struct Picture: Sendable {
         let width: Int
@@ -27,7 +27,7 @@ import Vips
             (self.width, self.height, self.pixels) = (width, height, pixels)
         }
 
-        /// Which of four colours a pixel is nearest to.
+        /// Returns the nearest of four colors to a pixel.
         func color(_ x: Int, _ y: Int) -> String {
             let place = (y * width + x) * (pixels.count / width / height)
             return switch pixels[place..<place + 3].map({ $0 > 127 }) {
@@ -39,7 +39,7 @@ import Vips
             }
         }
 
-        /// From the top left one clockwise, and the middle.
+        /// The colors of the corners, clockwise from the top left, and of the center.
         var corners: [String] {
             [
                 color(2, 2), color(width - 3, 2), color(width - 3, height - 3), color(2, height - 3),
@@ -53,7 +53,7 @@ import Vips
     }
 
     @Test(arguments: [(0, "red"), (0.95, "green"), (1.5, "green"), (2.5, "blue"), (2.9, "blue")])
-    func theFrameIsThatOfTheMoment(seconds: Double, colour: String) async throws {
+    func extractsTheFrameAtTheGivenTime(seconds: Double, colour: String) async throws {
         let clip = try await TestClip.mp4()
         let frame = try await withLoader { try await $0.load(try Self.source(clip, seconds: seconds)) }
         let picture = try await Picture(frame.body)
@@ -61,7 +61,7 @@ import Vips
         #expect(picture.corners == ["white", colour, colour, colour, colour])
     }
 
-    @Test func aTurnedVideoStandsUpright() async throws {
+    @Test func appliesRotation() async throws {
         let clip = try await TestClip.mp4(isTurned: true)
         let frame = try await withLoader { try await $0.load(try Self.source(clip, seconds: 1.5)) }
         let picture = try await Picture(frame.body)
@@ -69,7 +69,7 @@ import Vips
         #expect(picture.corners == ["green", "white", "green", "green", "green"])
     }
 
-    @Test(arguments: [3.0, 100, 86_400]) func afterItsEndAVideoHasNoFrame(seconds: Double) async throws {
+    @Test(arguments: [3.0, 100, 86_400]) func failsForTimesAfterTheEnd(seconds: Double) async throws {
         let clip = try await TestClip.mp4()
         try await withLoader { loader in
             let failure = try #require(try await loader.failure(of: try Self.source(clip, seconds: seconds)))
@@ -79,8 +79,8 @@ import Vips
         }
     }
 
-    /// The video comes over the web's provider and by its rules, or out of a folder, and is as fresh as it was there.
-    @Test func videosAreLoadedLikeAnySource() async throws {
+    /// The video is loaded by the provider of its URL or file, under the rules of that provider and with its freshness.
+    @Test func loadsVideosUnderTheRulesOfTheirSource() async throws {
         let clip = try await TestClip.mp4()
         let folder = TemporaryFolder("video")
         let origin = try await Nginx.start(serving: folder.path, "add_header Cache-Control max-age=77;")
@@ -104,7 +104,7 @@ import Vips
             let same = try await loader.load(file)
             #expect(same.body == frame.body)
             guard case .notModified = try await loader.load(file, ifNoneMatch: same.validators) else {
-                Issue.record("the frame was looked for again")
+                Issue.record("the frame was extracted again")
                 return
             }
         }
@@ -112,7 +112,7 @@ import Vips
         await folder.remove()
     }
 
-    @Test func aVideoMayBeLargerThanAPictureAndHasItsOwnLimit() async throws {
+    @Test func videosHaveTheirOwnSizeLimit() async throws {
         let clip = try await TestClip.mp4()
         let folder = TemporaryFolder("video")
         let source = Source.video(
@@ -130,7 +130,7 @@ import Vips
                 }
             }
         }
-        // A frame is a source like any other.
+        // A frame is limited like any other source.
         try await withLoader({
             $0.fileRoots = [folder.path]
             $0.maximumBytes = 20
@@ -141,11 +141,11 @@ import Vips
         await folder.remove()
     }
 
-    /// A playlist names other files, and ffmpeg would open them.
+    /// A playlist names other files, which ffmpeg would open.
     @Test(arguments: [
         "#EXTM3U\n#EXTINF:1,\nfile://CLIP\n#EXT-X-ENDLIST\n", "ffconcat version 1.0\nfile CLIP\n", "no video",
     ])
-    func whatLeadsElsewhereIsNoVideo(text: String) async throws {
+    func rejectsPlaylistsAndOtherFormats(text: String) async throws {
         let folder = TemporaryFolder("video")
         let clip = folder.write(try await TestClip.mp4(), to: "clip.mp4")
         try await withLoader { loader in
@@ -158,7 +158,7 @@ import Vips
         await folder.remove()
     }
 
-    @Test func memoryAndTimeAreLimited() async throws {
+    @Test func limitsMemoryAndTime() async throws {
         let file = try MemoryFile.holding(try await TestClip.mp4())
         var options = VideoOptions()
         options.memory = 8 << 20
@@ -172,7 +172,7 @@ import Vips
         #expect(late?.code == .timeout && late?.message.contains("sources.video.timeout") == true)
     }
 
-    @Test func nothingIsLeftBehind() async throws {
+    @Test func videoIsHeldInAnUnlinkedFile() async throws {
         let clip = try await TestClip.mp4()
         let file = try MemoryFile.holding(clip)
         let link = try #require(realLink(of: file.descriptor))

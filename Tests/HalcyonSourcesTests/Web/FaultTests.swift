@@ -7,7 +7,7 @@ import Testing
 
 @testable import HalcyonSources
 
-/// Origins that do not do what they should.
+/// Faulty origins.
 @Suite(.limitedParallelism) struct FaultTests {
     private static func with(
         _ change: (inout SourceOptions) -> Void = { _ in }, _ body: (SourceLoader) async throws -> Void
@@ -29,7 +29,7 @@ import Testing
         try #require(await #expect(throws: JobError.self, "\(url)") { try await loader.load(Source(url)) })
     }
 
-    /// nginx with a picture of 600,000 bytes, a bomb and some manners of its own.
+    /// Runs `body` with an nginx that has an image of 600,000 bytes, a decompression bomb and faulty responses.
     private static func withNginx(_ body: (Nginx, TemporaryFolder, [UInt8]) async throws -> Void) async throws {
         let folder = TemporaryFolder("faults")
         let picture = (0..<600_000).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 13) }
@@ -47,7 +47,7 @@ import Testing
             location = /nothing.jpg { return 444; }
             location = /private.jpg { return 302 http://10.0.0.1/; }
             location = /metadata.jpg { return 302 http://169.254.169.254/latest/; }
-            location = /local.jpg { return 302 http://[::1]:\(LoopbackPort.free())/; }
+            location = /local.jpg { return 302 http://[::1]:\(LoopbackPort.reserve())/; }
             location = /loop.jpg { return 302 /loop.jpg; }
             location = /bomb.jpg { alias \(folder.path)/zeros.gz; add_header Content-Encoding gzip; }
             location = /unmodified.jpg { return 304; }
@@ -61,7 +61,7 @@ import Testing
         try result.get()
     }
 
-    @Test func eachEndsInItsCode() async throws {
+    @Test func mapsFaultsToErrorCodes() async throws {
         try await Self.withNginx { nginx, _, _ async throws in
             try await Self.with {
                 $0.stallTimeout = .seconds(1)
@@ -77,25 +77,25 @@ import Testing
                     let failure = try await Self.failure(loader, "\(nginx.url)/\(name).jpg")
                     #expect(failure.code == code && failure.isRetryable == isRetryable, "\(name): \(failure)")
                 }
-                // And nothing else is disturbed.
+                // Other loads are not affected.
                 #expect(try await loader.load(Source("\(nginx.url)/picture.jpg")).body.count == 600_000)
             }
         }
     }
 
-    @Test func aSourceThatKeepsItsTagIsNoDownload() async throws {
+    @Test func unchangedSourceIsNotDownloadedAgain() async throws {
         try await Self.withNginx { nginx, folder, picture async throws in
             try await Self.with { loader async throws in
                 let source = try Source("\(nginx.url)/picture.jpg")
                 let first = try await loader.load(source)
                 #expect(first.body == picture && !first.validators.isEmpty)
                 guard case .notModified = try await loader.load(source, ifNoneMatch: first.validators) else {
-                    Issue.record("it was loaded again")
+                    Issue.record("the unchanged source was loaded again")
                     return
                 }
                 folder.write([1, 2, 3], to: "picture.jpg")
                 guard case .loaded(let second) = try await loader.load(source, ifNoneMatch: first.validators) else {
-                    Issue.record("a change was not seen")
+                    Issue.record("the change was not detected")
                     return
                 }
                 #expect(second.body == [1, 2, 3] && second.validators != first.validators)
@@ -103,8 +103,9 @@ import Testing
         }
     }
 
-    /// nginx promises a length and then has less: the file is cut while it is sent. What it gives afterwards is another file.
-    @Test func aLengthThatWasALieIsNoPicture() async throws {
+    /// nginx declares a length and then sends less, because the file is truncated while it is sent. Later requests get
+    /// another file.
+    @Test func failsWhenBodyIsShorterThanContentLength() async throws {
         try await Self.withNginx { nginx, folder, picture async throws in
             try await Self.with {
                 $0.resumptions = 0
@@ -118,8 +119,8 @@ import Testing
         }
     }
 
-    /// An origin that breaks off again and again, and takes up where it was.
-    private static func breaking(
+    /// Returns an origin that closes each connection after `count` bytes, and that supports ranges.
+    private static func interruptingOrigin(
         _ picture: [UInt8], after count: Int, tag: @escaping @Sendable (Int) -> String = { _ in "\"a\"" },
         requests: Lock<[String]>
     ) -> RawOrigin {
@@ -151,10 +152,10 @@ import Testing
         }
     }
 
-    @Test func whatBreaksOffIsTakenUpWhereItWas() async throws {
+    @Test func resumesInterruptedTransfers() async throws {
         let picture = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
         let requests = Lock<[String]>([])
-        let origin = Self.breaking(picture, after: 30_000, requests: requests)
+        let origin = Self.interruptingOrigin(picture, after: 30_000, requests: requests)
         try await Self.with { loader async throws in
             let loaded = try await loader.load(Source(origin.url("/a.jpg")))
             #expect(loaded.body == picture && loaded.status == 200 && loaded.validators.etag == "\"a\"")
@@ -166,9 +167,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func onlySoOften() async throws {
+    @Test func limitsResumptions() async throws {
         let requests = Lock<[String]>([])
-        let origin = Self.breaking([UInt8](repeating: 1, count: 100_000), after: 10_000, requests: requests)
+        let origin = Self.interruptingOrigin([UInt8](repeating: 1, count: 100_000), after: 10_000, requests: requests)
         try await Self.with {
             $0.resumptions = 2
         } _: { loader async throws in
@@ -178,7 +179,7 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func aSourceThatChangesMeanwhileIsNeverMixed() async throws {
+    @Test func restartsWhenSourceChangesDuringTransfer() async throws {
         let requests = Lock<[String]>([])
         let (old, new) = ([UInt8](repeating: 1, count: 1000), [UInt8](repeating: 2, count: 1000))
         let origin = RawOrigin { request in
@@ -203,7 +204,7 @@ import Testing
 }
 
 extension ChildProcess {
-    /// Whether a program ends well.
+    /// Returns true if a program exits with code 0.
     fileprivate static func succeeds(_ program: String, _ arguments: [String]) async -> Bool {
         (try? await ChildProcess.start(program, arguments).exit()) == .code(0)
     }

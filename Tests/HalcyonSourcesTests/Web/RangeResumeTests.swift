@@ -4,7 +4,7 @@ import Testing
 
 @testable import HalcyonSources
 
-/// Which responses can be continued, and with what.
+/// Resumption of interrupted responses by range requests.
 @Suite struct RangeResumeTests {
     private static func response(_ status: Int, _ fields: [(String, String)], _ body: String) -> HTTPResponse {
         var headers = HTTPFields()
@@ -32,20 +32,20 @@ import Testing
                 ], nil
             ),
         ] as [([(String, String)], String?)])
-    func isContinuedOnlyWithAStrongValidator(_ fields: [(String, String)], _ validator: String?) {
+    func resumesOnlyWithAStrongValidator(_ fields: [(String, String)], _ validator: String?) {
         let resumption = RangeResume(Self.response(200, fields, "01234"))
         #expect(resumption?.fields.map(\.value) == validator.map { ["bytes=5-", $0] })
         #expect(RangeResume(Self.response(404, fields, "01234")) == nil)
     }
 
-    @Test func theRestMakesItWhole() throws {
+    @Test func remainingRangeCompletesTheBody() throws {
         let resumption = try #require(RangeResume(Self.first))
         for range in ["bytes 5-9/10", "bytes 5-9/*", "Bytes 5-9/10"] {
             guard
                 case .whole(let whole) = resumption.joined(
                     with: Self.response(206, [("Content-Range", range)], "56789"), isWhole: true)
             else {
-                Issue.record("\(range) does not make it whole")
+                Issue.record("\(range) does not complete the body")
                 continue
             }
             #expect(whole.status == 200 && whole.body == Array("0123456789".utf8))
@@ -53,28 +53,28 @@ import Testing
         }
     }
 
-    @Test func objectsOfStoresAreContinuedByTheirTagAlone() throws {
+    @Test func ifMatchResumesOnlyWithAnETag() throws {
         let resumption = try #require(RangeResume(Self.first, .ifMatch))
         #expect(resumption.fields.map(\.name) == ["Range", "If-Match"])
         #expect(resumption.fields.map(\.value) == ["bytes=5-", "\"a\""])
         let dated = [("Last-Modified", "Sun, 06 Nov 1994 08:49:36 GMT"), ("Date", "Sun, 06 Nov 1994 08:49:37 GMT")]
         #expect(RangeResume(Self.response(200, dated, "01234"), .ifMatch) == nil)
         guard case .changed = resumption.joined(with: Self.response(412, [], ""), isWhole: true) else {
-            Issue.record("a store that has another one is not believed")
+            Issue.record("412 does not count as a change of the object")
             return
         }
-        // Who asked with If-Range has not asked for that answer.
+        // A request with If-Range does not expect that status.
         guard
             case .useless = try #require(RangeResume(Self.first)).joined(
                 with: Self.response(412, [], ""), isWhole: true)
         else {
-            Issue.record("an answer to another question is taken")
+            Issue.record("412 is accepted after If-Range")
             return
         }
     }
 
     @Test(arguments: RangeResume.Condition.allCases)
-    func aPartOfAnotherVersionIsNeverTaken(_ condition: RangeResume.Condition) throws {
+    func rejectsRangesOfOtherVersions(_ condition: RangeResume.Condition) throws {
         let resumption = try #require(RangeResume(Self.first, condition))
         for (tag, isTaken) in [("\"a\"", true), ("\"b\"", false), ("W/\"a\"", false)] {
             let fields = [("Content-Range", "bytes 5-9/10"), ("ETag", tag)]
@@ -83,13 +83,13 @@ import Testing
         }
     }
 
-    @Test func aRestThatBreaksOffIsContinuedAgain() throws {
+    @Test func resumesAgainAfterAnotherInterruption() throws {
         let resumption = try #require(RangeResume(Self.first))
         guard
             case .more(let more) = resumption.joined(
                 with: Self.response(206, [("Content-Range", "bytes 5-9/10")], "56"), isWhole: false)
         else {
-            Issue.record("it is not continued")
+            Issue.record("the transfer is not resumed")
             return
         }
         #expect(more.fields[0].value == "bytes=7-")
@@ -102,19 +102,19 @@ import Testing
         (206, "bytes 9-5/10", "56789", true), (416, "bytes */5", "", true), (500, "", "x", true),
         (200, "", "01", false),
     ])
-    func whatDoesNotFitIsOfNoUse(_ status: Int, _ range: String, _ body: String, _ isWhole: Bool) throws {
+    func rejectsMismatchedResponses(_ status: Int, _ range: String, _ body: String, _ isWhole: Bool) throws {
         let resumption = try #require(RangeResume(Self.first))
         let rest = Self.response(status, range.isEmpty ? [] : [("Content-Range", range)], body)
         guard case .useless = resumption.joined(with: rest, isWhole: isWhole) else {
-            Issue.record("\(status) \(range) is of use")
+            Issue.record("\(status) \(range) is accepted")
             return
         }
     }
 
-    @Test func aSourceThatHasChangedBeginsAnew() throws {
+    @Test func restartsWhenSourceHasChanged() throws {
         let resumption = try #require(RangeResume(Self.first))
         guard case .anew(let response) = resumption.joined(with: Self.response(200, [], "new"), isWhole: true) else {
-            Issue.record("it does not begin anew")
+            Issue.record("the transfer does not restart")
             return
         }
         #expect(response.body == Array("new".utf8))

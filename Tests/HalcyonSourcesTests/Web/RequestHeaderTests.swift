@@ -5,14 +5,14 @@ import Testing
 
 @testable import HalcyonSources
 
-/// What a job adds to requests, as origins see it.
+/// Headers that a job adds to requests, as origins receive them.
 @Suite(.limitedParallelism) struct RequestHeaderTests {
     private static func request(_ url: String, _ headers: [(String, String)]) throws -> SourceRequest {
         SourceRequest(
             try Source(url), headers: try RequestHeaders(headers.map { RequestHeaders.Field($0.0, $0.1) }))
     }
 
-    /// A field of a request, as it was sent; its name in lower case.
+    /// Returns a field of a request as it was sent. The name is in lower case.
     private static func field(_ name: String, _ head: String) -> String? {
         for line in head.split(separator: "\r\n").dropFirst() {
             guard line.lowercased().hasPrefix("\(name):") else { continue }
@@ -25,7 +25,7 @@ import Testing
         ("Authorization", "Bearer s"), ("Cookie", "a=1; b=2"), ("X-Size", "2"), ("X-Empty", ""),
     ]
 
-    @Test func theyReachTheOriginAsTheyAre() async throws {
+    @Test func headersReachOriginUnchanged() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("200 OK", [], "picture") }
         try await withLoader {
             $0.policy = AddressPolicy(allow: ["127.0.0.1"])
@@ -39,7 +39,7 @@ import Testing
         #expect(Self.field("authorization", heads[0]) == "Bearer s" && Self.field("cookie", heads[0]) == "a=1; b=2")
         #expect(Self.field("x-size", heads[0]) == "2" && Self.field("x-empty", heads[0]) == "")
         #expect(Self.field("x-name", heads[0]) == "J\u{fc}" && Self.field("user-agent", heads[0]) == "Halcyon")
-        // In place of Halcyon's own, not beside them.
+        // They replace Halcyon's own headers.
         for name in ["user-agent", "accept"] {
             #expect(heads[1].lowercased().split(separator: "\r\n").count { $0.hasPrefix("\(name):") } == 1)
         }
@@ -48,7 +48,7 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func anOriginThatWantsThemGivesWhatItHas() async throws {
+    @Test func headersAuthenticateAtOrigin() async throws {
         let folder = TemporaryFolder("guarded")
         folder.write(Array("picture".utf8), to: "a.jpg")
         let nginx = try await Nginx.start(
@@ -59,10 +59,10 @@ import Testing
             let url = "\(nginx.url)/a.jpg"
             #expect(try await loader.load(Self.request(url, Self.secrets)).body == Array("picture".utf8))
             #expect(try await loader.failure(of: url)?.code == .forbidden)
-            // With the question whether it has changed, too.
+            // Conditional requests carry them too.
             let known = try await loader.load(Self.request(url, Self.secrets)).validators
             guard case .notModified = try await loader.fetch(Self.request(url, Self.secrets), ifNoneMatch: known) else {
-                Issue.record("it was loaded again")
+                Issue.record("the unchanged source was loaded again")
                 return
             }
         }
@@ -70,7 +70,7 @@ import Testing
         await folder.remove()
     }
 
-    @Test func aRedirectTakesThemAlongWithinTheOriginAlone() async throws {
+    @Test func redirectsKeepHeadersOnlyWithinTheOrigin() async throws {
         let other = RawOrigin { _ in RawOrigin.answer("200 OK", [], "picture") }
         let back = Lock("")
         let origin = RawOrigin { request in
@@ -81,7 +81,7 @@ import Testing
             default: RawOrigin.answer("200 OK", [], "picture")
             }
         }
-        // Another host is another origin, though it is the same server.
+        // Another host is another origin, even on the same server.
         back.withLock { $0 = origin.url("/around", host: "127.0.0.2") }
         try await withLoader {
             $0.policy = AddressPolicy(allow: ["127.0.0.0/8"])
@@ -91,20 +91,20 @@ import Testing
             }
         }
         let names = ["authorization", "cookie", "x-size", "x-empty"]
-        func kept(_ path: String) -> [Bool] {
+        func received(_ path: String) -> [Bool] {
             (origin.requests + other.requests).filter { $0.path == path }
                 .flatMap { request in names.map { Self.field($0, request.head) != nil } }
         }
         let (all, none) = ([true, true, true, true], [false, false, false, false])
-        #expect(kept("/near") == all && kept("/here") == all)
-        #expect(kept("/far") == all && kept("/there") == none)
-        #expect(kept("/name") == all && kept("/around") == none)
+        #expect(received("/near") == all && received("/here") == all)
+        #expect(received("/far") == all && received("/there") == none)
+        #expect(received("/name") == all && received("/around") == none)
         try await origin.stop()
         try await other.stop()
     }
 
-    /// On each hop, and to nobody else; what the job or its URL says is before them.
-    @Test func theOperatorsCredentialsGoToTheirOriginAlone() async throws {
+    /// They are sent on each hop to their origin. Headers of the job and credentials in its URL take precedence.
+    @Test func configuredCredentialsGoOnlyToTheirOrigin() async throws {
         let back = Lock("")
         let other = RawOrigin { _ in RawOrigin.answer("302 Found", ["Location: \(back.withLock { $0 })"]) }
         let origin = RawOrigin { request in
@@ -138,11 +138,11 @@ import Testing
         "https://e.org", "https://:p@e.org", "https://u:p@e.org/a", "https://u:p@e.org/?a", "https://u:p@e.org/#a",
         "https://u%3a:p@e.org", "https://u:p%0a@e.org", "https://u:p%4@e.org", "ftp://u:p@e.org", "u:p", "",
     ])
-    func whatIsNoOriginWithAUserIsRefused(text: String) {
+    func rejectsMalformedOriginCredentials(text: String) {
         #expect(OriginCredentials(text) == nil)
     }
 
-    @Test func whatWasLostOnTheWayDoesNotComeBack() async throws {
+    @Test func redirectsDoNotRestoreDroppedHeaders() async throws {
         let first = Lock("")
         let other = RawOrigin { _ in RawOrigin.answer("302 Found", ["Location: \(first.withLock { $0 })"]) }
         let origin = RawOrigin { request in
@@ -163,7 +163,7 @@ import Testing
         try await other.stop()
     }
 
-    @Test func theRestOfABrokenTransferIsAskedForWithThem() async throws {
+    @Test func resumedRequestsCarryHeaders() async throws {
         let origin = RawOrigin { request in
             guard Self.field("range", request.head) != nil else {
                 return [
@@ -183,7 +183,7 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func responsesThatVaryAreComparedByThem() async throws {
+    @Test func fieldsForVaryIncludeJobHeaders() async throws {
         try await withLoader { loader in
             let fields = loader.fields(of: try Self.request("http://h/", [("accept", "image/webp"), ("x-size", "2")]))
             #expect(fields["Accept"] == "image/webp" && fields["X-Size"] == "2" && fields["User-Agent"] == "Halcyon")

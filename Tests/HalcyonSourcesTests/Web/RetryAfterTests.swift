@@ -6,7 +6,7 @@ import Testing
 
 @testable import HalcyonSources
 
-/// What origins say of when it is worth trying again.
+/// The Retry-After header of origins.
 @Suite(.limitedParallelism) struct RetryAfterTests {
     private func failure(_ status: String, _ headers: [String]) async throws -> JobError {
         let origin = RawOrigin { _ in RawOrigin.answer(status, headers) }
@@ -29,7 +29,7 @@ import Testing
             ("500 Internal Server Error", ["Retry-After: 7"], 7), ("503 Service Unavailable", [], nil),
             ("503 Service Unavailable", ["Retry-After: soon"], nil),
             ("503 Service Unavailable", ["Retry-After: -5"], nil),
-            // Counted from the origin's own clock, wherever that stands.
+            // Relative to the origin's own clock, which may be wrong.
             (
                 "503 Service Unavailable",
                 ["Date: Sat, 01 Jan 2000 00:00:00 GMT", "Retry-After: Sat, 01 Jan 2000 00:01:30 GMT"], 90
@@ -37,11 +37,11 @@ import Testing
             ("503 Service Unavailable", ["Retry-After: Sat, 01 Jan 2000 00:01:30 GMT"], 0),
             ("404 Not Found", ["Retry-After: 30"], nil),
         ] as [(String, [String], Double?)])
-    func isHeardOfWhatMayPass(status: String, headers: [String], seconds: Double?) async throws {
+    func appliesOnlyToTransientFailures(status: String, headers: [String], seconds: Double?) async throws {
         #expect(try await failure(status, headers).retryAfter == seconds)
     }
 
-    @Test func aDateInTheFutureIsSoLongAfterNow() async throws {
+    @Test func convertsDatesToDelays() async throws {
         let found = try await failure(
             "503 Service Unavailable", ["Retry-After: Fri, 01 Jan 2100 00:00:00 GMT"])
         let expected = 4_102_444_800 - Double(time(nil))

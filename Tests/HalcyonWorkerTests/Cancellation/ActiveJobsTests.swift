@@ -14,83 +14,85 @@ import Testing
         JobIdentity(id: id, submitted: now - ago, slot: slot)
     }
 
-    private func closedGate() async throws -> PrioritySemaphore {
-        let gate = PrioritySemaphore(1)
-        try await gate.acquire()
-        return gate
+    private func exhaustedSemaphore() async throws -> PrioritySemaphore {
+        let semaphore = PrioritySemaphore(1)
+        try await semaphore.acquire()
+        return semaphore
     }
 
-    /// Begins a job that waits until it is detached, or let go.
-    private func begin(_ identity: JobIdentity, _ gate: PrioritySemaphore) -> Task<JobCancellationReason?, any Error> {
+    /// Starts a job that waits until it is cancelled or gets a permit.
+    private func start(
+        _ identity: JobIdentity, _ semaphore: PrioritySemaphore
+    ) -> Task<JobCancellationReason?, any Error> {
         Task {
             do {
-                try await jobs.run(identity, until: nil) { _ in try await gate.acquire() }
+                try await jobs.run(identity, until: nil) { _ in try await semaphore.acquire() }
                 return nil
-            } catch let detachment as JobCancellationReason {
-                return detachment
+            } catch let reason as JobCancellationReason {
+                return reason
             }
         }
     }
 
-    private func begin(_ identities: [JobIdentity], _ gate: PrioritySemaphore) async throws -> [Task<
+    private func start(_ identities: [JobIdentity], _ semaphore: PrioritySemaphore) async throws -> [Task<
         JobCancellationReason?, any Error
     >] {
-        let tasks = identities.map { begin($0, gate) }
-        try await until("all are under way") { jobs.count == identities.count }
+        let tasks = identities.map { start($0, semaphore) }
+        try await until("all jobs are in flight") { jobs.count == identities.count }
         return tasks
     }
 
-    /// What became of them when the rest was let go.
-    private func ends(_ tasks: [Task<JobCancellationReason?, any Error>], _ gate: PrioritySemaphore) async throws
-        -> [JobCancellationReason?]
-    {
-        for _ in tasks { gate.release() }
-        var ends: [JobCancellationReason?] = []
-        for task in tasks { ends.append(try await task.value) }
+    /// Lets the remaining jobs end and returns the cancellation reason of each job.
+    private func cancellationReasons(
+        _ tasks: [Task<JobCancellationReason?, any Error>], _ semaphore: PrioritySemaphore
+    ) async throws -> [JobCancellationReason?] {
+        for _ in tasks { semaphore.release() }
+        var reasons: [JobCancellationReason?] = []
+        for task in tasks { reasons.append(try await task.value) }
         #expect(jobs.count == 0)
-        return ends
+        return reasons
     }
 
-    @Test func everyJobOfTheIDIsDetached() async throws {
-        let gate = try await closedGate()
-        let tasks = try await begin([identity("a"), identity("a"), identity("b")], gate)
+    @Test func cancelsEveryJobWithTheID() async throws {
+        let semaphore = try await exhaustedSemaphore()
+        let tasks = try await start([identity("a"), identity("a"), identity("b")], semaphore)
         jobs.cancel("a", at: now)
-        #expect(try await ends(tasks, gate) == [.cancelled, .cancelled, nil])
+        #expect(try await cancellationReasons(tasks, semaphore) == [.cancelled, .cancelled, nil])
     }
 
-    @Test func aJobThatWasCancelledBeforeItWasTakenIsNotBegun() async throws {
+    @Test func jobCancelledBeforeDeliveryNeverStarts() async throws {
         jobs.cancel("a", at: now)
         #expect(jobs.isCancelled(identity("a", ago: 5000)))
-        #expect(try await begin(identity("a", ago: 5000), try await closedGate()).value == .cancelled)
-        // Its id may be used again.
+        #expect(try await start(identity("a", ago: 5000), try await exhaustedSemaphore()).value == .cancelled)
+        // The id can be reused.
         #expect(!jobs.isCancelled(identity("a", ago: -5000)))
-        let gate = try await closedGate()
-        let tasks = try await begin([identity("a", ago: -5000)], gate)
-        // Somebody's clock is ahead: a word that comes now is about what is under way all the same.
+        let semaphore = try await exhaustedSemaphore()
+        let tasks = try await start([identity("a", ago: -5000)], semaphore)
+        // Clocks differ: a current cancellation applies to jobs in flight even if they appear to be newer.
         jobs.cancel("a", at: now + 1)
-        #expect(try await ends(tasks, gate) == [.cancelled])
+        #expect(try await cancellationReasons(tasks, semaphore) == [.cancelled])
     }
 
-    @Test func anOldWordIsAboutOldJobs() async throws {
-        let gate = try await closedGate()
-        let tasks = try await begin([identity("a", ago: 60_000), identity("a", ago: 10_000)], gate)
+    @Test func oldCancellationAppliesOnlyToOlderJobs() async throws {
+        let semaphore = try await exhaustedSemaphore()
+        let tasks = try await start([identity("a", ago: 60_000), identity("a", ago: 10_000)], semaphore)
         jobs.cancel("a", at: now - 30_000, isOld: true)
-        #expect(try await ends(tasks, gate) == [.cancelled, nil])
+        #expect(try await cancellationReasons(tasks, semaphore) == [.cancelled, nil])
     }
 
-    @Test func lowerGenerationsOfTheSlotAreDetached() async throws {
+    @Test func supersedesLowerGenerationsOfTheSlot() async throws {
         func claim(_ name: String, _ generation: Int64, _ tenant: String? = nil) -> SupersedeToken {
             SupersedeToken(name, generation: generation, of: tenant)
         }
-        let gate = try await closedGate()
+        let semaphore = try await exhaustedSemaphore()
         let claims = [
             claim("\u{e9}", 1), claim("\u{e9}", 2), claim("\u{e9}", 3), claim("\u{e9}", 1, "a"), claim("e\u{301}", 1),
             nil,
         ]
-        let tasks = try await begin(claims.enumerated().map { identity("\($0)", slot: $1) }, gate)
+        let tasks = try await start(claims.enumerated().map { identity("\($0)", slot: $1) }, semaphore)
         jobs.supersede(claim("\u{e9}", 2).key, by: 2)
         // The first reason counts.
         jobs.cancel("0", at: now)
-        #expect(try await ends(tasks, gate) == [.superseded(by: 2), nil, nil, nil, nil, nil])
+        #expect(try await cancellationReasons(tasks, semaphore) == [.superseded(by: 2), nil, nil, nil, nil, nil])
     }
 }

@@ -5,19 +5,19 @@ import Testing
 @testable import HalcyonWorker
 
 @Suite struct ResultMemoryTests {
-    @Test func resultsTogetherTakeFromWhatSourcesHave() async throws {
-        let places = PrioritySemaphore(2)
-        let memory = ResultMemory(places, bytesPerPermit: 1000)
+    @Test func resultsShareThePermitsOfSources() async throws {
+        let semaphore = PrioritySemaphore(2)
+        let memory = ResultMemory(semaphore, bytesPerPermit: 1000)
         var results = (0..<3).map { _ in memory.hold(400) }
-        // 1200 bytes are one place; the other is free.
-        try await places.acquire()
-        let source = Task { try await places.acquire() }
-        try await until("the source waits") { places.waiting == 1 }
+        // 1200 bytes take one permit; the other one is free.
+        try await semaphore.acquire()
+        let source = Task { try await semaphore.acquire() }
+        try await until("the source waits") { semaphore.waiting == 1 }
         results.removeFirst()
         try await source.value
         results = []
-        places.release(2)
-        for _ in 0..<2 { try await places.acquire() }
-        #expect(places.waiting == 0)
+        semaphore.release(2)
+        for _ in 0..<2 { try await semaphore.acquire() }
+        #expect(semaphore.waiting == 0)
     }
 }

@@ -7,36 +7,39 @@ import Redis
 import TestSupport
 import Testing
 
-/// Three workers, of which one is an hour ahead and one an hour behind.
+/// Three workers, of which one has a clock that is an hour ahead and one a clock that is an hour behind.
 @Suite(.limitedParallelism) struct ClockTests {
     private static let partitions = 3
 
-    /// Runs `body` beside the workers when each has a partition.
-    private func withWorkers(_ body: (WorkerTestCluster, LeaseWatch) async throws -> Void) async throws {
+    /// Runs `body` beside the workers, once each has a partition.
+    private func withWorkers(_ body: (WorkerFixture, LeaseMonitor) async throws -> Void) async throws {
         let clock = try await ShiftedClock()
-        try await WorkerTestCluster.with(partitions: Self.partitions) { cluster in
-            let watch = LeaseWatch(cluster.client)
-            let team = WorkerTeam(
+        try await WorkerFixture.with(partitions: Self.partitions) { cluster in
+            let monitor = LeaseMonitor(cluster.client)
+            let processes = WorkerProcesses(
                 brokers: cluster.broker.bootstrapServers, cluster.redis, cluster.client,
                 environment: ["HALCYON_KAFKA_PROPERTY_fetch.wait.max.ms": "10"])
             let result: Result<Void, any Error>
             do {
-                for shift in [0, 3600, -3600] { try await team.add(clock.environment(ahead: shift)) }
-                try await everybodyWorks(team, cluster, watch)
-                result = .success(try await body(cluster, watch))
+                for shift in [0, 3600, -3600] { try await processes.add(clock.environment(ahead: shift)) }
+                try await waitForAllWorkers(processes, cluster, monitor)
+                result = .success(try await body(cluster, monitor))
             } catch {
                 result = .failure(error)
             }
-            await team.close()
-            try await watch.close()
+            await processes.close()
+            try await monitor.close()
             try result.get()
         }
         await clock.remove()
     }
 
-    private func everybodyWorks(_ team: WorkerTeam, _ cluster: WorkerTestCluster, _ watch: LeaseWatch) async throws {
+    /// Submits jobs until each worker has been seen to hold a lease.
+    private func waitForAllWorkers(
+        _ processes: WorkerProcesses, _ cluster: WorkerFixture, _ monitor: LeaseMonitor
+    ) async throws {
         let origin = try CoalescingTests.origin(after: .milliseconds(500))
-        let names = Set(team.members.map(\.name))
+        let names = Set(processes.members.map(\.name))
         var round = 0
         var working: Set<String> = []
         while working != names {
@@ -47,37 +50,37 @@ import Testing
                 let id = "warm-\(round)-\(partition)"
                 try await submit(CoalescingTests.job(id, origin, "/\(id)"), to: partition, cluster)
             }
-            let ends = (0..<Self.partitions).map { "warm-\(round)-\($0)" }
-            while !Set(cluster.events.terminal.map(\.jobID)).isSuperset(of: ends) {
-                working.formUnion(watch.view.held.values.map(\.process))
+            let ids = (0..<Self.partitions).map { "warm-\(round)-\($0)" }
+            while !Set(cluster.events.terminal.map(\.jobID)).isSuperset(of: ids) {
+                working.formUnion(monitor.snapshot.holders.values.map(\.process))
                 try await Task.sleep(for: .milliseconds(20))
             }
         }
         try await origin.stop()
     }
 
-    private func submit(_ job: String, to partition: Int, _ cluster: WorkerTestCluster) async throws {
+    private func submit(_ job: String, to partition: Int, _ cluster: WorkerFixture) async throws {
         try await cluster.producer.send(
             ProducerRecord(
                 topic: cluster.topics.jobs(.normal), partition: Int32(partition), value: Array(job.utf8)))
     }
 
-    /// One job of each partition, each with a size of its own.
-    private func submitAll(
-        _ name: String, _ origin: RawOrigin, _ path: String, width: Int, _ more: String, _ cluster: WorkerTestCluster
+    /// Submits a job to each partition, each with its own size, and returns their terminal events.
+    private func submitToEachPartition(
+        _ name: String, _ origin: RawOrigin, _ path: String, width: Int, _ more: String, _ cluster: WorkerFixture
     ) async throws -> [EventLog.Entry] {
         for partition in 0..<Self.partitions {
             let job = CoalescingTests.job("\(name)-\(partition)", origin, path, width: width + partition, more)
             try await submit(job, to: partition, cluster)
         }
-        var ends: [EventLog.Entry] = []
+        var events: [EventLog.Entry] = []
         for partition in 0..<Self.partitions {
-            ends.append(try await cluster.events.terminal(of: "\(name)-\(partition)"))
+            events.append(try await cluster.events.terminal(of: "\(name)-\(partition)"))
         }
-        return ends
+        return events
     }
 
-    /// What origins say of the time.
+    /// The headers by which an origin states a lifetime.
     enum Dates: CaseIterable {
         case age, expires
         var headers: [String] {
@@ -98,15 +101,16 @@ import Testing
         }
     }
 
-    @Test(arguments: Dates.allCases) func sourcesAndResultsLiveAsLongAsTheirOriginSays(dates: Dates) async throws {
+    @Test(arguments: Dates.allCases) func lifetimesFollowTheOriginDespiteClockSkew(dates: Dates) async throws {
         let origin = try CoalescingTests.origin(dates.headers)
         try await withWorkers { cluster, _ in
             for round in 0..<4 {
-                let ends = try await submitAll("\(round)", origin, "/\(round % 2)", width: 40 + 10 * round, "", cluster)
-                for end in ends {
-                    #expect(end.kind == "ready", "\(end.message)")
-                    let left = try await cluster.client.send("PTTL", .string(end.key)).integer ?? -1
-                    #expect((400_000...600_000).contains(left), "\(left) ms of \(end.jobID)")
+                let events = try await submitToEachPartition(
+                    "\(round)", origin, "/\(round % 2)", width: 40 + 10 * round, "", cluster)
+                for event in events {
+                    #expect(event.kind == "ready", "\(event.message)")
+                    let left = try await cluster.client.send("PTTL", .string(event.key)).integer ?? -1
+                    #expect((400_000...600_000).contains(left), "\(left) ms of \(event.jobID)")
                 }
             }
             #expect(origin.requests.count == 2)
@@ -114,7 +118,7 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func whatIsStaleIsFetchedAnewByEachOfThem() async throws {
+    @Test func staleSourceIsFetchedAgainByEachWorker() async throws {
         let photograph = try SampleImages.bytes()
         let origin = RawOrigin { _ in
             RawOrigin.Step.response(photograph, ["Cache-Control: max-age=2"])
@@ -128,7 +132,8 @@ import Testing
                 try await Task.sleep(for: .milliseconds(2500))
                 try await submit(job(1), to: partition, cluster)
                 _ = try await cluster.events.terminal(of: ids[1])
-                // On a busy machine the mock broker may have a job done twice, as it may be at least once: it is as stale then, and is told of again.
+                // On a busy machine the mock broker may redeliver a job, as at-least-once delivery allows. The source
+                // is stale then as well, and the job has another terminal event.
                 let fetches = origin.requests.count { $0.path == "/\(partition)" }
                 #expect(fetches >= 2)
                 try await until("each fetch is followed by its event") {
@@ -139,18 +144,19 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func deadlinesAreTheSameForAll() async throws {
+    @Test func deadlinesAreIndependentOfClockSkew() async throws {
         let origin = RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"), .awaitEnd] }
-        let good = try CoalescingTests.origin()
+        let responsive = try CoalescingTests.origin()
         try await withWorkers { cluster, _ in
-            let ends = try await submitAll("in-time", good, "/a", width: 40, #","deadline":300"#, cluster)
-            #expect(ends.allSatisfy { $0.kind == "ready" }, "\(ends.map(\.message))")
-            let late = try await submitAll("late", origin, "/b", width: 40, #","deadline":2"#, cluster)
+            let events = try await submitToEachPartition(
+                "in-time", responsive, "/a", width: 40, #","deadline":300"#, cluster)
+            #expect(events.allSatisfy { $0.kind == "ready" }, "\(events.map(\.message))")
+            let late = try await submitToEachPartition("late", origin, "/b", width: 40, #","deadline":2"#, cluster)
             #expect(late.allSatisfy { $0.code == "expired" })
-            // One fetch, and not a second one once the first jobs had gone.
-            #expect(good.requests.count == 1)
+            // One fetch, and no second one after the first jobs have ended.
+            #expect(responsive.requests.count == 1)
         }
         try await origin.stop()
-        try await good.stop()
+        try await responsive.stop()
     }
 }

@@ -4,24 +4,24 @@ import HalcyonCluster
 import Kafka
 import TestSupport
 
-/// A steady stream of jobs: of each source several sizes, each of them wanted by jobs of three partitions that stand apart.
+/// A steady stream of jobs: several sizes of each source, and each size requested by jobs in three distant partitions.
 final class JobStream: Sendable {
-    /// What is wanted of each source. The last takes its time.
+    /// The sizes of each source. The last one is slow.
     private static let sizes = [
         #""width":200,"height":150"#, #""width":240,"height":180"#,
         #""width":700,"height":500,"format":"avif","effort":3"#,
     ]
     static let partitions = 9
-    /// Jobs that have not ended, at most.
-    private static let most = 72
+    /// The maximum number of jobs that have not ended.
+    private static let maximumInFlight = 72
 
     private struct State {
         var submitted = 0
         var sources = 0
-        /// The ids of the events that ended a job.
-        var ends: [String: [String]] = [:]
+        /// The ids of terminal events, by job.
+        var terminalEventIDs: [String: [String]] = [:]
         var failed: [String] = []
-        /// How many events have been read.
+        /// The number of events that have been read.
         var read = 0
     }
 
@@ -36,7 +36,7 @@ final class JobStream: Sendable {
         self.origin = origin
     }
 
-    /// An origin that takes 300 ms, and gives another picture each time that it is asked for a source.
+    /// Returns an origin that takes 300 ms and serves another image on each request for a source.
     static func origin() throws -> RawOrigin {
         let pictures = try ["rocket.jpg", "chelsea.jpg", "coffee.jpg", "astronaut.jpg"].map {
             try SampleImages.bytes($0)
@@ -52,12 +52,12 @@ final class JobStream: Sendable {
         }
     }
 
-    /// Submits until it is cancelled.
+    /// Submits jobs until the task is cancelled.
     func run() async throws {
         while !Task.isCancelled {
             readEvents()
             let (source, isFull) = state.withLock { state in
-                let isFull = state.submitted - state.ends.count >= Self.most
+                let isFull = state.submitted - state.terminalEventIDs.count >= Self.maximumInFlight
                 if !isFull { state.sources += 1 }
                 return (state.sources, isFull)
             }
@@ -87,18 +87,18 @@ final class JobStream: Sendable {
         let all = events.all
         state.withLock { state in
             for event in all.dropFirst(state.read) where event.isTerminal {
-                state.ends[event.jobID, default: []].append(event.json["id"] as? String ?? "")
+                state.terminalEventIDs[event.jobID, default: []].append(event.json["id"] as? String ?? "")
                 if event.kind != "ready" { state.failed.append("\(event.jobID): \(event.message)") }
             }
             state.read = all.count
         }
     }
 
-    /// Waits until all that was submitted has ended, and a moment for what would come twice.
-    func settled() async throws {
+    /// Waits until all submitted jobs have ended, and for duplicates to arrive.
+    func waitUntilSettled() async throws {
         try await until("all jobs have ended", within: .seconds(180)) {
             self.readEvents()
-            return self.state.withLock { $0.ends.count >= $0.submitted }
+            return self.state.withLock { $0.terminalEventIDs.count >= $0.submitted }
         }
         try await Task.sleep(for: .seconds(1))
         readEvents()
@@ -106,7 +106,7 @@ final class JobStream: Sendable {
 
     var submitted: Int { state.withLock { $0.submitted } }
     var sources: Int { state.withLock { $0.sources } }
-    /// The ids of the events that ended each job.
-    var ends: [String: [String]] { state.withLock { $0.ends } }
+    /// The ids of the terminal events of each job.
+    var terminalEventIDs: [String: [String]] { state.withLock { $0.terminalEventIDs } }
     var failed: [String] { state.withLock { $0.failed } }
 }

@@ -5,18 +5,18 @@ import Redis
 import TestSupport
 import Testing
 
-/// Workers that are killed, and that stand still for a while, in the middle of work that others wait for.
+/// Workers that are killed or paused during work that others wait for.
 ///
-/// `HALCYON_FAULTS=50` makes as many faults and prints figures; `HALCYON_FAULTS_SEED` chooses others.
+/// `HALCYON_FAULTS=50` injects 50 faults and prints statistics. `HALCYON_FAULTS_SEED` selects other faults.
 @Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable), .ownApacheKafka) struct LeaseOwnerFaultTests {
     private static func number(_ name: String, else standard: Int) -> Int {
         getenv(name).flatMap { Int(String(cString: $0)) } ?? standard
     }
 
     private struct Outcome {
-        var reports: [FaultRun.Report] = []
-        var versions: [String: [LeaseView.Version]] = [:]
-        /// What is there at the end.
+        var reports: [FaultInjector.Report] = []
+        var versions: [String: [LeaseSnapshot.Version]] = [:]
+        /// The SHA-1 of each stored body at the end, by key.
         var digests: [String: String] = [:]
         var requests: [String: Int] = [:]
         var stream: JobStream
@@ -31,22 +31,23 @@ import Testing
         let (producer, events) = (try Producer(properties: properties), try await EventLog(topics, properties))
         let origin = try JobStream.origin()
         let stream = JobStream(producer, events, origin)
-        let watch = LeaseWatch(client)
-        let team = WorkerTeam(
+        let monitor = LeaseMonitor(client)
+        let processes = WorkerProcesses(
             brokers: kafka.bootstrapServers, redis, client,
             environment: [
-                "HALCYON_LEASES_DURATION": "\(Int(FaultRun.lease / .milliseconds(1)))ms",
+                "HALCYON_LEASES_DURATION": "\(Int(FaultInjector.lease / .milliseconds(1)))ms",
                 "HALCYON_WORKER_CONCURRENCY": "1",
             ])
         let result: Result<Outcome, any Error>
         do {
             result = .success(
-                try await outcome(faults, seed, FaultRun(team: team, watch: watch), stream, origin, client))
+                try await outcome(
+                    faults, seed, FaultInjector(processes: processes, monitor: monitor), stream, origin, client))
         } catch {
             result = .failure(error)
         }
-        await team.close()
-        try await watch.close()
+        await processes.close()
+        try await monitor.close()
         await events.close()
         await producer.close()
         await client.close()
@@ -56,86 +57,89 @@ import Testing
     }
 
     private func outcome(
-        _ faults: Int, _ seed: UInt64, _ run: FaultRun, _ stream: JobStream, _ origin: RawOrigin, _ client: RedisClient
+        _ faults: Int, _ seed: UInt64, _ injector: FaultInjector, _ stream: JobStream, _ origin: RawOrigin,
+        _ client: RedisClient
     ) async throws -> Outcome {
-        for _ in 0..<3 { try await run.team.add() }
+        for _ in 0..<3 { try await injector.processes.add() }
         let submitting = Task { try await stream.run() }
         defer { submitting.cancel() }
         var outcome = Outcome(stream: stream)
         var numbers = SeededNumbers(seed: seed)
         for number in 0..<faults {
-            let kind: FaultRun.Kind =
+            let kind: FaultInjector.Kind =
                 number % 2 == 0 ? .kill : Int.random(in: 0..<3, using: &numbers) == 0 ? .longStop : .stop
-            let phase: FaultRun.Phase = number / 2 % 2 == 0 ? .fetch : .render
+            let phase: FaultInjector.Phase = number / 2 % 2 == 0 ? .fetch : .render
             try await Task.sleep(for: .milliseconds(Int.random(in: 0..<300, using: &numbers)))
-            outcome.reports.append(try await run.fault(kind, in: phase, &numbers))
+            outcome.reports.append(try await injector.inject(kind, in: phase, &numbers))
         }
         submitting.cancel()
         try await submitting.value
-        try await stream.settled()
-        try await run.watch.look()
-        outcome.versions = run.watch.versions
-        for product in outcome.versions.keys {
+        try await stream.waitUntilSettled()
+        try await injector.monitor.poll()
+        outcome.versions = injector.monitor.versions
+        for key in outcome.versions.keys {
             let digest = try await client.send(
-                "EVAL", "return redis.sha1hex(redis.call('HGET', KEYS[1], 'body') or '')", "1", .string(product))
-            outcome.digests[product] = digest.string
+                "EVAL", "return redis.sha1hex(redis.call('HGET', KEYS[1], 'body') or '')", "1", .string(key))
+            outcome.digests[key] = digest.string
         }
         for request in origin.requests { outcome.requests[request.path, default: 0] += 1 }
         return outcome
     }
 
-    @Test func whoDiesOrStandsStillIsReplacedInTimeAndOverwritesNothingNewer() async throws {
+    @Test func failedOwnersAreReplacedAndOverwriteNothingNewer() async throws {
         let faults = Self.number("HALCYON_FAULTS", else: 6)
         let outcome = try await run(faults: faults, seed: UInt64(Self.number("HALCYON_FAULTS_SEED", else: 1)))
         let stream = outcome.stream
 
-        // No job is lost, and what ends twice does so as one event.
-        #expect(stream.ends.count == stream.submitted)
+        // No job is lost, and the terminal events of a job that ends twice have the same id.
+        #expect(stream.terminalEventIDs.count == stream.submitted)
         #expect(stream.failed.isEmpty)
-        let twice = stream.ends.filter { $0.value.count > 1 }
+        let twice = stream.terminalEventIDs.filter { $0.value.count > 1 }
         for (job, events) in twice { #expect(Set(events).count == 1, "job \(job)") }
 
-        // Whoever waited took over in time.
+        // Waiters took over in time.
         #expect(outcome.reports.count == faults)
         for report in outcome.reports {
             #expect(
-                report.takeovers.allSatisfy { $0 <= FaultRun.lease + .milliseconds(1500) + report.lag },
+                report.takeovers.allSatisfy { $0 <= FaultInjector.lease + .milliseconds(1500) + report.lag },
                 "\(report)")
         }
         #expect(outcome.reports.count { !$0.takeovers.isEmpty } > faults / 2)
 
-        // Nothing older came after anything newer, and what is there is the newest. Who was stopped before it heard that its result
-        // is stored stores the same once more.
-        for (product, versions) in outcome.versions {
+        // No older version was stored after a newer one, and the newest is stored. An owner that was paused before it
+        // learned that its result is stored stores the same result once more.
+        for (key, versions) in outcome.versions {
             for (older, newer) in zip(versions, versions.dropFirst()) {
                 #expect(
                     older.fence < newer.fence || (older.fence == newer.fence && older.digest == newer.digest),
-                    "\(product): \(versions)")
+                    "\(key): \(versions)")
             }
-            #expect(outcome.digests[product] == versions.last?.digest, "\(product): \(versions)")
+            #expect(outcome.digests[key] == versions.last?.digest, "\(key): \(versions)")
         }
 
-        // Each fault costs the fetches that it hit, and no others.
+        // Each fault costs only the fetches that it interrupted.
         let extra = outcome.requests.values.reduce(0) { $0 + $1 - 1 }
         #expect(outcome.requests.count == stream.sources)
         #expect(extra <= outcome.reports.reduce(0) { $0 + $1.fetches })
-        if getenv("HALCYON_FAULTS") != nil { print(figures(outcome, twice: twice.count, extra: extra)) }
+        if getenv("HALCYON_FAULTS") != nil { print(statistics(outcome, twice: twice.count, extra: extra)) }
     }
 
-    private func figures(_ outcome: Outcome, twice: Int, extra: Int) -> String {
+    private func statistics(_ outcome: Outcome, twice: Int, extra: Int) -> String {
         let reports = outcome.reports
         let times = reports.flatMap(\.takeovers).sorted()
-        let kinds = [FaultRun.Kind.kill, .stop, .longStop].map { kind in reports.count { $0.kind == kind } }
+        let kinds = [FaultInjector.Kind.kill, .stop, .longStop].map { kind in reports.count { $0.kind == kind } }
         let overwritten = outcome.versions.values.reduce(0) { $0 + $1.count - 1 }
         return """
-            faults \(reports.count): killed \(kinds[0]), stopped \(kinds[1]), stopped for longer than the session \(kinds[2]); \
+            faults \(reports.count): killed \(kinds[0]), paused \(kinds[1]), \
+            paused for longer than the session \(kinds[2]); \
             in a fetch \(reports.count { $0.phase == .fetch }), in a rendering \(reports.count { $0.phase == .render })
-            jobs \(outcome.stream.submitted), ended \(outcome.stream.ends.count), ended twice \(twice)
-            sources \(outcome.requests.count), fetched again \(extra), fetches hit \(reports.reduce(0) { $0 + $1.fetches })
-            products taken over \(times.count), left by all who waited \(reports.reduce(0) { $0 + $1.abandoned }), \
-            median \(times.isEmpty ? .zero : times[times.count / 2]), slowest \(times.last ?? .zero), the watch's largest lag \
-            \(reports.map(\.lag).max() ?? .zero)
-            products \(outcome.versions.count), stored again by newer work \(overwritten)
+            jobs \(outcome.stream.submitted), ended \(outcome.stream.terminalEventIDs.count), ended twice \(twice)
+            sources \(outcome.requests.count), fetched again \(extra), \
+            fetches interrupted \(reports.reduce(0) { $0 + $1.fetches })
+            leases taken over \(times.count), abandoned by all waiters \(reports.reduce(0) { $0 + $1.abandoned }), \
+            median \(times.isEmpty ? .zero : times[times.count / 2]), slowest \(times.last ?? .zero), \
+            largest lag of the monitor \(reports.map(\.lag).max() ?? .zero)
+            keys \(outcome.versions.count), stored again by newer owners \(overwritten)
             """
     }
 }

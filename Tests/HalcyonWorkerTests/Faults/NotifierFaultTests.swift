@@ -6,9 +6,9 @@ import Subprocess
 import TestSupport
 import Testing
 
-/// Workers whose notifiers are killed in the middle of telling a webhook.
+/// Workers that are killed while their notifiers send a webhook.
 @Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct NotifierFaultTests {
-    @Test func whoIsKilledBetweenTheRequestAndTheCommitIsFollowedByOneWhoSendsItAgain() async throws {
+    @Test func webhookIsResentIfItsWorkerIsKilledBeforeTheCommit() async throws {
         let kafka = try await ApacheKafka()
         let redis = try await RedisServer.start()
         let isSlow = Lock(true)
@@ -48,12 +48,12 @@ import Testing
                 topic: topics.jobs(.normal),
                 value: Array(#"{"id":"a","source":"initials:JD","width":8,"webhook":"shop"}"#.utf8)))
         await producer.close()
-        try await until("the webhook is asked") { origin.requests.count == 1 || !first.isRunning }
+        try await until("the webhook receives a request") { origin.requests.count == 1 || !first.isRunning }
         first.send(SIGKILL)
         await first.exit()
         isSlow.withLock { $0 = false }
         let second = try await worker()
-        try await until("it is told by another") { origin.requests.count >= 2 || !second.isRunning }
+        try await until("another worker sends the request again") { origin.requests.count >= 2 || !second.isRunning }
         await second.stop(grace: .seconds(60))
         #expect(origin.requests.count == 2)
         let heads = origin.requests.map { request in

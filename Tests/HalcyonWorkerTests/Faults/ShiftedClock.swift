@@ -1,10 +1,10 @@
 import Subprocess
 import TestSupport
 
-/// A library for LD_PRELOAD that moves the civil clock of a process, and no other clock.
+/// A library for LD_PRELOAD that shifts the real-time clock of a process, and no other clock.
 ///
-/// faketime would do more than it should: it also moves what C11's condition variables are asked for and not what they wait for, and
-/// librdkafka's threads never start.
+/// faketime would shift too much: it also shifts the timeouts passed to C11's condition variables, but not the clock
+/// that they wait on, and librdkafka's threads never start.
 struct ShiftedClock: Sendable {
     private static let code = """
         #include <stdlib.h>
@@ -21,17 +21,17 @@ struct ShiftedClock: Sendable {
 
     private let folder: TemporaryFolder
 
-    /// Builds it with the compiler that comes with Swift.
+    /// Builds the library with the clang of the Swift toolchain.
     init() async throws {
         folder = TemporaryFolder("clock")
         let source = folder.write(Self.code.utf8, to: "clock.c")
         let exit = try await ChildProcess.start(
             "clang", ["-shared", "-fPIC", "-O", "-o", "\(folder.path)/clock.so", source]
         ).exit()
-        guard exit == .code(0) else { throw NotInTime(description: "clang does not build a clock: \(exit)") }
+        guard exit == .code(0) else { throw NotInTime(description: "clang failed to build the clock library: \(exit)") }
     }
 
-    /// What a process has in its environment whose clock is so many seconds ahead.
+    /// Returns environment variables for a process whose clock is ahead by this many seconds.
     func environment(ahead seconds: Int) -> [String: String] {
         ["LD_PRELOAD": "\(folder.path)/clock.so", "CLOCK_SHIFT": "\(seconds)"]
     }

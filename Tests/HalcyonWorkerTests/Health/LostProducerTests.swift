@@ -5,15 +5,15 @@ import Telemetry
 import TestSupport
 import Testing
 
-/// A worker whose producer librdkafka has ended, because brokers forgot what they had acknowledged.
+/// A worker whose producer has a fatal error, because the brokers have lost acknowledged records.
 @Suite(.limitedParallelism) struct LostProducerTests {
-    @Test func theWorkerEndsAndItsJobsAreAnothers() async throws {
+    @Test func workerStopsAndItsJobsAreRedelivered() async throws {
         let (gate, photograph) = (Latch(), try SampleImages.bytes())
         let origin = RawOrigin { _ in
             gate.wait()
             return RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"])
         }
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             guard case .mock(let mock) = cluster.broker else { return }
             let reason = Lock<KafkaError?>(nil)
             let worker = try await Worker.start(
@@ -24,7 +24,7 @@ import Testing
             // 45 is OUT_OF_ORDER_SEQUENCE_NUMBER, to a produce request.
             mock.failRequests(0, with: [KafkaError.Code(rawValue: 45)])
             gate.open()
-            try await until("it is told that it can do nothing more") { reason.withLock { $0 }?.isFatal == true }
+            try await until("the worker reports a fatal error") { reason.withLock { $0 }?.isFatal == true }
             #expect(await worker.shutdown(gracePeriod: .seconds(5)) == 0)
             try await cluster.withWorker {
                 let event = try await cluster.events.terminal(of: "a")

@@ -1,7 +1,7 @@
 import Concurrency
 import TestSupport
 
-/// An origin that answers 503 so often before it serves a photograph, each path for itself.
+/// An origin that fails a number of requests for each path with 503 before it serves a photograph.
 struct FlakyOrigin: Sendable {
     private let origin: RawOrigin
     private let counts: Counts
@@ -18,8 +18,8 @@ struct FlakyOrigin: Sendable {
     }
 
     /// - Parameters:
-    ///   - failures: answers of each path that are 503.
-    ///   - headers: of these.
+    ///   - failures: The number of 503 responses for each path.
+    ///   - headers: The headers of these responses.
     init(failing failures: Int, headers: [String] = []) throws {
         let photograph = try SampleImages.bytes()
         let counts = Counts()
@@ -30,10 +30,10 @@ struct FlakyOrigin: Sendable {
         }
     }
 
-    /// How often the source of a job was asked for.
+    /// Returns the number of requests for the source of a job.
     func requests(of id: String) -> Int { counts.byPath.withLock { $0["/\(id)"] ?? 0 } }
 
-    /// A job for a source of its own.
+    /// Returns a job with its own source.
     func job(_ id: String, _ members: String = "") -> String {
         #"{"id":"\#(id)","source":"\#(origin.url("/\(id)"))","width":64,"height":64\#(members)}"#
     }

@@ -6,13 +6,13 @@ import Telemetry
 import TestSupport
 import Testing
 
-/// Collectors that are away, busy or slow: no job waits for one.
-@Suite(.limitedParallelism) struct CollectorFaultTests {
+/// Unavailable, busy and slow collectors, which delay no job.
+@Suite(.limitedParallelism, .extended) struct CollectorFaultTests {
     private static func spans(_ outcome: String, _ metrics: Metrics) -> Double {
         metrics.value(of: #"halcyon_trace_spans_total{outcome="\#(outcome)"}"#)
     }
 
-    /// Runs jobs whose traces go to `endpoint`, and says how long it took to close.
+    /// Runs jobs whose traces go to `endpoint`, and returns the time it took to close the exporter.
     private static func run(_ endpoint: String, _ metrics: Metrics, closingWithin limit: Duration) async throws
         -> Duration
     {
@@ -21,12 +21,12 @@ import Testing
         options.limits.interval = .milliseconds(20)
         options.limits.queue = 64
         let tracing = Tracing(options, log: .silent, metrics: metrics)
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             try await cluster.withWorker(metrics: metrics, tracer: tracing.tracer) {
                 for number in 0..<60 {
                     try await cluster.submit(CoalescingTests.job("\(number)", origin, "/a"))
                 }
-                #expect(try await CoalescingTests.ends(60, of: cluster).allSatisfy { $0.kind == "ready" })
+                #expect(try await CoalescingTests.terminalEvents(60, of: cluster).allSatisfy { $0.kind == "ready" })
             }
         }
         let took = await ContinuousClock().measure { await tracing.close(within: limit) }
@@ -34,46 +34,46 @@ import Testing
         return took
     }
 
-    @Test func jobsGoOnWithoutACollectorAndWhatIsLostIsCounted() async throws {
+    @Test func jobsSucceedAndLostSpansAreCountedWithoutACollector() async throws {
         let metrics = Metrics()
         let took = try await Self.run(
-            "http://127.0.0.1:\(LoopbackPort.free())/v1/traces", metrics, closingWithin: .seconds(600))
+            "http://127.0.0.1:\(LoopbackPort.reserve())/v1/traces", metrics, closingWithin: .seconds(600))
         #expect(took < .seconds(60))
         #expect(Self.spans("exported", metrics) == 0 && Self.spans("dropped", metrics) >= 120)
         #expect(metrics.value(of: "halcyon_trace_export_failures_total") > 0)
     }
 
-    @Test func aCollectorThatDoesNotAnswerHoldsUpNoDrain() async throws {
+    @Test func unresponsiveCollectorDoesNotDelayClosing() async throws {
         let (collector, metrics) = (TraceCollector { _ in [.awaitEnd] }, Metrics())
         let took = try await Self.run(collector.endpoint, metrics, closingWithin: .milliseconds(300))
-        // A busy machine may take its time for the rest.
+        // A busy machine may need more time for the rest.
         #expect(took < .seconds(30))
         #expect(Self.spans("exported", metrics) == 0 && Self.spans("dropped", metrics) >= 120)
         #expect(collector.origin.requests.count == 1)
         try await collector.stop()
     }
 
-    @Test func aBusyCollectorIsAskedAgainWhenItSays() async throws {
-        let requests = RenderTask()
+    @Test func honorsRetryAfterOfABusyCollector() async throws {
+        let requests = Counter()
         let collector = TraceCollector { _ in
             requests.next() < 2
                 ? RawOrigin.answer("503 Service Unavailable", ["Retry-After: 1"]) : TraceCollector.taken
         }
         let start = ContinuousClock.now
-        let spans = try await TracedStage.spans(of: collector) { fixture in
+        let spans = try await TracingFixture.with(collector: collector) { fixture in
             try await fixture.cluster.submit(#"{"id":"a","source":"initials:AB","width":10}"#)
             _ = try await fixture.cluster.events.terminal(of: "a")
-            try await until("it is taken") { Self.spans("exported", fixture.metrics) > 0 }
+            try await until("the spans are exported") { Self.spans("exported", fixture.metrics) > 0 }
         }
         #expect(start.duration(to: .now) >= .seconds(2))
         #expect(spans.jobs.count == 3)
-        // One export, sent three times: a collector knows spans by their names.
+        // One export, sent three times: a collector identifies spans by their ids.
         #expect(Set(spans.all.map(\.place)).count * 3 == spans.all.count)
     }
 
-    @Test func requestsAreWhatOTLPSays() async throws {
+    @Test func requestsConformToOTLP() async throws {
         let collector = TraceCollector()
-        _ = try await TracedStage.spans(of: collector) { fixture in
+        _ = try await TracingFixture.with(collector: collector) { fixture in
             try await fixture.cluster.submit(#"{"id":"a","source":"initials:AB","width":10}"#)
             _ = try await fixture.cluster.events.terminal(of: "a")
         }
@@ -82,10 +82,10 @@ import Testing
         #expect(head.contains("content-type: application/json\r\n") && head.contains("authorization: bearer secret"))
     }
 
-    /// As operators see it: SIGTERM, and a collector that never answers.
-    @Test func aWorkerLeavesWithinItsGrace() async throws {
+    /// SIGTERM during an export to a collector that never answers.
+    @Test func workerExitsDespiteAnUnresponsiveCollector() async throws {
         let collector = TraceCollector { _ in [.awaitEnd] }
-        try await WorkerTestCluster.with { cluster in
+        try await WorkerFixture.with { cluster in
             let worker = try await WorkerProcess.start(
                 brokers: cluster.broker.bootstrapServers, redisPort: cluster.redis.port,
                 [
@@ -94,7 +94,7 @@ import Testing
                 ])
             try await cluster.submit(#"{"id":"a","source":"initials:AB","width":10}"#)
             _ = try await cluster.events.terminal(of: "a")
-            try await until("the collector is asked") { collector.origin.requests.count == 1 }
+            try await until("the collector receives a request") { collector.origin.requests.count == 1 }
             #expect(collector.origin.requests[0].path == "/v1/traces")
             let start = ContinuousClock.now
             worker.send(15)
@@ -105,8 +105,8 @@ import Testing
     }
 }
 
-/// Counts.
-private final class RenderTask: Sendable {
+/// A counter that starts at 0.
+private final class Counter: Sendable {
     private let count = Lock(0)
 
     func next() -> Int {

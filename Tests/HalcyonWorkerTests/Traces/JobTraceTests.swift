@@ -4,7 +4,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-/// The spans of jobs, as a collector reads them with OpenTelemetry's own definitions.
+/// The spans of jobs, as a collector decodes them with OpenTelemetry's own definitions.
 @Suite(.limitedParallelism) struct JobTraceTests {
     private static let trace = "0af7651916cd43dd8448eb211c80319c"
     private static let producer = "\(trace)-b7ad6b7169203331"
@@ -14,15 +14,15 @@ import Testing
         CoalescingTests.job(id, origin, path, width: 40, more)
     }
 
-    @Test func aJobIsTracedFromItsMessageToItsEvent() async throws {
+    @Test func tracesAJobFromItsMessageToItsEvent() async throws {
         let origin = try CoalescingTests.origin(after: .milliseconds(50))
         var events: [String: String] = [:]
-        let spans = try await TracedStage.spans { fixture in
+        let spans = try await TracingFixture.with { fixture in
             try await fixture.cluster.submit(Self.job("with", origin), traceparent: "00-\(Self.producer)-01")
             events["with"] = try await fixture.cluster.events.terminal(of: "with").json["traceparent"] as? String
             try await fixture.cluster.submit(Self.job("hit", origin))
             events["hit"] = try await fixture.cluster.events.terminal(of: "hit").json["traceparent"] as? String
-            // One that its producer does not record is not recorded, and carries on what it brought.
+            // A job whose producer does not sample it is not recorded, and its event inherits the traceparent.
             try await fixture.cluster.submit(Self.job("not", origin), traceparent: "00-\(Self.producer)-00")
             events["not"] = try await fixture.cluster.events.terminal(of: "not").json["traceparent"] as? String
             let started = fixture.cluster.events.all.filter { $0.kind == "started" && $0.jobID == "with" }
@@ -59,17 +59,17 @@ import Testing
         #expect(fetch.end - fetch.start >= 50_000_000)
         let publish = spans.named("publish")
         #expect(publish.allSatisfy { $0.kind == 4 && $0.attributes["messaging.destination.name"] == "halcyon.events" })
-        // Without a traceparent it begins a trace of its own.
+        // Without a traceparent a job starts its own trace.
         let hit = try spans.job("hit")
         #expect(hit.parent.isEmpty && hit.trace != job.trace && events["hit"] == hit.traceparent)
         #expect(try spans.stages(of: "hit") == ["queue", "publish"] && hit.attributes["halcyon.origin"] == "memory")
         try await origin.stop()
     }
 
-    @Test func whatASpanTakesIsWhatTheEventSays() async throws {
+    @Test func spanDurationsMatchTheTimingsOfTheEvent() async throws {
         let origin = try CoalescingTests.origin(after: .milliseconds(50))
         var timings: [String: Double] = [:]
-        let spans = try await TracedStage.spans { fixture in
+        let spans = try await TracingFixture.with { fixture in
             try await fixture.cluster.submit(Self.job("a", origin))
             timings = try await fixture.cluster.events.terminal(of: "a").data["timings"] as? [String: Double] ?? [:]
         }
@@ -78,44 +78,44 @@ import Testing
         ] {
             let found = try #require(spans.named(span).first)
             let milliseconds = Double(found.end - found.start) / 1e6
-            // Nanoseconds are whole in the one and not in the other.
+            // The times of spans are whole nanoseconds, and timings are not.
             #expect(abs(milliseconds - timings[timing, default: -1]) < 0.001, "\(span)")
         }
         try await origin.stop()
     }
 
-    /// Jobs that want the same are served by one of them, and jobs that want other sizes by its fetch.
+    /// Jobs for the same result are served by one of them, and jobs for other sizes by its fetch.
     @Test(arguments: [true, false], [1, 3])
-    func jobsThatWereServedByAnotherLinkToIt(isSame: Bool, workers: Int) async throws {
+    func coalescedJobsLinkToTheJobThatServedThem(isSame: Bool, workers: Int) async throws {
         let origin = try CoalescingTests.origin(after: .seconds(1))
         let count = workers == 1 ? 3 : 24
-        let spans = try await TracedStage.spans(workers: workers) { fixture in
+        let spans = try await TracingFixture.with(workers: workers) { fixture in
             let jobs = (0..<count).map { CoalescingTests.job("\($0)", origin, "/a", width: isSame ? 40 : 40 + $0) }
             try await CoalescingTests.submit(jobs, fixture.cluster)
-            _ = try await CoalescingTests.ends(count, of: fixture.cluster)
+            _ = try await CoalescingTests.terminalEvents(count, of: fixture.cluster)
         }
         spans.check()
         #expect(origin.requests.count == 1 && spans.jobs.count == count)
         #expect(spans.named("fetch").count == 1 && spans.named("encode").count == (isSame ? 1 : count))
         let fetch = try #require(spans.named("fetch").first)
-        let maker = try #require(spans.jobs.first { $0.id == fetch.parent })
-        #expect(maker.links.isEmpty)
-        for job in spans.jobs where job.id != maker.id {
-            #expect(job.links == [maker.place] && job.trace != maker.trace)
+        let leader = try #require(spans.jobs.first { $0.id == fetch.parent })
+        #expect(leader.links.isEmpty)
+        for job in spans.jobs where job.id != leader.id {
+            #expect(job.links == [leader.place] && job.trace != leader.trace)
             let waited = spans.children(of: job).filter { $0.name == "lease" }.map { $0.end - $0.start }.max() ?? 0
             #expect(waited >= 300_000_000)
         }
         try await origin.stop()
     }
 
-    @Test func aFailureIsSaidWithItsCode() async throws {
+    @Test func failedSpansCarryTheErrorCode() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("404 Not Found") }
         let broken = RawOrigin { _ in RawOrigin.Step.response(Array("GIF89a and no more".utf8)) }
-        let spans = try await TracedStage.spans { fixture in
+        let spans = try await TracingFixture.with { fixture in
             try await fixture.cluster.submit(Self.job("gone", origin, "/a"))
             try await fixture.cluster.submit(Self.job("broken", broken, "/b"))
             try await fixture.cluster.submit(#"{"id":"none","width":-1,"source":"http://example.org/"}"#)
-            _ = try await CoalescingTests.ends(3, of: fixture.cluster)
+            _ = try await CoalescingTests.terminalEvents(3, of: fixture.cluster)
         }
         spans.check()
         let gone = try spans.job("gone")
@@ -127,17 +127,18 @@ import Testing
         #expect(try spans.job("broken").status == 2)
         let render = try #require(spans.named("render").first)
         #expect(spans.named("render").count == 1 && render.status == 2)
-        // No job, and so it has no name.
+        // An invalid job has no id.
         let refused = try #require(spans.jobs.first { $0.attributes["halcyon.outcome"] == "refused" })
         #expect(refused.status == 2 && refused.message == "invalid_job")
         try await origin.stop()
         try await broken.stop()
     }
 
-    /// Each attempt that a topic lies between is a span of its own below the first one, also where the producer began no trace.
-    @Test(arguments: [true, false]) func attemptsAreOneTrace(hasTraceparent: Bool) async throws {
+    /// Attempts separated by a retry topic have their own spans in one trace: below the span of the producer or,
+    /// without one, below the first attempt.
+    @Test(arguments: [true, false]) func delayedAttemptsShareOneTrace(hasTraceparent: Bool) async throws {
         let origin = try FlakyOrigin(failing: 2)
-        let spans = try await TracedStage.spans(topics: RetryTopicTests.quick, RetryTopicTests.throughTopics) {
+        let spans = try await TracingFixture.with(topics: RetryTopicTests.shortDelays, RetryTopicTests.useRetryTopics) {
             fixture in
             try await fixture.cluster.submit(
                 origin.job("x"), traceparent: hasTraceparent ? "00-\(Self.producer)-01" : nil)
@@ -156,9 +157,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func attemptsOfOneWorkerAreOneSpan() async throws {
+    @Test func attemptsWithinAWorkerShareOneSpan() async throws {
         let origin = try FlakyOrigin(failing: 2)
-        let spans = try await TracedStage.spans(RetryTests.inHaste) { fixture in
+        let spans = try await TracingFixture.with(RetryTests.useShortBackoff) { fixture in
             try await fixture.cluster.submit(origin.job("x"))
             #expect(try await fixture.cluster.events.terminal(of: "x").kind == "ready")
         }
@@ -168,9 +169,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test func noneIsRecordedAtARatioOfNone() async throws {
+    @Test func zeroRatioRecordsOnlySampledParents() async throws {
         let origin = try CoalescingTests.origin(after: .zero)
-        let spans = try await TracedStage.spans(ratio: 0) { fixture in
+        let spans = try await TracingFixture.with(ratio: 0) { fixture in
             try await fixture.cluster.submit(Self.job("a", origin))
             #expect(try await fixture.cluster.events.terminal(of: "a").json["traceparent"] == nil)
             try await fixture.cluster.submit(Self.job("b", origin), traceparent: "00-\(Self.producer)-01")

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HalcyonWorker
 
-/// What spans show of a URL.
+/// URLs as shown in spans.
 struct PublicURLTests {
     @Test(arguments: [
         ("https://example.org/cat.jpg", "https://example.org/cat.jpg", 443),
@@ -17,7 +17,7 @@ struct PublicURLTests {
         ("https://a.example/?a=b=c?d", "https://a.example/?a=REDACTED", 443),
         ("https://a.example/?", "https://a.example/?", 443),
     ])
-    func nothingGivesAccess(canonical: String, text: String, port: Int) {
+    func redactsCredentialsAndQueryValues(canonical: String, text: String, port: Int) {
         let url = PublicURL(canonical)
         #expect(url.text == text && url.port == port)
     }

@@ -1,11 +1,11 @@
 import TestSupport
 import Testing
 
-/// What a collector was sent.
+/// The spans that a collector has received.
 struct Spans {
     let all: [TraceCollector.Span]
 
-    /// Those of the jobs themselves.
+    /// The spans of the jobs themselves.
     var jobs: [TraceCollector.Span] { named("halcyon.job") }
 
     func named(_ name: String) -> [TraceCollector.Span] { all.filter { $0.name == name } }
@@ -20,13 +20,13 @@ struct Spans {
         all.filter { $0.trace == span.trace && $0.parent == span.id }
     }
 
-    /// The names of what a job's time went into, in the order of its beginning.
+    /// Returns the names of the child spans of a job, in the order in which they started.
     func stages(of id: String) throws -> [String] {
         children(of: try job(id)).sorted { ($0.start, $0.end) < ($1.start, $1.end) }.map(\.name)
     }
 
-    /// What holds of all traces: names are unique, parents and links are there, and nothing is outside of what it is part of.
-    /// - Parameter known: places that were made by others.
+    /// Checks the invariants of all traces: ids are unique, parents and links exist, and no span exceeds its parent.
+    /// - Parameter known: The `trace-id` of spans that were created by others.
     func check(knowing known: Set<String> = []) {
         let byPlace = Dictionary(grouping: all, by: \.place)
         #expect(byPlace.values.allSatisfy { $0.count == 1 })
@@ -34,7 +34,7 @@ struct Spans {
             #expect(span.start <= span.end && span.start > 1_700_000_000_000_000_000)
             #expect(span.resource["service.name"] == "halcyon" && span.scope == "halcyon")
             for link in span.links {
-                #expect(byPlace[link] != nil, "\(span.name) links to \(link), which is not there")
+                #expect(byPlace[link] != nil, "\(span.name) links to \(link), which does not exist")
             }
             let parent = "\(span.trace)-\(span.parent)"
             if span.name == "halcyon.job" {
@@ -44,7 +44,7 @@ struct Spans {
                 #expect(
                     parent.start <= span.start && span.end <= parent.end, "\(span.name) is outside of \(parent.name)")
             } else {
-                Issue.record("\(span.name) has a parent that is not there")
+                Issue.record("\(span.name) has a parent that does not exist")
             }
         }
     }

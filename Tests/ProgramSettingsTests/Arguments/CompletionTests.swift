@@ -4,7 +4,7 @@ import Subprocess
 import Testing
 
 @Suite struct CompletionTests {
-    /// Runs a script and gives what it prints; nil when it fails.
+    /// Runs a shell and returns its standard output, or nil if it fails.
     func output(of shell: String, _ arguments: [String]) async throws -> String? {
         var ends: [Int32] = [0, 0]
         precondition(pipe(&ends) == 0)
@@ -14,14 +14,14 @@ import Testing
         let child = try await ChildProcess.start(shell, arguments, options: options)
         close(ends[1])
         defer { close(ends[0]) }
-        // What these scripts print fits into the pipe.
+        // The output of these scripts fits into the buffer of the pipe.
         guard await child.exit() == .code(0) else { return nil }
         var bytes = [UInt8](repeating: 0, count: 65536)
         let count = read(ends[0], &bytes, bytes.count)
         return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
     }
 
-    /// Runs `body` with the path of a file that holds the text.
+    /// Runs `body` with the path of a file that contains the text.
     func withFile<Result>(_ text: String, _ body: (String) async throws -> Result) async throws -> Result {
         var template = Array("/tmp/completion-XXXXXX".utf8CString)
         let descriptor = mkstemp(&template)
@@ -33,7 +33,7 @@ import Testing
         return try await body(path)
     }
 
-    @Test(arguments: Shell.allCases) func isTakenByTheShell(shell: Shell) async throws {
+    @Test(arguments: Shell.allCases) func scriptHasValidSyntaxInItsShell(shell: Shell) async throws {
         guard findExecutable(shell.rawValue) != nil else { return }
         let flag = Parameter.flag("no", help: "It isn't: \\ $x `y`.")
         let awkward = Command("is-it", summary: "Isn't it?", parameters: [flag])
@@ -61,7 +61,7 @@ import Testing
             (["prog", "submit", "--output", "/et"], ["/etc"]),
             (["prog", "submit", "/etc/pass"], ["/etc/passwd", "/etc/passwd-"]),
             (["prog", "submit", "a", "--verb"], ["--verbose"]),
-        ] as [([String], [String])]) func bashOffers(words: [String], offers: [String]) async throws
+        ] as [([String], [String])]) func bashCompletesWords(words: [String], offers: [String]) async throws
     {
         let line = words.map { "'\($0)'" }.joined(separator: " ")
         let script =
@@ -79,7 +79,7 @@ import Testing
             ("prog submit --fo", ["--format"]), ("prog submit --format ", ["jpeg", "png"]),
             ("prog submit -c /etc/passw", ["/etc/passwd", "/etc/passwd-"]),
             ("prog dead --v", ["--verbose"]), ("prog --v", ["--verbose", "--version"]),
-        ] as [(String, [String])]) func fishOffers(line: String, offers: [String]) async throws
+        ] as [(String, [String])]) func fishCompletesWords(line: String, offers: [String]) async throws
     {
         try await withFile(Example.program.completionScript(for: .fish)) { path in
             let printed = try await output(of: "fish", ["--no-config", "-c", "source \(path); complete -C '\(line)'"])
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Shell.allCases) func namesEveryCommandAndOption(shell: Shell) {
+    @Test(arguments: Shell.allCases) func scriptContainsEveryCommandAndOption(shell: Shell) {
         let script = Example.program.completionScript(for: shell)
         let dashes = shell == .fish ? "" : "--"
         for word in ["submit", "dead", "list", "show"] + ["verbose", "config", "tag", "version"].map({ dashes + $0 }) {

@@ -1,6 +1,6 @@
 import ProgramSettings
 
-/// A program with a bit of everything, for the tests.
+/// A program that uses every kind of parameter.
 enum Example {
     enum Format: String, CaseIterable, Sendable {
         case jpeg, png
@@ -43,7 +43,7 @@ enum Example {
         return parsed
     }
 
-    static func complaint(_ words: [String]) -> String {
+    static func errorMessage(_ words: [String]) -> String {
         do {
             _ = try program.parse(words)
             return ""

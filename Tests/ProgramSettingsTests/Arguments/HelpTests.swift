@@ -9,7 +9,7 @@ import Testing
         return text
     }
 
-    @Test func teachesACommand() throws {
+    @Test func showsTheHelpOfACommand() throws {
         #expect(
             try help(["submit", "--help"]) == """
                 Submits jobs and can wait for them.
@@ -63,7 +63,7 @@ import Testing
                 """)
     }
 
-    @Test func comesBeforeWhatElseIsWrong() throws {
+    @Test func acceptsAllFormsAndTakesPrecedenceOverErrors() throws {
         let text = try help(["submit", "--help"])
         for words in [
             ["submit", "-h"], ["help", "submit"], ["submit", "a", "--help", "--nonsense"],
@@ -74,19 +74,19 @@ import Testing
         #expect(try help(["help"]) == help(["--help"]))
         #expect(try help(["help", "dead", "list"]) == help(["dead", "list", "--help"]))
         #expect(try help(["dead", "help", "list"]) == help(["dead", "list", "--help"]))
-        #expect(Example.complaint(["help", "nonsense"]).hasPrefix("unknown command 'nonsense'"))
+        #expect(Example.errorMessage(["help", "nonsense"]).hasPrefix("unknown command 'nonsense'"))
     }
 
-    @Test(arguments: [40, 50, 60, 80, 120]) func staysWithinTheTerminal(columns: Int) throws {
+    @Test(arguments: [40, 50, 60, 80, 120]) func staysWithinTheTerminalWidth(columns: Int) throws {
         for words in [["-h"], ["submit", "-h"], ["dead", "-h"], ["dead", "show", "-h"]] {
             let text = try help(words, columns: columns)
-            // What is to be typed is never broken.
+            // Lines to be typed are never wrapped.
             let lines = text.split(separator: "\n").filter { !$0.hasPrefix("Usage:") && !$0.contains("prog submit") }
             #expect(lines.allSatisfy { $0.count <= columns })
         }
     }
 
-    @Test func givesAVeryLongOptionALineOfItsOwn() throws {
+    @Test func putsALongOptionOnItsOwnLine() throws {
         let long = Parameter.option("a-very-long-name-for-an-option", .text, as: "WITH-A-VALUE", help: "Rarely used.")
         let program = Command(
             "p", summary: "S.", parameters: [long, Parameter.flag("short", short: "s", help: "Often.")])

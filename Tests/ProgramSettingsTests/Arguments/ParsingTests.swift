@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func readsDefaultsOfWhatIsNotGiven() throws {
+    @Test func returnsDefaultsForMissingOptions() throws {
         let parsed = try Example.run("submit", "a")
         #expect(parsed[Example.width] == nil)
         #expect(parsed[Example.scale] == 1)
@@ -35,7 +35,7 @@ import Testing
         #expect(parsed[Example.tags] == ["x", "y", "z", ""])
     }
 
-    @Test func optionsOfTheProgramWorkEverywhere() throws {
+    @Test func acceptsProgramOptionsAnywhere() throws {
         for line in [["-v", "-c", "f", "submit", "a"], ["submit", "-v", "a", "--config=f"]] {
             guard case .run(let parsed) = try Example.program.parse(line) else { throw Example.NotACommand() }
             #expect(parsed[Example.verbose])
@@ -52,7 +52,7 @@ import Testing
         #expect(try Example.run("dead", "show", "7", "because")[Example.note] == "because")
     }
 
-    @Test func takesDashesAsTheyAreMeant() throws {
+    @Test func distinguishesOptionsFromDashedValues() throws {
         #expect(try Example.run("submit", "-", "a")[Example.sources] == ["-", "a"])
         #expect(try Example.run("submit", "--", "--json", "-w", "--")[Example.sources] == ["--json", "-w", "--"])
         #expect(try Example.run("submit", "-c", "-", "a")[Example.config] == "-")
@@ -62,15 +62,15 @@ import Testing
         #expect(try Example.run("submit", "")[Example.sources] == [""])
     }
 
-    @Test func takesNegativeNumbersAsValues() throws {
+    @Test func readsNegativeNumbersAsValues() throws {
         #expect(try Example.run("submit", "--width", "-5", "a")[Example.width] == -5)
         #expect(try Example.run("submit", "-w", "-.5e3", "a")[Example.width] == -500)
         #expect(try Example.run("submit", "-w-5", "a")[Example.width] == -5)
         #expect(try Example.run("dead", "list", "-5", "-1.5")[Example.names] == ["-5", "-1.5"])
-        #expect(Example.complaint(["dead", "list", "-5x"]).hasPrefix("unknown option -5"))
+        #expect(Example.errorMessage(["dead", "list", "-5x"]).hasPrefix("unknown option -5"))
     }
 
-    @Test func aDigitMayBeAnOption() throws {
+    @Test func acceptsADigitAsAShortOption() throws {
         let ten = Parameter.flag("ten", short: "1", help: "")
         let names = Parameter.arguments("NAME", .text, atLeast: 0, help: "")
         let program = Command("p", summary: "", parameters: [ten, names])
@@ -112,12 +112,12 @@ import Testing
             (["dead", "show", "x"], "ID: expected a whole number of at least 1, found 'x'", "prog dead show"),
             (["dead", "show", "1", "note", "more"], "unexpected argument 'more'", "prog dead show"),
             (["--", "submit"], "a command is missing", "prog"),
-        ] as [([String], String, String)]) func saysWhatIsWrong(words: [String], message: String, place: String)
+        ] as [([String], String, String)]) func reportsUsageErrors(words: [String], message: String, place: String)
     {
-        #expect(Example.complaint(words) == "\(message)\nsee '\(place) --help'")
+        #expect(Example.errorMessage(words) == "\(message)\nsee '\(place) --help'")
     }
 
-    @Test func refusesDeclarationsThatCannotWork() async {
+    @Test func rejectsInvalidDeclarations() async {
         await #expect(processExitsWith: .failure) {
             _ = Command("p", summary: "", parameters: [Example.json, Parameter.flag("json", help: "")])
         }

@@ -6,9 +6,9 @@ import Testing
 
 @testable import Redis
 
-/// Masters that go, come back, or are replaced.
-@Suite(.limitedParallelism) struct ClusterOutageTests {
-    /// A key of each node's slots, by the number of the node.
+/// Primaries that fail, come back, or are replaced.
+@Suite(.limitedParallelism, .extended) struct ClusterOutageTests {
+    /// Returns a key of each node's slots, by the number of the node.
     private func keys(_ cluster: RedisClusterServer) async throws -> [String] {
         var keys = Array(repeating: "", count: cluster.nodes.count)
         for candidate in (0..<60).map({ "k\($0)" }) {
@@ -19,9 +19,9 @@ import Testing
         return keys
     }
 
-    @Test func aLostMasterHarmsNoOther() async throws {
+    @Test func lostPrimaryDoesNotAffectOthers() async throws {
         let log = StateLog()
-        try await withCluster(settings: impatient, onStateChange: log.note) { cluster, client in
+        try await withCluster(settings: shortTimeouts, onStateChange: log.record) { cluster, client in
             let keys = try await keys(cluster)
             for key in keys { _ = try await client.send("SET", .string(key), .string(key)) }
             await cluster.kill(1)
@@ -32,7 +32,7 @@ import Testing
                 while ContinuousClock.now < end {
                     do {
                         _ = try await client.send("GET", .string(keys[1]))
-                        Issue.record("a dead master answers")
+                        Issue.record("a dead primary answers")
                     } catch let error as RedisError {
                         #expect(error.isRetriable, "\(error)")
                         codes.insert(error.code)
@@ -54,21 +54,21 @@ import Testing
             await expectFailure(.unavailable) {
                 try await client.pipeline([["GET", .string(keys[1])], ["GET", .string(keys[1])]])
             }
-            let words = try await client.sendToAllPrimaries(["PING"])
-            #expect(words.count == 3 && words.filter { (try? $0.outcome.get()) != nil }.count == 2)
-            guard log.states.count == 2, case .impaired(let told) = log.states[1] else {
-                throw RedisError(.protocolError, "told \(log.states)")
+            let outcomes = try await client.sendToAllPrimaries(["PING"])
+            #expect(outcomes.count == 3 && outcomes.filter { (try? $0.outcome.get()) != nil }.count == 2)
+            guard log.states.count == 2, case .impaired(let reported) = log.states[1] else {
+                throw RedisError(.protocolError, "states: \(log.states)")
             }
-            #expect(log.states[0] == .connected && told.message.contains("\(cluster.nodes[1].port)"))
+            #expect(log.states[0] == .connected && reported.message.contains("\(cluster.nodes[1].port)"))
 
             try await cluster.revive(1)
-            try await until("it is back") { try await client.send("GET", .string(keys[1])) == .null }
-            try await until("that is told") { log.states.count == 3 && log.states[2] == .connected }
+            try await until("the primary is back") { try await client.send("GET", .string(keys[1])) == .null }
+            try await until("the recovery is reported") { log.states.count == 3 && log.states[2] == .connected }
         }
     }
 
-    @Test func failsAtOnceWhenTheGraceIsOver() async throws {
-        var settings = impatient
+    @Test func failsFastAfterOutageGrace() async throws {
+        var settings = shortTimeouts
         settings.outageGrace = .milliseconds(300)
         try await withCluster(settings: settings) { cluster, client in
             let keys = try await keys(cluster)
@@ -77,35 +77,35 @@ import Testing
             let start = ContinuousClock.now
             var failures = 0
             while ContinuousClock.now < start + .seconds(2) {
-                await expectAny { try await client.send("GET", .string(keys[2])) }
+                await expectRetriableFailure { try await client.send("GET", .string(keys[2])) }
                 failures += 1
             }
-            // One or a few waited for the grace; the others could not have been so many.
+            // One or a few waited for the grace period. If all had waited, there would be fewer failures.
             #expect(failures > 20)
         }
     }
 
-    /// A master that dies, and one that stands still.
-    @Test(arguments: [SIGKILL, SIGSTOP]) func aReplacedMasterIsFollowed(signal: Int32) async throws {
+    /// A primary that dies, and one that hangs.
+    @Test(arguments: [SIGKILL, SIGSTOP]) func followsFailover(signal: Int32) async throws {
         let log = StateLog()
-        try await withCluster(replicas: 1, settings: impatient, onStateChange: log.note) { cluster, client in
+        try await withCluster(replicas: 1, settings: shortTimeouts, onStateChange: log.record) { cluster, client in
             let keys = try await keys(cluster)
             for key in keys.prefix(3) { _ = try await client.send("SET", .string(key), .string(key)) }
-            try await until("its replica has it") {
+            try await until("its replica has the key") {
                 for node in cluster.nodes[3...] where try await node.tell("KEYS", "*").contains(keys[0]) { return true }
                 return false
             }
             cluster.nodes[0].process.send(signal)
-            try await until("the replica serves") {
+            try await until("the replica is promoted") {
                 let old = try await client.send("GET", .string(keys[0])).string
                 let answer = try await client.send("SET", .string(keys[0]), "new")
                 return [keys[0], "new"].contains(old) && answer == .status("OK")
             }
             #expect(try await client.send("GET", .string(keys[1])).string == keys[1])
-            try await until("all is well again") { log.states.last == .connected }
+            try await until("the cluster is connected again") { log.states.last == .connected }
             if signal == SIGSTOP {
                 cluster.nodes[0].process.send(SIGCONT)
-                try await until("the old master follows the new one") {
+                try await until("the old primary replicates the new one") {
                     try await cluster.nodes[0].tell("INFO", "replication").contains("role:slave")
                 }
                 #expect(try await client.send("GET", .string(keys[0])).string == "new")
@@ -113,25 +113,25 @@ import Testing
         }
     }
 
-    @Test func aClusterThatIsGoneIsWaitedFor() async throws {
+    @Test func reconnectsAfterWholeClusterOutage() async throws {
         let log = StateLog()
-        try await withCluster(settings: impatient, onStateChange: log.note) { cluster, client in
+        try await withCluster(settings: shortTimeouts, onStateChange: log.record) { cluster, client in
             let keys = try await keys(cluster)
             for key in keys { _ = try await client.send("SET", .string(key), 1) }
             for number in 0..<3 { await cluster.kill(number) }
-            try await until("that is told") { if case .lost? = log.states.last { true } else { false } }
-            await expectAny { try await client.send("GET", .string(keys[0])) }
+            try await until("the outage is reported") { if case .lost? = log.states.last { true } else { false } }
+            await expectRetriableFailure { try await client.send("GET", .string(keys[0])) }
             for number in 0..<3 { try await cluster.revive(number) }
-            try await until("all are back") {
+            try await until("all primaries are back") {
                 for key in keys { _ = try await client.send("SET", .string(key), 1) }
                 return log.states.last == .connected
             }
         }
     }
 
-    /// Expects a failure that another attempt may mend.
-    private func expectAny(_ body: () async throws -> RedisValue) async {
-        do { Issue.record("\(try await body()) in place of a failure") } catch {
+    /// Expects a retriable failure.
+    private func expectRetriableFailure(_ body: () async throws -> RedisValue) async {
+        do { Issue.record("\(try await body()) instead of a failure") } catch {
             #expect((error as? RedisError)?.isRetriable == true, "\(error)")
         }
     }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import Redis
 
-/// A healthy cluster of three masters.
+/// A healthy cluster of three primaries.
 @Suite(.limitedParallelism) struct ClusterTests {
-    @Test func sendsEachCommandToTheMasterOfItsKey() async throws {
+    @Test func sendsCommandsToThePrimaryOfTheirKey() async throws {
         try await withCluster { cluster, client in
             for number in 0..<300 { _ = try await client.send("SET", "key:\(number)", .integer(number)) }
             for number in 0..<300 { #expect(try await client.send("GET", "key:\(number)").integer == number) }
@@ -15,9 +15,9 @@ import Testing
             #expect(sizes.map(\.master).count == 3)
             let counts = try sizes.map { try $0.outcome.get().integer ?? 0 }
             #expect(counts.reduce(0, +) == 300 && counts.allSatisfy { $0 > 50 })
-            // One connection each, and they belong to nobody else.
-            for word in try await client.sendToAllPrimaries(["CLIENT", "LIST", "TYPE", "normal"]) {
-                let lines = try word.outcome.get().string?.split(separator: "\n") ?? []
+            // One connection to each node.
+            for reply in try await client.sendToAllPrimaries(["CLIENT", "LIST", "TYPE", "normal"]) {
+                let lines = try reply.outcome.get().string?.split(separator: "\n") ?? []
                 #expect(lines.count == 1, "\(lines)")
             }
         }
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func splitsAPipelineAndPutsItsRepliesBackInOrder() async throws {
+    @Test func splitsPipelinesAndRestoresReplyOrder() async throws {
         try await withCluster { _, client in
             let count = 1_000
             let written = try await client.pipeline((0..<count).map { ["SET", "key:\($0)", .integer($0)] })
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func saysWhatAClusterCannotDo() async throws {
+    @Test func rejectsCommandsThatAClusterCannotRun() async throws {
         try await withCluster { _, client in
             await expectFailure(.misuse) { try await client.send("MGET", "a", "b") }
             await expectFailure(.misuse) { try await client.send("SCAN", 0) }
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func everyNodeLearnsItsScriptsByItself() async throws {
+    @Test func loadsScriptsOnEachNode() async throws {
         try await withCluster { _, client in
             let script = RedisScript("return redis.call('INCRBY', KEYS[1], ARGV[1])")
             for turn in 1...2 {
@@ -105,8 +105,8 @@ import Testing
                     #expect(try await client.run(script, keys: ["k\(number)"], arguments: [5]).integer == 5 * turn)
                 }
             }
-            for word in try await client.sendToAllPrimaries(["INFO", "commandstats"]) {
-                #expect(try word.outcome.get().string?.contains("cmdstat_eval:calls=1,") == true)
+            for reply in try await client.sendToAllPrimaries(["INFO", "commandstats"]) {
+                #expect(try reply.outcome.get().string?.contains("cmdstat_eval:calls=1,") == true)
             }
         }
     }
@@ -127,13 +127,13 @@ import Testing
         }
     }
 
-    @Test func beginsWithAnyNodeThatIsThere() async throws {
+    @Test func startsFromAnyReachableNode() async throws {
         try await withCluster { cluster, _ in
-            let dead = LoopbackPort.free()
+            let dead = LoopbackPort.reserve()
             let log = StateLog()
             let client = RedisClient(
                 try RedisEndpoint("redis+cluster://127.0.0.1:\(dead),localhost:\(cluster.nodes[1].port)"),
-                settings: patient, onStateChange: log.note)
+                settings: longTimeouts, onStateChange: log.record)
             #expect(try await client.send("SET", "a", 1) == .status("OK"))
             #expect(try await client.masters().count == 3)
             #expect(log.states == [.connected])
@@ -141,11 +141,12 @@ import Testing
         }
     }
 
-    @Test func saysThatAServerIsNoCluster() async throws {
+    @Test func reportsServerWithoutClusterSupport() async throws {
         let server = try await RedisServer.start()
         let log = StateLog()
         let client = RedisClient(
-            try RedisEndpoint("redis+cluster://127.0.0.1:\(server.port)"), settings: impatient, onStateChange: log.note)
+            try RedisEndpoint("redis+cluster://127.0.0.1:\(server.port)"), settings: shortTimeouts,
+            onStateChange: log.record)
         await expectFailure(.unavailable) { try await client.send("GET", "a") }
         guard case .lost(let error)? = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
         #expect(error.message.contains("cluster support disabled"))
@@ -153,14 +154,14 @@ import Testing
         await server.stop()
     }
 
-    @Test func logsInAsAUser() async throws {
+    @Test func authenticatesAsUser() async throws {
         try await withCluster { cluster, _ in
-            // A slot on its way needs ASKING.
+            // A migrating slot requires ASKING.
             let slot = HashSlot(of: "{1}").number
             let source = try await cluster.owner(of: slot)
             try await cluster.beginMove(of: slot, from: source, to: cluster.nodes.first { $0.port != source.port }!)
             for node in cluster.nodes {
-                // What docs/deployment.md says that a user needs.
+                // The permissions that a user needs according to docs/deployment.md.
                 let rights =
                     "~halcyon:* &* +@read +@write +@connection +@scripting +@pubsub +time -@dangerous +cluster|slots"
                 _ = try await node.tell(
@@ -169,7 +170,7 @@ import Testing
             }
             let hosts = cluster.url.dropFirst("redis+cluster://".count)
             let client = RedisClient(
-                try RedisEndpoint("redis+cluster://anna:pass%2Fword@\(hosts)"), settings: patient)
+                try RedisEndpoint("redis+cluster://anna:pass%2Fword@\(hosts)"), settings: longTimeouts)
             for number in 0..<10 {
                 #expect(try await client.send("SET", "halcyon:{\(number)}", 1) == .status("OK"))
             }
@@ -178,7 +179,7 @@ import Testing
             await expectFailure(.server("NOPERM")) { try await client.send("SET", "other", 1) }
             await expectFailure(.server("NOPERM")) { try await client.send(["FLUSHALL"], to: client.masters()[0]) }
             let subscriber = RedisSubscriber(
-                try RedisEndpoint("redis+cluster://anna:pass%2Fword@\(hosts)"), settings: patient)
+                try RedisEndpoint("redis+cluster://anna:pass%2Fword@\(hosts)"), settings: longTimeouts)
             var messages = try await subscriber.subscribe("halcyon:news").makeAsyncIterator()
             _ = try await client.send("PUBLISH", "halcyon:news", "x")
             #expect(await messages.next()?.payload == [120])
@@ -186,16 +187,16 @@ import Testing
             await client.close()
 
             let log = StateLog()
-            let stranger = RedisClient(
-                try RedisEndpoint(cluster.url), settings: impatient, onStateChange: log.note)
-            await expectFailure(.unavailable) { try await stranger.send("GET", "halcyon:1") }
+            let rejected = RedisClient(
+                try RedisEndpoint(cluster.url), settings: shortTimeouts, onStateChange: log.record)
+            await expectFailure(.unavailable) { try await rejected.send("GET", "halcyon:1") }
             guard case .lost(let error)? = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
             #expect(error.code == .server("NOAUTH"))
-            await stranger.close()
+            await rejected.close()
         }
     }
 
-    @Test func aCrowdOfTasksEachGetsItsOwnReply() async throws {
+    @Test func matchesRepliesOfConcurrentTasks() async throws {
         try await withCluster { _, client in
             await withTaskGroup(of: Void.self) { group in
                 for number in 0..<3_000 {
@@ -215,7 +216,7 @@ import Testing
         }
     }
 
-    @Test func closingFailsWhatIsUnderWay() async throws {
+    @Test func closingFailsPendingCommands() async throws {
         try await withCluster { cluster, client in
             _ = try await client.pipeline((0..<30).map { ["GET", "k\($0)"] })
             for node in cluster.nodes { node.process.send(SIGSTOP) }

@@ -4,16 +4,16 @@ import Testing
 
 @Suite struct HashSlotTests {
     /// Redis Cluster specification, appendix A.
-    @Test func countsAsTheSpecificationDoes() {
+    @Test func matchesCRC16OfTheSpecification() {
         #expect(CRC16.of(Array("123456789".utf8)) == 0x31C3)
         #expect(CRC16.of([]) == 0)
     }
 
-    /// CLUSTER KEYSLOT says the same.
+    /// Slots as reported by CLUSTER KEYSLOT.
     @Test(arguments: [
         ("foo", 12182), ("bar", 5061), ("hello", 866), ("somekey", 11058), ("foo{hash_tag}", 2515), ("", 0),
     ])
-    func findsTheSlotOfAKey(key: String, slot: Int) {
+    func computesSlotsOfKeys(key: String, slot: Int) {
         #expect(HashSlot(of: .string(key)).number == slot)
         #expect(HashSlot(of: .bytes(Array(key.utf8))).number == slot)
     }
@@ -24,11 +24,11 @@ import Testing
         ("foo{{bar}}zap", "{bar"), ("foo{bar}{zap}", "bar"), ("foo{bar", "foo{bar"), ("foo}bar{", "foo}bar{"),
         ("a}{b}", "b"),
     ])
-    func hashesTheTagAlone(key: String, hashed: String) {
+    func hashesOnlyTheHashTag(key: String, hashed: String) {
         #expect(HashSlot(of: .string(key)).number == Int(CRC16.of(Array(hashed.utf8))) % HashSlot.count)
     }
 
-    @Test func anIntegerIsItsDigits() {
+    @Test func hashesIntegersAsDigitsAndLimitsSlots() {
         #expect(HashSlot(of: 1234) == HashSlot(of: "1234"))
         #expect(HashSlot(number: 16_384) == nil && HashSlot(number: -1) == nil && HashSlot(number: 16_383) != nil)
     }

@@ -4,16 +4,16 @@ import Testing
 
 @testable import Redis
 
-/// Slots that go from one master to another.
-@Suite(.limitedParallelism) struct MigrationTests {
-    /// How often a node has answered with an error, or was told a command.
+/// Slots that migrate from one primary to another.
+@Suite(.limitedParallelism, .extended) struct MigrationTests {
+    /// Returns how often a node has replied with an error, or received a command.
     private func count(_ name: String, of node: RedisServer) async throws -> Int {
         let info = try await node.tell("INFO", "everything")
         let line = info.split(whereSeparator: \.isNewline).first { $0.hasPrefix("\(name):") }
         return line?.split(whereSeparator: { ":=,".contains($0) }).dropFirst(2).first.flatMap { Int($0) } ?? 0
     }
 
-    @Test func keysOnTheirWayAreAskedForWhereTheyHaveGone() async throws {
+    @Test func followsAskRedirections() async throws {
         try await withCluster { cluster, client in
             let slot = HashSlot(of: "{tag}").number
             let source = try await cluster.owner(of: slot)
@@ -27,17 +27,17 @@ import Testing
             #expect(try await count("errorstat_ASK", of: source) == 4)
             #expect(try await count("cmdstat_asking", of: target) == 4)
 
-            // A transaction, and keys of which one has gone and one has not, must wait for the end.
+            // A transaction, and keys of which only one has migrated, must wait for the end of the migration.
             let several = Task { try await client.send("MGET", "{tag}2", "{tag}3") }
             let transaction = Task { try await client.pipeline([["MULTI"], ["INCR", "{tag}4"], ["EXEC"]]) }
-            try await until("they have been refused") { try await count("errorstat_EXECABORT", of: source) > 0 }
+            try await until("the transaction is refused") { try await count("errorstat_EXECABORT", of: source) > 0 }
             try await cluster.endMove(of: slot, from: source, to: target)
             #expect(try await several.value == .array([.bytes(Array("two".utf8)), .null]))
             #expect(try await transaction.value.last == .array([.integer(1)]))
         }
     }
 
-    @Test func aMovedSlotIsLearnt() async throws {
+    @Test func learnsMovedSlots() async throws {
         try await withCluster { cluster, client in
             let slot = HashSlot(of: "{tag}").number
             _ = try await client.send("SET", "{tag}1", "one")
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func nothingIsLostOrDoneTwiceWhileSlotsMove() async throws {
+    @Test func losesAndRepeatsNothingDuringMigration() async throws {
         try await withCluster { cluster, client in
             let slot = HashSlot(of: "{tag}").number
             let script = RedisScript("return redis.call('INCR', KEYS[1])")
@@ -60,7 +60,7 @@ import Testing
                         var rounds = 0
                         while !isOver.withLock({ $0 }) {
                             rounds += 1
-                            // All of one slot, and one elsewhere.
+                            // Keys of one slot, and one of another slot.
                             _ = try await client.send("INCR", "{tag}a\(number)")
                             _ = try await client.run(script, keys: ["{tag}b\(number)"])
                             let replies = try await client.pipeline([

@@ -7,7 +7,7 @@ import Testing
 
     private func redirection(_ reply: String) -> Redirection? { Redirection(RedisError(reply: reply), asked: asked) }
 
-    @Test func readsWhatTheNodesSay() {
+    @Test func parsesRedirections() {
         let slot = HashSlot(number: 3999)!
         #expect(redirection("MOVED 3999 127.0.0.1:6381") == .moved(slot, to: .tcp(host: "127.0.0.1", port: 6381)))
         #expect(redirection("MOVED 3999 :6381") == .moved(slot, to: .tcp(host: "10.0.0.9", port: 6381)))
@@ -22,11 +22,11 @@ import Testing
         "ERR x", "OOM x", "MOVED", "MOVED 3999", "MOVED x 127.0.0.1:1", "MOVED 16384 127.0.0.1:1", "MOVED 1 127.0.0.1",
         "MOVED 1 127.0.0.1:0", "MOVED 1 ?:1", "ASK 1 127.0.0.1:70000",
     ])
-    func everythingElseIsAnAnswer(reply: String) {
+    func ignoresOtherErrors(reply: String) {
         #expect(redirection(reply) == nil)
     }
 
-    @Test func aTransactionGoesWholeOrNotAtAll() {
+    @Test func redirectsOnlyWholeTransactions() {
         func transaction(_ replies: RedisValue...) -> Redirection? { Redirection(transaction: replies, asked: asked) }
         func error(_ text: String) -> RedisValue { .error(RedisError(reply: text)) }
         let (ok, queued) = (RedisValue.status("OK"), RedisValue.status("QUEUED"))
@@ -35,19 +35,19 @@ import Testing
         #expect(transaction(ok, error("ASK 1 a:1"), error("EXECABORT x")) == .later)
         #expect(transaction(ok, queued, error("MOVED 1 a:1")) == moved)
         #expect(transaction(ok, queued, error("ASK 1 a:1")) == .later)
-        // What has run has run.
+        // A transaction that has run is not repeated.
         #expect(transaction(ok, queued, .array([error("READONLY x")])) == nil)
         #expect(transaction(ok, error("ERR x"), error("EXECABORT x")) == nil)
     }
 
-    @Test func endsSometime() {
-        var detour = RedirectionBudget()
-        let hops = (0..<20).filter { _ in detour.mayHop() }.count
+    @Test func limitsHopsAndPostponements() {
+        var budget = RedirectionBudget()
+        let hops = (0..<20).filter { _ in budget.mayHop() }.count
         #expect(hops == 16)
         let start = ContinuousClock.now
-        let rests = [0, 100, 499, 500].map {
-            detour.mayPostpone(start + .milliseconds($0), timeout: .milliseconds(500))
+        let postponements = [0, 100, 499, 500].map {
+            budget.mayPostpone(start + .milliseconds($0), timeout: .milliseconds(500))
         }
-        #expect(rests == [true, true, true, false])
+        #expect(postponements == [true, true, true, false])
     }
 }

@@ -13,30 +13,30 @@ import Testing
     ]
 
     @Test(arguments: ofOneSlot)
-    func findsTheKeysOfACommand(command: [RedisArgument]) throws {
+    func routesCommandsByTheirKeys(command: [RedisArgument]) throws {
         #expect(try RoutingTarget(of: command) == .slot(HashSlot(of: "k")))
     }
 
     @Test(
         arguments: [["PING"], ["PUBLISH", "channel", "text"], ["EVAL", "return 1", 0, "k"], ["TIME"]]
             as [[RedisArgument]])
-    func aCommandWithoutAKeyGoesAnywhere(command: [RedisArgument]) throws {
+    func routesCommandsWithoutKeysToAnyNode(command: [RedisArgument]) throws {
         #expect(try RoutingTarget(of: command) == .anyNode)
     }
 
     @Test(
         arguments: [
-            // Several slots; too few words; a word on which node is meant is missing; an unknown command.
+            // Several slots; too few arguments; no node given; an unknown command.
             ["MGET", "a", "b"], ["EVAL", "s", 2, "a", "b"], ["MSET", "a", "1", "b", "2"],
             ["GET"], ["EVAL", "s"], ["EVAL", "s", 3, "a"], ["EVAL", "s", "x", "a"], ["EVAL", "s", -1, "a"],
             ["SCAN", 0], ["INFO"], ["SCRIPT", "LOAD", "return 1"], ["FLUSHALL"],
             ["NOSUCHCOMMAND", "a"],
         ] as [[RedisArgument]])
-    func refusesWhatAClusterCannotRun(command: [RedisArgument]) {
+    func rejectsCommandsThatAClusterCannotRun(command: [RedisArgument]) {
         #expect { try RoutingTarget(of: command) } throws: { ($0 as? RedisError)?.code == .misuse }
     }
 
-    @Test func cutsAPipelineIntoCommandsAndTransactions() throws {
+    @Test func splitsPipelineIntoCommandsAndTransactions() throws {
         let pieces = try PipelineSplitter([
             ["GET", "a"], ["MULTI"], ["INCR", "{b}1"], ["PING"], ["INCR", "{b}2"], ["EXEC"], ["PING"], ["multi"],
             ["exec"],
@@ -53,7 +53,7 @@ import Testing
             [["MULTI"], ["GET", "a"], ["GET", "b"], ["EXEC"]], [["MULTI"], ["GET", "a"]], [["EXEC"]],
             [["MULTI"], ["MULTI"], ["EXEC"]], [["GET", "a"], ["MGET", "a", "b"]],
         ] as [[[RedisArgument]]])
-    func refusesPipelinesThatAClusterCannotRun(commands: [[RedisArgument]]) {
+    func rejectsPipelinesThatAClusterCannotRun(commands: [[RedisArgument]]) {
         #expect { try PipelineSplitter(commands) } throws: { ($0 as? RedisError)?.code == .misuse }
     }
 }

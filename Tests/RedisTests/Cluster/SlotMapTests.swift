@@ -13,7 +13,7 @@ import Testing
 
     private func host(_ text: String) -> RedisValue { .bytes(Array(text.utf8)) }
 
-    @Test func knowsMastersAndReplicas() throws {
+    @Test func parsesPrimariesAndReplicas() throws {
         let map = try SlotMap(
             .array([
                 range(0, 100, (host("10.0.0.1"), 7001), (host("10.0.0.2"), 7002)),
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func anEmptyHostIsTheOneAsked() throws {
+    @Test func emptyHostIsTheQueriedNode() throws {
         for empty in [RedisValue.null, host("")] {
             let map = try SlotMap(.array([range(0, 0, (empty, 7005))]), asked: asked)
             #expect(map.masters == [.tcp(host: "10.0.0.9", port: 7005)])
@@ -37,12 +37,12 @@ import Testing
         }
     }
 
-    @Test func aNodeThatNobodyCanNameIsNoNode() throws {
+    @Test func ignoresNodesWithUnknownHost() throws {
         let map = try SlotMap(.array([range(0, 5, (host("?"), 7005), (host("?"), 7006))]), asked: asked)
         #expect(map.masters.isEmpty && map.replicas.isEmpty)
     }
 
-    @Test func learnsWhereASlotHasMoved() throws {
+    @Test func recordsMovedSlots() throws {
         var map = try SlotMap(
             .array([range(0, 16_383, (host("a"), 1), (host("b"), 2))]), asked: asked)
         let slot = HashSlot(number: 77)!
@@ -59,7 +59,7 @@ import Testing
             .array([.array([.integer(0), .integer(1), .array([.null])])]),
             .array([.array([.integer(0), .integer(1), .array([.null, .integer(70_000)])])]),
         ] as [RedisValue])
-    func refusesWhatIsNoMap(reply: RedisValue) {
+    func rejectsMalformedReplies(reply: RedisValue) {
         #expect { try SlotMap(reply, asked: asked) } throws: { ($0 as? RedisError)?.code == .protocolError }
     }
 }

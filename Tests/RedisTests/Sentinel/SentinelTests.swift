@@ -5,8 +5,8 @@ import Subprocess
 import TestSupport
 import Testing
 
-/// The master that sentinels name.
-@Suite(.limitedParallelism) struct SentinelTests {
+/// Primaries named by sentinels.
+@Suite(.limitedParallelism, .extended) struct SentinelTests {
     private func withSentinels(
         password: String? = nil, sentinelPassword: String? = nil,
         _ body: (RedisSentinels) async throws -> Void
@@ -22,31 +22,31 @@ import Testing
         try RedisEndpoint("redis+sentinel://\(sentinels.hosts)/\(RedisSentinels.service)\(database)")
     }
 
-    /// A master that dies, and one that stands still.
-    @Test(arguments: [SIGKILL, SIGSTOP]) func aReplacedMasterIsFollowed(signal: Int32) async throws {
+    /// A primary that dies, and one that hangs.
+    @Test(arguments: [SIGKILL, SIGSTOP]) func followsFailover(signal: Int32) async throws {
         try await withSentinels { sentinels in
             let log = StateLog()
             let client = RedisClient(
-                try endpoint(sentinels, "/2"), settings: impatient, onStateChange: log.note)
-            let subscriber = RedisSubscriber(try endpoint(sentinels), settings: impatient)
-            let heard = Lock(0)
+                try endpoint(sentinels, "/2"), settings: shortTimeouts, onStateChange: log.record)
+            let subscriber = RedisSubscriber(try endpoint(sentinels), settings: shortTimeouts)
+            let received = Lock(0)
             let stream = try await subscriber.subscribe("news")
-            let reader = Task { for await _ in stream { heard.withLock { $0 += 1 } } }
+            let reader = Task { for await _ in stream { received.withLock { $0 += 1 } } }
             #expect(try await client.send("SET", "a", "one") == .status("OK"))
             #expect(try await client.masters() == [.tcp(host: "127.0.0.1", port: sentinels.servers[0].port)])
             #expect(try await client.send("PUBLISH", "news", "x") == .integer(1))
-            try await until("the replica has it") {
+            try await until("the replica has the key") {
                 try await sentinels.servers[1].tell("-n", "2", "GET", "a").contains("one")
             }
             sentinels.servers[0].process.send(signal)
-            try await until("the replica is the master") {
+            try await until("the replica is promoted") {
                 try await client.send("SET", "b", "two") == .status("OK")
             }
             #expect(try await client.send("GET", "a").string == "one")
             #expect(try await client.masters() == [.tcp(host: "127.0.0.1", port: sentinels.servers[1].port)])
             try await until("messages arrive again") {
                 _ = try await client.send("PUBLISH", "news", "x")
-                return heard.withLock { $0 > 1 }
+                return received.withLock { $0 > 1 }
             }
             #expect(log.states.first == .connected && log.states.last == .connected)
             sentinels.servers[0].process.send(SIGCONT)
@@ -56,9 +56,9 @@ import Testing
         }
     }
 
-    @Test func aMasterThatChangesByOrderIsFollowedUnderLoad() async throws {
+    @Test func followsManualFailoverUnderLoad() async throws {
         try await withSentinels { sentinels in
-            let client = RedisClient(try endpoint(sentinels), settings: impatient)
+            let client = RedisClient(try endpoint(sentinels), settings: shortTimeouts)
             let isOver = Lock(false)
             let written = Lock<Set<UInt16>>([])
             let load = Task {
@@ -72,23 +72,23 @@ import Testing
                     }
                 }
             }
-            try await until("it writes") { written.withLock { $0.count == 1 } }
-            try await until("the sentinel agrees") {
+            try await until("the first primary receives writes") { written.withLock { $0.count == 1 } }
+            try await until("the sentinel accepts the failover") {
                 try await sentinels.sentinels[0].tell("SENTINEL", "FAILOVER", RedisSentinels.service).contains("OK")
             }
-            try await until("it writes to the other one") { written.withLock { $0.count == 2 } }
+            try await until("the other primary receives writes") { written.withLock { $0.count == 2 } }
             isOver.withLock { $0 = true }
             try await load.value
             await client.close()
         }
     }
 
-    @Test func logsInToSentinelsAndServers() async throws {
+    @Test func authenticatesToSentinelsAndServers() async throws {
         try await withSentinels(password: "hunter2", sentinelPassword: "eve3") { sentinels in
             let place = "\(sentinels.hosts)/\(RedisSentinels.service)"
             let client = RedisClient(
-                try RedisEndpoint("redis+sentinel://default:hunter2@\(place)?sentinel-password=eve3"), settings: patient
-            )
+                try RedisEndpoint("redis+sentinel://default:hunter2@\(place)?sentinel-password=eve3"),
+                settings: longTimeouts)
             #expect(try await client.send("ACL", "WHOAMI").string == "default")
             await client.close()
 
@@ -98,25 +98,25 @@ import Testing
                 ("redis+sentinel://:hunter2@\(place)?sentinel-password=no", "WRONGPASS"),
             ] {
                 let log = StateLog()
-                let stranger = RedisClient(
-                    try RedisEndpoint(address), settings: impatient, onStateChange: log.note)
-                await expectFailure(.unavailable) { try await stranger.send("PING") }
+                let rejected = RedisClient(
+                    try RedisEndpoint(address), settings: shortTimeouts, onStateChange: log.record)
+                await expectFailure(.unavailable) { try await rejected.send("PING") }
                 guard case .lost(let error)? = log.states.first else {
                     throw RedisError(.protocolError, "\(log.states)")
                 }
                 #expect(error.message.contains(complaint), "\(error)")
-                await stranger.close()
+                await rejected.close()
             }
         }
     }
 
-    @Test func saysWhenNobodyKnowsTheService() async throws {
+    @Test func reportsUnknownService() async throws {
         try await withSentinels { sentinels in
-            let dead = LoopbackPort.free()
+            let dead = LoopbackPort.reserve()
             let log = StateLog()
             let client = RedisClient(
-                try RedisEndpoint("redis+sentinel://127.0.0.1:\(dead),\(sentinels.hosts)/other"), settings: impatient,
-                onStateChange: log.note)
+                try RedisEndpoint("redis+sentinel://127.0.0.1:\(dead),\(sentinels.hosts)/other"),
+                settings: shortTimeouts, onStateChange: log.record)
             await expectFailure(.unavailable) { try await client.send("PING") }
             guard case .lost(let error)? = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
             #expect(error.message.contains("knows no primary of other"), "\(error)")
@@ -124,7 +124,7 @@ import Testing
 
             let other = RedisClient(
                 try RedisEndpoint("redis+sentinel://127.0.0.1:\(dead),\(sentinels.hosts)/\(RedisSentinels.service)"),
-                settings: impatient, onStateChange: log.note)
+                settings: shortTimeouts, onStateChange: log.record)
             #expect(try await other.send("PING") == .status("PONG"))
             #expect(log.states.count == 2)
             await other.close()

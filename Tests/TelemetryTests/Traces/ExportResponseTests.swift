@@ -2,14 +2,14 @@ import Testing
 
 @testable import Telemetry
 
-/// How the answers of collectors are read.
+/// Parsing of responses from collectors.
 @Suite struct ExportResponseTests {
-    @Test(arguments: [429, 502, 503, 504]) func theseMayPass(status: Int) {
+    @Test(arguments: [429, 502, 503, 504]) func treatsTransientStatusesAsUnavailable(status: Int) {
         #expect(
             ExportResponse(status: status, retryAfter: 7, body: []) == .unavailable("status \(status)", retryAfter: 7))
     }
 
-    @Test(arguments: [301, 400, 401, 404, 413, 500, 501]) func theseDoNot(status: Int) {
+    @Test(arguments: [301, 400, 401, 404, 413, 500, 501]) func treatsOtherErrorStatusesAsRefused(status: Int) {
         #expect(ExportResponse(status: status, retryAfter: 7, body: []) == .refused("status \(status)"))
     }
 
@@ -21,7 +21,7 @@ import Testing
         (#"{"partialSuccess":{"errorMessage":"soon gone"}}"#, 0, "soon gone"),
         (#"{"partialSuccess":null}"#, 0, ""), (#"[{"partialSuccess":{"rejectedSpans":"3"}}]"#, 0, ""),
     ])
-    func someMayBeLeftOut(body: String, rejected: Int, reason: String) {
+    func readsPartialSuccess(body: String, rejected: Int, reason: String) {
         #expect(
             ExportResponse(status: 200, retryAfter: nil, body: Array(body.utf8))
                 == .taken(rejected: rejected, reason: reason))

@@ -3,11 +3,11 @@ import Testing
 
 @testable import Telemetry
 
-/// What goes to a collector, read with OpenTelemetry's own definitions.
+/// Export requests, parsed with OpenTelemetry's own definitions.
 @Suite struct OTLPRequestTests {
     private static let producer = TraceContext(traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")!
 
-    @Test func everySpanIsReadAsItWasMade() async throws {
+    @Test func collectorReadsSpansAsRecorded() async throws {
         let other = TraceContext()
         let job = Span(
             "halcyon.job", .consumer, context: Self.producer.child(), parent: Self.producer,
@@ -39,7 +39,7 @@ import Testing
         #expect(read[1].attributes.isEmpty && read[1].trace == other.traceID)
     }
 
-    /// The reader does not pass over what is wrong: otherwise it would prove nothing.
+    /// The test's collector must reject invalid requests, otherwise it would prove nothing.
     @Test(arguments: [
         #"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"00","spanId":"b7ad6b7169203331"}]}]}]}"#,
         #"{"resourceSpans":[{"scopeSpans":[{"spans":[{"unknown":1}]}]}]}"#,
@@ -47,15 +47,15 @@ import Testing
         #"{"resourceSpans":[{"scopeSpans":[{"spans":[{"startTimeUnixNano":1}]}]}]}"#,
         #"{"resource_spans":[]}"#, "{",
     ])
-    func theReaderRefusesWhatIsNone(body: String) async {
+    func collectorRejectsInvalidRequests(body: String) async {
         await #expect(throws: NotInTime.self) { try await TraceCollector.spans([Array(body.utf8)]) }
     }
 
-    @Test func noSpanEndsBeforeItBegins() {
+    @Test func spanEndIsNotBeforeItsStart() {
         #expect(Span("a", context: TraceContext(), parent: nil, start: 7, end: 3).end == 7)
     }
 
-    @Test func ofANameTheLastValueCounts() {
+    @Test func lastAttributeValueWins() {
         var attributes: SpanAttributes = ["a": 1, "b": "x", "a": 2]
         attributes.merge(["b": "y", "c": true])
         #expect(attributes == ["a": 2, "b": "y", "c": true])

@@ -5,7 +5,7 @@ import Testing
 @testable import Telemetry
 
 extension SpanExporter {
-    /// One of a process without a name.
+    /// Creates an exporter without resource attributes.
     static func forTests(
         _ limits: ExportLimits = ExportLimits(), _ metrics: Metrics = Metrics(), _ send: @escaping Send
     ) -> SpanExporter {
@@ -13,21 +13,21 @@ extension SpanExporter {
     }
 }
 
-/// A collector that keeps what it is sent, and answers as it is told.
+/// A collector that stores requests and returns prepared responses.
 private final class CollectorStub: Sendable {
     private let bodies = Lock<[[UInt8]]>([])
-    let answers: Lock<[ExportResponse]>
+    let responses: Lock<[ExportResponse]>
 
-    /// - Parameter answers: the first ones; after them everything is taken.
-    init(_ answers: [ExportResponse] = []) { self.answers = Lock(answers) }
+    /// - Parameter responses: the first responses. Later requests are accepted.
+    init(_ responses: [ExportResponse] = []) { self.responses = Lock(responses) }
 
     @Sendable func send(_ body: [UInt8]) async -> ExportResponse {
         bodies.withLock { $0.append(body) }
-        return answers.withLock { $0.isEmpty ? .taken(rejected: 0, reason: "") : $0.removeFirst() }
+        return responses.withLock { $0.isEmpty ? .taken(rejected: 0, reason: "") : $0.removeFirst() }
     }
 
     var count: Int { bodies.withLock { $0.count } }
-    /// How many spans each request had.
+    /// Returns the number of spans in each request.
     func sizes() async throws -> [Int] {
         var sizes: [Int] = []
         for body in bodies.withLock({ $0 }) { sizes.append(try await TraceCollector.spans([body]).count) }
@@ -52,15 +52,15 @@ private final class CollectorStub: Sendable {
         metrics.value(of: #"halcyon_trace_spans_total{outcome="\#(outcome)"}"#)
     }
 
-    @Test func aBatchGoesWhenItIsFullAndTheRestAtTheEnd() async throws {
+    @Test func exportsFullBatchesAndTheRestOnClose() async throws {
         let (collector, metrics) = (CollectorStub(), Metrics())
         let exporter = SpanExporter.forTests(Self.limits { $0.batch = 10 }, metrics, collector.send)
         for _ in 0..<3 { exporter.add(Self.spans(3)) }
         try await Task.sleep(for: .milliseconds(100))
         #expect(collector.count == 0)
-        // What belongs together stays together: nine, and then three.
+        // Spans that were added together are exported together: nine, then three.
         exporter.add(Self.spans(3))
-        try await until("they are sent") { collector.count == 2 }
+        try await until("two batches are sent") { collector.count == 2 }
         exporter.add(Self.spans(4))
         await exporter.close(within: .seconds(60))
         #expect(try await collector.sizes() == [9, 3, 4])
@@ -69,15 +69,15 @@ private final class CollectorStub: Sendable {
         #expect(Self.spans("dropped", metrics) == 2)
     }
 
-    @Test func nothingWaitsLongerThanTheInterval() async throws {
+    @Test func exportsAfterTheInterval() async throws {
         let collector = CollectorStub()
         let exporter = SpanExporter.forTests(Self.limits { $0.interval = .milliseconds(50) }, Metrics(), collector.send)
         exporter.add(Self.spans(1))
-        try await until("it is sent") { collector.count == 1 }
+        try await until("the batch is sent") { collector.count == 1 }
         await exporter.close(within: .zero)
     }
 
-    @Test func whatDoesNotFitIsDroppedAndNobodyWaits() async throws {
+    @Test func dropsSpansWhenTheQueueIsFull() async throws {
         let (gate, metrics) = (AsyncEvent(), Metrics())
         let exporter = SpanExporter.forTests(
             Self.limits {
@@ -97,7 +97,7 @@ private final class CollectorStub: Sendable {
         #expect(Self.spans("exported", metrics) == 25)
     }
 
-    @Test func whatMayPassIsTriedAgainAndWhatDoesNotIsGone() async throws {
+    @Test func retriesTransientErrorsAndDropsRejectedSpans() async throws {
         let metrics = Metrics()
         let collector = CollectorStub([
             .unavailable("busy", retryAfter: nil), .unavailable("busy", retryAfter: 0.2),
@@ -107,17 +107,17 @@ private final class CollectorStub: Sendable {
         let exporter = SpanExporter.forTests(Self.limits { $0.batch = 4 }, metrics, collector.send)
         let start = ContinuousClock.now
         exporter.add(Self.spans(4))
-        try await until("the third request") { collector.count == 3 }
+        try await until("the third request is sent") { collector.count == 3 }
         #expect(start.duration(to: .now) >= .milliseconds(200))
         exporter.add(Self.spans(4))
-        try await until("the fourth") { collector.count == 4 }
+        try await until("the fourth request is sent") { collector.count == 4 }
         await exporter.close(within: .seconds(60))
         #expect(collector.count == 4)
         #expect(Self.spans("exported", metrics) == 3 && Self.spans("dropped", metrics) == 5)
         #expect(metrics.value(of: "halcyon_trace_export_failures_total") == 3)
     }
 
-    @Test func itIsNotTriedForEver() async throws {
+    @Test func givesUpAfterTheRetryTimeout() async throws {
         let (collector, metrics) = (
             CollectorStub(Array(repeating: .unavailable("away", retryAfter: nil), count: 100_000)), Metrics()
         )
@@ -127,13 +127,13 @@ private final class CollectorStub: Sendable {
                 $0.retryTimeout = .milliseconds(100)
             }, metrics, collector.send)
         exporter.add(Self.spans(2))
-        try await until("they are given up") { Self.spans("dropped", metrics) == 2 }
+        try await until("the spans are dropped") { Self.spans("dropped", metrics) == 2 }
         #expect(collector.count > 1)
         await exporter.close(within: .zero)
     }
 
-    /// Neither a collector that is away nor one that does not answer.
-    @Test(arguments: [true, false]) func theEndIsNotHeldUp(isAway: Bool) async throws {
+    /// With a collector that is unavailable, and with one that does not respond.
+    @Test(arguments: [true, false]) func closeIsNotDelayedByTheCollector(isAway: Bool) async throws {
         let metrics = Metrics()
         let exporter = SpanExporter.forTests(
             Self.limits {
@@ -152,7 +152,7 @@ private final class CollectorStub: Sendable {
         #expect(Self.spans("dropped", metrics) == 20)
     }
 
-    @Test func pausesGrowUpToALimitAndNeverFallShortOfWhatIsAskedFor() {
+    @Test func backoffGrowsToItsMaximumAndHonorsRetryAfter() {
         for _ in 0..<100 {
             var backoff = ExportLimits().backoff
             for longest in [500, 1000, 2000, 4000, 5000, 5000] {
@@ -162,7 +162,7 @@ private final class CollectorStub: Sendable {
         }
     }
 
-    @Test func manyMayAddAtOnce() async throws {
+    @Test func acceptsConcurrentAdds() async throws {
         let (collector, metrics) = (CollectorStub(), Metrics())
         let exporter = SpanExporter.forTests(
             Self.limits {

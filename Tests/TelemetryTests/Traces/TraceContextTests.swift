@@ -23,7 +23,7 @@ import Testing
     @Test(arguments: [
         "cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         "cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-what-comes-next",
-    ]) func readsVersionsToCome(header: String) {
+    ]) func readsFutureVersions(header: String) {
         #expect(TraceContext(traceparent: header)?.traceparent == Self.example)
     }
 
@@ -39,11 +39,11 @@ import Testing
         "00_0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         "00-0af7651916cd43dd8448eb211c80319g-b7ad6b7169203331-01",
         " 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-    ]) func refusesWhatIsNone(header: String) {
+    ]) func rejectsInvalidHeaders(header: String) {
         #expect(TraceContext(traceparent: header) == nil)
     }
 
-    @Test func newOnesDifferAndReadBack() {
+    @Test func newContextsDifferAndRoundTrip() {
         var seen: Set<TraceContext> = []
         for isSampled in [true, false] {
             for _ in 0..<100 {
@@ -56,7 +56,7 @@ import Testing
         #expect(seen.count == 200)
     }
 
-    @Test func aChildStaysInTheTrace() throws {
+    @Test func childKeepsTheTraceID() throws {
         let parent = try #require(TraceContext(traceparent: Self.example))
         let child = parent.child()
         #expect(child.traceID == parent.traceID)

@@ -2,7 +2,7 @@ import HalcyonCLI
 import Testing
 
 @Suite struct CapacityPlanTests {
-    /// 100 jobs a second, of which each takes 10 ms: one processor's work.
+    /// 100 jobs per second that take 10 ms each, which is the load of one processor.
     static let workload: Workload = {
         var workload = Workload(rate: 100, sourceSizes: [500_000], resultBytes: 30_000)
         workload.originLatency = 0.1
@@ -20,10 +20,10 @@ import Testing
         return CapacityPlan(workload, Self.costs, rules)
     }
 
-    @Test func workersDoTheWorkAndLeaveSomeRoom() {
+    @Test func workersCoverTheLoadWithSpares() {
         let one = plan { _, _ in }
         #expect(abs(one.processors - 1) < 1e-9)
-        // 1 processor of 0.7 × 2; and one to spare.
+        // One processor of 0.7 × 2, and one spare worker.
         #expect(one.workers == 2 && one.bound == .nothing)
         let hundred = plan { workload, rules in
             workload.rate = 10_000
@@ -32,13 +32,13 @@ import Testing
         #expect(hundred.workers == 72 + 2 && hundred.bound == .processors)
     }
 
-    @Test func hitsCostWhatTheyCost() {
+    @Test func cacheHitsReduceTheLoad() {
         let plan = plan { workload, _ in workload.hitRatio = 0.9 }
         #expect(abs(plan.processors - 100 * (0.9 * 0.0001 + 0.1 * 0.01)) < 1e-9)
     }
 
-    /// 10,000 loads under way, of which a worker has room for 256: Little's law.
-    @Test func slowOriginsAskForWorkersToo() {
+    /// 10,000 fetches in flight by Little's law, with a limit of 256 per worker.
+    @Test func slowOriginsRequireMoreWorkers() {
         let plan = plan { workload, rules in
             (workload.rate, workload.originLatency) = (1000, 10)
             (rules.processors, rules.spare) = (16, 0)
@@ -47,12 +47,12 @@ import Testing
         #expect(plan.bound == .fetches && plan.workers == 56)
     }
 
-    @Test func keptSourcesAreNotLoaded() {
+    @Test func cachedSourcesAreNotFetched() {
         let plan = plan { workload, _ in workload.keptRatio = 0.75 }
         #expect(plan.fetchesUnderWay == 2.5 && plan.originTraffic == 12_500_000)
     }
 
-    @Test func partitionsAreEnoughForWorkersAndForWhatIsUnderWay() {
+    @Test func partitionsSufficeForWorkersAndJobsInFlight() {
         #expect(plan { _, _ in }.partitions == 12)
         let many = plan { workload, _ in workload.rate = 10_000 }
         #expect(many.partitions >= 2 * many.workers && many.partitions % 12 == 0)
@@ -60,11 +60,11 @@ import Testing
             (workload.rate, workload.originLatency) = (1000, 30)
             (rules.processors, rules.fetches) = (64, 100_000)
         }
-        // 30,000 under way and more, 256 × 0.7 of each partition.
+        // More than 30,000 jobs in flight, 256 × 0.7 per partition.
         #expect(slow.workers == 2 && slow.partitions > 150 && slow.partitions < 200)
     }
 
-    @Test func redisHoldsWhatLives() {
+    @Test func redisMemoryCoversLiveResultsAndSources() {
         let plan = plan { workload, rules in
             (workload.life, workload.outputs) = (1000, 3)
             rules.redisSlack = 1
@@ -72,7 +72,7 @@ import Testing
         #expect(plan.storedResults == 300_000)
         #expect(abs(plan.resultMemory - 300_000 * (10_000 + 900)) < 1)
         #expect(abs(plan.sourceMemory - 100 * 3600 * 500_900) < 1)
-        // Of three one is too large to be kept.
+        // One of three sources is too large to be cached.
         let mixed = self.plan { workload, rules in
             workload.sourceSizes = [100_000, 200_000, 1_048_577]
             rules.redisSlack = 1
@@ -84,12 +84,12 @@ import Testing
         #expect(few.storedResults == 5000 && few.sourceMemory == 0)
     }
 
-    @Test func eventsThatComeTogetherShareTheirWaking() {
+    @Test func batchedEventsShareTheCostOfWakeUps() {
         let (few, many) = (Self.costs.gateway(events: 100), Self.costs.gateway(events: 10_000))
         #expect(few > 100 * Self.costs.following && many < 10 * few)
     }
 
-    @Test func aSlowerMachineTakesMoreForAll() {
+    @Test func calibratedCostsScaleWithTheMachine() {
         let (usual, slow) = (
             Costs(unit: Reference.unit, rendering: 0.01, renderingBytes: 0),
             Costs(unit: Reference.unit * 2, rendering: 0.01, renderingBytes: 0)

@@ -4,12 +4,12 @@ import Subprocess
 import TestSupport
 import Testing
 
-/// The built program, run as a child process like a user runs it.
+/// The built program, run as a child process.
 enum Executable {
-    /// Starts it without waiting, with its streams in files of a folder.
+    /// Starts the program without waiting for its exit.
     /// - Parameters:
-    ///   - input: a file for standard input; nothing unless given.
-    ///   - folder: where `output` and `errors` are written, and where it runs.
+    ///   - input: The path of a file for standard input. The default is empty input.
+    ///   - folder: The folder to which `output` and `errors` are written. The program runs in its subfolder `work`.
     static func start(
         _ arguments: [String], input: String = "/dev/null", environment: [String: String] = [:],
         in folder: TemporaryFolder
@@ -17,7 +17,7 @@ enum Executable {
         var options = ChildProcess.Options()
         options.environment = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.path, "TMPDIR": folder.path]
             .merging(environment) { $1 }
-        // The shell, for a working folder and for standard input; it becomes the program.
+        // A shell sets the working folder and standard input, and then executes the program.
         let script =
             #"cd "$1" && input=$2 program=$3 && shift 3 && exec "$program" "$@" <"$input" >../output 2>../errors"#
         let work = "\(folder.path)/work"
@@ -26,7 +26,7 @@ enum Executable {
             "/bin/sh", ["-c", script, "sh", work, input, HalcyonExecutable.path] + arguments, options: options)
     }
 
-    /// Runs it to its end.
+    /// Runs the program and waits for its exit.
     static func run(
         _ arguments: [String], input: String? = nil, environment: [String: String] = [:]
     ) async throws -> Run {
@@ -41,7 +41,7 @@ enum Executable {
     static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 }
 
-/// What came of a run.
+/// The result of a run.
 struct Run: Sendable {
     let exit: ChildProcess.Exit
     /// Standard output.
@@ -52,10 +52,10 @@ struct Run: Sendable {
     var output: String { Executable.text(bytes) }
     var lines: [String] { output.split(separator: "\n").map(String.init) }
 
-    /// Each line of output as JSON.
+    /// Parses each line of the output as JSON.
     func json() throws -> [JSONElement] { try lines.map { try JSON.parse(Array($0.utf8), maximumSize: 1 << 24) } }
 
-    /// Expects the end of this code.
+    /// Expects this exit code.
     @discardableResult
     func expect(_ code: Int32, sourceLocation: SourceLocation = #_sourceLocation) -> Run {
         #expect(exit == .code(code), "\(output)\n\(errors)", sourceLocation: sourceLocation)
@@ -64,7 +64,7 @@ struct Run: Sendable {
 }
 
 extension JSONElement {
-    /// The value at a path of names, as JSON; nil when there is none.
+    /// Returns the string or the JSON at a path of names, or nil if there is none.
     func at(_ path: String...) -> String? {
         var element: JSONElement? = self
         for name in path { element = element?.member(name) }

@@ -1,13 +1,14 @@
-/// What holds in every state that can be reached, whatever goes wrong. Each is written down in docs/coalescing.md under its name.
+/// The invariants that hold in every reachable state, whatever fails. docs/coalescing.md lists them under these names.
 enum Invariant: String, CaseIterable {
-    case worksAreBounded, newestHolds, ownersEndTheirLeases, leasesAreWorkedOn, lateJoinersStartAfresh,
-        nothingOlderOverNewer, purgedStaysAway, waitersHoldNothing
-    case deathsAreRemembered, endsAreNoDeaths
-    case endsWithTheLast, goesOnForOthers, everyJobEnds
+    case executionsAreBounded, ownerHasTheNewestFence, onlyOwnersEndLeases, leaseOwnersAreActive,
+        requestsAfterPurgeStartNewWork,
+        olderNeverOverwritesNewer, purgedItemsStayPurged, waitersHoldNoLeases
+    case crashesAreRemembered, onlyCrashesAreCounted
+    case workEndsWithItsLastWaiter, workContinuesForOtherWaiters, everyJobEnds
 }
 
-/// That an invariant does not hold.
-struct Broken: Error, CustomStringConvertible {
+/// A violation of an invariant.
+struct Violation: Error, CustomStringConvertible {
     let invariant: Invariant
     let detail: String
 
@@ -19,24 +20,25 @@ struct Broken: Error, CustomStringConvertible {
     var description: String { "\(invariant): \(detail)" }
 }
 
-func check(_ condition: Bool, _ invariant: Invariant, _ detail: @autoclosure () -> String) throws(Broken) {
-    if !condition { throw Broken(invariant, detail()) }
+func check(_ condition: Bool, _ invariant: Invariant, _ detail: @autoclosure () -> String) throws(Violation) {
+    if !condition { throw Violation(invariant, detail()) }
 }
 
 extension ModelWorld {
-    /// The invariants that can be seen in a state, without the step that led to it.
-    func checkState() throws(Broken) {
-        // What Redis has forgotten it cannot keep apart.
-        if isForgetful { return }
+    /// Checks the invariants that depend on a state alone, not on the step that led to it.
+    func checkState() throws(Violation) {
+        // After a loss of data, Redis cannot tell older and newer work apart.
+        if hasLostData { return }
         for (item, state) in table.items.enumerated() {
             guard let holder = state.holder else { continue }
             try check(
-                processes[holder.owner.process].isDead || isAlive(holder.owner, at: item), .leasesAreWorkedOn,
+                processes[holder.owner.process].hasCrashed || isAlive(holder.owner, at: item), .leaseOwnersAreActive,
                 "\(holder) does not work on \(item)")
             for (number, process) in processes.enumerated() {
-                guard let work = process.wish(for: item)?.work else { continue }
+                guard let work = process.state(for: item)?.work else { continue }
                 try check(
-                    work.fence <= holder.fence, .newestHolds, "\(number) has a newer lease of \(item) than \(holder)")
+                    work.fence <= holder.fence, .ownerHasTheNewestFence,
+                    "\(number) has a newer lease of \(item) than \(holder)")
             }
         }
     }

@@ -1,6 +1,6 @@
-/// The leases and products of one source as a pure value: what the scripts do to them, step for step (`LeaseScripts`, `FencingTokens`).
+/// The leases and products of one source as a pure value that implements the scripts (`LeaseScripts`, `FencingTokens`).
 ///
-/// That it does the same as they on a real Redis is a test of its own (`LeaseTableTests`). Items are numbers from 0 on.
+/// `LeaseTableTests` compares it with the scripts on a real Redis. Items are numbers from 0.
 struct LeaseTable: Hashable {
     struct Owner: Hashable {
         var process: Int
@@ -11,19 +11,19 @@ struct LeaseTable: Hashable {
         var owner: Owner
         var fence: Int
         var level: Int
-        /// In milliseconds of the server's clock.
+        /// The expiry, in milliseconds of the server's clock.
         var until: Int
     }
 
     struct Waiter: Hashable {
         var owner: Owner
-        /// When it last asked, in milliseconds.
-        var asked: Int
+        /// The time of its last request, in milliseconds.
+        var lastRequest: Int
     }
 
-    /// The last attempt that was given a lease.
+    /// The last attempt that acquired a lease.
     struct Attempt: Hashable {
-        /// Attempts before it that never ended.
+        /// The number of earlier attempts that never ended.
         var deaths: Int
         var fence: Int
         var isOpen = true
@@ -32,9 +32,9 @@ struct LeaseTable: Hashable {
     struct Item: Hashable {
         var holder: LeaseOwner?
         var attempt: Attempt?
-        /// In the order of their first asking since they last waited for nothing.
+        /// The waiters, by their first request since they last stopped waiting.
         var waiters: [Waiter] = []
-        /// The fence of the product that is there.
+        /// The fence of the stored product.
         var product: Int?
         var floor = 0
     }
@@ -53,16 +53,16 @@ struct LeaseTable: Hashable {
     }
 
     var items: [Item]
-    /// The highest fence given; 0 where that is not known.
+    /// The highest granted fence; 0 if unknown.
     var last = 0
-    /// Of all items.
+    /// The floor of all items.
     var floor = 0
     /// The server's clock in milliseconds, and microseconds beyond them.
     var (now, tick) = (0, 0)
     var mutation: Mutation?
 
-    /// Milliseconds after which an attempt that has not asked again waits no more.
-    static let attention = 600_000
+    /// The time in milliseconds after which an attempt that has not asked again is no longer a waiter.
+    static let waiterTimeout = 600_000
 
     private var micros: Int { now * 1000 + tick }
 
@@ -71,7 +71,7 @@ struct LeaseTable: Hashable {
         self.mutation = mutation
     }
 
-    // MARK: What the scripts do
+    // MARK: Scripts
 
     mutating func enter(
         _ owner: Owner, _ wanted: [(item: Int, seen: KnownVersion)], level: Int = 1, duration: Int = 0
@@ -79,13 +79,13 @@ struct LeaseTable: Hashable {
         var answers: [AcquireReply] = []
         var messages: [Message] = []
         for (item, seen) in wanted {
-            if isThere(item, seen), mutation != .looksNotAgain {
+            if isAvailable(item, seen), mutation != .skipsAvailabilityCheck {
                 leave(item, owner)
                 answers.append(.available)
                 continue
             }
             var holder = items[item].holder
-            if let there = holder, there.fence < max(floor, items[item].floor), mutation != .waitsForThePurged {
+            if let current = holder, current.fence < max(floor, items[item].floor), mutation != .waitsForPurgedWork {
                 holder = nil
             }
             if holder?.owner == owner {
@@ -93,7 +93,7 @@ struct LeaseTable: Hashable {
                 items[item].holder = holder
                 answers.append(.acquired(fence: holder!.fence, deaths: known(item)?.deaths ?? 0))
             } else if var holder {
-                ask(item, owner)
+                addWaiter(item, owner)
                 if level < holder.level {
                     holder.level = level
                     items[item].holder = holder
@@ -101,7 +101,7 @@ struct LeaseTable: Hashable {
                 }
                 answers.append(.heldByOther(holder))
             } else {
-                let above = mutation == .fenceBelowTheProduct ? 0 : (items[item].product ?? 0) + 1
+                let above = mutation == .ignoresFenceOfProduct ? 0 : (items[item].product ?? 0) + 1
                 last = max(last + 1, micros, above)
                 let deaths = deaths(before: item)
                 items[item].attempt = Attempt(deaths: deaths, fence: last)
@@ -113,29 +113,30 @@ struct LeaseTable: Hashable {
         return (answers, messages)
     }
 
-    /// What is known of attempts since the last purge.
+    /// Returns the last attempt since the last purge.
     private func known(_ item: Int) -> Attempt? {
         items[item].attempt.flatMap {
-            $0.fence >= max(floor, items[item].floor) || mutation == .countsThePurged ? $0 : nil
+            $0.fence >= max(floor, items[item].floor) || mutation == .countsCrashesBeforePurge ? $0 : nil
         }
     }
 
     private func deaths(before item: Int) -> Int {
         guard let attempt = known(item) else { return 0 }
-        if mutation == .takeoversForget { return attempt.isOpen ? 1 : 0 }
+        if mutation == .takeoverForgetsCrashes { return attempt.isOpen ? 1 : 0 }
         return attempt.deaths + (attempt.isOpen ? 1 : 0)
     }
 
-    /// An attempt has ended by its owner's word.
-    /// - Parameter deaths: that are remembered; nil for as many as before it.
-    private mutating func settle(_ item: Int, _ fence: Int, _ deaths: Int?) {
-        guard let attempt = items[item].attempt, attempt.isOpen, attempt.fence == fence, mutation != .countsEnds
+    /// Records that the owner of an attempt ended it.
+    /// - Parameter deaths: the number of crashes to record; nil for as many as before the attempt.
+    private mutating func endAttempt(_ item: Int, _ fence: Int, _ deaths: Int?) {
+        guard let attempt = items[item].attempt, attempt.isOpen, attempt.fence == fence,
+            mutation != .countsReleasesAsCrashes
         else { return }
-        let left = mutation == .forgivesWhatIsGivenUp ? 0 : deaths ?? attempt.deaths
+        let left = mutation == .givingUpResetsCrashes ? 0 : deaths ?? attempt.deaths
         items[item].attempt = left == 0 ? nil : Attempt(deaths: left, fence: fence, isOpen: false)
     }
 
-    func isThere(_ item: Int, _ seen: KnownVersion) -> Bool {
+    func isAvailable(_ item: Int, _ seen: KnownVersion) -> Bool {
         guard let product = items[item].product else { return false }
         switch seen {
         case .nothing: return true
@@ -144,11 +145,11 @@ struct LeaseTable: Hashable {
         }
     }
 
-    private mutating func ask(_ item: Int, _ owner: Owner) {
-        if let place = items[item].waiters.firstIndex(where: { $0.owner == owner }) {
-            items[item].waiters[place].asked = now
+    private mutating func addWaiter(_ item: Int, _ owner: Owner) {
+        if let index = items[item].waiters.firstIndex(where: { $0.owner == owner }) {
+            items[item].waiters[index].lastRequest = now
         } else {
-            items[item].waiters.append(Waiter(owner: owner, asked: now))
+            items[item].waiters.append(Waiter(owner: owner, lastRequest: now))
         }
     }
 
@@ -158,21 +159,21 @@ struct LeaseTable: Hashable {
             items[item].holder!.until = now + duration
             return true
         }
-        if max(last, floor, items[item].floor) > fence, mutation != .renewsWhatIsGone { return false }
+        if max(last, floor, items[item].floor) > fence, mutation != .renewsOutdatedLeases { return false }
         last = max(last, fence)
         items[item].holder = LeaseOwner(owner: owner, fence: fence, level: level, until: now + duration)
         return true
     }
 
-    /// - Parameter deaths: that are remembered; nil for what follows from the outcome.
+    /// - Parameter deaths: the number of crashes to record; nil to derive it from the outcome.
     mutating func release(
         _ item: Int, _ owner: Owner, fence: Int, _ outcome: Outcome, deaths: Int? = nil
     ) -> [Message]? {
         let holder = items[item].holder
-        if let holder, holder.owner != owner, mutation != .releasesWhatIsOthers { return nil }
+        if let holder, holder.owner != owner, mutation != .releasesForeignLeases { return nil }
         items[item].holder = nil
         let ended = holder?.fence ?? fence
-        settle(item, ended, deaths ?? (outcome == .givenUp ? nil : 0))
+        endAttempt(item, ended, deaths ?? (outcome == .givenUp ? nil : 0))
         close(ended)
         var messages: [Message] = []
         for waiter in items[item].waiters where !messages.contains(where: { $0.process == waiter.owner.process }) {
@@ -183,11 +184,11 @@ struct LeaseTable: Hashable {
         return messages
     }
 
-    /// - Returns: whether somebody waits.
+    /// - Returns: whether there are waiters.
     mutating func abandon(_ owner: Owner, _ leases: [(item: Int, fence: Int)]) -> Bool {
         for (item, _) in leases {
-            items[item].waiters.removeAll { $0.asked <= now - Self.attention }
-            if mutation == .abandonsWithoutLooking { continue }
+            items[item].waiters.removeAll { $0.lastRequest <= now - Self.waiterTimeout }
+            if mutation == .abandonsWithoutCheckingWaiters { continue }
             if !items[item].waiters.isEmpty { return true }
             if mutation == .abandonsOneByOne { end(item, owner, fence: items[item].holder?.fence ?? 0) }
         }
@@ -197,55 +198,55 @@ struct LeaseTable: Hashable {
 
     private mutating func end(_ item: Int, _ owner: Owner, fence: Int) {
         if items[item].holder?.owner == owner { items[item].holder = nil }
-        settle(item, fence, nil)
+        endAttempt(item, fence, nil)
         close(fence)
     }
 
     private mutating func close(_ fence: Int) {
-        if last <= fence, mutation != .endsWithoutClosing { last = fence + 1 }
+        if last <= fence, mutation != .doesNotCloseFences { last = fence + 1 }
     }
 
     mutating func leave(_ item: Int, _ owner: Owner) {
-        let byProcess = mutation == .waitsByProcess
+        let byProcess = mutation == .tracksWaitersByProcess
         items[item].waiters.removeAll { byProcess ? $0.owner.process == owner.process : $0.owner == owner }
     }
 
-    /// - Returns: whether it was stored; else it was fenced out.
+    /// - Returns: true if the product was stored, false if it was fenced out.
     mutating func store(_ item: Int, fence: Int) -> Bool {
-        let above = mutation == .forgetsFloors ? 0 : max(floor, items[item].floor)
+        let above = mutation == .ignoresFloors ? 0 : max(floor, items[item].floor)
         let isOld = max(items[item].product ?? 0, above) > fence
-        if isOld, mutation != .storesWithoutFence { return false }
+        if isOld, mutation != .storesWithoutFencing { return false }
         items[item].product = fence
         return true
     }
 
-    /// - Parameter item: nil for all of the source.
+    /// - Parameter item: the item to purge; nil for all items of the source.
     mutating func purge(_ item: Int?) {
-        last = max(mutation == .purgesTheLastFenceNot ? last : last + 1, micros)
+        last = max(mutation == .purgeKeepsLastFence ? last : last + 1, micros)
         if let item { items[item].floor = last } else { floor = last }
         for item in item.map({ $0...$0 }) ?? 0...items.count - 1 { items[item].product = nil }
     }
 
-    // MARK: What happens by itself
+    // MARK: Time and data loss
 
-    /// The lease runs out.
-    mutating func lapse(_ item: Int) { items[item].holder = nil }
+    /// Lets the lease of an item expire.
+    mutating func expire(_ item: Int) { items[item].holder = nil }
 
-    /// Moves the clock; what has run out by then goes.
+    /// Advances the clock and removes expired leases.
     mutating func advance(_ milliseconds: Int) {
         now += milliseconds
         for item in items.indices {
-            if let holder = items[item].holder, holder.until <= now { lapse(item) }
+            if let holder = items[item].holder, holder.until <= now { expire(item) }
         }
     }
 
-    /// The fences are forgotten, as they are ten minutes after the last lease.
+    /// Lets the fences expire, as they do ten minutes after the last lease.
     mutating func forgetFences() {
         (last, floor) = (0, 0)
         for item in items.indices { (items[item].floor, items[item].attempt) = (0, nil) }
     }
 
-    /// `FLUSHALL`: everything is lost, but not the clock.
+    /// Loses all data except the clock, like `FLUSHALL`.
     mutating func flush() {
         forgetFences()
         items = Array(repeating: Item(), count: items.count)

@@ -1,192 +1,198 @@
-/// What processes do, as `LeaseSession`, `Leases` and those who use them do it.
+/// The actions of processes, as performed by `LeaseSession`, `Leases` and their callers.
 extension ModelWorld {
-    /// Whether an attempt makes an item, or is about to give it back.
+    /// Whether an attempt works on an item, or is about to release it.
     func isAlive(_ owner: LeaseTable.Owner, at item: Int) -> Bool {
         let process = processes[owner.process]
-        if process.isDead { return false }
-        if process.attempt == owner.attempt, process.wish(for: item)?.work != nil { return true }
-        return letters.contains { letter in
-            if case .release(item, owner, _) = letter { true } else { false }
+        if process.hasCrashed { return false }
+        if process.attempt == owner.attempt, process.state(for: item)?.work != nil { return true }
+        return messagesInFlight.contains { message in
+            if case .release(item, owner, _) = message { true } else { false }
         }
     }
 
-    mutating func look(_ number: Int, _ job: Job) {
+    mutating func startJob(_ number: Int, _ job: Job) {
         let seen: LeaseTable.KnownVersion = job.isReload ? .anything : stale > 0 ? .version(stale) : .nothing
-        if job.items.allSatisfy({ table.isThere($0, seen) }) {
-            processes[number].begun += 1
+        if job.items.allSatisfy({ table.isAvailable($0, seen) }) {
+            processes[number].startedJobs += 1
             return
         }
-        processes[number].begun += 1
+        processes[number].startedJobs += 1
         processes[number].attempt += 1
         processes[number].job = job
-        processes[number].wishes = job.items.map { _ in .unasked }
+        processes[number].itemStates = job.items.map { _ in .notRequested }
         processes[number].seen = job.items.map { _ in seen }
     }
 
     func items(_ number: Int) -> [Int] { processes[number].job?.items ?? [] }
 
-    mutating func ask(_ number: Int) throws(Broken) {
-        let places = items(number).indices.filter {
-            processes[number].wishes[$0] == .unasked || processes[number].wishes[$0].isWaiting
+    mutating func acquire(_ number: Int) throws(Violation) {
+        let indexes = items(number).indices.filter {
+            processes[number].itemStates[$0] == .notRequested || processes[number].itemStates[$0].isWaiting
         }
-        try check(!processes[number].isAtWork, .waitersHoldNothing, "it waits while it works")
-        renewAttempt(number, places)
-        let reply = table.enter(owner(number), places.map { (items(number)[$0], processes[number].seen[$0]) })
-        for (place, answer) in zip(places, reply.answers) {
+        try check(!processes[number].isWorking, .waitersHoldNoLeases, "it waits while it executions")
+        startNewAttempt(number, indexes)
+        let reply = table.enter(owner(number), indexes.map { (items(number)[$0], processes[number].seen[$0]) })
+        for (index, answer) in zip(indexes, reply.answers) {
             switch answer {
-            case .available: processes[number].wishes[place] = .done
+            case .available: processes[number].itemStates[index] = .done
             case .acquired(let fence, let deaths):
-                asked(number, place, fence)
-                try begin(number, place, items(number)[place], fence)
-                try given(fence, deaths, items(number)[place])
+                recordKnownFence(number, index, fence)
+                try begin(number, index, items(number)[index], fence)
+                try recordAcquisition(fence, deaths, items(number)[index])
             case .heldByOther(let holder):
-                asked(number, place, holder.fence)
-                let item = items(number)[place]
+                recordKnownFence(number, index, holder.fence)
+                let item = items(number)[index]
                 try check(
-                    holder.fence >= max(table.floor, table.items[item].floor), .lateJoinersStartAfresh,
-                    "\(number) waits for what has been purged")
-                processes[number].wishes[place] = .waiting(fence: holder.fence)
+                    holder.fence >= max(table.floor, table.items[item].floor), .requestsAfterPurgeStartNewWork,
+                    "\(number) waits for purged work")
+                processes[number].itemStates[index] = .waiting(fence: holder.fence)
             }
         }
         finishIfDone(number)
     }
 
-    /// A lease was given: whoever has it is told how many before it never ended.
-    mutating func given(_ fence: Int, _ deaths: Int, _ item: Int) throws(Broken) {
-        if histories[item].open != fence {
-            if histories[item].open != nil { histories[item].deaths += 1 }
-            histories[item].open = fence
+    /// Records a granted lease, and checks the number of crashes that its owner is told.
+    mutating func recordAcquisition(_ fence: Int, _ deaths: Int, _ item: Int) throws(Violation) {
+        if histories[item].openLease != fence {
+            if histories[item].openLease != nil { histories[item].deaths += 1 }
+            histories[item].openLease = fence
         }
-        if isForgetful { return }
+        if hasLostData { return }
         let known = histories[item].deaths
-        try check(deaths >= known, .deathsAreRemembered, "\(deaths) of \(known) deaths over \(item)")
-        try check(deaths <= known, .endsAreNoDeaths, "\(deaths) deaths over \(item), and there were \(known)")
+        try check(deaths >= known, .crashesAreRemembered, "\(deaths) of \(known) crashes on \(item)")
+        try check(deaths <= known, .onlyCrashesAreCounted, "\(deaths) crashes on \(item) instead of \(known)")
     }
 
-    /// Its owner says that a lease has ended.
-    mutating func ended(_ fence: Int, _ item: Int, withNothing: Bool) {
-        guard histories[item].open == fence else { return }
-        histories[item].open = nil
-        if !withNothing { histories[item].deaths = 0 }
+    /// Records that the owner of a lease ended it.
+    mutating func recordEnd(_ fence: Int, _ item: Int, withoutResult: Bool) {
+        guard histories[item].openLease == fence else { return }
+        histories[item].openLease = nil
+        if !withoutResult { histories[item].deaths = 0 }
     }
 
-    /// Who asks again for what it gave back is somebody new.
-    mutating func renewAttempt(_ number: Int, _ places: [Int]) {
+    /// Starts a new attempt if the process requests a product again that it released.
+    mutating func startNewAttempt(_ number: Int, _ indexes: [Int]) {
         let process = processes[number]
-        guard table.mutation != .keepsItsName, places.contains(where: { process.returned.contains(items(number)[$0]) })
+        guard table.mutation != .reusesAttempt,
+            indexes.contains(where: { process.released.contains(items(number)[$0]) })
         else { return }
-        for place in places where process.wishes[place].isWaiting {
-            letters.append(.leave(item: items(number)[place], owner(number)))
+        for index in indexes where process.itemStates[index].isWaiting {
+            messagesInFlight.append(.leave(item: items(number)[index], owner(number)))
         }
         processes[number].attempt += 1
-        processes[number].returned = []
+        processes[number].released = []
     }
 
-    /// Who wants a product made anew is content with any that was begun after it first asked.
-    private mutating func asked(_ number: Int, _ place: Int, _ fence: Int) {
-        if processes[number].seen[place] == .anything, table.mutation != .neverHasEnough {
-            processes[number].seen[place] = .version(fence)
+    /// Lets a reload accept any product whose work started after its first request.
+    private mutating func recordKnownFence(_ number: Int, _ index: Int, _ fence: Int) {
+        if processes[number].seen[index] == .anything, table.mutation != .reloadRejectsEveryVersion {
+            processes[number].seen[index] = .version(fence)
         }
     }
 
-    mutating func workWithout(_ number: Int) throws(Broken) {
-        for (place, item) in items(number).enumerated() where processes[number].wishes[place] != .done {
-            histories[item].allowed += 1
-            if processes[number].wishes[place].isWaiting { letters.append(.leave(item: item, owner(number))) }
-            try begin(number, place, item, 0)
+    mutating func workWithoutLease(_ number: Int) throws(Violation) {
+        for (index, item) in items(number).enumerated() where processes[number].itemStates[index] != .done {
+            histories[item].allowedExecutions += 1
+            if processes[number].itemStates[index].isWaiting {
+                messagesInFlight.append(.leave(item: item, owner(number)))
+            }
+            try begin(number, index, item, 0)
         }
     }
 
-    private mutating func begin(_ number: Int, _ place: Int, _ item: Int, _ fence: Int) throws(Broken) {
+    private mutating func begin(_ number: Int, _ index: Int, _ item: Int, _ fence: Int) throws(Violation) {
         table.tick += 2
-        histories[item].works += 1
+        histories[item].executions += 1
         try check(
-            histories[item].works <= histories[item].allowed, .worksAreBounded,
-            "\(histories[item].works) works on \(item), \(histories[item].allowed) allowed")
-        processes[number].wishes[place] = .working(Work(fence: fence, number: histories[item].works))
+            histories[item].executions <= histories[item].allowedExecutions, .executionsAreBounded,
+            "\(histories[item].executions) executions for \(item), \(histories[item].allowedExecutions) allowed")
+        processes[number].itemStates[index] = .working(Work(fence: fence, number: histories[item].executions))
     }
 
-    mutating func store(_ number: Int, _ place: Int, _ item: Int, _ work: Work) throws(Broken) {
+    mutating func store(_ number: Int, _ index: Int, _ item: Int, _ work: Work) throws(Violation) {
         let before = table.items[item].product
         let isStored = table.store(item, fence: work.fence)
         if isStored {
-            try check(work.number > histories[item].purged, .purgedStaysAway, "work \(work.number) was begun before")
-            // Of works without a lease nobody knows when they were begun.
+            try check(
+                work.number > histories[item].purged, .purgedItemsStayPurged,
+                "work \(work.number) started before the purge")
+            // The order of work without a lease is unknown.
             let isKnown = (before ?? 0) > 0 && work.fence > 0
             try check(
-                !isKnown || work.number >= histories[item].stored, .nothingOlderOverNewer,
+                !isKnown || work.number >= histories[item].stored, .olderNeverOverwritesNewer,
                 "work \(work.number) over work \(histories[item].stored)")
             histories[item].stored = work.number
         }
         if work.fence == 0 {
-            processes[number].wishes[place] = .ending(work, .stored, again: false)
+            processes[number].itemStates[index] = .ending(work, .stored, again: false)
         } else {
-            processes[number].wishes[place] = .ending(work, isStored ? .stored : .givenUp, again: !isStored)
+            processes[number].itemStates[index] = .ending(work, isStored ? .stored : .givenUp, again: !isStored)
         }
     }
 
     mutating func release(
-        _ number: Int, _ place: Int, _ item: Int, _ work: Work, _ outcome: LeaseTable.Outcome, _ again: Bool
-    ) throws(Broken) {
-        if work.fence > 0 { try giveBack(item, owner(number), fence: work.fence, outcome) }
-        processes[number].wishes[place] = again ? .unasked : .done
-        if again { processes[number].returned.append(item) }
+        _ number: Int, _ index: Int, _ item: Int, _ work: Work, _ outcome: LeaseTable.Outcome, _ again: Bool
+    ) throws(Violation) {
+        if work.fence > 0 { try releaseLease(item, owner(number), fence: work.fence, outcome) }
+        processes[number].itemStates[index] = again ? .notRequested : .done
+        if again { processes[number].released.append(item) }
         finishIfDone(number)
     }
 
-    mutating func giveBack(
+    mutating func releaseLease(
         _ item: Int, _ owner: LeaseTable.Owner, fence: Int, _ outcome: LeaseTable.Outcome
-    ) throws(Broken) {
+    ) throws(Violation) {
         let holder = table.items[item].holder
         publish(table.release(item, owner, fence: fence, outcome) ?? [])
-        let isOthers = holder != nil && holder?.owner != owner
-        if !isOthers { ended(holder?.fence ?? fence, item, withNothing: outcome == .givenUp) }
-        try check(!isOthers || table.items[item].holder == holder, .ownersEndTheirLeases, "\(owner) ends \(holder!)")
+        let isForeign = holder != nil && holder?.owner != owner
+        if !isForeign { recordEnd(holder?.fence ?? fence, item, withoutResult: outcome == .givenUp) }
+        try check(!isForeign || table.items[item].holder == holder, .onlyOwnersEndLeases, "\(owner) ends \(holder!)")
     }
 
-    mutating func hear(_ number: Int) {
-        for (place, item) in items(number).enumerated() {
-            guard case .waiting(let fence) = processes[number].wishes[place] else { continue }
-            if processes[number].heard.contains(where: { $0.item == item && $0.text == .ended(fence: fence, .failed) })
-            {
-                processes[number].wishes[place] = .done
+    mutating func receiveNotifications(_ number: Int) {
+        for (index, item) in items(number).enumerated() {
+            guard case .waiting(let fence) = processes[number].itemStates[index] else { continue }
+            if processes[number].notifications.contains(where: {
+                $0.item == item && $0.text == .ended(fence: fence, .failed)
+            }) {
+                processes[number].itemStates[index] = .done
             }
         }
-        processes[number].heard = []
+        processes[number].notifications = []
         finishIfDone(number)
     }
 
     private mutating func finishIfDone(_ number: Int) {
         let process = processes[number]
-        if process.wishes.allSatisfy({ $0 == .done }) {
+        if process.itemStates.allSatisfy({ $0 == .done }) {
             end(number)
-        } else if process.isForOthers, !process.isAtWork {
+        } else if process.hasNoLocalWaiters, !process.isWorking {
             end(number)
         }
     }
 
-    /// The end of an attempt, whatever became of it: `LeaseSession.end()`.
+    /// Ends an attempt like `LeaseSession.end()`, whatever its outcome.
     mutating func end(_ number: Int) {
         let owner = owner(number)
-        for (place, item) in items(number).enumerated() {
-            switch processes[number].wishes[place] {
-            case .waiting: letters.append(.leave(item: item, owner))
+        for (index, item) in items(number).enumerated() {
+            switch processes[number].itemStates[index] {
+            case .waiting: messagesInFlight.append(.leave(item: item, owner))
             case .working(let work) where work.fence > 0, .ending(let work, _, _) where work.fence > 0:
-                letters.append(.release(item: item, owner, fence: work.fence))
+                messagesInFlight.append(.release(item: item, owner, fence: work.fence))
             default: break
             }
         }
         processes[number].job = nil
-        processes[number].wishes = []
+        processes[number].itemStates = []
         processes[number].seen = []
-        processes[number].returned = []
-        processes[number].heard = []
-        processes[number].isForOthers = false
+        processes[number].released = []
+        processes[number].notifications = []
+        processes[number].hasNoLocalWaiters = false
     }
 
     mutating func publish(_ messages: [LeaseTable.Message]) {
-        for message in messages where processes[message.process].wish(for: message.item)?.isWaiting == true {
-            processes[message.process].heard.append(message)
+        for message in messages where processes[message.process].state(for: message.item)?.isWaiting == true {
+            processes[message.process].notifications.append(message)
         }
     }
 }

@@ -1,86 +1,90 @@
-/// What comes of it when those who wait go away.
+/// The actions of processes whose waiters leave.
 extension ModelWorld {
-    /// The last one in a process who waits goes away. The process stops unless somebody elsewhere waits for what it makes.
-    mutating func leave(_ number: Int) throws(Broken) {
-        guard processes[number].wishes.contains(where: { ($0.work?.fence ?? 0) > 0 }) else {
-            allowAnother(number)
+    /// Removes the last waiter in a process. The process stops unless another one waits for its products.
+    mutating func leave(_ number: Int) throws(Violation) {
+        guard processes[number].itemStates.contains(where: { ($0.work?.fence ?? 0) > 0 }) else {
+            allowAnotherExecution(number)
             return end(number)
         }
-        processes[number].isForOthers = true
-        if table.mutation != .leavesWithoutLeaving {
-            for (place, item) in items(number).enumerated() where processes[number].wishes[place].isWaiting {
+        processes[number].hasNoLocalWaiters = true
+        if table.mutation != .staysInWaiterLists {
+            for (index, item) in items(number).enumerated() where processes[number].itemStates[index].isWaiting {
                 table.leave(item, owner(number))
-                processes[number].wishes[place] = .done
+                processes[number].itemStates[index] = .done
             }
         }
-        try linger(number)
+        try checkWaiters(number)
     }
 
-    /// Asks whether anybody elsewhere wants what is made for others.
-    mutating func linger(_ number: Int) throws(Broken) {
-        let held = items(number).indices.compactMap { place in
-            processes[number].wishes[place].work.map { (item: items(number)[place], fence: $0.fence) }
+    /// Checks whether other processes still wait for the products of this one.
+    mutating func checkWaiters(_ number: Int) throws(Violation) {
+        let held = items(number).indices.compactMap { index in
+            processes[number].itemStates[index].work.map { (item: items(number)[index], fence: $0.fence) }
         }
         let before = table
         let isWanted = table.abandon(owner(number), held)
         for (item, _) in held {
             let waiting = before.items[item].waiters
-            let wishers = processes.indices.filter { isWaiting($0, for: item) && $0 != number }
+            let waiters = processes.indices.filter { isWaiting($0, for: item) && $0 != number }
             if isWanted { continue }
-            // Who has not been told of an end yet asks soon; who was forgotten or told in vain, too.
+            // Waiters ask again soon if they have a pending notification, or after a loss of data or messages.
             try check(
-                isForgetful || isDeaf || wishers.allSatisfy { !processes[$0].heard.isEmpty }, .goesOnForOthers,
-                "\(number) ends while \(wishers) want \(item), and \(waiting.count) are known")
+                hasLostData || hasLostMessage || waiters.allSatisfy { !processes[$0].notifications.isEmpty },
+                .workContinuesForOtherWaiters,
+                "\(number) ends while \(waiters) wait for \(item), and \(waiting.count) are known")
         }
         if isWanted {
             let isTrue = held.contains { item, _ in before.items[item].waiters.contains { wants($0.owner, item) } }
-            return try check(isTrue, .endsWithTheLast, "\(number) goes on for nobody")
+            return try check(isTrue, .workEndsWithItsLastWaiter, "\(number) continues without waiters")
         }
-        for (item, fence) in held { ended(fence, item, withNothing: true) }
-        allowAnother(number)
-        for (place, item) in items(number).enumerated() where processes[number].wishes[place].work != nil {
-            try check(table.items[item].holder?.owner != owner(number), .endsWithTheLast, "the lease of \(item) stays")
-            processes[number].wishes[place] = .done
+        for (item, fence) in held { recordEnd(fence, item, withoutResult: true) }
+        allowAnotherExecution(number)
+        for (index, item) in items(number).enumerated() where processes[number].itemStates[index].work != nil {
+            try check(
+                table.items[item].holder?.owner != owner(number), .workEndsWithItsLastWaiter,
+                "the lease of \(item) stays")
+            processes[number].itemStates[index] = .done
         }
         end(number)
     }
 
-    /// Work that is given up is made anew by whoever comes next.
-    mutating func allowAnother(_ number: Int) {
-        for (place, item) in items(number).enumerated() where processes[number].wishes[place].work != nil {
-            histories[item].allowed += 1
+    /// Allows another execution of each product whose work is given up.
+    mutating func allowAnotherExecution(_ number: Int) {
+        for (index, item) in items(number).enumerated() where processes[number].itemStates[index].work != nil {
+            histories[item].allowedExecutions += 1
         }
     }
 
     private func isWaiting(_ number: Int, for item: Int) -> Bool {
-        !processes[number].isForOthers && processes[number].wish(for: item)?.isWaiting == true
+        !processes[number].hasNoLocalWaiters && processes[number].state(for: item)?.isWaiting == true
     }
 
-    /// Whether a waiter wants an item, or is not known yet to want it no more.
+    /// Whether a waiter wants an item, or its leave message has not arrived yet.
     private func wants(_ waiter: LeaseTable.Owner, _ item: Int) -> Bool {
         let process = processes[waiter.process]
-        return process.isDead || letters.contains(.leave(item: item, waiter))
-            || process.attempt == waiter.attempt && !process.isForOthers && process.wish(for: item)?.isWaiting == true
+        return process.hasCrashed || messagesInFlight.contains(.leave(item: item, waiter))
+            || process.attempt == waiter.attempt && !process.hasNoLocalWaiters
+                && process.state(for: item)?.isWaiting == true
     }
 
-    /// The answer to its asking does not find anybody any more.
-    mutating func leaveWhileAsking(_ number: Int) throws(Broken) {
-        let places = items(number).indices.filter { processes[number].wishes[$0] != .done }
-        renewAttempt(number, places)
+    /// Lets all waiters leave before the reply to a request arrives.
+    mutating func leaveWhileAcquiring(_ number: Int) throws(Violation) {
+        let indexes = items(number).indices.filter { processes[number].itemStates[$0] != .done }
+        startNewAttempt(number, indexes)
         let owner = owner(number)
-        let reply = table.enter(owner, places.map { (items(number)[$0], processes[number].seen[$0]) })
+        let reply = table.enter(owner, indexes.map { (items(number)[$0], processes[number].seen[$0]) })
         table.tick += 2
-        for (place, answer) in zip(places, reply.answers) {
-            let item = items(number)[place]
-            if table.mutation != .keepsWhatItDoesNotKnowOf {
-                letters.append(.release(item: item, owner, fence: 0))
-                letters.append(.leave(item: item, owner))
+        for (index, answer) in zip(indexes, reply.answers) {
+            let item = items(number)[index]
+            if table.mutation != .keepsUnconfirmedLeases {
+                messagesInFlight.append(.release(item: item, owner, fence: 0))
+                messagesInFlight.append(.leave(item: item, owner))
             }
-            processes[number].wishes[place] = .done
+            processes[number].itemStates[index] = .done
             if case .acquired(let fence, let deaths) = answer {
-                try given(fence, deaths, item)
-                histories[item].works += 1
-                histories[item].allowed += 1
+                try recordAcquisition(fence, deaths, item)
+                histories[item].executions += 1
+                histories[item].allowedExecutions += 1
             }
         }
         end(number)

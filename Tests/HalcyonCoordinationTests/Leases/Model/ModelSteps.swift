@@ -1,34 +1,34 @@
-/// The next state of a world, and by what step; with `isFault` by one that nobody takes who only wants to get on.
+/// A step and the state that it leads to. Steps with `isFault` are not needed for progress.
 struct ModelStep {
-    /// Made only when it is told: there are many steps.
+    /// Returns the name. It is created lazily, because there are many steps.
     var name: () -> String
     var world: ModelWorld
     var isFault = false
 }
 
-/// All steps that are possible in a world.
+/// All possible steps in a state.
 struct ModelSteps {
     let scenario: Scenario
     let world: ModelWorld
     private(set) var steps: [ModelStep] = []
-    /// Invariants that one of the steps breaks.
-    private(set) var broken: [Broken] = []
+    /// The violations of invariants by single steps.
+    private(set) var violations: [Violation] = []
 
     init(_ scenario: Scenario, _ world: ModelWorld) {
         self.scenario = scenario
         self.world = world
-        for process in world.processes.indices where !world.processes[process].isDead { addSteps(of: process) }
-        for (place, letter) in world.letters.enumerated() {
-            step("\(letter) arrives") { world throws(Broken) in try world.arrive(place) }
+        for process in world.processes.indices where !world.processes[process].hasCrashed { addSteps(of: process) }
+        for (index, message) in world.messagesInFlight.enumerated() {
+            step("\(message) is delivered") { world throws(Violation) in try world.deliver(index) }
         }
         for item in world.table.items.indices { addSteps(on: item) }
         if isPossible(.flush) { fault("FLUSHALL") { $0.flush() } }
-        if isPossible(.purgeOfAll) { fault("purge of all") { $0.purge(nil) } }
-        if isPossible(.clockBack), world.table.tick > 0 { fault("clock set back") { $0.table.tick = 0 } }
-        if isPossible(.forgottenFences), world.table.last > 0, world.letters.isEmpty,
-            !world.processes.contains(where: \.isAtWork)
+        if isPossible(.purgeAll) { fault("purge of all products") { $0.purge(nil) } }
+        if isPossible(.clockSetBack), world.table.tick > 0 { fault("clock set back") { $0.table.tick = 0 } }
+        if isPossible(.expiredFences), world.table.last > 0, world.messagesInFlight.isEmpty,
+            !world.processes.contains(where: \.isWorking)
         {
-            fault("fences forgotten") { $0.forgetFences() }
+            fault("fences expired") { $0.forgetFences() }
         }
     }
 
@@ -38,83 +38,84 @@ struct ModelSteps {
 
     private mutating func step(
         _ name: @escaping @autoclosure () -> String, isFault: Bool = false,
-        _ change: (inout ModelWorld) throws(Broken) -> Void
+        _ change: (inout ModelWorld) throws(Violation) -> Void
     ) {
         var next = world
         if isFault { next.faults += 1 }
-        do throws(Broken) {
+        do throws(Violation) {
             try change(&next)
             steps.append(ModelStep(name: name, world: next, isFault: isFault))
         } catch {
-            broken.append(Broken(error.invariant, "\(name()): \(error.detail)"))
+            violations.append(Violation(error.invariant, "\(name()): \(error.detail)"))
         }
     }
 
     private mutating func fault(
-        _ name: @escaping @autoclosure () -> String, _ change: (inout ModelWorld) throws(Broken) -> Void
+        _ name: @escaping @autoclosure () -> String, _ change: (inout ModelWorld) throws(Violation) -> Void
     ) {
         step(name(), isFault: true, change)
     }
 
-    // MARK: Of leases
+    // MARK: Leases
 
     private mutating func addSteps(on item: Int) {
         if let holder = world.table.items[item].holder {
             if world.isAlive(holder.owner, at: item) {
-                if isPossible(.lapse) {
-                    fault("the lease of \(item) runs out") {
-                        $0.table.lapse(item)
-                        $0.histories[item].allowed += 1
+                if isPossible(.expiry) {
+                    fault("the lease of \(item) expires") {
+                        $0.table.expire(item)
+                        $0.histories[item].allowedExecutions += 1
                     }
                 }
             } else {
-                step("the dead lease of \(item) runs out") { $0.table.lapse(item) }
+                step("the abandoned lease of \(item) expires") { $0.table.expire(item) }
             }
         }
         if isPossible(.purge) { fault("purge of \(item)") { $0.purge(item) } }
     }
 
-    // MARK: Of processes
+    // MARK: Processes
 
     private mutating func addSteps(of number: Int) {
         let process = world.processes[number]
-        if isPossible(.crash) { fault("\(number) dies") { $0.die(number) } }
-        if isPossible(.lostMessage), !process.heard.isEmpty {
+        if isPossible(.crash) { fault("\(number) crashes") { $0.crash(number) } }
+        if isPossible(.lostMessage), !process.notifications.isEmpty {
             fault("\(number) misses a message") {
-                $0.processes[number].heard.removeFirst()
-                $0.isDeaf = true
+                $0.processes[number].notifications.removeFirst()
+                $0.hasLostMessage = true
             }
         }
         guard let job = process.job else {
-            guard process.begun < scenario.jobs[number].count else { return }
-            let job = scenario.jobs[number][process.begun]
-            return step("\(number) looks") { $0.look(number, job) }
+            guard process.startedJobs < scenario.jobs[number].count else { return }
+            let job = scenario.jobs[number][process.startedJobs]
+            return step("\(number) starts a job") { $0.startJob(number, job) }
         }
-        for (place, item) in job.items.enumerated() {
-            switch process.wishes[place] {
+        for (index, item) in job.items.enumerated() {
+            switch process.itemStates[index] {
             case .working(let work):
-                step("\(number) stores \(item)") { world throws(Broken) in try world.store(number, place, item, work) }
+                step("\(number) stores \(item)") { world throws(Violation) in try world.store(number, index, item, work)
+                }
                 if isPossible(.failure) {
                     fault("\(number) fails at \(item)") {
-                        $0.processes[number].wishes[place] = .ending(work, .failed, again: false)
-                        $0.histories[item].allowed += 1
+                        $0.processes[number].itemStates[index] = .ending(work, .failed, again: false)
+                        $0.histories[item].allowedExecutions += 1
                     }
                 }
                 addRenewals(of: number, item, work)
             case .ending(let work, let outcome, let again):
-                step("\(number) gives \(item) back") { world throws(Broken) in
-                    try world.release(number, place, item, work, outcome, again)
+                step("\(number) releases \(item)") { world throws(Violation) in
+                    try world.release(number, index, item, work, outcome, again)
                 }
                 addRenewals(of: number, item, work)
             default: break
             }
         }
-        if !process.isAtWork || scenario.mutation == .waitsWhileHolding { addAsking(of: number) }
-        if isPossible(.leave), !process.isForOthers {
-            fault("all leave \(number)") { world throws(Broken) in try world.leave(number) }
+        if !process.isWorking || scenario.mutation == .waitsWhileHoldingLeases { addRequests(of: number) }
+        if isPossible(.leave), !process.hasNoLocalWaiters {
+            fault("all waiters of \(number) leave") { world throws(Violation) in try world.leave(number) }
         }
-        if process.isForOthers, process.isAtWork {
-            step("\(number) asks whether it is wanted") { world throws(Broken) in try world.linger(number) }
+        if process.hasNoLocalWaiters, process.isWorking {
+            step("\(number) checks for waiters") { world throws(Violation) in try world.checkWaiters(number) }
         }
     }
 
@@ -127,30 +128,32 @@ struct ModelSteps {
         if world.lateRenewals > 0 {
             step("\(number) sends a renewal of \(item)") {
                 $0.lateRenewals -= 1
-                $0.letters.append(.renew(item: item, owner, fence: work.fence))
+                $0.messagesInFlight.append(.renew(item: item, owner, fence: work.fence))
             }
         }
     }
 
-    private mutating func addAsking(of number: Int) {
+    private mutating func addRequests(of number: Int) {
         let process = world.processes[number]
-        let isFirst = process.wishes.contains(.unasked)
-        if !process.heard.isEmpty, !isFirst {
-            step("\(number) hears") { world throws(Broken) in
-                world.hear(number)
-                if world.processes[number].job != nil { try world.ask(number) }
+        let isFirstRequest = process.itemStates.contains(.notRequested)
+        if !process.notifications.isEmpty, !isFirstRequest {
+            step("\(number) receives notifications") { world throws(Violation) in
+                world.receiveNotifications(number)
+                if world.processes[number].job != nil { try world.acquire(number) }
             }
         }
-        if isFirst || scenario.mutation != .onlyMessagesWake {
-            let isWaiting = process.wishes.contains { $0.isWaiting || $0 == .unasked }
+        if isFirstRequest || scenario.mutation != .waitsForMessagesOnly {
+            let isWaiting = process.itemStates.contains { $0.isWaiting || $0 == .notRequested }
             if isWaiting {
-                step("\(number) asks") { world throws(Broken) in try world.ask(number) }
-                if isPossible(.without) {
-                    fault("\(number) asks in vain") { world throws(Broken) in try world.workWithout(number) }
+                step("\(number) requests leases") { world throws(Violation) in try world.acquire(number) }
+                if isPossible(.redisOutage) {
+                    fault("\(number) requests leases without Redis") { world throws(Violation) in
+                        try world.workWithoutLease(number)
+                    }
                 }
-                if isPossible(.leave), !process.isForOthers {
-                    fault("all leave \(number) while it asks") { world throws(Broken) in
-                        try world.leaveWhileAsking(number)
+                if isPossible(.leave), !process.hasNoLocalWaiters {
+                    fault("all waiters of \(number) leave during its request") { world throws(Violation) in
+                        try world.leaveWhileAcquiring(number)
                     }
                 }
             }

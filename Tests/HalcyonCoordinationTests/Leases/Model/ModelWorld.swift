@@ -1,29 +1,29 @@
 import Testing
 
-/// What the explorer looks at: processes that run the protocol on a ``LeaseTable``, what is on its way between them, and what must be
-/// remembered to know whether an invariant is broken.
+/// A state of the explored model: processes that run the protocol on a ``LeaseTable``, messages in flight, and the
+/// history that the invariants need.
 ///
-/// Each process does its jobs one after the other, each by an attempt of its own, as `LeaseSession` and those who use it do.
+/// Each process runs its jobs one after the other, each as an attempt of its own, like `LeaseSession` and its callers.
 struct ModelWorld: Hashable {
     struct Job: Hashable {
         var items: [Int]
-        /// Whether it is to be made anew, whatever is there.
+        /// Whether the products are produced again even if they are stored.
         var isReload = false
     }
 
     /// Work under a lease, or without one (fence 0).
     struct Work: Hashable {
         var fence: Int
-        /// The how manyeth work on its item it is.
+        /// The ordinal number of the work among that on its item.
         var number: Int
     }
 
-    /// How far an attempt is with one of the items of its job.
-    enum Wish: Hashable {
-        case unasked
+    /// The state of one item of a job.
+    enum ItemState: Hashable {
+        case notRequested
         case waiting(fence: Int)
         case working(Work)
-        /// What was made is stored, or is of no use; the lease is to be given back.
+        /// The product is stored or rejected, and the lease is about to be released.
         case ending(Work, LeaseTable.Outcome, again: Bool)
         case done
 
@@ -38,69 +38,69 @@ struct ModelWorld: Hashable {
     }
 
     struct Process: Hashable {
-        /// How many jobs were begun.
-        var begun = 0
-        /// The number of the present attempt, or of the last one.
+        /// The number of jobs that were started.
+        var startedJobs = 0
+        /// The number of the current or last attempt.
         var attempt = 0
-        /// What the attempt had a lease of and gave back.
-        var returned: [Int] = []
-        /// The job under way.
+        /// The items whose leases the attempt held and released.
+        var released: [Int] = []
+        /// The job in progress.
         var job: Job?
-        /// Of each of its items.
-        var wishes: [Wish] = []
-        /// What it knows of each.
+        /// The state of each item of the job.
+        var itemStates: [ItemState] = []
+        /// The known version of each item.
         var seen: [LeaseTable.KnownVersion] = []
-        /// What was published to it and not taken notice of yet.
-        var heard: [LeaseTable.Message] = []
-        /// Nobody in this process waits any more: it works for others.
-        var isForOthers = false
-        var isDead = false
+        /// The notifications that it has not handled yet.
+        var notifications: [LeaseTable.Message] = []
+        /// Whether all waiters in this process have left, so that it works for others only.
+        var hasNoLocalWaiters = false
+        var hasCrashed = false
 
-        var isAtWork: Bool { wishes.contains { $0.work != nil } }
+        var isWorking: Bool { itemStates.contains { $0.work != nil } }
 
-        func wish(for item: Int) -> Wish? { job?.items.firstIndex(of: item).map { wishes[$0] } }
+        func state(for item: Int) -> ItemState? { job?.items.firstIndex(of: item).map { itemStates[$0] } }
     }
 
-    /// What was sent to Redis and is not there yet. It may be overtaken by whatever the process sends later.
+    /// A message to Redis that has not arrived yet. Later messages of the process may overtake it.
     enum ModelMessage: Hashable {
         case leave(item: Int, LeaseTable.Owner)
         case release(item: Int, LeaseTable.Owner, fence: Int)
         case renew(item: Int, LeaseTable.Owner, fence: Int)
     }
 
-    /// What is remembered of an item for the invariants' sake.
+    /// The history of an item, for the invariants.
     struct History: Hashable {
-        var works = 0
-        /// How many works there may be: one, and one more for each fault that can cause one.
-        var allowed: Int
-        /// Which work the product that is there came of.
+        var executions = 0
+        /// The maximum number of executions: one, and one more for each fault that can cause one.
+        var allowedExecutions: Int
+        /// The work that produced the stored product.
         var stored = 0
-        /// The last work that was begun before the last purge.
+        /// The last work that started before the last purge.
         var purged = 0
-        /// The lease that was given last, by its fence, until its owner ends it.
-        var open: Int?
-        /// Leases before it that their owners never ended, since the last purge and the last end with something to show for it.
+        /// The fence of the last granted lease, until its owner ends it.
+        var openLease: Int?
+        /// The number of earlier leases that never ended, since the last purge and the last end with a result.
         var deaths = 0
     }
 
     var table: LeaseTable
     var processes: [Process]
-    /// The fence of what was there at the beginning and is of no use any more; 0 where nothing was.
+    /// The fence of the stale products at the start; 0 for none.
     var stale: Int
-    var letters: [ModelMessage] = []
+    var messagesInFlight: [ModelMessage] = []
     var histories: [History]
     var faults = 0
-    /// Renewals that may still be late.
+    /// The number of renewals that may still be late.
     var lateRenewals: Int
-    /// Whether Redis has lost what it knew: waiters, floors, the last fence.
-    var isForgetful = false
+    /// Whether Redis has lost its data: waiters, floors, the last fence.
+    var hasLostData = false
     /// Whether a message was lost.
-    var isDeaf = false
+    var hasLostMessage = false
 
-    /// Whether every job of those who live has ended.
+    /// Whether every job of live processes has ended.
     func isDone(_ scenario: Scenario) -> Bool {
         processes.indices.allSatisfy {
-            processes[$0].isDead || processes[$0].job == nil && processes[$0].begun == scenario.jobs[$0].count
+            processes[$0].hasCrashed || processes[$0].job == nil && processes[$0].startedJobs == scenario.jobs[$0].count
         }
     }
 
@@ -109,41 +109,41 @@ struct ModelWorld: Hashable {
     }
 }
 
-/// Who does what, and what may go wrong.
+/// The jobs of processes and the faults to explore.
 struct Scenario: Sendable, CustomTestStringConvertible {
     enum Fault: Hashable, Sendable, CaseIterable {
-        /// A process dies.
+        /// A process crashes.
         case crash
-        /// A lease runs out although its owner lives: it was stopped for a while, or Redis did not hear it.
-        case lapse
-        /// A message to a process does not arrive.
+        /// The lease of a live owner expires, because the owner was paused or its renewals were lost.
+        case expiry
+        /// A message to a process is lost.
         case lostMessage
         case flush
-        /// Of one item.
+        /// One item is purged.
         case purge
-        /// Of all items.
-        case purgeOfAll
-        /// Everybody in a process who waits for its job goes away.
+        /// All items are purged.
+        case purgeAll
+        /// All waiters of a job in a process leave.
         case leave
-        /// The work fails for a reason that holds for everybody.
+        /// The work fails for a reason that is the same for all attempts.
         case failure
-        /// Redis is away for one who asks.
-        case without
-        /// The server's clock is set back, to before all fences.
-        case clockBack
-        /// The fences are forgotten: ten minutes without a lease have passed.
-        case forgottenFences
+        /// Redis is unavailable during a request.
+        case redisOutage
+        /// The server's clock is set back to before all fences.
+        case clockSetBack
+        /// The fences expire after ten minutes without a lease.
+        case expiredFences
     }
 
     let name: String
-    /// Of each process.
+    /// The jobs of each process.
     let jobs: [[ModelWorld.Job]]
     let faults: Set<Fault>
-    /// How many faults there may be.
+    /// The maximum number of faults.
     let limit: Int
-    /// How many renewals may be late.
+    /// The maximum number of late renewals.
     let lateRenewals: Int
-    /// The fence of what is there at the beginning and of no use any more; 0 where nothing is.
+    /// The fence of stale products at the start; 0 for none.
     let stale: Int
     var mutation: Mutation?
 
@@ -171,9 +171,9 @@ struct Scenario: Sendable, CustomTestStringConvertible {
         return ModelWorld(
             table: table, processes: jobs.map { _ in ModelWorld.Process() }, stale: stale,
             histories: (0..<items).map { item in
-                let wishes = jobs.joined().filter { $0.items.contains(item) }
-                let reloads = wishes.count { $0.isReload }
-                return ModelWorld.History(allowed: reloads + (reloads < wishes.count ? 1 : 0))
+                let requests = jobs.joined().filter { $0.items.contains(item) }
+                let reloads = requests.count { $0.isReload }
+                return ModelWorld.History(allowedExecutions: reloads + (reloads < requests.count ? 1 : 0))
             },
             lateRenewals: lateRenewals)
     }

@@ -1,10 +1,13 @@
-/// What the protocol would be with one of its parts left out. Each breaks an invariant: that shows that the explorer can see it.
+/// The protocol without one of its parts. Each mutation breaks an invariant, which shows that the explorer detects it.
 enum Mutation: Hashable, CaseIterable {
-    // Of the server's side.
-    case looksNotAgain, releasesWhatIsOthers, renewsWhatIsGone, endsWithoutClosing, storesWithoutFence, forgetsFloors
-    case abandonsWithoutLooking, abandonsOneByOne, waitsByProcess, waitsForThePurged, fenceBelowTheProduct
-    case purgesTheLastFenceNot, countsEnds, countsThePurged, takeoversForget, forgivesWhatIsGivenUp
-    // Of the workers' side.
-    case onlyMessagesWake, waitsWhileHolding, keepsWhatItDoesNotKnowOf, leavesWithoutLeaving, keepsItsName
-    case neverHasEnough
+    // In the scripts.
+    case skipsAvailabilityCheck, releasesForeignLeases, renewsOutdatedLeases, doesNotCloseFences, storesWithoutFencing,
+        ignoresFloors
+    case abandonsWithoutCheckingWaiters, abandonsOneByOne, tracksWaitersByProcess, waitsForPurgedWork,
+        ignoresFenceOfProduct
+    case purgeKeepsLastFence, countsReleasesAsCrashes, countsCrashesBeforePurge, takeoverForgetsCrashes,
+        givingUpResetsCrashes
+    // In the workers.
+    case waitsForMessagesOnly, waitsWhileHoldingLeases, keepsUnconfirmedLeases, staysInWaiterLists, reusesAttempt
+    case reloadRejectsEveryVersion
 }

@@ -5,31 +5,31 @@ import Testing
 
 @testable import HalcyonCoordination
 
-/// Several processes that make the same products one after the other on a real Redis, and what became of it.
+/// Several processes that produce the same products one after the other on a real Redis, and a log of the outcome.
 final class SoakFixture: Sendable {
-    /// A work as it was stored: times are the server's, in microseconds.
+    /// A stored product. Times are the server's, in microseconds.
     struct Stored {
         var product: Int
-        var begun: Int
-        var stored: Int
+        var startedAt: Int
+        var storedAt: Int
         var fence: Int
-        /// The fence of what it overwrote; 0 where nothing was.
-        var before: Int
+        /// The fence of the overwritten product; 0 for none.
+        var previousFence: Int
     }
 
     struct Log {
-        var works: [Int]
+        var executions: [Int]
         var stored: [Stored] = []
-        var ended = 0
+        var completedJobs = 0
         var faults = 0
-        /// Of all products, in microseconds.
+        /// The times of purges of all products, in microseconds.
         var purges: [Int] = []
         var flushes: [Int] = []
-        /// What is to happen to a process at its next work.
-        var fates: [Int: Fate] = [:]
+        /// The fault that each process has at its next execution.
+        var pendingFaults: [Int: Fault] = [:]
     }
 
-    enum Fate { case crash, pause }
+    enum Fault { case crash, pause }
 
     private static let store = RedisScript(
         FencingTokens.check + """
@@ -56,7 +56,7 @@ final class SoakFixture: Sendable {
         self.fixture = fixture
         self.options = options
         names = (0..<products).map { LeaseName(product: "\(fixture.product)\($0)") }
-        log = Lock(Log(works: Array(repeating: 0, count: products)))
+        log = Lock(Log(executions: Array(repeating: 0, count: products)))
     }
 
     /// The server's time in microseconds.
@@ -66,31 +66,31 @@ final class SoakFixture: Sendable {
             + #require(parts[1].string.flatMap(Int.init))
     }
 
-    /// A process that wants all products, one after the other. What dies with it another process does.
-    func work(as number: Int) async throws {
+    /// Runs a process that requests all products, one after the other. After a crash, a new process continues.
+    func runProcess(_ number: Int) async throws {
         var leases = try fixture.process(options)
         for product in names.indices {
-            while try await !job(product, number, leases) { leases = try fixture.process(options) }
-            log.withLock { $0.ended += 1 }
+            while try await !processProduct(product, number, leases) { leases = try fixture.process(options) }
+            log.withLock { $0.completedJobs += 1 }
         }
     }
 
-    /// - Returns: whether the process lives on.
-    private func job(_ product: Int, _ number: Int, _ leases: Leases) async throws -> Bool {
+    /// - Returns: false if the process has crashed.
+    private func processProduct(_ product: Int, _ number: Int, _ leases: Leases) async throws -> Bool {
         let attempt = leases.attempt([names[product]], .result, WorkPriority(level: 1))
         while true {
-            let begun = try await time()
+            let startedAt = try await time()
             switch try await attempt.acquire([(names[product], .nothing)])[0] {
             case .available:
                 await attempt.end()
                 return true
             case .heldByOther: _ = try await attempt.wait(for: [names[product]])
             case .unavailable:
-                _ = try await make(product, number, begun, fence: 0, leases)
+                _ = try await produce(product, number, startedAt, fence: 0, leases)
                 await attempt.end()
                 return true
             case .acquired(let lease):
-                guard let isStored = try await make(product, number, begun, fence: lease.fence, leases) else {
+                guard let isStored = try await produce(product, number, startedAt, fence: lease.fence, leases) else {
                     return false
                 }
                 await attempt.finish(lease, isStored ? .stored : .givenUp)
@@ -98,17 +98,19 @@ final class SoakFixture: Sendable {
         }
     }
 
-    /// - Returns: whether it was stored, or nil when the process died of it.
-    private func make(_ product: Int, _ number: Int, _ begun: Int, fence: Int, _ leases: Leases) async throws -> Bool? {
-        let fate = log.withLock { log in
-            log.works[product] += 1
-            return log.fates.removeValue(forKey: number)
+    /// - Returns: whether the product was stored; nil if the process crashed.
+    private func produce(
+        _ product: Int, _ number: Int, _ startedAt: Int, fence: Int, _ leases: Leases
+    ) async throws -> Bool? {
+        let fault = log.withLock { log in
+            log.executions[product] += 1
+            return log.pendingFaults.removeValue(forKey: number)
         }
         try await Task.sleep(for: .milliseconds(30))
-        if let fate {
-            // From now on nothing is renewed.
+        if let fault {
+            // Stops renewals.
             _ = await leases.keeper.close()
-            if fate == .crash { return nil }
+            if fault == .crash { return nil }
             try await Task.sleep(for: options.duration * 1.5)
         }
         let name = names[product]
@@ -119,8 +121,8 @@ final class SoakFixture: Sendable {
             ).array ?? []
         let isStored = reply[0].integer == 1
         let stored = Stored(
-            product: product, begun: begun, stored: try #require(reply[2].integer), fence: fence,
-            before: try #require(reply[1].integer))
+            product: product, startedAt: startedAt, storedAt: try #require(reply[2].integer), fence: fence,
+            previousFence: try #require(reply[1].integer))
         if isStored { log.withLock { $0.stored.append(stored) } }
         return isStored
     }

@@ -249,17 +249,14 @@ struct PrivateRedis: Sendable {
             throw CommandError(
                 "no redis-server in PATH; install it with `make deps` (Debian: apt-get install redis-server)")
         }
-        // Another process can bind the free port first. The server then exits, and another port is tried.
-        for _ in 0..<10 {
-            let port = LoopbackPort.free()
-            let process = try await ChildProcess.start(
-                "redis-server",
-                [
-                    "--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", "/",
-                    "--maxmemory", "512mb", "--maxmemory-policy", "volatile-ttl",
-                ], readyWhenItSays: "Ready to accept connections")
-            if let process { return PrivateRedis(port: port, process: process) }
-        }
+        let port = LoopbackPort.reserve()
+        let process = try await ChildProcess.start(
+            "redis-server",
+            [
+                "--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", "/",
+                "--maxmemory", "512mb", "--maxmemory-policy", "volatile-ttl",
+            ], readyWhenItSays: "Ready to accept connections")
+        if let process { return PrivateRedis(port: port, process: process) }
         throw CommandError("redis-server exits immediately after it starts; run it manually to see the reason")
     }
 }

@@ -1,0 +1,95 @@
+"""Values that the chart rejects, and the error messages."""
+import unittest
+
+from chart import Manifests, RenderError
+
+KEY = {"HALCYON_GATEWAY_KEYS_shop": "only-an-example-of-a-key"}
+REJECTIONS = {
+    "unknown value": ({"replica": 3}, "replica"),
+    "misspelled value": ({"worker": {"replcas": 3}}, "replcas"),
+    "misspelled value of gateways": ({"gateway": {"ingress": {"host": "a"}}}, "host"),
+    "wrong type": ({"worker": {"replicas": "three"}}, "replicas"),
+    "invalid enum value": ({"worker": {"kind": "DaemonSet"}}, "kind"),
+    "misspelled setting": ({"settings": {"worker": {"concurency": 2}}}, "concurency"),
+    "setting with a dot in its name": ({"settings": {"worker.maximumInFlight": 2}}, "worker.maximumInFlight"),
+    "setting in a wrong place": ({"settings": {"concurrency": 2}}, "concurrency"),
+    "setting that is an object": ({"settings": {"worker": {"window": {"size": 2}}}}, "window"),
+    "variable of another program": ({"secrets": {"REDIS_URL": "redis://redis"}}, "REDIS_URL"),
+    "zero maxSurge": ({"worker": {"maxSurge": 0}}, "maxSurge"),
+    "zero minReplicas": ({"autoscaling": {"minReplicas": 0}}, "minReplicas"),
+    "invalid digest": ({"image": {"digest": "latest"}}, "digest"),
+    "grace period in settings": ({"settings": {"worker": {"grace": "10s"}}}, "set worker.graceSeconds"),
+    "same instance name for all workers": ({"settings": {"worker": {"instance": "a"}}}, "all workers would have the same name"),
+    "static members without a StatefulSet": ({"settings": {"worker": {"staticMember": True}}}, "requires worker.kind StatefulSet"),
+    "other address of probes": ({"settings": {"http": {"listen": ["0.0.0.0:80"]}}}, "settings.http.listen is not supported"),
+    "other address of gateways": ({"settings": {"gateway": {"listen": "0.0.0.0:80"}}}, "settings.gateway.listen is not supported"),
+    "API key in settings": ({"settings": {"gateway": {"keys": {"a": "b"}}}}, "set gateway.secrets.HALCYON_GATEWAY_KEYS_NAME instead"),
+    "URL key in settings": ({"settings": {"gateway": {"urlKeys": {"a": "b"}}}}, "gateway.secrets.HALCYON_GATEWAY_URL_KEYS_ID"),
+    "webhook secret in settings": ({"settings": {"webhooks": {"secret": "whsec_a"}}}, "set secrets.HALCYON_WEBHOOKS_SECRET instead"),
+    "credentials in settings": (
+        {"settings": {"sources": {"credentials": {"a": "https://u:p@a.example"}}}}, "secrets.HALCYON_SOURCES_CREDENTIALS_NAME"),
+    "webhook secrets in settings": ({"settings": {"webhooks": {"secrets": {"a": "whsec_a"}}}}, "secrets.HALCYON_WEBHOOKS_SECRET_NAME"),
+    "S3 secret key in settings": ({"settings": {"sources": {"s3": {"secretKey": "a"}}}}, "secrets.HALCYON_SOURCES_S3_SECRET_KEY"),
+    "S3 session token in settings": ({"settings": {"sources": {"s3": {"sessionToken": "a"}}}}, "secrets.HALCYON_SOURCES_S3_SESSION_TOKEN"),
+    "Kafka password in settings": (
+        {"settings": {"kafka": {"properties": {"sasl.password": "a"}}}}, "secrets.HALCYON_KAFKA_PROPERTY_sasl.password"),
+    "Redis password in settings": ({"settings": {"redis": {"url": "redis://:a@redis"}}}, "set secrets.HALCYON_REDIS_URL instead"),
+    "secrets and existingSecret": ({"secrets": {"HALCYON_LOG_LEVEL": "info"}, "existingSecret": "a"}, "secrets and existingSecret cannot be combined"),
+    "secrets and existingSecret of gateways": ({"gateway": {"secrets": KEY, "existingSecret": "a"}}, "gateway.secrets and gateway.existingSecret cannot be combined"),
+    "gateways without keys": ({"gateway": {"enabled": True}}, "gateways need keys"),
+    "Ingress without gateways": ({"gateway": {"ingress": {"enabled": True, "hosts": [{"host": "a"}]}}}, "requires gateway.enabled"),
+    "Ingress without hosts": (
+        {"gateway": {"enabled": True, "secrets": KEY, "ingress": {"enabled": True}}}, "gateway.ingress.hosts is empty"),
+    "two autoscalers": ({"autoscaling": {"hpa": {"enabled": True}, "keda": {"enabled": True}}}, "autoscaling.hpa and autoscaling.keda cannot be combined"),
+    "minReplicas above maxReplicas": ({"autoscaling": {"minReplicas": 13}}, "minReplicas is greater than"),
+    "HPA without a CPU request": (
+        {"autoscaling": {"hpa": {"enabled": True}}, "worker": {"resources": {"requests": {"cpu": None}}}}, "requires worker.resources.requests.cpu"),
+    "minReplicas above maxReplicas of gateways": ({"gateway": {"autoscaling": {"minReplicas": 7}}}, "gateway.autoscaling.minReplicas is greater than"),
+    "HPA without a CPU request of gateways": (
+        {"gateway": {"autoscaling": {"enabled": True}, "resources": {"requests": {"cpu": None}}}}, "requires gateway.resources.requests.cpu"),
+    "KEDA without lanes": ({"autoscaling": {"keda": {"enabled": True, "lagPerWorker": {"high": 0, "normal": 0, "low": 0}}}}, "has no lane to scale by"),
+    "KEDA without authentication": (
+        {"autoscaling": {"keda": {"enabled": True}}, "secrets": {"HALCYON_KAFKA_PROPERTY_security.protocol": "sasl_ssl"}},
+        "set autoscaling.keda.authenticationRef"),
+    "KEDA without a SASL mechanism": (
+        {"autoscaling": {"keda": {"enabled": True, "authenticationRef": {"name": "a"}}},
+         "settings": {"kafka": {"properties": {"security.protocol": "SASL_SSL"}}}}, "sasl.mechanism"),
+    "network policy with an unknown Redis URL": ({"existingSecret": "a", "networkPolicy": {"enabled": True}}, "set networkPolicy.redis.ports"),
+    "network policy with a Redis URL in a variable": (
+        {"extraEnv": [{"name": "HALCYON_REDIS_URL", "valueFrom": {}}], "networkPolicy": {"enabled": True}}, "set networkPolicy.redis.ports"),
+    "disk cache on the read-only root": ({"settings": {"sources": {"diskCache": "/cache"}}}, "is not on a volume"),
+    "two disk caches": (
+        {"settings": {"sources": {"diskCache": "/cache"}}, "worker": {"sourcesFolder": {"enabled": True}}},
+        "settings.sources.diskCache and worker.sourcesFolder cannot be combined"),
+    "name too long": (
+        {"worker": {"kind": "StatefulSet"}, "fullnameOverride": "a" * 50}, "fullnameOverride of at most 45"),
+}
+
+
+class Rejections(unittest.TestCase):
+    def test_invalid_values_are_rejected_with_a_message(self):
+        for name, (values, message) in REJECTIONS.items():
+            with self.subTest(name):
+                with self.assertRaises(RenderError) as rejected:
+                    Manifests(values=values)
+                self.assertIn(message, str(rejected.exception))
+
+    def test_old_kubernetes_versions_are_rejected(self):
+        with self.assertRaisesRegex(RenderError, "1.29"):
+            Manifests(version="1.28.0")
+
+    def test_similar_valid_values_are_accepted(self):
+        Manifests(values={"gateway": {"enabled": True}, "settings": {"gateway": {"allowAnonymous": True}}})
+        Manifests(values={"gateway": {"enabled": True}, "existingSecret": "yours"})
+        Manifests(values={"gateway": {"enabled": True, "extraEnv": [{"name": "HALCYON_GATEWAY_KEYS_shop", "valueFrom": {}}]}})
+        Manifests(values={"settings": {"kafka": {"properties": {"sasl.username": "a"}}, "redis": {"url": "redis://user@redis:6379"}}})
+        Manifests(
+            values={
+                "settings": {"sources": {"diskCache": "/cache/halcyon"}},
+                "worker": {
+                    "extraVolumes": [{"name": "cache", "hostPath": {"path": "/cache"}}],
+                    "extraVolumeMounts": [{"name": "cache", "mountPath": "/cache"}]}})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,38 @@
+import Concurrency
+import Glibc
+import HTTPServer
+import TestSupport
+import Testing
+
+/// Pending requests, which hold no threads.
+@Suite(.limitedParallelism) struct PendingRequestTests {
+    @Test func holdsTwoThousandPendingRequests() async throws {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        let wanted = min(limit.rlim_max, 8192)
+        if limit.rlim_cur < wanted {
+            limit.rlim_cur = wanted
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        }
+        let (gate, begun) = (AsyncEvent(), Recorder<Int>())
+        try await withServer {
+            $0.limits.connectionsPerAddress = 3_000
+        } handler: { request in
+            begun.record(1)
+            if request.path == ["now"] { return text("now") }
+            await gate.wait()
+            return text("then")
+        } _: { server in
+            let clients = try (0..<2_000).map { _ in try RawClient(server.port) }
+            for client in clients { try await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n") }
+            try await until("all requests are pending") { begun.count == 2_000 }
+            let now = try await RawClient(server.port).get("/now")
+            #expect(now.text == "now")
+            gate.signal()
+            for client in clients {
+                let answer = try await client.answer()
+                #expect(answer.text == "then")
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import Concurrency
+import Glibc
+import HalcyonCluster
+import Kafka
+import Redis
+import Subprocess
+import TestSupport
+import Testing
+
+/// The effect of a worker crash on the other workers, with default settings.
+@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct WorkerCrashFaultTests {
+    /// Once a worker joins, the group waits for the session of the crashed one, so a replacement joins only after that.
+    @Test func otherWorkersContinueWhenOneIsKilledAndReplaced() async throws {
+        let kafka = try await ApacheKafka()
+        let redis = try await RedisServer.start()
+        let client = RedisClient(RedisEndpoint(loopbackPort: redis.port))
+        let result: Result<Void, any Error>
+        do {
+            try await kafka.start()
+            result = .success(try await run(kafka, redis, client))
+        } catch {
+            result = .failure(error)
+        }
+        await client.close()
+        await redis.stop()
+        await kafka.remove()
+        try result.get()
+    }
+
+    private func run(_ kafka: ApacheKafka, _ redis: RedisServer, _ client: RedisClient) async throws {
+        let (topics, properties) = (Topics(), ["bootstrap.servers": kafka.bootstrapServers])
+        let admin = try Admin(properties: properties)
+        _ = try await admin.create(topics.all.map { NewTopic($0, partitions: 6, replication: 1) })
+        await admin.close()
+        let registry = WorkerRegistry(client)
+        var workers: [ChildProcess] = []
+        func start() async throws {
+            workers.append(
+                try await WorkerProcess.start(
+                    brokers: kafka.bootstrapServers, redisPort: redis.port, ["HALCYON_LOG_LEVEL": "error"]))
+        }
+        for _ in 0..<3 { try await start() }
+        let events = try await EventLog(topics, properties)
+        let producer = try Producer(properties: properties.merging(["linger.ms": "0"]) { $1 })
+        /// Submits a job to each partition, named after the partition.
+        func submit(_ round: String) async throws {
+            for partition in 0..<6 {
+                let job = #"{"id":"\#(round)\#(partition)","source":"initials:JD","width":8}"#
+                _ = try await producer.send(
+                    ProducerRecord(topic: topics.jobs(.normal), partition: Int32(partition), value: Array(job.utf8)))
+            }
+        }
+        @Sendable func ended(_ round: String) -> [String] {
+            events.terminal.map(\.jobID).filter { $0.hasPrefix(round) }
+        }
+
+        try await until("all three workers are registered") { try await registry.entries().count == 3 }
+        try await submit("a")
+        try await until("all jobs end") { ended("a").count == 6 }
+
+        workers[0].send(SIGKILL)
+        await workers[0].exit()
+        try await start()
+        try await submit("b")
+        // Two of three continue, and have ended all of their jobs before the group reassigns the partitions of the
+        // crashed one.
+        try await until("the jobs of the other workers end") { ended("b").count == 4 }
+        #expect(try await registry.entries().count == 3, "the crashed worker is still registered, the new one is not")
+        try await submit("c")
+        try await until("all jobs end") { ended("b").count == 6 && ended("c").count == 6 }
+        let order = events.terminal.map(\.jobID)
+        let firstOfCrashed = try #require(ended("b").dropFirst(4).first.flatMap { order.firstIndex(of: $0) })
+        #expect(ended("c").prefix(4).allSatisfy { order.firstIndex(of: $0)! < firstOfCrashed }, "\(order)")
+        await producer.close()
+        await events.close()
+        for worker in workers.dropFirst() { await worker.stop(grace: .seconds(60)) }
+    }
+}

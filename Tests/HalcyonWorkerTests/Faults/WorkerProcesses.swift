@@ -1,0 +1,75 @@
+import Concurrency
+import Glibc
+import Kafka
+import Redis
+import Subprocess
+import TestSupport
+
+/// Workers in separate processes, each identified by the name under which it holds leases.
+final class WorkerProcesses: Sendable {
+    /// A running worker.
+    struct Member: Sendable {
+        let child: ChildProcess
+        /// The process part of the holders of its leases.
+        let name: String
+    }
+
+    private let brokers: String
+    private let redis: RedisServer
+    private let client: RedisClient
+    private let environment: [String: String]
+    private let list = Lock<[Member]>([])
+
+    /// - Parameter environment: Additional environment variables of all workers.
+    init(brokers: String, _ redis: RedisServer, _ client: RedisClient, environment: [String: String]) {
+        self.brokers = brokers
+        self.redis = redis
+        self.client = client
+        self.environment = environment
+    }
+
+    /// The running workers.
+    var members: [Member] { list.withLock { $0 } }
+
+    /// Starts another worker, and waits until it has subscribed to its channel.
+    /// - Parameter environment: Additional environment variables of this worker.
+    @discardableResult
+    func add(_ environment: [String: String] = [:]) async throws -> Member {
+        let before = try await channels()
+        let child = try await WorkerProcess.start(
+            brokers: brokers, redisPort: redis.port,
+            ["HALCYON_LOG_LEVEL": "error"].merging(self.environment) { $1 }.merging(environment) { $1 })
+        let name = Lock("")
+        try await until("the worker has subscribed to its channel") {
+            let new = try await self.channels().subtracting(before).first
+            name.withLock { $0 = new ?? "" }
+            return new != nil || !child.isRunning
+        }
+        guard child.isRunning else { throw NotInTime(description: "a worker ended: \(await child.exit())") }
+        let member = Member(child: child, name: name.withLock { $0 })
+        list.withLock { $0.append(member) }
+        return member
+    }
+
+    private func channels() async throws -> Set<String> {
+        let all = try await client.send("PUBSUB", "CHANNELS", "halcyon:process:*").array ?? []
+        return Set(all.compactMap { $0.string.map { String($0.dropFirst("halcyon:process:".count)) } })
+    }
+
+    /// Kills a worker.
+    func kill(_ member: Member) async {
+        list.withLock { $0.removeAll { $0.name == member.name } }
+        member.child.send(SIGKILL)
+        await member.child.exit()
+    }
+
+    /// Stops all workers.
+    func close() async {
+        await withTaskGroup(of: Void.self) { group in
+            for member in members {
+                member.child.send(SIGCONT)
+                group.addTask { await member.child.stop(grace: .seconds(60)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+import Concurrency
+import Foundation
+import HalcyonCluster
+import HalcyonModel
+import HalcyonWorker
+import TestSupport
+import Testing
+
+/// Progress events of slow fetches, with a complete worker.
+@Suite(.limitedParallelism, .sharedApacheKafka) struct ProgressEventTests {
+    /// Returns an origin that sends a photograph in pieces, with a pause after each: `/slow` with its length,
+    /// `/unknown` without it, and `/fast` without pauses.
+    private static func origin(_ photograph: [UInt8], pieces: Int = 9, rest: Duration = .milliseconds(500)) -> RawOrigin
+    {
+        RawOrigin { request in
+            let size = (photograph.count + pieces - 1) / pieces
+            let parts = stride(from: 0, to: photograph.count, by: size).map { Array(photograph[$0...].prefix(size)) }
+            switch request.path {
+            case "/slow":
+                return [.text("HTTP/1.1 200 OK\r\nContent-Length: \(photograph.count)\r\n\r\n")]
+                    + parts.flatMap { [.bytes($0), .pause(rest)] }
+            case "/unknown":
+                return [.text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")]
+                    + parts.flatMap { part -> [RawOrigin.Step] in
+                        [.text("\(String(part.count, radix: 16))\r\n"), .bytes(part + [13, 10]), .pause(rest)]
+                    } + [.text("0\r\n\r\n")]
+            default: return RawOrigin.Step.response(photograph)
+            }
+        }
+    }
+
+    private static func job(_ id: String, _ origin: RawOrigin, _ path: String, width: Int = 30) -> String {
+        #"{"id":"\#(id)","source":"\#(origin.url(path))","width":\#(width),"metadata":{"n":1}}"#
+    }
+
+    private static func progress(_ cluster: WorkerFixture, of id: String) -> [EventLog.Entry] {
+        cluster.events.all.filter { $0.jobID == id && $0.kind == "progress" }
+    }
+
+    @Test(.enabled(if: ApacheKafka.isAvailable), arguments: [false, true])
+    func slowFetchesPublishProgressEvents(exactlyOnce: Bool) async throws {
+        let photograph = try SampleImages.bytes()
+        let origin = Self.origin(photograph)
+        let topics = Topics(prefix: "progress-\(UUID().uuidString)-")
+        try await WorkerFixture.with(broker: .apache, topics: topics) { cluster in
+            try await cluster.withWorker {
+                $0.group = topics.prefix
+                $0.progressInterval = .seconds(1)
+                if exactlyOnce { $0.transactions = TransactionOptions() }
+            } _: {
+                let ids = ["first", "same", "other", "fast"]
+                try await cluster.submit(Self.job("first", origin, "/slow"))
+                try await until("the fetch has started") { origin.requests.count == 1 }
+                try await cluster.submit(Self.job("same", origin, "/slow"))
+                try await cluster.submit(Self.job("other", origin, "/slow", width: 31))
+                try await cluster.submit(Self.job("fast", origin, "/fast"))
+                for id in ids { #expect(try await cluster.events.terminal(of: id).kind == "ready") }
+                #expect(origin.requests.count == 2)
+                for id in ids.dropLast() {
+                    let events = Self.progress(cluster, of: id)
+                    #expect(events.count >= 2, "\(id)")
+                    let received = events.compactMap { $0.data["received"] as? Int }
+                    #expect(received == Array(Set(received)).sorted() && received.count == events.count)
+                    #expect(received.allSatisfy { (1...photograph.count).contains($0) })
+                    for event in events {
+                        #expect(event.data["total"] as? Int == photograph.count && event.data["attempt"] as? Int == 1)
+                        #expect(event.data["stage"] as? String == "fetch")
+                        #expect(((event.data["job"] as? [String: Any])?["metadata"] as? [String: Int]) == ["n": 1])
+                    }
+                    let moments = events.compactMap { ($0.json["time"] as? String).flatMap(Self.moment) }
+                    #expect(zip(moments.dropFirst(), moments).allSatisfy { $0 - $1 > 0.99 })
+                    #expect(Set(events.compactMap { $0.json["id"] as? String }).count == events.count)
+                    // The order within its partition, which readers of committed events see too.
+                    #expect(cluster.events.all.last { $0.jobID == id }?.kind == "ready")
+                }
+                #expect(cluster.events.all.first { $0.jobID == "first" }?.kind == "started")
+                #expect(Self.progress(cluster, of: "fast").isEmpty)
+            }
+        }
+        try await origin.stop()
+    }
+
+    private static func moment(_ text: String) -> Double? {
+        (try? Date(text, strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: true)))?.timeIntervalSince1970
+    }
+
+    @Test func omitsUnknownTotalLength() async throws {
+        let origin = Self.origin(try SampleImages.bytes(), pieces: 4)
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker {
+                $0.progressInterval = .milliseconds(300)
+            } _: {
+                try await cluster.submit(Self.job("a", origin, "/unknown"))
+                #expect(try await cluster.events.terminal(of: "a").kind == "ready")
+                let events = Self.progress(cluster, of: "a")
+                #expect(!events.isEmpty && events.allSatisfy { $0.data["total"] == nil && $0.data["received"] != nil })
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func zeroIntervalDisablesProgressEvents() async throws {
+        let origin = Self.origin(try SampleImages.bytes(), pieces: 4)
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker {
+                $0.progressInterval = .zero
+            } _: {
+                try await cluster.submit(Self.job("a", origin, "/slow"))
+                #expect(try await cluster.events.terminal(of: "a").kind == "ready")
+                #expect(cluster.events.all.map(\.kind) == ["started", "ready"])
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func publishesNothingForStalledFetchesOrEndedJobs() async throws {
+        let photograph = try SampleImages.bytes()
+        let origin = RawOrigin { _ in
+            [
+                .text("HTTP/1.1 200 OK\r\nContent-Length: \(photograph.count)\r\n\r\n"),
+                .bytes(Array(photograph.prefix(1000))), .awaitEnd,
+            ]
+        }
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker {
+                $0.progressInterval = .milliseconds(200)
+            } _: {
+                for id in ["a", "b"] { try await cluster.submit(Self.job(id, origin, "/")) }
+                try await until("both jobs have progress events") {
+                    ["a", "b"].allSatisfy { !Self.progress(cluster, of: $0).isEmpty }
+                }
+                try await cluster.publish(.cancel("a"))
+                #expect(try await cluster.events.terminal(of: "a").kind == "cancelled")
+                try await Task.sleep(for: .seconds(1))
+                for id in ["a", "b"] {
+                    let received = Self.progress(cluster, of: id).compactMap { $0.data["received"] as? Int }
+                    // There may also have been an event before the first byte.
+                    #expect(received == [1000] || received == [0, 1000])
+                }
+                #expect(cluster.events.all.last { $0.jobID == "a" }?.kind == "cancelled")
+                try await cluster.publish(.cancel("b"))
+                _ = try await cluster.events.terminal(of: "b")
+            }
+        }
+        try await origin.stop()
+    }
+
+    /// A resumed transfer continues counting, and events carry the number of the attempt.
+    @Test func resumedTransferCountsBytesOnceAndNumbersAttempts() async throws {
+        let photograph = try SampleImages.bytes()
+        let half = photograph.count / 2
+        let turns = Lock(0)
+        let origin = RawOrigin { request in
+            let turn = turns.withLock { turn in
+                defer { turn += 1 }
+                return turn
+            }
+            switch turn {
+            case 0: return [.pause(.milliseconds(1200))] + RawOrigin.answer("503 Busy")
+            case 1:
+                return [
+                    .text("HTTP/1.1 200 OK\r\nETag: \"e\"\r\nContent-Length: \(photograph.count)\r\n\r\n"),
+                    .bytes(Array(photograph.prefix(half))), .pause(.milliseconds(1200)), .close,
+                ]
+            default:
+                let rest = Array(photograph[half...])
+                let range = "Content-Range: bytes \(half)-\(photograph.count - 1)/\(photograph.count)"
+                return [
+                    .text("HTTP/1.1 206 Part\r\nETag: \"e\"\r\n\(range)\r\nContent-Length: \(rest.count)\r\n\r\n"),
+                    .bytes(Array(rest.dropLast(10))), .pause(.milliseconds(1200)), .bytes(Array(rest.suffix(10))),
+                ]
+            }
+        }
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker {
+                RetryTests.useShortBackoff(&$0)
+                $0.progressInterval = .milliseconds(250)
+            } _: {
+                try await cluster.submit(Self.job("a", origin, "/"))
+                #expect(try await cluster.events.terminal(of: "a").kind == "ready")
+                let events = Self.progress(cluster, of: "a")
+                func received(_ attempt: Int) -> [Int] {
+                    events.filter { $0.data["attempt"] as? Int == attempt }.compactMap { $0.data["received"] as? Int }
+                }
+                #expect(received(1) == [0])
+                #expect(received(2) == received(2).sorted() && received(2).allSatisfy { $0 <= photograph.count })
+                #expect(Set(received(2)).isSuperset(of: [half, photograph.count - 10]))
+                #expect(events.last?.data["total"] as? Int == photograph.count)
+                #expect(Set(events.compactMap { $0.json["id"] as? String }).count == events.count)
+            }
+        }
+        try await origin.stop()
+    }
+}

@@ -1,0 +1,47 @@
+import HalcyonCluster
+import HalcyonTelemetry
+import HalcyonWorker
+import Telemetry
+import TestSupport
+
+/// Workers whose traces are exported to a collector.
+struct TracingFixture {
+    let cluster: WorkerFixture
+    let collector: TraceCollector
+    let metrics: Metrics
+
+    /// Runs `body` beside one worker, or beside several that share one exporter.
+    /// - Returns: All spans, once the workers have been drained.
+    static func with(
+        collector: TraceCollector = TraceCollector(), ratio: Double = 1, topics: Topics = Topics(), workers: Int = 1,
+        _ change: (inout WorkerOptions) -> Void = { _ in }, _ body: (TracingFixture) async throws -> Void
+    ) async throws -> Spans {
+        try await WorkerFixture.with(partitions: 2 * workers, topics: topics) { cluster in
+            let metrics = Metrics()
+            var options = TraceOptions(endpoint: collector.endpoint)
+            options.ratio = ratio
+            options.headers["Authorization"] = "Bearer secret"
+            options.limits.interval = .milliseconds(50)
+            let tracing = Tracing(options, log: .silent, metrics: metrics)
+            do {
+                let fixture = TracingFixture(cluster: cluster, collector: collector, metrics: metrics)
+                if workers == 1 {
+                    try await cluster.withWorker(metrics: metrics, tracer: tracing.tracer, change) {
+                        try await body(fixture)
+                    }
+                } else {
+                    try await cluster.withWorkers(workers, tracer: tracing.tracer, change) { _ in
+                        try await body(fixture)
+                    }
+                }
+            } catch {
+                await tracing.close(within: .zero)
+                throw error
+            }
+            await tracing.close(within: .seconds(60))
+        }
+        let spans = Spans(all: try await collector.spans())
+        try await collector.stop()
+        return spans
+    }
+}

@@ -1,0 +1,101 @@
+import Concurrency
+import Kafka
+import TestSupport
+import Testing
+
+/// The parent suite of all tests of the binding, which share one Apache Kafka if it is available.
+@Suite(.limitedParallelism, .sharedApacheKafka) struct KafkaTests {}
+
+/// A kind of cluster.
+enum ClusterKind: CaseIterable, CustomTestStringConvertible {
+    case mock, apache
+
+    /// Both kinds; only the mock cluster without KAFKA_HOME.
+    static let available: [ClusterKind] = ApacheKafka.isAvailable ? [.mock, .apache] : [.mock]
+
+    var testDescription: String { self == .mock ? "mock cluster" : "Apache Kafka" }
+}
+
+/// A cluster for one test.
+struct ClusterFixture {
+    let bootstrapServers: String
+    let kind: ClusterKind
+    /// The mock cluster; nil for Apache Kafka.
+    let mock: MockCluster?
+
+    private static let counter = Lock(0)
+
+    /// Runs `body` with a cluster of the kind: a mock cluster of its own, or the Apache Kafka that all tests share.
+    static func with(_ kind: ClusterKind, _ body: (ClusterFixture) async throws -> Void) async throws {
+        switch kind {
+        case .mock:
+            let mock = try MockCluster()
+            do {
+                try await body(ClusterFixture(bootstrapServers: mock.bootstrapServers, kind: kind, mock: mock))
+            } catch {
+                await mock.stop()
+                throw error
+            }
+            await mock.stop()
+        case .apache:
+            let apache = try #require(SharedApacheKafka.current)
+            try await body(ClusterFixture(bootstrapServers: apache.bootstrapServers, kind: kind, mock: nil))
+        }
+    }
+
+    /// Returns a name that no other test uses.
+    func unique(_ word: String) -> String {
+        let number = Self.counter.withLock { number in
+            number += 1
+            return number
+        }
+        return "\(word)-\(number)"
+    }
+
+    /// Creates a topic that no other test uses.
+    func newTopic(partitions: Int) async throws -> String {
+        let name = unique("topic")
+        if let mock {
+            try mock.createTopic(name, partitions: partitions)
+        } else {
+            let admin = try Admin(properties: properties)
+            let results = try await admin.create([NewTopic(name, partitions: partitions, replication: 1)])
+            await admin.close()
+            #expect(results == [name: .created])
+        }
+        return name
+    }
+
+    /// The properties of all clients. The mock cluster always waits for the maximum fetch time, so it is short.
+    var properties: [String: String] {
+        var properties = ["bootstrap.servers": bootstrapServers]
+        if kind == .mock { properties["fetch.wait.max.ms"] = "10" }
+        return properties
+    }
+
+    /// Returns the properties of a consumer.
+    func properties(group: String, _ more: [String: String] = [:]) -> [String: String] {
+        properties.merging(["group.id": group, "auto.offset.reset": "earliest", "session.timeout.ms": "6000"]) { $1 }
+            .merging(more) { $1 }
+    }
+
+    func producer(_ more: [String: String] = [:]) throws -> Producer {
+        try Producer(properties: ["bootstrap.servers": bootstrapServers, "linger.ms": "1"].merging(more) { $1 })
+    }
+
+    /// Sends records with the values "0", "1", … concurrently in any order, and returns when all are stored.
+    func fill(_ topic: String, partition: Int32? = nil, _ numbers: Range<Int>) async throws {
+        let producer = try producer()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in numbers {
+                group.addTask {
+                    let value = Array("\(number)".utf8)
+                    try await producer.send(
+                        ProducerRecord(topic: topic, partition: partition, key: value, value: value))
+                }
+            }
+            try await group.waitForAll()
+        }
+        await producer.close()
+    }
+}
