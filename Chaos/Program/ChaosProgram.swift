@@ -25,6 +25,9 @@ import TestSupport
         "only", kinds, as: "KIND", help: "Inject only faults of this kind; may be repeated.")
     private static let lines = Parameter.option(
         "lines", .integer(in: 1...8), as: "N", default: 2, help: "Maximum number of simultaneous faults.")
+    private static let healing = Parameter.option(
+        "heal-seconds", .integer(in: 1...3600), as: "N", default: 60,
+        help: "Time for which ending a fault is retried, such as a restart of Redis.")
     private static let rounds = Parameter.option(
         "rounds", .integer(in: 1...1000), as: "N", default: 3, help: "Number of rolling restarts.")
     private static let turns = Parameter.option(
@@ -46,7 +49,7 @@ import TestSupport
             """,
         parameters: [seed, mode, workers, rate, books, journal],
         commands: [
-            Command("run", summary: "Inject faults of all kinds.", parameters: [length, jobs, faults, only, lines]),
+            Command("run", summary: "Inject faults of all kinds.", parameters: [length, jobs, faults, only, lines, healing]),
             Command("rolling", summary: "Replace workers gracefully under load.", parameters: [rounds]),
             Command(
                 "head", summary: "Measure one worker with an endless job at the head of a partition.",
@@ -85,6 +88,7 @@ import TestSupport
         default:
             options.duration = .seconds(parsed[length])
             (options.jobs, options.faults, options.lines) = (parsed[jobs], parsed[faults], parsed[lines])
+            options.healingTime = .seconds(parsed[healing])
             if !parsed[only].isEmpty { options.kinds = parsed[only] }
             return try await ChaosRun.run(options)
         }

@@ -1,3 +1,5 @@
+import Concurrency
+import Foundation
 import Subprocess
 import TestSupport
 import Testing
@@ -15,6 +17,37 @@ import Testing
         #expect(
             try await run(["run", "--seed", "1", "--seconds", "30", "--jobs", "1000", "--faults", "8", "--rate", "60"])
                 == .code(0))
+    }
+
+    /// Redis cannot be started again, because its executable is gone.
+    @Test func endsWithTwoIfAFaultCannotBeEnded() async throws {
+        let folder = TemporaryFolder("programs")
+        let files = FileManager.default
+        for directory in ["/usr/sbin", "/usr/bin"] {
+            for name in try files.contentsOfDirectory(atPath: directory) {
+                try? files.createSymbolicLink(
+                    atPath: "\(folder.path)/\(name)", withDestinationPath: "\(directory)/\(name)")
+            }
+        }
+        var options = ChildProcess.Options()
+        options.environment = ProcessInfo.processInfo.environment.merging(["PATH": folder.path]) { $1 }
+        let output = Lock<[String]>([])
+        options.output = .lines { line in
+            output.withLock { $0.append(line) }
+            if line.contains(" jobs, ") { unlink("\(folder.path)/redis-server") }
+        }
+        let exit = try await ChildProcess.start(
+            BuiltExecutable.path("Chaos"),
+            [
+                "run", "--only", "redis-kill", "--faults", "20", "--seconds", "600", "--rate", "20", "--heal-seconds",
+                "3",
+            ], options: options
+        ).exit()
+        await folder.remove()
+        #expect(exit == .code(2))
+        let lines = output.withLock { $0 }
+        #expect(lines.contains { $0.contains("redis-kill") && $0.contains("cannot be ended") }, "\(lines)")
+        #expect(lines.contains { $0.contains("stopped sending jobs") }, "\(lines)")
     }
 
     @Test func rejectsInvalidArguments() async throws {

@@ -31,7 +31,7 @@ import Testing
         let format: String
     }
 
-    @Test func allKindsPublishTheSameEventsAndAreCached() async throws {
+    @Test(.needsFFmpeg) func allKindsPublishTheSameEventsAndAreCached() async throws {
         let photograph = try SampleImages.bytes()
         let store = try await S3Server.start(["pictures/rocket.jpg": photograph])
         let folder = TemporaryFolder("kinds")

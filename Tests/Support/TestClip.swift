@@ -1,4 +1,5 @@
 import Subprocess
+import Testing
 
 /// A small clip that ffmpeg makes: a second of red, one of green, one of blue, ten frames each, 64×32 pixels, with a white square
 /// of 16 pixels in the top left corner.
@@ -34,5 +35,12 @@ public enum TestClip {
         bytes.replaceSubrange(
             start..<start + 36,
             with: matrix.flatMap { number in [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) } })
+    }
+}
+
+extension Trait where Self == ConditionTrait {
+    /// A test that needs ffmpeg, which `make deps` does not install, because of its size.
+    public static var needsFFmpeg: Self {
+        .enabled(if: findExecutable("ffmpeg") != nil, "there is no ffmpeg; make deps-test installs it")
     }
 }

@@ -24,7 +24,7 @@ final class FaultSchedule: Sendable {
     ///   - kinds: The kinds to draw from, by weight.
     ///   - most: The maximum number of faults.
     ///   - healingTime: The time for which ending a fault is retried.
-    init(_ environment: ChaosEnvironment, kinds: [FaultKind], most: Int, healingTime: Duration = .seconds(60)) {
+    init(_ environment: ChaosEnvironment, kinds: [FaultKind], most: Int, healingTime: Duration) {
         self.environment = environment
         self.healingTime = healingTime
         self.kinds = kinds.filter { kind in

@@ -18,6 +18,8 @@ public struct ChaosRun: Sendable {
         public var kinds = FaultKind.allCases
         /// The maximum number of simultaneous faults.
         public var lines = 2
+        /// The time for which ending a fault is retried.
+        public var healingTime = Duration.seconds(60)
         /// The number of workers.
         public var workers = 3
         /// The number of jobs per second.
@@ -46,7 +48,8 @@ public struct ChaosRun: Sendable {
         plan.most = options.rate * 5
         (plan.settings, plan.books, plan.journal) = (options.settings, options.books, options.journal)
         return try await Scenario.on(plan) { environment in
-            let schedule = FaultSchedule(environment, kinds: options.kinds, most: options.faults)
+            let schedule = FaultSchedule(
+                environment, kinds: options.kinds, most: options.faults, healingTime: options.healingTime)
             async let traffic: Void = environment.traffic.run()
             async let faults: Void = schedule.run(lines: options.lines)
             let end = environment.ledger.now + options.duration / .seconds(1)
@@ -61,8 +64,8 @@ public struct ChaosRun: Sendable {
             do { injected = .success(try await faults) } catch { injected = .failure(error) }
             environment.traffic.end()
             try await traffic
-            try injected.get()
             say("\(seconds(environment.ledger.now)): stopped sending jobs and injecting faults")
+            try injected.get()
             try await environment.quiescence(within: options.patience, settling: options.settling)
             return []
         }

@@ -8,7 +8,7 @@ import Vips
 @testable import HalcyonSources
 
 /// Frames extracted by ffmpeg and decoded by libvips.
-@Suite(.limitedParallelism) struct VideoProviderTests {
+@Suite(.limitedParallelism, .needsFFmpeg) struct VideoProviderTests {
     private struct Picture: Sendable {
         let width: Int
         let height: Int
