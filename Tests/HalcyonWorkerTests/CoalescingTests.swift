@@ -160,20 +160,25 @@ import Testing
     }
 
     @Test func expiredJobLeavesSharedWorkAndLastOneAbortsIt() async throws {
-        let photograph = try SampleImages.bytes()
+        let (photograph, latch) = (try SampleImages.bytes(), Latch())
         let origin = RawOrigin { request in
-            request.path == "/slow"
-                ? [.pause(.seconds(3))] + RawOrigin.Step.response(photograph)
-                : [.text("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"), .awaitEnd]
+            guard request.path == "/slow" else {
+                return [.text("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"), .awaitEnd]
+            }
+            latch.wait()
+            return RawOrigin.Step.response(photograph)
         }
+        defer { latch.open() }
         try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
-                try await cluster.submit(Self.job("short", origin, "/slow", #","deadline":1"#))
                 try await cluster.submit(Self.job("long", origin, "/slow"))
-                try await cluster.submit(Self.job("never", origin, "/hangs", #","deadline":1"#))
+                try await cluster.submit(Self.job("never", origin, "/hangs", #","deadline":8"#))
+                try await until("both fetches have started") { origin.requests.count == 2 }
+                try await cluster.submit(Self.job("short", origin, "/slow", #","deadline":1"#))
                 #expect(try await cluster.events.terminal(of: "short").code == "expired")
                 #expect(try await cluster.events.terminal(of: "never").code == "expired")
                 try await until("the transfer without waiters is aborted") { origin.cuts == 1 }
+                latch.open()
                 #expect(try await cluster.events.terminal(of: "long").kind == "ready")
                 #expect(origin.requests.count == 2)
             }
