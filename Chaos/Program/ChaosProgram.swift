@@ -45,7 +45,8 @@ import TestSupport
         "Chaos", summary: "Inject faults and verify the delivery guarantees of workers.",
         discussion: """
             Starts Apache Kafka (KAFKA_HOME), redis-server, nginx and workers (HALCYON_EXECUTABLE), sends jobs with \
-            known outcomes, and compares jobs, events and origin requests. Exits with 1 if a guarantee was violated, and with 2 if the guarantees could not be checked.
+            known outcomes, and compares jobs, events and origin requests. Exits with 1 if a guarantee was violated, \
+            and with 2 if the guarantees could not be checked.
             """,
         parameters: [seed, mode, workers, rate, books, journal],
         commands: [
