@@ -50,7 +50,9 @@ import TestSupport
             """,
         parameters: [seed, mode, workers, rate, books, journal],
         commands: [
-            Command("run", summary: "Inject faults of all kinds.", parameters: [length, jobs, faults, only, lines, healing]),
+            Command(
+                "run", summary: "Inject faults of all kinds.",
+                parameters: [length, jobs, faults, only, lines, healing]),
             Command("rolling", summary: "Replace workers gracefully under load.", parameters: [rounds]),
             Command(
                 "head", summary: "Measure one worker with an endless job at the head of a partition.",
