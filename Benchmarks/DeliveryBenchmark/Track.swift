@@ -82,10 +82,10 @@ final class Track: Sendable {
     private func seen(_ wanted: Int, every: Duration) async throws {
         let end = ContinuousClock.now + .seconds(300)
         while ended.withLock({ $0.count }) < wanted {
-            guard .now < end else { throw NotInTime(description: "not all jobs end") }
+            guard .now < end else { throw ConditionTimeout(description: "not all jobs end") }
             try await Task.sleep(for: every)
         }
-        guard ended.withLock({ $0.failed }) == 0 else { throw NotInTime(description: "some jobs failed") }
+        guard ended.withLock({ $0.failed }) == 0 else { throw ConditionTimeout(description: "some jobs failed") }
     }
 
     func close() async {

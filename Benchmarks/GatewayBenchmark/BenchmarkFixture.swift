@@ -46,7 +46,7 @@ final class BenchmarkFixture: Sendable {
         (request.timeout, request.stall) = (.seconds(120), nil)
         let response = try await client.execute(request)
         guard response.status == 200 else {
-            throw NotInTime(description: "\(response.status): \(String(decoding: response.body, as: UTF8.self))")
+            throw ConditionTimeout(description: "\(response.status): \(String(decoding: response.body, as: UTF8.self))")
         }
         return response
     }

@@ -115,7 +115,7 @@ private final class Events: Sendable {
         let patience = ContinuousClock.now + .seconds(300)
         while ended.withLock({ $0.ready }) < wanted {
             guard .now < patience, ended.withLock({ $0.failed }) == 0 else {
-                throw NotInTime(description: "not all jobs end well")
+                throw ConditionTimeout(description: "not all jobs end well")
             }
             try await Task.sleep(for: .milliseconds(2))
         }

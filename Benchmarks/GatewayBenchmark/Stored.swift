@@ -87,7 +87,7 @@ struct Stored {
         let spent = processorTime(of: server.pid) - before
         let words = said.split(whereSeparator: \.isNewline).last { $0.hasPrefix("done ") }?.split(separator: " ") ?? []
         guard words.count == 3, let requests = Double(words[1]), words[2] == "0", requests > 0 else {
-            throw NotInTime(description: "wrk: \(said)")
+            throw ConditionTimeout(description: "wrk: \(said)")
         }
         return requests / spent
     }

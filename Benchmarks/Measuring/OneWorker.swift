@@ -85,7 +85,7 @@ public final class OneWorker: Sendable {
                 ended.withLock { $0.ready + $0.failed } >= wanted
             }
         }
-        guard ended.withLock({ $0.failed }) == 0 else { throw NotInTime(description: "some jobs failed") }
+        guard ended.withLock({ $0.failed }) == 0 else { throw ConditionTimeout(description: "some jobs failed") }
         let spent = processorTime(of: worker.pid) - before
         return (spent / Double(jobs.count), wall / .seconds(1) / Double(jobs.count))
     }
@@ -100,12 +100,12 @@ public final class OneWorker: Sendable {
         // Other kinds of keys have other types, or no such field.
         let keys = zip(names, facts).filter { $0.1.integer == 1 }.map(\.0)
         let (brokers, port, event) = (broker.bootstrapServers, Int32(redis.port), example.withLock { $0 })
-        return try await blocking { () throws(NotInTime) in
+        return try await blocking { () throws(ConditionTimeout) in
             let start = processorTime()
             let done = PlainLoops.hits(
                 brokers: brokers, jobs: Topics().jobs(.normal), partitions: 8, count: count, events: Self.plainEvents,
                 redisPort: port, keys: keys, event: event)
-            guard done > 0 else { throw NotInTime(description: "the plain loop failed") }
+            guard done > 0 else { throw ConditionTimeout(description: "the plain loop failed") }
             return (processorTime() - start) / Double(done)
         }
     }

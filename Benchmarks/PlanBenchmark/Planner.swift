@@ -27,7 +27,7 @@ struct Planner {
         let plan = try JSON.parse(Array(output.utf8), maximumSize: 1 << 16, maximumDepth: 8)
         func number(_ group: String, _ name: String) throws -> Double {
             guard let value = try plan.member(group)?.member(name)?.double() else {
-                throw NotInTime(description: "no \(group).\(name) in the plan")
+                throw ConditionTimeout(description: "no \(group).\(name) in the plan")
             }
             return value
         }
@@ -47,7 +47,7 @@ struct RedisState {
     let bytes: Int
 
     init(_ server: RedisServer) async throws {
-        let facts = try await server.tell("INFO").split(whereSeparator: \.isNewline)
+        let facts = try await server.run("INFO").split(whereSeparator: \.isNewline)
         func number(_ name: String) -> Double {
             facts.first { $0.hasPrefix("\(name):") }.flatMap { Double($0.dropFirst(name.utf8.count + 1)) } ?? 0
         }

@@ -15,7 +15,7 @@ struct TLSServer {
                 "-key", certificate.key, "-www", "-quiet",
             ])
         try await until("openssl answers or has failed") { LoopbackPort.answers(port) || !process.isRunning }
-        guard process.isRunning else { throw NotInTime(description: "openssl does not start") }
+        guard process.isRunning else { throw ConditionTimeout(description: "openssl does not start") }
         return TLSServer(port: port, process: process)
     }
 

@@ -114,7 +114,7 @@ import Testing
             let keys = (0..<60).map { "halcyon:{\($0)}:1" }
             for key in keys { _ = try await cache.store([1], Self.metadata, as: key, for: 600, by: .response) }
             // Each result has an index of its source.
-            let lost = Int(try await redis.servers[1].tell("DBSIZE").prefix { $0.isNumber }) ?? 0
+            let lost = Int(try await redis.servers[1].run("DBSIZE").prefix { $0.isNumber }) ?? 0
             let kept = (try await redis.keyCount() - lost) / 2
             await redis.cluster?.kill(1)
             var (found, refused) = (0, 0)
@@ -146,7 +146,7 @@ import Testing
     @Test(arguments: RedisDeployment.Kind.allCases)
     func failsWithoutStoringWhenRedisIsFull(on kind: RedisDeployment.Kind) async throws {
         try await withCache(kind) { cache, client, redis in
-            try await redis.tellAll("CONFIG", "SET", "maxmemory", "1")
+            try await redis.runOnAll("CONFIG", "SET", "maxmemory", "1")
             await #expect(throws: RedisError.self) {
                 try await cache.store([1], Self.metadata, as: key, for: 60, by: .response)
             }

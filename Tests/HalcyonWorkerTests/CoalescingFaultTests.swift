@@ -20,9 +20,9 @@ import Testing
                     async let submitted: Void = CoalescingTests.submit(jobs, cluster)
                     try await until("some sources have been requested") { origin.requests.count > fault * 10 }
                     switch fault {
-                    case 0: _ = try await cluster.redis.tell("FLUSHALL")
-                    case 1: _ = try await cluster.redis.tell("CLIENT", "PAUSE", "5000", "ALL")
-                    default: _ = try await cluster.redis.tell("DEBUG", "SLEEP", "3")
+                    case 0: _ = try await cluster.redis.run("FLUSHALL")
+                    case 1: _ = try await cluster.redis.run("CLIENT", "PAUSE", "5000", "ALL")
+                    default: _ = try await cluster.redis.run("DEBUG", "SLEEP", "3")
                     }
                     try await submitted
                 }

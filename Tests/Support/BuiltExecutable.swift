@@ -1,8 +1,8 @@
 import Glibc
 
-/// A program of this package that was built beside the tests.
+/// An executable of this package that was built with the tests.
 public enum BuiltExecutable {
-    /// The path of the one called `name`.
+    /// Returns the path of the executable called `name`.
     public static func path(_ name: String) -> String {
         var buffer = [UInt8](repeating: 0, count: 4096)
         let count = buffer.withUnsafeMutableBytes { readlink("/proc/self/exe", $0.baseAddress!, $0.count) }

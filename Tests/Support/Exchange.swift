@@ -1,15 +1,16 @@
 import Glibc
 import Subprocess
 
-/// One request and its answer, over a connection of their own to a server of this machine: for proxies that tests make up.
+/// A single request and its response over a new connection to a server on this machine, for proxies written in tests.
 public enum Exchange {
-    /// Sends a text and gives back all that comes until the server ends the connection, which it must do by itself. It blocks.
-    /// - Throws: ``NotInTime`` when nobody listens there.
+    /// Sends a request and returns all bytes until the server closes the connection, which it must do on its own.
+    /// Blocks the thread.
+    /// - Throws: ``ConditionTimeout`` if no server listens on the port.
     public static func bytes(_ request: String, port: UInt16) throws -> [UInt8] {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         defer { close(descriptor) }
         guard LoopbackAddress.with(port: port, { connect(descriptor, $0, $1) == 0 }) else {
-            throw NotInTime(description: "nobody listens on \(port)")
+            throw ConditionTimeout(description: "no server listens on port \(port)")
         }
         var rest = Array(request.utf8)[...]
         while !rest.isEmpty {
@@ -17,12 +18,12 @@ public enum Exchange {
             guard count > 0 else { break }
             rest = rest.dropFirst(count)
         }
-        var answer: [UInt8] = []
+        var response: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
             let count = read(descriptor, &buffer, buffer.count)
-            guard count > 0 else { return answer }
-            answer += buffer.prefix(count)
+            guard count > 0 else { return response }
+            response += buffer.prefix(count)
         }
     }
 }

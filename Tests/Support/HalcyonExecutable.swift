@@ -1,7 +1,7 @@
 import Glibc
 
-/// The built `halcyon`, for tests that run it as its users do.
+/// The built `halcyon` executable, for tests of the command line.
 public enum HalcyonExecutable {
-    /// What HALCYON_EXECUTABLE names, else the one that was built beside the tests.
+    /// The path in HALCYON_EXECUTABLE, or else the executable that was built with the tests.
     public static let path = getenv("HALCYON_EXECUTABLE").map { String(cString: $0) } ?? BuiltExecutable.path("halcyon")
 }

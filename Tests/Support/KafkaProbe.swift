@@ -1,10 +1,10 @@
 import Glibc
 import Subprocess
 
-/// Asks a Kafka broker one question without a client library: an open port is not yet a broker that has joined its
-/// cluster.
+/// A metadata request to a Kafka broker without a client library. An open port does not yet mean that the broker has
+/// joined its cluster.
 enum KafkaProbe {
-    /// How many brokers the one on `port` knows of; 0 when it does not answer.
+    /// Returns the number of brokers in the metadata of the broker on `port`, or 0 if it does not respond.
     static func brokerCount(port: UInt16) -> Int32 {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { return 0 }
@@ -16,9 +16,9 @@ enum KafkaProbe {
         // no client id, an empty list of topics.
         let request: [UInt8] = [0, 0, 0, 14, 0, 3, 0, 1, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]
         guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else { return 0 }
-        // Answer: size, correlation, number of brokers, …
-        var answer = [UInt8](repeating: 0, count: 12)
-        guard recv(descriptor, &answer, answer.count, Int32(MSG_WAITALL)) == answer.count else { return 0 }
-        return answer[8..<12].reduce(0) { $0 << 8 | Int32($1) }
+        // Response: size, correlation, number of brokers, …
+        var response = [UInt8](repeating: 0, count: 12)
+        guard recv(descriptor, &response, response.count, Int32(MSG_WAITALL)) == response.count else { return 0 }
+        return response[8..<12].reduce(0) { $0 << 8 | Int32($1) }
     }
 }

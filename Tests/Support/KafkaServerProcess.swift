@@ -2,19 +2,19 @@ import Concurrency
 import Glibc
 import Subprocess
 
-/// One process of Apache Kafka: a broker, a controller, or both.
+/// An Apache Kafka process: a broker, a controller, or both.
 actor KafkaServerProcess {
     private let name: String
     private let folder: TemporaryFolder
     private let onLine: @Sendable (String) -> Void
     private var child: ChildProcess?
 
-    /// Formats its folder.
+    /// Formats the log folder of the process.
     /// - Parameters:
-    ///   - name: of its files in `folder`.
-    ///   - lines: of server.properties.
-    ///   - onLine: told of each line that it logs, on a thread of its own.
-    /// - Throws: ``ApacheKafkaError`` when KAFKA_HOME is not set or its tools fail.
+    ///   - name: The name of its files in `folder`.
+    ///   - lines: The lines of server.properties.
+    ///   - onLine: A callback for each logged line, called on a thread of its own.
+    /// - Throws: ``ApacheKafkaError`` if KAFKA_HOME is not set or its tools fail.
     init(
         _ name: String, in folder: TemporaryFolder, _ lines: [String], onLine: @escaping @Sendable (String) -> Void
     ) async throws {
@@ -23,40 +23,43 @@ actor KafkaServerProcess {
         let file = folder.write(properties.joined(separator: "\n").utf8, to: "\(name).properties")
         let format = try Self.tool("kafka-storage.sh")
         let exit = try await ChildProcess.start(format, ["format", "-t", "aGFsY3lvbi10ZXN0cy0wMQ", "-c", file]).exit()
-        guard exit == .code(0) else { throw ApacheKafkaError("kafka-storage.sh cannot format a log folder: \(exit)") }
+        guard exit == .code(0) else {
+            throw ApacheKafkaError("kafka-storage.sh failed to format the log folder: \(exit)")
+        }
     }
 
-    /// Starts it, and waits until it does what it is there for.
+    /// Starts the process and waits until `serves` returns true.
     func start(until serves: @escaping @Sendable () async -> Bool) async throws {
         var options = ChildProcess.Options()
         options.environment = [
             "PATH": getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin",
             "KAFKA_HEAP_OPTS": "-Xms128m -Xmx256m",
         ]
-        // It lives for seconds: to optimize its code takes more time than that code would spare.
-        let compiler = "-XX:TieredStopAtLevel=1"
-        options.environment?["KAFKA_OPTS"] = compiler
+        // The process runs for seconds only. Optimizing its code would take more time than it saves.
+        let compilerOption = "-XX:TieredStopAtLevel=1"
+        options.environment?["KAFKA_OPTS"] = compilerOption
         if let more = getenv("KAFKA_OPTS") {
-            options.environment?["KAFKA_OPTS"] = "\(compiler) \(String(cString: more))"
+            options.environment?["KAFKA_OPTS"] = "\(compilerOption) \(String(cString: more))"
         }
         if let home = getenv("JAVA_HOME") { options.environment?["JAVA_HOME"] = String(cString: home) }
-        let said = Lock<[String]>([])
-        let listen = ChildProcess.Output.lines { [onLine] line in
-            said.withLock { $0 = $0.suffix(59) + [line] }
+        let lastLines = Lock<[String]>([])
+        let output = ChildProcess.Output.lines { [onLine] line in
+            lastLines.withLock { $0 = $0.suffix(59) + [line] }
             onLine(line)
         }
-        (options.output, options.errors) = (listen, listen)
+        (options.output, options.errors) = (output, output)
         let child = try await ChildProcess.start(
             Self.tool("kafka-server-start.sh"), ["\(folder.path)/\(name).properties"], options: options)
         self.child = child
-        try? await until("Apache Kafka serves") { await serves() || !child.isRunning }
+        try? await until("Apache Kafka's \(name) is ready") { await serves() || !child.isRunning }
         guard child.isRunning, await serves() else {
-            let end = child.isRunning ? "serves nobody after two minutes" : "ended: \(await child.exit())"
-            throw ApacheKafkaError("Apache Kafka's \(name) \(end)\n" + said.withLock { $0.joined(separator: "\n") })
+            let end = child.isRunning ? "was not ready after two minutes" : "exited: \(await child.exit())"
+            throw ApacheKafkaError(
+                "Apache Kafka's \(name) \(end)\n" + lastLines.withLock { $0.joined(separator: "\n") })
         }
     }
 
-    /// Ends it at once, as a crash does.
+    /// Kills the process, as a crash does.
     func kill() async {
         child?.send(SIGKILL)
         await child?.exit()

@@ -2,11 +2,12 @@ import Concurrency
 import Glibc
 import Testing
 
-/// Limits the number of tests that run servers at the same time, across all suites, and records how long each test takes.
+/// A trait that limits the number of tests that run servers at the same time, across all suites, and records the
+/// duration of each test.
 ///
 /// HALCYON_TEST_PARALLELISM sets the number; the default is six per processor, because such tests mostly wait.
 /// HALCYON_TEST_TIMES names a file to which a line is appended for each test case: its seconds, a tab and its name. The
-/// durations that Swift Testing prints include the time for which a test waits for others.
+/// durations that Swift Testing prints include the time that a test waits for a permit.
 public struct LimitedParallelism: SuiteTrait, TestTrait, TestScoping {
     private static let semaphore = PrioritySemaphore(
         setting("HALCYON_TEST_PARALLELISM").flatMap { Int($0) } ?? 6 * max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
@@ -19,7 +20,7 @@ public struct LimitedParallelism: SuiteTrait, TestTrait, TestScoping {
     /// True: the limit applies to each test of a suite.
     public var isRecursive: Bool { true }
 
-    /// Runs a test case when the number of running ones permits.
+    /// Runs a test case once it has a permit.
     public func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
@@ -40,6 +41,6 @@ public struct LimitedParallelism: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == LimitedParallelism {
-    /// The test is one of a limited number that run at the same time.
+    /// Limits the number of such tests that run at the same time.
     public static var limitedParallelism: Self { LimitedParallelism() }
 }

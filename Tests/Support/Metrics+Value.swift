@@ -1,7 +1,7 @@
 import Telemetry
 
 extension Metrics {
-    /// What a series says, by its name and labels as Prometheus writes them; 0 when there is none.
+    /// Returns the value of a series, given its name and labels in Prometheus' text format, or 0 if it does not exist.
     public func value(of series: String) -> Double {
         let line = String(decoding: prometheusText, as: UTF8.self).split(separator: "\n").first {
             $0.hasPrefix("\(series) ")

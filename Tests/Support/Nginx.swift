@@ -1,27 +1,28 @@
 import Glibc
 import Subprocess
 
-/// An origin: nginx on a free port of 127.0.0.1, serving a folder.
+/// An nginx origin on a free port of 127.0.0.1 that serves a folder.
 public struct Nginx: Sendable {
-    /// The port it listens on.
+    /// The port that nginx listens on.
     public let port: UInt16
     /// The process.
     public let process: ChildProcess
     private let state: TemporaryFolder
 
-    /// Starts the server and waits until it answers.
+    /// Starts the server and waits until it accepts connections.
     /// - Parameters:
-    ///   - root: absolute path of the folder to serve.
-    ///   - port: a reserved port to listen on; a new one unless given.
-    ///   - server: what else stands in the `server` block, as nginx reads it; the echo module is there where Debian has it.
-    /// - Throws: ``NginxError`` when it refuses its configuration.
+    ///   - root: The absolute path of the folder to serve.
+    ///   - port: A reserved port; by default a new one.
+    ///   - server: Further directives for the `server` block. The echo module is available if Debian's package is
+    ///     installed.
+    /// - Throws: ``NginxError`` if nginx rejects the configuration.
     public static func start(
         serving root: String, port: UInt16 = LoopbackPort.reserve(), _ server: String = ""
     ) async throws -> Nginx {
         let state = TemporaryFolder("nginx")
         let echo = "/usr/lib/nginx/modules/ngx_http_echo_module.so"
-        // One process, so that its id is the whole server. Temporary paths are named because the built-in ones are not
-        // writable for everyone.
+        // A single process, so that one process id stands for the whole server. Temporary paths are set because not all
+        // users can write to the built-in ones.
         let configuration = """
             daemon off;
             master_process off;
@@ -51,34 +52,35 @@ public struct Nginx: Sendable {
         let file = state.write(configuration.utf8, to: "nginx.conf")
         let process = try await ChildProcess.start(
             "nginx", ["-c", file, "-p", state.path, "-e", "\(state.path)/errors"])
-        try await until("nginx answers on \(port)") { !process.isRunning || LoopbackPort.answers(port) }
+        try await until("nginx accepts connections on port \(port)") {
+            !process.isRunning || LoopbackPort.answers(port)
+        }
         guard process.isRunning else {
             let errors = state.read("errors")
             await state.remove()
-            throw NginxError(description: "nginx did not start: \(String(decoding: errors, as: UTF8.self))")
+            throw NginxError(description: "nginx failed to start: \(String(decoding: errors, as: UTF8.self))")
         }
         return Nginx(port: port, process: process, state: state)
     }
 
-    /// `http://127.0.0.1:PORT`, without a slash at the end.
+    /// The base URL, `http://127.0.0.1:PORT`, without a trailing slash.
     public var url: String { "http://127.0.0.1:\(port)" }
 
-    /// What was asked for so far, in order of completion: "GET /cat.jpg 200 12345" (method, target, status, bytes
-    /// sent). A request is there soon after its answer has been read, not necessarily at once: look with
-    /// ``until(_:within:_:)``.
+    /// Returns the access log in order of completion: "GET /cat.jpg 200 12345" (method, target, status, bytes sent). A
+    /// request may appear only some time after its response has been read, so poll with ``until(_:within:_:)``.
     public func requests() -> [String] {
         String(decoding: state.read("requests"), as: UTF8.self).split(separator: "\n").map(String.init)
     }
 
-    /// Stops it, waits for its end and forgets its logs.
+    /// Stops the server, waits for it to exit and deletes its logs.
     public func stop() async {
         await process.stop()
         await state.remove()
     }
 }
 
-/// nginx did not come up.
+/// An error for an nginx that failed to start.
 public struct NginxError: Error, CustomStringConvertible {
-    /// nginx's own words.
+    /// The error log of nginx.
     public let description: String
 }

@@ -1,7 +1,8 @@
 import HTTPServer
 
 extension HTTPServer.Limits {
-    /// The defaults, but for the times: beside other tests a client or a handler may be late by many seconds. Tests of time limits set their own.
+    /// The default limits with timeouts of 600 s. When tests run in parallel, a client or a handler may be late by many
+    /// seconds. Tests of timeouts set their own.
     public static var patient: HTTPServer.Limits {
         var limits = HTTPServer.Limits()
         (limits.headTime, limits.idleTime) = (.seconds(600), .seconds(600))
@@ -11,7 +12,7 @@ extension HTTPServer.Limits {
 }
 
 extension HTTPServer.Settings {
-    /// The defaults, with ``HTTPServer/HTTPServer/Limits/patient`` limits.
+    /// The default settings with ``HTTPServer/HTTPServer/Limits/patient`` limits.
     public static var patient: HTTPServer.Settings {
         var settings = HTTPServer.Settings()
         settings.limits = .patient

@@ -1,13 +1,15 @@
 import Glibc
 import Subprocess
 
-/// Programs that print something and end.
+/// The output of short-lived programs.
 public enum ProgramOutput {
-    /// - Returns: what the program printed.
-    /// - Throws: ``NotInTime`` when it fails, `ChildProcessError` when it cannot be run.
+    /// Runs a program and returns its standard output.
+    /// - Throws: ``ConditionTimeout`` if it fails, `ChildProcessError` if it cannot be run.
     public static func of(_ program: String, _ arguments: [String]) async throws -> String {
-        // A file and no pipe: when the program has ended, all that it wrote is there.
-        guard let file = tmpfile() else { throw NotInTime(description: "no temporary file: errno \(errno)") }
+        // A file instead of a pipe: it contains the complete output once the program has exited.
+        guard let file = tmpfile() else {
+            throw ConditionTimeout(description: "cannot create a temporary file: errno \(errno)")
+        }
         defer { fclose(file) }
         var options = ChildProcess.Options()
         options.output = .descriptor(fileno(file))
@@ -18,7 +20,7 @@ public enum ProgramOutput {
             bytes += part[..<count]
         }
         let text = String(decoding: bytes, as: UTF8.self)
-        guard exit == .code(0) else { throw NotInTime(description: "\(program) \(arguments): \(exit): \(text)") }
+        guard exit == .code(0) else { throw ConditionTimeout(description: "\(program) \(arguments): \(exit): \(text)") }
         return text
     }
 }

@@ -1,14 +1,14 @@
 import Foundation
 import Subprocess
 
-/// What the tests need of PyPI.
+/// The PyPI packages that the tests need.
 public enum PythonTools {
-    /// A Python that has it. The first time it is fetched.
+    /// Returns the path of a Python interpreter with the packages. The first call downloads them.
     public static func interpreter() async throws -> String {
         let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized.path
         let exit = try await ChildProcess.start("\(root)/scripts/python-tools").exit()
         guard exit == .code(0) else {
-            throw NotInTime(description: "scripts/python-tools ended with \(exit); run it to see why")
+            throw ConditionTimeout(description: "scripts/python-tools failed with \(exit); run it to see the error")
         }
         return "\(root)/.build/python/bin/python"
     }

@@ -1,33 +1,36 @@
 import Concurrency
 import Glibc
 
-/// A client that sends any bytes over a connection of its own. It never blocks: handlers run on the same few threads as tests.
+/// An HTTP client that sends arbitrary bytes over a connection of its own. It never blocks a thread, because handlers
+/// run on the same few threads as tests.
 public final class RawClient: Sendable {
-    /// An answer as it came.
+    /// A received response.
     public struct RawResponse: Sendable {
-        /// The status; 0 where it is none.
+        /// The status code; 0 if it is not a number.
         public let status: Int
-        /// Names in lower case.
+        /// The headers, with names in lower case.
         public let headers: [String: String]
-        /// Without its framing.
+        /// The body without its framing.
         public let body: [UInt8]
         /// The body as text.
         public var text: String { String(decoding: body, as: UTF8.self) }
     }
 
-    /// The connection has ended.
+    /// An error for a connection that has ended.
     public struct Closed: Error {
-        /// Says so.
+        /// Creates the error.
         public init() {}
     }
 
-    /// The connection.
+    /// The socket of the connection.
     public let socket: Int32
     private let unread = Lock<[UInt8]>([])
 
+    /// Connects to a port of 127.0.0.1.
     /// - Parameters:
-    ///   - address: where it comes from, one of 127.0.0.0/8.
-    ///   - receiveBuffer: bytes that the kernel keeps for it, for a client that does not read.
+    ///   - port: The port of the server.
+    ///   - address: The local address of the client, within 127.0.0.0/8.
+    ///   - receiveBuffer: The size of the socket's receive buffer in bytes, for a client that does not read.
     public init(_ port: UInt16, from address: String = "127.0.0.1", receiveBuffer: Int32? = nil) throws {
         let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         socket = Glibc.socket(AF_INET, kind, 0)
@@ -35,7 +38,7 @@ public final class RawClient: Sendable {
             setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, socklen_t(MemoryLayout<Int32>.size))
         }
         let bound = Self.with(address, 0) { bind(socket, $0, $1) }
-        // The backlog takes it: this does not wait for the server.
+        // The connection enters the backlog, so this does not wait for the server to accept it.
         guard bound == 0, Self.with("127.0.0.1", port, { connect(socket, $0, $1) }) == 0 else {
             close(socket)
             throw Closed()
@@ -58,10 +61,10 @@ public final class RawClient: Sendable {
 
     // MARK: Sending
 
-    /// Sends all of a text. What the server does not take any more is let go.
+    /// Sends a text. Discards the rest if the server closes the connection.
     public func send(_ text: String) async throws { try await send(Array(text.utf8)) }
 
-    /// Sends all of some bytes.
+    /// Sends bytes. Discards the rest if the server closes the connection.
     public func send(_ bytes: [UInt8]) async throws {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -72,7 +75,8 @@ public final class RawClient: Sendable {
         }
     }
 
-    /// Sends as much as the kernel takes at once: how much; -1 when the connection is gone.
+    /// Sends as many bytes as the kernel accepts at once.
+    /// - Returns: The number of bytes sent; -1 if the connection has ended.
     public func offer(_ bytes: ArraySlice<UInt8>) -> Int {
         let count = bytes.withUnsafeBytes {
             Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
@@ -81,12 +85,12 @@ public final class RawClient: Sendable {
         return errno == EAGAIN ? 0 : -1
     }
 
-    /// Says that nothing more comes.
+    /// Shuts down the sending side of the connection.
     public func closeWriting() { shutdown(socket, Int32(SHUT_WR)) }
 
     // MARK: Receiving
 
-    /// What came so far, without waiting. Nil at the end of the connection.
+    /// Returns the bytes received so far, without waiting; nil at the end of the connection.
     public func receive() -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         let count = recv(socket, &buffer, buffer.count, Int32(MSG_DONTWAIT))
@@ -94,8 +98,9 @@ public final class RawClient: Sendable {
         return count == 0 || errno != EAGAIN ? nil : []
     }
 
-    /// More bytes, appended to what is unread. False at the end of the connection.
-    private func more() async throws -> Bool {
+    /// Waits for more bytes and appends them to the unread ones.
+    /// - Returns: False at the end of the connection.
+    private func receiveMore() async throws -> Bool {
         let timeout = ContinuousClock.now + .seconds(120)
         while ContinuousClock.now < timeout {
             guard let bytes = receive() else { return false }
@@ -105,29 +110,29 @@ public final class RawClient: Sendable {
             }
             try await Task.sleep(for: .milliseconds(2))
         }
-        throw NotInTime(description: "nothing comes")
+        throw ConditionTimeout(description: "no bytes received within 120 s")
     }
 
     private func bytes(_ count: Int) async throws -> [UInt8] {
-        while unread.withLock({ $0.count }) < count { if !(try await more()) { throw Closed() } }
+        while unread.withLock({ $0.count }) < count { if !(try await receiveMore()) { throw Closed() } }
         return unread.withLock { unread in
             defer { unread.removeFirst(count) }
             return Array(unread.prefix(count))
         }
     }
 
-    /// The next line, without its end.
+    /// Reads the next line, without its line break.
     public func line() async throws -> String {
         while true {
             let end = unread.withLock { $0.firstIndex(of: 10) }
             if let end {
                 return String(decoding: try await bytes(end + 1).dropLast(2), as: UTF8.self)
             }
-            if !(try await more()) { throw Closed() }
+            if !(try await receiveMore()) { throw Closed() }
         }
     }
 
-    /// The head of the next answer.
+    /// Reads the head of the next response.
     public func head() async throws -> RawResponse {
         let status = try await line().split(separator: " ")
         var headers: [String: String] = [:]
@@ -138,8 +143,8 @@ public final class RawClient: Sendable {
         return RawResponse(status: Int(status.dropFirst().first ?? "") ?? 0, headers: headers, body: [])
     }
 
-    /// The next answer as a whole, `100 Continue` passed over.
-    /// - Throws: ``Closed`` when the connection ends before the answer does.
+    /// Reads the next complete response, skipping `100 Continue`.
+    /// - Throws: ``Closed`` if the connection ends before the response is complete.
     public func answer(toHead: Bool = false) async throws -> RawResponse {
         var head = try await head()
         while head.status == 100 { head = try await self.head() }
@@ -155,7 +160,7 @@ public final class RawClient: Sendable {
         return RawResponse(status: head.status, headers: head.headers, body: body)
     }
 
-    /// The next chunk; nil for the last one.
+    /// Reads the next chunk; nil for the last one.
     public func chunk() async throws -> [UInt8]? {
         let size = Int(try await line(), radix: 16) ?? 0
         let part = try await bytes(size)
@@ -163,22 +168,22 @@ public final class RawClient: Sendable {
         return size == 0 ? nil : part
     }
 
-    /// All that comes until the connection ends.
+    /// Reads all bytes until the connection ends.
     public func rest() async throws -> [UInt8] {
-        while try await more() {}
+        while try await receiveMore() {}
         return unread.withLock { unread in
             defer { unread = [] }
             return unread
         }
     }
 
-    /// Sends a request without a body and reads its answer.
+    /// Sends a GET request and reads its response.
     public func get(_ target: String, _ headers: String = "") async throws -> RawResponse {
         try await ask("GET", target, headers)
     }
 
-    /// Sends a request without a body and reads its answer.
-    /// - Parameter headers: lines that end with CR and LF.
+    /// Sends a request without a body and reads its response.
+    /// - Parameter headers: Header lines, each with CR and LF at its end.
     public func ask(_ method: String, _ target: String, _ headers: String = "") async throws -> RawResponse {
         try await send("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n\(headers)\r\n")
         return try await answer(toHead: method == "HEAD")

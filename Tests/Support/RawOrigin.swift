@@ -2,33 +2,34 @@ import Concurrency
 import Glibc
 import Subprocess
 
-/// An HTTP origin that plays scripts: any bytes, pauses, lies and early ends. For what a real server would not do.
+/// A scripted HTTP origin for responses that a real server would not send: arbitrary bytes, pauses, false headers and
+/// premature ends.
 public final class RawOrigin: Sendable {
-    /// A request as it came.
+    /// A received request.
     public struct Request: Sendable {
         /// The request line and the headers.
         public let head: String
-        /// The body, as long as Content-Length says.
+        /// The body, of the length given by Content-Length.
         public let body: [UInt8]
-        /// The path of the request line, with its query.
+        /// The request target: the path with its query.
         public var path: String { String(head.split(separator: " ").dropFirst().first ?? "") }
     }
 
-    /// One thing to do in answer to a request.
+    /// A step of the response to a request.
     public enum Step: Sendable {
         /// Sends text.
         case text(String)
         /// Sends bytes.
         case bytes([UInt8])
-        /// Does nothing for so long.
+        /// Sleeps for a duration.
         case pause(Duration)
-        /// Sends so many zeros, or as many as the client takes.
+        /// Sends a number of zero bytes, or as many as the client accepts.
         case zeros(Int)
         /// Waits until the client closes the connection.
         case awaitEnd
         /// Closes the connection.
         case close
-        /// Closes it with a reset.
+        /// Resets the connection.
         case reset
     }
 
@@ -41,17 +42,17 @@ public final class RawOrigin: Sendable {
         var isAccepting = true
     }
 
-    /// The port it listens on, on every address of 127.0.0.0/8.
+    /// The port that the origin listens on, on every address of 127.0.0.0/8.
     public let port: UInt16
     private let listener: Int32
     private let log = Lock(Log())
     private let keepsLog: Bool
     private let script: @Sendable (Request) -> [Step]
 
-    /// Starts an origin that answers each request with the steps that `script` gives, and keeps connections open unless the
-    /// steps close them.
+    /// Starts an origin that responds to each request with the steps returned by `script`. Connections stay open unless
+    /// a step closes them.
     /// - Parameters:
-    ///   - keepsLog: whether ``requests`` are kept; not for a test that looks at memory.
+    ///   - keepsLog: True to keep ``requests``. False for tests that measure memory.
     public init(keepsLog: Bool = true, _ script: @escaping @Sendable (Request) -> [Step]) {
         self.keepsLog = keepsLog
         self.script = script
@@ -70,37 +71,38 @@ public final class RawOrigin: Sendable {
         _ = NamedThread(name: "origin", stackSize: 1 << 17) { self.acceptAll() }
     }
 
-    /// A whole answer with a Content-Length.
+    /// Returns the steps of a complete response with a Content-Length.
     public static func answer(_ status: String = "200 OK", _ headers: [String] = [], _ body: String = "") -> [Step] {
         let lines = ["HTTP/1.1 \(status)"] + headers + ["Content-Length: \(body.utf8.count)", "", body]
         return [.text(lines.joined(separator: "\r\n"))]
     }
 
-    /// What was asked so far.
+    /// The requests received so far.
     public var requests: [Request] { log.withLock { $0.requests } }
-    /// How many connections there have been.
+    /// The number of accepted connections.
     public var connections: Int { log.withLock { $0.connections } }
-    /// How many connections the client closed while the origin was sending or waiting for that.
+    /// The number of connections that clients closed while the origin was sending or waiting for the close.
     public var cuts: Int { log.withLock { $0.cuts } }
 
-    /// The URL of a path here.
+    /// Returns the URL of a path on this origin.
     public func url(_ path: String, host: String = "127.0.0.1") -> String { "http://\(host):\(port)\(path)" }
 
-    /// Closes everything, and waits until the last connection's script has ended.
+    /// Closes the listener and all connections, and waits until all scripts have ended.
     public func stop() async throws {
         log.withLock { log in
             log.isStopping = true
             for descriptor in log.open { shutdown(descriptor, Int32(SHUT_RDWR)) }
         }
         shutdown(listener, Int32(SHUT_RDWR))
-        // The listener's number may name another origin's once it is closed: nobody may be about to accept from it.
+        // After the close, another origin may reuse the descriptor's number. No thread may still be about to accept on
+        // it.
         try await until("the origin's threads have ended") {
             self.log.withLock { $0.open.isEmpty && !$0.isAccepting }
         }
         close(listener)
     }
 
-    // MARK: The threads
+    // MARK: Threads
 
     private func acceptAll() {
         defer { log.withLock { $0.isAccepting = false } }
@@ -129,20 +131,21 @@ public final class RawOrigin: Sendable {
             if keepsLog { log.withLock { $0.requests.append(request) } }
             let steps = script(request)
             resets = steps.contains { if case .reset = $0 { true } else { false } }
-            if !steps.allSatisfy({ play($0, descriptor) }) { break }
+            if !steps.allSatisfy({ perform($0, descriptor) }) { break }
         }
         log.withLock { log in
             _ = log.open.remove(descriptor)
-            // A child that was being started may hold the descriptor too: closing alone might not end the connection.
+            // A child process that is being started may have inherited the descriptor, so close() alone might not end
+            // the connection.
             if !resets { shutdown(descriptor, Int32(SHUT_RDWR)) }
             close(descriptor)
         }
     }
 
-    /// The next request of the connection; nil at its end.
+    /// Reads the next request of the connection; nil at its end.
     private func next(_ descriptor: Int32, _ unread: inout [UInt8]) -> Request? {
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
-        func more() -> Bool {
+        func readMore() -> Bool {
             let count = read(descriptor, &buffer, buffer.count)
             if count > 0 { unread += buffer.prefix(count) }
             return count > 0
@@ -150,20 +153,21 @@ public final class RawOrigin: Sendable {
         var end: Int?
         while end == nil {
             end = unread.indices.first { unread[$0...].starts(with: [13, 10, 13, 10]) }
-            if end == nil && !more() { return nil }
+            if end == nil && !readMore() { return nil }
         }
         let head = String(decoding: unread.prefix(end!), as: UTF8.self)
         let length =
             head.lowercased().split(separator: "\r\n").first { $0.hasPrefix("content-length:") }
             .flatMap { Int($0.dropFirst(15).drop { $0 == " " }) } ?? 0
         unread.removeFirst(end! + 4)
-        while unread.count < length { if !more() { return nil } }
+        while unread.count < length { if !readMore() { return nil } }
         defer { unread.removeFirst(length) }
         return Request(head: head, body: Array(unread.prefix(length)))
     }
 
-    /// False when the connection is to be closed.
-    private func play(_ step: Step, _ descriptor: Int32) -> Bool {
+    /// Performs a step.
+    /// - Returns: False if the connection must be closed.
+    private func perform(_ step: Step, _ descriptor: Int32) -> Bool {
         switch step {
         case .text(let text): return send(Array(text.utf8), descriptor)
         case .bytes(let bytes): return send(bytes, descriptor)

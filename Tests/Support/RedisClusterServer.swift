@@ -2,25 +2,25 @@ import Concurrency
 import Glibc
 import Subprocess
 
-/// A private Redis Cluster on 127.0.0.1: masters that share the slots evenly, and replicas of theirs.
+/// A private Redis Cluster on 127.0.0.1. The slots are distributed evenly over the masters.
 public final class RedisClusterServer: Sendable {
-    /// The nodes; those that were masters at the beginning come first.
+    /// The nodes. The initial masters come first.
     public var nodes: [RedisServer] { running.withLock { $0 } }
-    /// How many of the nodes were masters at the beginning.
+    /// The number of initial masters.
     public let masterCount: Int
     private let running: Lock<[RedisServer]>
-    /// The nodes write there which of them serve what.
+    /// The folder of the nodes' cluster configuration files.
     private let folder: TemporaryFolder
     private let certificate: SelfSignedCertificate?
     private let arguments: [String]
 
-    /// Starts the nodes and waits until all of them know that all slots are served.
+    /// Starts the nodes and waits until each of them reports that all slots are served.
     ///
-    /// Without replicas, other masters go on when one is gone (`cluster-require-full-coverage no`).
+    /// When a master without replicas fails, the other masters keep serving (`cluster-require-full-coverage no`).
     /// - Parameters:
-    ///   - replicas: replicas of each master. A lost master is replaced some 3 s later.
-    ///   - certificate: what the nodes show; with it they speak TLS alone, to each other too.
-    ///   - arguments: go to every redis-server.
+    ///   - replicas: The number of replicas of each master. Failover takes about 3 s.
+    ///   - certificate: The certificate of nodes that accept only TLS, also between each other; nil for plain TCP.
+    ///   - arguments: Arguments for each redis-server.
     public static func start(
         masters: Int = 3, replicas: Int = 0, certificate: SelfSignedCertificate? = nil, _ arguments: [String] = []
     ) async throws -> RedisClusterServer {
@@ -31,7 +31,7 @@ public final class RedisClusterServer: Sendable {
                 nodes.append(try await startNode(number, folder, certificate, arguments))
             }
             let cluster = RedisClusterServer(nodes, masters: masters, folder, certificate, arguments)
-            try await cluster.form(replicas: replicas)
+            try await cluster.create(replicas: replicas)
             return cluster
         } catch {
             for node in nodes { await node.stop() }
@@ -51,64 +51,64 @@ public final class RedisClusterServer: Sendable {
         self.arguments = arguments
     }
 
-    /// `redis+cluster://` with all nodes.
+    /// The `redis+cluster://` URL (`rediss` with TLS) of all nodes.
     public var url: String {
         (certificate == nil ? "redis" : "rediss") + "+cluster://"
             + nodes.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
     }
 
-    /// The masters of the beginning.
+    /// The initial masters.
     public var masters: ArraySlice<RedisServer> { nodes.prefix(masterCount) }
 
-    /// The node that serves a slot now, by its own word.
+    /// Returns the node that currently reports itself as the owner of a slot.
     public func owner(of slot: Int) async throws -> RedisServer {
         for node in nodes where node.process.isRunning {
-            let own = try await node.tell("CLUSTER", "NODES").lines.first { $0.contains("myself,master") } ?? ""
+            let line = try await node.run("CLUSTER", "NODES").lines.first { $0.contains("myself,master") } ?? ""
             // <id> <address> <flags> <master> <ping> <pong> <epoch> <link> <slots or slot ranges> …
-            for range in own.split(separator: " ").dropFirst(8) {
+            for range in line.split(separator: " ").dropFirst(8) {
                 let ends = range.split(separator: "-").compactMap { Int($0) }
                 if let first = ends.first, let last = ends.last, (first...last).contains(slot) { return node }
             }
         }
-        throw NotInTime(description: "nobody serves slot \(slot)")
+        throw ConditionTimeout(description: "no node serves slot \(slot)")
     }
 
-    /// Moves a slot to another master while everything goes on, as `redis-cli --cluster reshard` does.
+    /// Moves a slot to another master while clients keep using the cluster, as `redis-cli --cluster reshard` does.
     public func move(slot: Int, from source: RedisServer, to target: RedisServer) async throws {
         try await beginMove(of: slot, from: source, to: target)
         try await moveKeys(of: slot, from: source, to: target)
         try await endMove(of: slot, from: source, to: target)
     }
 
-    /// From now on the source sends those who ask for keys that it has not (ASK).
+    /// Starts moving a slot. From now on the source redirects requests for keys that it no longer has (ASK).
     public func beginMove(of slot: Int, from source: RedisServer, to target: RedisServer) async throws {
-        _ = try await target.tell("CLUSTER", "SETSLOT", "\(slot)", "IMPORTING", source.tell("CLUSTER", "MYID").trimmed)
-        _ = try await source.tell("CLUSTER", "SETSLOT", "\(slot)", "MIGRATING", target.tell("CLUSTER", "MYID").trimmed)
+        _ = try await target.run("CLUSTER", "SETSLOT", "\(slot)", "IMPORTING", source.run("CLUSTER", "MYID").trimmed)
+        _ = try await source.run("CLUSTER", "SETSLOT", "\(slot)", "MIGRATING", target.run("CLUSTER", "MYID").trimmed)
     }
 
-    /// Moves all keys of a slot that is on its way.
+    /// Moves all keys of a slot that is being moved.
     public func moveKeys(of slot: Int, from source: RedisServer, to target: RedisServer) async throws {
-        while case let keys = try await source.tell("CLUSTER", "GETKEYSINSLOT", "\(slot)", "50").lines, !keys.isEmpty {
-            _ = try await source.tell(["MIGRATE", "127.0.0.1", "\(target.port)", "", "0", "5000", "KEYS"] + keys)
+        while case let keys = try await source.run("CLUSTER", "GETKEYSINSLOT", "\(slot)", "50").lines, !keys.isEmpty {
+            _ = try await source.run(["MIGRATE", "127.0.0.1", "\(target.port)", "", "0", "5000", "KEYS"] + keys)
         }
     }
 
-    /// From now on the source sends everyone on (MOVED).
+    /// Finishes moving a slot. From now on the source redirects all requests for it (MOVED).
     public func endMove(of slot: Int, from source: RedisServer, to target: RedisServer) async throws {
-        let identity = try await target.tell("CLUSTER", "MYID").trimmed
-        // The target first: the other way round a slot may for a moment be nobody's.
+        let identity = try await target.run("CLUSTER", "MYID").trimmed
+        // The target first. In the reverse order, the slot may have no owner for a moment.
         for node in [target, source] + nodes where node.process.isRunning {
-            _ = try? await node.tell("CLUSTER", "SETSLOT", "\(slot)", "NODE", identity)
+            _ = try? await node.run("CLUSTER", "SETSLOT", "\(slot)", "NODE", identity)
         }
     }
 
-    /// Kills the node with this number. What it had in memory is gone.
+    /// Kills a node by its number. Its data is lost.
     public func kill(_ number: Int) async {
         nodes[number].process.send(SIGKILL)
         await nodes[number].process.exit()
     }
 
-    /// Starts a node again that was killed: where it was, as what it was.
+    /// Restarts a killed node on its old port with its old cluster configuration.
     public func revive(_ number: Int) async throws {
         let port = nodes[number].port
         let node = try await Self.startNode(number, folder, certificate, arguments, on: port)
@@ -127,7 +127,7 @@ public final class RedisClusterServer: Sendable {
         _ number: Int, _ folder: TemporaryFolder, _ certificate: SelfSignedCertificate?, _ arguments: [String],
         on port: UInt16? = nil
     ) async throws -> RedisServer {
-        // The nodes talk to each other on a second port. A node that is started again announces its new one.
+        // The nodes use a second port for the cluster bus. A restarted node announces its new one.
         try await RedisServer.start(
             port: port,
             [
@@ -139,19 +139,19 @@ public final class RedisClusterServer: Sendable {
             certificate: certificate)
     }
 
-    private func form(replicas: Int) async throws {
+    private func create(replicas: Int) async throws {
         _ = try await RedisCommandLine.run(
             ["--cluster", "create"] + nodes.map { "127.0.0.1:\($0.port)" }
                 + ["--cluster-replicas", "\(replicas)", "--cluster-yes"], authority: certificate?.certificate)
         for node in nodes {
-            try await until("node \(node.port) knows the cluster") {
-                let info = try await node.tell("CLUSTER", "INFO")
+            try await until("node \(node.port) sees all nodes and a healthy cluster") {
+                let info = try await node.run("CLUSTER", "INFO")
                 return info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:\(self.nodes.count)")
             }
         }
         for node in nodes[masterCount...] {
-            try await until("replica \(node.port) follows its master") {
-                try await node.tell("INFO", "replication").contains("master_link_status:up")
+            try await until("replica \(node.port) is in sync with its master") {
+                try await node.run("INFO", "replication").contains("master_link_status:up")
             }
         }
     }

@@ -1,25 +1,25 @@
 import Testing
 
-/// What a test runs on that has to do with Redis: one server, or a cluster of three masters. Take it as an argument of the test:
+/// The Redis deployment of a test: a single server, or a cluster of three masters. The kind is an argument of the test:
 ///
-///     @Test(arguments: RedisDeployment.Kind.allCases) func keepsIt(on kind: RedisDeployment.Kind) async throws
+///     @Test(arguments: RedisDeployment.Kind.allCases) func storesResults(on kind: RedisDeployment.Kind) async throws
 public final class RedisDeployment: Sendable {
-    /// Which of them.
+    /// The kind of a deployment.
     public enum Kind: String, CaseIterable, Sendable, CustomTestStringConvertible {
-        /// One server.
+        /// A single server.
         case server
-        /// A cluster of three masters without replicas, which go on when one of them is gone.
+        /// A cluster of three masters without replicas. When one of them fails, the others keep serving.
         case cluster
 
-        /// Its name.
+        /// The name of the kind.
         public var testDescription: String { rawValue }
     }
 
-    /// The cluster; nil where it is one server.
+    /// The cluster; nil for a single server.
     public let cluster: RedisClusterServer?
     private let single: RedisServer?
 
-    /// Starts the server or the servers. `arguments` go to each redis-server.
+    /// Starts the servers and passes `arguments` to each redis-server.
     public static func start(_ kind: Kind, _ arguments: [String] = []) async throws -> RedisDeployment {
         switch kind {
         case .server: RedisDeployment(try await RedisServer.start(arguments), nil)
@@ -32,21 +32,21 @@ public final class RedisDeployment: Sendable {
         self.cluster = cluster
     }
 
-    /// The address, as it is set for `redis.url`.
+    /// The value for the setting `redis.url`.
     public var url: String { cluster?.url ?? "redis://127.0.0.1:\(servers[0].port)" }
 
     /// All servers.
     public var servers: [RedisServer] { cluster?.nodes ?? [single].compactMap { $0 } }
 
-    /// Has redis-cli tell every server.
-    public func tellAll(_ command: String...) async throws {
-        for server in servers { _ = try await server.tell(command) }
+    /// Runs a command on every server with redis-cli.
+    public func runOnAll(_ command: String...) async throws {
+        for server in servers { _ = try await server.run(command) }
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys on all servers.
     public func keyCount() async throws -> Int {
         var count = 0
-        for server in servers { count += Int(try await server.tell(["DBSIZE"]).prefix { $0.isNumber }) ?? 0 }
+        for server in servers { count += Int(try await server.run(["DBSIZE"]).prefix { $0.isNumber }) ?? 0 }
         return count
     }
 

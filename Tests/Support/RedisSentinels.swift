@@ -1,21 +1,23 @@
 import Subprocess
 
-/// A private master with replicas, and sentinels that look after them, on 127.0.0.1.
+/// A private Redis master with replicas, monitored by sentinels, on 127.0.0.1.
 public final class RedisSentinels: Sendable {
-    /// The name of the service.
+    /// The name of the monitored master.
     public static let service = "images"
 
-    /// The servers; the first is the master at the beginning.
+    /// The Redis servers. The first one is the initial master.
     public let servers: [RedisServer]
-    /// The sentinels.
+    /// The three sentinels.
     public let sentinels: [RedisServer]
     private let folder: TemporaryFolder
 
-    /// Starts all of them and waits until the sentinels know each other and the replicas. A lost master is replaced some 3 s later.
+    /// Starts all servers and waits until the sentinels have discovered each other and the replicas. Failover takes
+    /// about 3 s.
     /// - Parameters:
-    ///   - password: what the servers want; nothing when it is nil.
-    ///   - sentinelPassword: what the sentinels want.
-    ///   - certificate: theirs, when all of them are to speak TLS alone, with each other too.
+    ///   - password: The password of the servers; nil for none.
+    ///   - sentinelPassword: The password of the sentinels; nil for none.
+    ///   - certificate: The certificate of servers and sentinels that accept only TLS, also between each other; nil for
+    ///     plain TCP.
     public static func start(
         replicas: Int = 1, password: String? = nil, sentinelPassword: String? = nil,
         certificate: SelfSignedCertificate? = nil
@@ -38,7 +40,7 @@ public final class RedisSentinels: Sendable {
                         number, of: servers[0], folder, password, sentinelPassword, certificate))
             }
             let all = RedisSentinels(servers, sentinels, folder)
-            try await all.settle(sentinelPassword)
+            try await all.waitForDiscovery(sentinelPassword)
             return all
         } catch {
             for server in sentinels + servers { await server.stop() }
@@ -53,37 +55,40 @@ public final class RedisSentinels: Sendable {
         self.folder = folder
     }
 
-    /// `host:port` of each sentinel, with commas between them.
+    /// The addresses of the sentinels as `host:port`, separated by commas.
     public var hosts: String { sentinels.map { "127.0.0.1:\($0.port)" }.joined(separator: ",") }
 
-    /// Stops all of them.
+    /// Stops all servers and sentinels.
     public func stop() async {
         for server in sentinels + servers { await server.stop() }
         await folder.remove()
     }
 
     private static func startSentinel(
-        _ number: Int, of master: RedisServer, _ folder: TemporaryFolder, _ password: String?, _ own: String?,
+        _ number: Int, of master: RedisServer, _ folder: TemporaryFolder, _ password: String?,
+        _ sentinelPassword: String?,
         _ certificate: SelfSignedCertificate?
     ) async throws -> RedisServer {
         let service = Self.service
         let port = LoopbackPort.reserve()
-        var lines = listening(on: port, certificate)
+        var lines = listenerSettings(on: port, certificate)
         lines += [
             "bind 127.0.0.1", "dir \(folder.path)",
             "sentinel monitor \(service) 127.0.0.1 \(master.port) 2",
             "sentinel down-after-milliseconds \(service) 1500", "sentinel failover-timeout \(service) 5000",
         ]
         if let password { lines.append("sentinel auth-pass \(service) \(password)") }
-        if let own { lines += ["requirepass \(own)", "sentinel sentinel-pass \(own)"] }
+        if let sentinelPassword {
+            lines += ["requirepass \(sentinelPassword)", "sentinel sentinel-pass \(sentinelPassword)"]
+        }
         let file = folder.write(Array(lines.joined(separator: "\n").utf8), to: "sentinel-\(number).conf")
         let process = try await ChildProcess.start(
             "redis-server", [file, "--sentinel"], readyWhenItSays: "+monitor master")
-        guard let process else { throw NotInTime(description: "redis-server --sentinel does not start") }
+        guard let process else { throw ConditionTimeout(description: "redis-server --sentinel failed to start") }
         return RedisServer(port: port, process: process, authority: certificate?.certificate)
     }
 
-    private static func listening(on port: UInt16, _ certificate: SelfSignedCertificate?) -> [String] {
+    private static func listenerSettings(on port: UInt16, _ certificate: SelfSignedCertificate?) -> [String] {
         guard let certificate else { return ["port \(port)"] }
         return [
             "port 0", "tls-port \(port)", "tls-cert-file \(certificate.certificate)", "tls-key-file \(certificate.key)",
@@ -91,17 +96,17 @@ public final class RedisSentinels: Sendable {
         ]
     }
 
-    private func settle(_ password: String?) async throws {
+    private func waitForDiscovery(_ password: String?) async throws {
         let login = password.map { ["--no-auth-warning", "-a", $0] } ?? []
         for sentinel in sentinels {
-            try await until("sentinel \(sentinel.port) knows the others") {
-                let facts = try await sentinel.tell(login + ["SENTINEL", "MASTER", Self.service]).split(
+            try await until("sentinel \(sentinel.port) has discovered all others and the replicas") {
+                let fields = try await sentinel.run(login + ["SENTINEL", "MASTER", Self.service]).split(
                     whereSeparator: \.isNewline)
-                func fact(_ name: Substring) -> Int? {
-                    facts.firstIndex(of: name).flatMap { Int(facts[$0 + 1]) }
+                func field(_ name: Substring) -> Int? {
+                    fields.firstIndex(of: name).flatMap { Int(fields[$0 + 1]) }
                 }
-                return fact("num-other-sentinels") == self.sentinels.count - 1
-                    && fact("num-slaves") == self.servers.count - 1
+                return field("num-other-sentinels") == self.sentinels.count - 1
+                    && field("num-slaves") == self.servers.count - 1
             }
         }
     }

@@ -1,12 +1,12 @@
 import Subprocess
 
-/// A private redis-server on a free port of 127.0.0.1; nothing of it is written to disk.
+/// A private redis-server on a free port of 127.0.0.1, without persistence.
 public struct RedisServer: Sendable {
-    /// The port it listens on.
+    /// The port that the server listens on.
     public let port: UInt16
     /// The process.
     public let process: ChildProcess
-    /// The PEM file of the authority of its certificate, where it speaks TLS alone.
+    /// The PEM file of the certificate authority of a server that accepts only TLS; nil for plain TCP.
     let authority: String?
 
     /// Starts the server and waits until it is ready.
@@ -14,7 +14,7 @@ public struct RedisServer: Sendable {
     ///   - port: A reserved port; nil for a new one.
     ///   - arguments: Arguments for redis-server.
     ///   - certificate: The certificate of a server that accepts only TLS; nil for none.
-    /// - Throws: `ChildProcessError`, and ``NotInTime`` if it exits.
+    /// - Throws: `ChildProcessError`, and ``ConditionTimeout`` if it exits.
     public static func start(
         port: UInt16? = nil, _ arguments: [String] = [], certificate: SelfSignedCertificate? = nil
     ) async throws -> RedisServer {
@@ -29,18 +29,18 @@ public struct RedisServer: Sendable {
         let process = try await ChildProcess.start(
             "redis-server", listening + ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"] + arguments,
             readyWhenItSays: "Ready to accept connections")
-        guard let process else { throw NotInTime(description: "redis-server \(arguments) does not start") }
+        guard let process else { throw ConditionTimeout(description: "redis-server \(arguments) failed to start") }
         return RedisServer(port: port, process: process, authority: certificate?.certificate)
     }
 
-    /// What a command prints that redis-cli runs on the server.
-    public func tell(_ command: String...) async throws -> String { try await tell(command) }
+    /// Runs a command on the server with redis-cli and returns its output.
+    public func run(_ command: String...) async throws -> String { try await run(command) }
 
-    /// What a command prints that redis-cli runs on the server.
-    public func tell(_ command: [String]) async throws -> String {
+    /// Runs a command on the server with redis-cli and returns its output.
+    public func run(_ command: [String]) async throws -> String {
         try await RedisCommandLine.run(["-p", "\(port)"] + command, authority: authority)
     }
 
-    /// Stops it and waits for its end.
+    /// Stops the server and waits for it to exit.
     public func stop() async { await process.stop() }
 }

@@ -1,22 +1,23 @@
 import Foundation
 import Subprocess
 
-/// A private S3-compatible store on a free port of 127.0.0.1, which checks signatures: `s3_server.py` beside this file.
+/// A private S3-compatible server on a free port of 127.0.0.1. It checks signatures. Implemented in `s3_server.py`.
 public struct S3Server: Sendable {
-    /// The port it listens on.
+    /// The port that the server listens on.
     public let port: UInt16
     private let process: ChildProcess
     private let folder: TemporaryFolder
 
-    /// The key that belongs to ``secretKey``.
+    /// The access key that belongs to ``secretKey``.
     public static let accessKey = "PLAIN"
-    /// What it signs with.
+    /// The key that signs requests.
     public static let secretKey = "plain-secret"
-    /// The region that it takes requests for.
+    /// The region of the server.
     public static let region = "eu-test-1"
 
-    /// Starts the store and waits until it has these objects. Needs PyPI the first time.
-    /// - Parameter objects: bytes by bucket and key (`pictures/cat.jpg`); one whose key ends in `.1`, `.2` and so on is a version.
+    /// Starts the server and waits until it has stored the objects. The first start needs PyPI.
+    /// - Parameter objects: Bytes by bucket and key (`pictures/cat.jpg`). A suffix `.1`, `.2` and so on of a key is the
+    ///   number of a version.
     public static func start(_ objects: [String: [UInt8]]) async throws -> S3Server {
         let python = try await PythonTools.interpreter()
         let folder = TemporaryFolder("s3")
@@ -32,15 +33,15 @@ public struct S3Server: Sendable {
             python, [script, "\(port)", folder.path], readyWhenItSays: "serving")
         guard let process else {
             await folder.remove()
-            throw NotInTime(description: "the S3 server does not start")
+            throw ConditionTimeout(description: "the S3 server failed to start")
         }
         return S3Server(port: port, process: process, folder: folder)
     }
 
-    /// The requests so far: method, host, target, and If-None-Match or a dash.
+    /// The requests received so far: method, host, target, and If-None-Match or a dash.
     public var requests: [String] { lines("requests") }
 
-    /// The versions of an object, the first one first.
+    /// The version ids of an object, oldest first.
     public func versions(_ bucket: String, _ key: String) -> [String] {
         lines("versions").compactMap { line in
             let parts = line.split(separator: " ").map(String.init)
@@ -52,7 +53,7 @@ public struct S3Server: Sendable {
         String(decoding: folder.read(name), as: UTF8.self).split(separator: "\n").map(String.init)
     }
 
-    /// Stops it and waits for its end.
+    /// Stops the server and waits for it to exit.
     public func stop() async {
         await process.stop()
         await folder.remove()

@@ -2,17 +2,19 @@ import Foundation
 
 /// The sample photographs that come with Halcyon.
 public enum SampleImages {
-    /// Where they are.
+    /// The path of the folder of the photographs.
     public static let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Samples")
         .standardized.path
 
-    /// The bytes of one.
+    /// Returns the bytes of a photograph.
     public static func bytes(_ name: String = "rocket.jpg") throws -> [UInt8] {
         [UInt8](try Data(contentsOf: URL(filePath: "\(folder)/\(name)")))
     }
 
-    /// An origin that gives one, whatever it is asked for.
-    /// - Parameter pause: how long it takes to begin.
+    /// Starts an origin that responds to every request with a photograph.
+    /// - Parameters:
+    ///   - headers: Header lines of the responses.
+    ///   - pause: The delay before each response.
     public static func origin(
         _ headers: [String] = ["Cache-Control: max-age=600"], after pause: Duration? = nil
     ) throws -> RawOrigin {
@@ -22,7 +24,7 @@ public enum SampleImages {
 }
 
 extension RawOrigin.Step {
-    /// A response of 200 with these headers and this body, in pieces for a script.
+    /// Returns the steps of a response with a status, headers and a body.
     public static func response(
         _ body: [UInt8], _ headers: [String] = [], status: String = "200 OK"
     ) -> [RawOrigin.Step] {

@@ -1,11 +1,11 @@
-/// Numbers that come again with the same seed: SplitMix64.
+/// A random number generator with a reproducible sequence per seed (SplitMix64).
 public struct SeededNumbers: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    /// The numbers of a seed, from the first one on.
+    /// Creates a generator at the start of the sequence of a seed.
     public init(seed: UInt64) { state = seed }
 
-    /// The next number.
+    /// Returns the next number.
     public mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state

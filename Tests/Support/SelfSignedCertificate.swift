@@ -1,14 +1,14 @@
 import Subprocess
 
-/// A certificate that signed itself, good for 127.0.0.1 alone, in files of its own.
+/// A self-signed certificate for 127.0.0.1, in temporary files.
 public struct SelfSignedCertificate: Sendable {
-    /// The PEM file of the certificate, which is its own authority.
+    /// The PEM file of the certificate, which is also its certificate authority.
     public let certificate: String
-    /// The PEM file of its key.
+    /// The PEM file of the private key.
     public let key: String
     private let folder: TemporaryFolder
 
-    /// Has openssl make one.
+    /// Creates a certificate with openssl.
     public static func make() async throws -> SelfSignedCertificate {
         let folder = TemporaryFolder("certificate")
         let made = SelfSignedCertificate(
@@ -21,7 +21,9 @@ public struct SelfSignedCertificate: Sendable {
                 "-out", made.certificate,
             ]
         ).exit()
-        guard exit == .code(0) else { throw NotInTime(description: "openssl made no certificate: \(exit)") }
+        guard exit == .code(0) else {
+            throw ConditionTimeout(description: "openssl failed to create a certificate: \(exit)")
+        }
         return made
     }
 

@@ -1,41 +1,42 @@
 import Concurrency
 import Testing
 
-/// Starts Apache Kafka before the first test of the suite and removes it after the last. Without KAFKA_HOME there is none.
+/// A trait that starts Apache Kafka before the first test of a suite and removes it after the last. Without KAFKA_HOME
+/// it does nothing.
 ///
-/// Suites that share one have the same one while they go on at the same time: each broker takes a Java machine and its
-/// time. Their topics, groups and transactional ids must have names of their own, and they must not stop it.
+/// Suites that run at the same time share one broker, because each broker needs a Java VM and time to start. Their
+/// topics, groups and transactional ids must have unique names, and they must not stop the broker.
 public struct SharedApacheKafka: SuiteTrait, TestScoping {
-    /// The one that the suite of the running test has.
+    /// The broker of the running test's suite.
     @TaskLocal public static var current: ApacheKafka?
 
-    private static let users = Users()
-    /// Whether no other suite has it.
-    fileprivate let isOwn: Bool
+    private static let sharedBroker = BrokerReference()
+    /// True if the broker is not shared with other suites.
+    fileprivate let isExclusive: Bool
 
-    /// Runs the suite beside it.
+    /// Runs the suite while the broker runs.
     public func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
         guard ApacheKafka.isAvailable else { return try await function() }
-        let users = isOwn ? Users() : Self.users
+        let reference = isExclusive ? BrokerReference() : Self.sharedBroker
         let result: Result<Void, any Error>
         do {
-            let apache = try await users.enter()
+            let apache = try await reference.acquire()
             result = .success(try await Self.$current.withValue(apache) { try await function() })
         } catch {
             result = .failure(error)
         }
-        await users.leave()
+        await reference.release()
         try result.get()
     }
 
-    /// The suites that have it now.
-    private actor Users {
+    /// A reference-counted broker: started by the first suite that acquires it, removed when the last one releases it.
+    private actor BrokerReference {
         private var count = 0
         private var broker: Task<ApacheKafka, any Error>?
 
-        func enter() async throws -> ApacheKafka {
+        func acquire() async throws -> ApacheKafka {
             count += 1
             let starting =
                 broker
@@ -51,7 +52,7 @@ public struct SharedApacheKafka: SuiteTrait, TestScoping {
             return try await starting.value
         }
 
-        func leave() async {
+        func release() async {
             count -= 1
             guard count == 0, let last = broker else { return }
             broker = nil
@@ -61,8 +62,8 @@ public struct SharedApacheKafka: SuiteTrait, TestScoping {
 }
 
 extension Trait where Self == SharedApacheKafka {
-    /// The suite's tests have one Apache Kafka together, and with other suites.
-    public static var sharedApacheKafka: Self { SharedApacheKafka(isOwn: false) }
-    /// The suite's tests have one Apache Kafka together, and nobody else has.
-    public static var ownApacheKafka: Self { SharedApacheKafka(isOwn: true) }
+    /// A suite whose tests share an Apache Kafka broker with each other and with other suites.
+    public static var sharedApacheKafka: Self { SharedApacheKafka(isExclusive: false) }
+    /// A suite whose tests share an Apache Kafka broker with each other only.
+    public static var ownApacheKafka: Self { SharedApacheKafka(isExclusive: true) }
 }

@@ -1,19 +1,21 @@
 import Glibc
 import Subprocess
 
-/// A folder under /tmp of this test's own.
+/// A private folder under /tmp for one test.
 public struct TemporaryFolder: Sendable {
-    /// Its absolute path, without a slash at the end.
+    /// The absolute path, without a trailing slash.
     public let path: String
 
-    /// Makes an empty folder; `name` shows in its path.
+    /// Creates an empty folder whose path contains `name`.
     public init(_ name: String) {
         var template = Array("/tmp/halcyon-\(name)-XXXXXX".utf8CString)
-        guard let made = mkdtemp(&template) else { preconditionFailure("cannot make a folder in /tmp: errno \(errno)") }
+        guard let made = mkdtemp(&template) else {
+            preconditionFailure("cannot create a folder in /tmp: errno \(errno)")
+        }
         path = String(cString: made)
     }
 
-    /// Writes (or replaces) a file of the folder and gives back its path.
+    /// Writes or replaces a file in the folder and returns its path.
     @discardableResult
     public func write(_ bytes: some Sequence<UInt8>, to name: String) -> String {
         let file = "\(path)/\(name)"
@@ -24,7 +26,7 @@ public struct TemporaryFolder: Sendable {
         return file
     }
 
-    /// The bytes of a file of the folder; none when there is no such file.
+    /// Returns the bytes of a file in the folder; empty if there is no such file.
     public func read(_ name: String) -> [UInt8] {
         guard let stream = fopen("\(path)/\(name)", "r") else { return [] }
         defer { fclose(stream) }
@@ -34,7 +36,7 @@ public struct TemporaryFolder: Sendable {
         return bytes
     }
 
-    /// Deletes the folder with all that is in it.
+    /// Deletes the folder and its contents.
     public func remove() async {
         _ = try? await ChildProcess.start("rm", ["-rf", path]).exit()
     }

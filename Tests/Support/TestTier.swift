@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// The part of the tests that runs: all of them, or those of `make test`.
+/// The set of tests that runs: all tests, or only those of `make test`.
 public enum TestTier {
     /// False under `make test`, which sets HALCYON_TESTS=fast.
     public static let isFull = getenv("HALCYON_TESTS").map { String(cString: $0) } != "fast"

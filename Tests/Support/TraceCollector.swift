@@ -1,33 +1,33 @@
 import Foundation
 import Subprocess
 
-/// A collector of traces on a free port of 127.0.0.1, which takes OTLP over HTTP and answers as a test wants. What it was sent is read with
-/// OpenTelemetry's own definitions: `otlp_spans.py` beside this file.
+/// A trace collector on a free port of 127.0.0.1 that receives OTLP over HTTP and returns scripted responses. It parses
+/// requests with OpenTelemetry's own definitions, in `otlp_spans.py`.
 public struct TraceCollector: Sendable {
-    /// A span as the definitions read it.
+    /// A span as parsed by OpenTelemetry's definitions.
     public struct Span: Decodable, Sendable {
-        /// Hexadecimal digits; `parent` is empty for none.
+        /// Identifiers in hexadecimal digits. `parent` is empty for a root span.
         public let trace, id, parent: String
-        /// What was done.
+        /// The name of the operation.
         public let name: String
-        /// OTLP's number of the kind.
+        /// The span kind as a number of OTLP.
         public let kind: Int
-        /// Nanoseconds since 1970.
+        /// Times in nanoseconds since 1970.
         public let start, end: UInt64
-        /// What the span says of itself, and the process.
+        /// The attributes of the span and of its resource.
         public let attributes, resource: [String: Attribute]
-        /// `trace-id` of each.
+        /// The trace id and span id of each link, joined by a hyphen.
         public let links: [String]
-        /// OTLP's number of the status: 2 for an error.
+        /// The status code as a number of OTLP: 2 for an error.
         public let status: Int
-        /// Why.
+        /// The status message.
         public let message: String
-        /// Who made it.
+        /// The name of the instrumentation scope.
         public let scope: String
 
-        /// As links name it.
+        /// The span in the format of ``links``.
         public var place: String { "\(trace)-\(id)" }
-        /// As a child of it has it from Kafka.
+        /// The `traceparent` header that its children receive through Kafka.
         public var traceparent: String { "00-\(trace)-\(id)-01" }
     }
 
@@ -39,7 +39,7 @@ public struct TraceCollector: Sendable {
         case integer(Int64)
         case string(String)
 
-        /// The first of the kinds that it can be read as.
+        /// Decodes a Boolean, an integer or a string.
         public init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
             if let bool = try? container.decode(Bool.self) {
@@ -51,35 +51,37 @@ public struct TraceCollector: Sendable {
             }
         }
 
-        /// As it stands in the code.
+        /// Creates a string attribute.
         public init(stringLiteral value: String) { self = .string(value) }
-        /// As it stands in the code.
+        /// Creates an integer attribute.
         public init(integerLiteral value: Int64) { self = .integer(value) }
-        /// As it stands in the code.
+        /// Creates a Boolean attribute.
         public init(booleanLiteral value: Bool) { self = .bool(value) }
     }
 
-    /// The server.
+    /// The HTTP server.
     public let origin: RawOrigin
 
-    /// One that answers each request with the steps that `answer` gives; with nothing else said it takes everything.
+    /// Starts a collector that responds to each request with the steps returned by `answer`. By default it accepts all
+    /// requests.
     public init(
         _ answer: @escaping @Sendable (RawOrigin.Request) -> [RawOrigin.Step] = { _ in taken }
     ) {
         origin = RawOrigin(answer)
     }
 
-    /// The answer of a collector that took everything.
+    /// The response of a collector that accepted all spans.
     public static let taken = RawOrigin.answer("200 OK", ["Content-Type: application/json"], "{}")
 
-    /// Where it takes traces.
+    /// The URL that receives traces.
     public var endpoint: String { origin.url("/v1/traces") }
 
-    /// All spans of all requests so far, as they came.
+    /// Returns the spans of all requests so far, in order of arrival.
     public func spans() async throws -> [Span] { try await Self.spans(origin.requests.map(\.body)) }
 
-    /// The spans of bodies of requests.
-    /// - Throws: ``NotInTime`` with what the script says, for a body that is no `ExportTraceServiceRequest`.
+    /// Returns the spans of request bodies.
+    /// - Throws: ``ConditionTimeout`` with the script's error output if a body is not a valid
+    ///   `ExportTraceServiceRequest`.
     public static func spans(_ bodies: [[UInt8]]) async throws -> [Span] {
         if bodies.isEmpty { return [] }
         let python = try await PythonTools.interpreter()
@@ -90,13 +92,13 @@ public struct TraceCollector: Sendable {
             python, [script] + files, timeLimit: .seconds(120), outputLimit: 64 << 20)
         await folder.remove()
         guard run.end == .exit(.code(0)) else {
-            throw NotInTime(description: "otlp_spans.py ended with \(run.end): \(run.errors)")
+            throw ConditionTimeout(description: "otlp_spans.py ended with \(run.end): \(run.errors)")
         }
         return try run.output.split(separator: UInt8(ascii: "\n")).map {
             try JSONDecoder().decode(Span.self, from: Data($0))
         }
     }
 
-    /// Stops it.
+    /// Stops the collector.
     public func stop() async throws { try await origin.stop() }
 }

@@ -1,14 +1,16 @@
-/// Something did not come true in time.
-public struct NotInTime: Error, CustomStringConvertible {
-    /// What was waited for.
+/// An error for a condition that did not become true in time, or for a failed step of a test's setup.
+public struct ConditionTimeout: Error, CustomStringConvertible {
+    /// The condition or the failure.
     public let description: String
 
-    /// This did not.
+    /// Creates an error with a description.
     public init(description: String) { self.description = description }
 }
 
-/// Looks every 20 ms whether `condition` holds. The limit only ends what would not end: a busy machine has all the time it needs.
-/// - Throws: ``NotInTime`` when it does not within `limit`; what the condition throws counts as "not yet".
+/// Checks every 20 ms if `condition` is true, and returns as soon as it is. The limit is only a safety net: it is long
+/// enough for a busy machine.
+/// - Throws: ``ConditionTimeout`` if the condition is not true within `limit`. Errors thrown by the condition count as
+///   false.
 public func until(
     _ what: String, within limit: Duration = .seconds(120), _ condition: @Sendable () async throws -> Bool
 ) async throws {
@@ -17,5 +19,5 @@ public func until(
         if (try? await condition()) == true { return }
         try await Task.sleep(for: .milliseconds(20))
     }
-    throw NotInTime(description: "not within \(limit): \(what)")
+    throw ConditionTimeout(description: "condition not met within \(limit): \(what)")
 }

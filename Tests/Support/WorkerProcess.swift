@@ -1,14 +1,14 @@
 import Glibc
 import Subprocess
 
-/// `halcyon worker` as a process of its own, with its settings in its environment.
+/// `halcyon worker` as a child process that is configured by environment variables.
 public enum WorkerProcess {
-    /// Starts one that may load from this machine, and whose death Kafka notices after 6 s.
+    /// Starts a worker that may load sources from this machine. Kafka detects its crash after 6 s.
     /// - Parameters:
-    ///   - brokers: Kafka's address.
-    ///   - redisPort: Redis' port of 127.0.0.1.
-    ///   - settings: more of its environment, which beats what is set here.
-    ///   - errors: where its log goes.
+    ///   - brokers: The bootstrap servers of Kafka.
+    ///   - redisPort: The port of Redis on 127.0.0.1.
+    ///   - settings: Further environment variables, which override those set here.
+    ///   - errors: The destination of its log.
     public static func start(
         brokers: String, redisPort: UInt16, _ settings: [String: String] = [:],
         errors: ChildProcess.Output = .inherited
@@ -22,7 +22,7 @@ public enum WorkerProcess {
         return try await ChildProcess.start(HalcyonExecutable.path, ["worker"], options: options)
     }
 
-    /// This process's environment but for Halcyon's settings.
+    /// The environment of this process without Halcyon's settings.
     private static var inherited: [String: String] {
         var result: [String: String] = [:]
         var next = environ

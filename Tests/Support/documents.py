@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Looks whether a document of the gateway, read from standard input, is one, and prints it as JSON.
+"""Validates an API document of the gateway, read from standard input, and prints it as JSON.
 
     documents.py openapi|asyncapi SCHEMAS
 
-OpenAPI is judged by openapi-spec-validator. Of AsyncAPI no validator of version 3 is known on PyPI that has the specification right, so it is
-looked at by its structure: what must be there, and what references point at. SCHEMAS is the folder whose schemas must stand in it as they are; those of
-OpenAPI are looked at by Tests/Check/test_generators.py. Exits 1 and says what is wrong.
+OpenAPI documents are validated by openapi-spec-validator. No validator on PyPI is known to implement version 3 of
+AsyncAPI correctly, so this script checks the structure of AsyncAPI documents itself: required members and the targets
+of references. SCHEMAS is the folder of the schemas that an AsyncAPI document must contain unchanged. Those of the
+OpenAPI document are checked by Tests/Check/test_generators.py. Exits with 1 and an error message if the document is
+invalid.
 """
 import json
 import pathlib
@@ -15,39 +17,39 @@ import yaml
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 
-def walk(value, place=()):
-    yield place, value
+def walk(value, path=()):
+    yield path, value
     if isinstance(value, dict):
         for name, member in value.items():
-            yield from walk(member, place + (name,))
+            yield from walk(member, path + (name,))
     elif isinstance(value, list):
         for index, member in enumerate(value):
-            yield from walk(member, place + (index,))
+            yield from walk(member, path + (index,))
 
 
 def resolve(document, reference):
-    assert reference.startswith("#/"), f"{reference} leads out of the document"
+    assert reference.startswith("#/"), f"{reference} points outside the document"
     value = document
     for part in reference[2:].split("/"):
         part = part.replace("~1", "/").replace("~0", "~")
-        assert isinstance(value, dict) and part in value, f"{reference} leads nowhere"
+        assert isinstance(value, dict) and part in value, f"{reference} has no target"
         value = value[part]
     return value
 
 
 def check_references(document):
-    for place, value in walk(document):
-        # A property may have this name, but none of ours has.
-        if place and place[-1] == "$ref":
+    for path, value in walk(document):
+        # A property could have this name too, but none of ours does.
+        if path and path[-1] == "$ref":
             resolve(document, value)
 
 
 def check_schema(document, pointer, path):
-    """A schema stands there as its file has it, but for its identity and where its references begin."""
+    """Checks that a schema equals its file, except for its identifier and the base of its references."""
     text = json.dumps(resolve(document, pointer)).replace(f'"$ref": "{pointer}/', '"$ref": "#/')
     expected = json.loads(path.read_text(encoding="utf-8"))
     del expected["$schema"], expected["$id"]
-    assert json.loads(text) == expected, f"{pointer} is not {path.name}"
+    assert json.loads(text) == expected, f"{pointer} differs from {path.name}"
 
 
 def check_openapi(document, _):
@@ -67,16 +69,16 @@ def check_asyncapi(document, schemas):
         names = {part.split("}")[0] for part in channel["address"].split("{")[1:]}
         assert names == channel.get("parameters", {}).keys(), name
         assert all(message["$ref"].startswith("#/components/messages/") for message in channel["messages"].values()), name
-    told = set()
+    used = set()
     for name, operation in document["operations"].items():
         assert operation["action"] in ("send", "receive"), name
         channel = operation["channel"]["$ref"]
         assert channel.startswith("#/channels/"), name
-        told |= {message["$ref"] for message in operation["messages"]}
+        used |= {message["$ref"] for message in operation["messages"]}
         assert all(message["$ref"].startswith(f"{channel}/messages/") for message in operation["messages"]), name
     for name, channel in document["channels"].items():
         for message in channel["messages"]:
-            assert f"#/channels/{name}/messages/{message}" in told, f"nobody sends or receives {message} of {name}"
+            assert f"#/channels/{name}/messages/{message}" in used, f"no operation uses {message} of {name}"
     for name, message in document["components"]["messages"].items():
         assert "payload" in message and message["title"], name
     for name in ("Job", "Event"):

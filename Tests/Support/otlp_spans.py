@@ -1,10 +1,10 @@
-"""Reads what a collector of traces was sent, with OpenTelemetry's own definitions, and prints the spans.
+"""Parses the requests that a trace collector received, with OpenTelemetry's own definitions, and prints the spans.
 
     otlp_spans.py FILE…
 
-Each file is the body of one request of OTLP/HTTP in JSON: `ExportTraceServiceRequest`. Printed is one line of JSON for each span. Anything that
-the definitions do not know is an error, and so is what OTLP's mapping does not allow where it differs from that of proto3: identifiers are
-hexadecimal there, enumerations are numbers, and members have their names in lower camel case.
+Each file is the body of one OTLP/HTTP request in JSON: `ExportTraceServiceRequest`. The output has one line of JSON per
+span. Members that the definitions do not contain are errors. So are violations of OTLP's JSON mapping where it differs
+from that of proto3: identifiers are hexadecimal, enumerations are numbers, and member names are in lower camel case.
 """
 import base64
 import json
@@ -19,33 +19,33 @@ DIGITS = {"traceId": 32, "spanId": 16, "parentSpanId": 16}
 
 def unique(pairs):
     names = [name for name, _ in pairs]
-    assert len(set(names)) == len(names), f"a member stands twice: {names}"
+    assert len(set(names)) == len(names), f"duplicate member: {names}"
     return dict(pairs)
 
 
 def in_proto3(node):
-    """The same in the mapping of proto3, where bytes are base64."""
+    """Converts a value to the JSON mapping of proto3, in which bytes are base64."""
     if isinstance(node, list):
         return [in_proto3(element) for element in node]
     if not isinstance(node, dict):
         return node
     result = {}
     for name, value in node.items():
-        assert re.fullmatch("[a-z][A-Za-z0-9]*", name), f"not in lower camel case: {name}"
+        assert re.fullmatch("[a-z][A-Za-z0-9]*", name), f"name is not in lower camel case: {name}"
         if name in DIGITS:
             assert re.fullmatch("[0-9a-f]{%d}" % DIGITS[name], value) and set(value) != {"0"}, f"{name}: {value}"
             value = base64.b64encode(bytes.fromhex(value)).decode()
         if name in ("kind", "code"):
-            assert type(value) is int, f"{name} is no number: {value}"
+            assert type(value) is int, f"{name} is not a number: {value}"
         if name.endswith("UnixNano") or name == "intValue":
-            assert type(value) is str, f"{name} is no string: {value}"
+            assert type(value) is str, f"{name} is not a string: {value}"
         result[name] = in_proto3(value)
     return result
 
 
 def plain(attributes):
     names = [pair.key for pair in attributes]
-    assert len(set(names)) == len(names), f"an attribute stands twice: {names}"
+    assert len(set(names)) == len(names), f"duplicate attribute: {names}"
     return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in attributes}
 
 

@@ -1,10 +1,11 @@
-"""An S3-compatible store for tests: moto's, behind a check of signatures, which moto does not make.
+"""An S3-compatible server for tests: moto, behind a check of signatures that moto lacks.
 
     s3_server.py PORT FOLDER
 
-Files of FOLDER/buckets become objects: the first part of their path is the bucket, the rest the key. Every bucket keeps versions;
-the one called public may be read without a signature. FOLDER/requests gets a line for each request, FOLDER/versions one with
-bucket, key and version for each object. Some keys answer with errors of S3's, in words of their own.
+Files in FOLDER/buckets become objects: the first component of their path is the bucket, the rest is the key. All
+buckets have versioning enabled. The bucket called public can be read without a signature. The server appends a line for
+each request to FOLDER/requests, and a line with bucket, key and version of each object to FOLDER/versions. Requests for
+some keys (ERRORS) fail with an error of S3 and a custom message.
 """
 import http.client
 import pathlib
@@ -34,24 +35,24 @@ ERRORS = {
 class CheckingApplication:
     def __init__(self):
         self.store = DomainDispatcherApplication(create_backend_app)
-        self.is_open = True
+        self.is_loading = True
 
     def __call__(self, environ, start_response):
         target = environ["RAW_URI"]
-        refusal = None if self.is_open else refused(environ, target)
-        if not self.is_open:
+        error = None if self.is_loading else find_error(environ, target)
+        if not self.is_loading:
             with open(FOLDER / "requests", "a", encoding="utf-8") as log:
                 log.write(f"{environ['REQUEST_METHOD']} {environ['HTTP_HOST']} {target} {environ.get('HTTP_IF_NONE_MATCH', '-')}\n")
-        if refusal:
-            status, code, headers = refusal
+        if error:
+            status, code, headers = error
             body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>for a test</Message></Error>".encode()
             start_response(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(body))), *headers.items()])
             return [body]
         return self.store(environ, start_response)
 
 
-def refused(environ, target):
-    """Status, code and headers of the refusal of a request, if it is refused."""
+def find_error(environ, target):
+    """Returns the status, code and headers of the error response to a request; None if the request is valid."""
     name = target.split("?")[0].rsplit("/", 1)[1]
     if name in ERRORS:
         return ERRORS[name]
@@ -75,7 +76,7 @@ def refused(environ, target):
 
 
 def signature(environ, target, signed, secret):
-    """What botocore makes of the same request."""
+    """Returns the signature that botocore computes for the same request."""
     authority = S3SigV4Auth(Credentials("-", secret), "s3", "eu-test-1")
     authority.headers_to_sign = lambda request: signed
     request = AWSRequest(environ["REQUEST_METHOD"], f"http://{environ['HTTP_HOST']}{target}", headers=dict(signed))
@@ -84,7 +85,7 @@ def signature(environ, target, signed, secret):
     return authority.signature(authority.string_to_sign(request, authority.canonical_request(request)), request)
 
 
-def fill():
+def create_objects():
     client = boto3.client(
         "s3", endpoint_url=f"http://127.0.0.1:{PORT}", region_name="eu-test-1", aws_access_key_id="-", aws_secret_access_key="-")
     root = FOLDER / "buckets"
@@ -110,7 +111,7 @@ class QuietHandler(WSGIRequestHandler):
 application = CheckingApplication()
 server = make_server("127.0.0.1", PORT, application, threaded=True, request_handler=QuietHandler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-fill()
-application.is_open = False
+create_objects()
+application.is_loading = False
 print("serving", flush=True)
 threading.Event().wait()

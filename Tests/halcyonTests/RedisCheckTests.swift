@@ -18,7 +18,7 @@ import Testing
     @Test func checksEveryPrimaryOfACluster() async throws {
         let cluster = try await RedisClusterServer.start(["--maxmemory", "1gb", "--maxmemory-policy", "volatile-ttl"])
         for node in cluster.nodes.dropFirst() {
-            _ = try await node.tell("CONFIG", "SET", "maxmemory-policy", "noeviction")
+            _ = try await node.run("CONFIG", "SET", "maxmemory-policy", "noeviction")
         }
         let healthy = try await findings(cluster.url)
         let versions = messages(healthy, "Redis", .ok)
@@ -28,16 +28,16 @@ import Testing
         #expect(messages(healthy, "memory", .warning).count == 2)
         #expect(messages(healthy, "cluster", .ok) == ["3 primary nodes, 0 replicas, 16384 of 16384 slots served"])
 
-        _ = try await cluster.nodes[0].tell("CONFIG", "SET", "cluster-require-full-coverage", "yes")
+        _ = try await cluster.nodes[0].run("CONFIG", "SET", "cluster-require-full-coverage", "yes")
         let strict = try await findings(cluster.url)
         #expect(
             messages(strict, "cluster", .warning) == ["if one primary is unavailable, the others refuse commands too"])
-        _ = try await cluster.nodes[0].tell("CONFIG", "SET", "cluster-require-full-coverage", "no")
+        _ = try await cluster.nodes[0].run("CONFIG", "SET", "cluster-require-full-coverage", "no")
 
         await cluster.kill(2)
         let lost = cluster.nodes[2].port
         try await until("the other nodes have noticed the failure") {
-            try await cluster.nodes[0].tell("CLUSTER", "NODES").contains("master,fail ")
+            try await cluster.nodes[0].run("CLUSTER", "NODES").contains("master,fail ")
         }
         let broken = try await findings(cluster.url)
         #expect(messages(broken, "Redis", .ok).count == 2)

@@ -55,13 +55,13 @@ final class ChaosEnvironment: Sendable {
         redis = try await .start()
         origin = try await .start()
         disk = await .mount(mebibytes: 8)
-        let doors = (0...plan.workers).map { _ in LoopbackPort.reserve() }
+        let ports = (0...plan.workers).map { _ in LoopbackPort.reserve() }
         var ways: [(kafka: Relay, redis: Relay)] = []
-        for door in doors {
-            ways.append((try await .start(to: door, on: loop), try await .start(to: redis.port, on: loop)))
+        for port in ports {
+            ways.append((try await .start(to: port, on: loop), try await .start(to: redis.port, on: loop)))
         }
         kafka = try await ApacheKafka(
-            doors: zip(doors, ways).map { ApacheKafka.Door(port: $0, advertised: $1.kafka.port) },
+            listeners: zip(ports, ways).map { ApacheKafka.Listener(port: $0, advertised: $1.kafka.port) },
             hasOwnController: true,
             onLine: { [journal] in journal.noteBroker($0) })
         try await kafka.start()
@@ -105,7 +105,7 @@ final class ChaosEnvironment: Sendable {
     }
 
     /// Waits until all but the given number of jobs have ended.
-    /// - Throws: `NotInTime`.
+    /// - Throws: `ConditionTimeout`.
     func idle(besides count: Int = 0, within limit: Duration = .seconds(120)) async throws {
         try await until("all jobs end", within: limit) { [ledger] in ledger.open <= count }
     }

@@ -30,7 +30,7 @@ actor RestartingRedis {
     func send(_ signal: Int32) { server?.process.send(signal) }
 
     /// Deletes all data.
-    func flush() async throws { _ = try await server?.tell("FLUSHALL") }
+    func flush() async throws { _ = try await server?.run("FLUSHALL") }
 
     func stop() async { await server?.stop() }
 }

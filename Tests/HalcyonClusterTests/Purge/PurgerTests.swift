@@ -136,7 +136,7 @@ import Testing
             try await Self.store([Self.key(1)], in: cache)
             try await TagIndex(redis).index(
                 Self.key(1).description, until: Timestamp.now.seconds + 60, under: ["a"], of: nil)
-            try await deployment.tellAll("CONFIG", "SET", "maxmemory", "1")
+            try await deployment.runOnAll("CONFIG", "SET", "maxmemory", "1")
             #expect(try await Purger(redis).run(Purge(.tag("a"))) == 1)
             #expect(try await Purger(redis).run(Purge(.source(Self.source))) == 0)
             #expect(try await Self.fence("floor", redis) != nil)

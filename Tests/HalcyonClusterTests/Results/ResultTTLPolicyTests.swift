@@ -122,7 +122,7 @@ import Testing
         try await ResultCacheFixture.with { cache, client, redis in
             let key = "halcyon:{0}:1"
             let rule = ResultTTLPolicy(maxAge: 33.333_333_3)
-            guard case .own(let seconds) = rule else { throw NotInTime(description: "\(rule)") }
+            guard case .own(let seconds) = rule else { throw ConditionTimeout(description: "\(rule)") }
             _ = try await cache.store([1], ResultCacheFixture.metadata, as: key, for: seconds, by: rule)
             let found = try #require(try await cache.find(key, for: rule))
             let before = try await client.processedCommands()

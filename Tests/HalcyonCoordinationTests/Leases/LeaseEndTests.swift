@@ -63,14 +63,14 @@ import Testing
             // Connects both processes.
             await one.finish(try lease(try await one.acquire([(fixture.name, .nothing)]))[0], .givenUp)
             await other.finish(try lease(try await other.acquire([(fixture.name, .nothing)]))[0], .givenUp)
-            _ = try await fixture.server.tell("CLIENT", "PAUSE", "100000", "WRITE")
+            _ = try await fixture.server.run("CLIENT", "PAUSE", "100000", "WRITE")
             let asking = Task { try await one.acquire([(fixture.name, .nothing)]) }
             try await until("the request has arrived") {
-                try await fixture.server.tell("CLIENT", "LIST").contains("cmd=evalsha")
+                try await fixture.server.run("CLIENT", "LIST").contains("cmd=evalsha")
             }
             asking.cancel()
             await #expect(throws: CancellationError.self) { try await asking.value }
-            _ = try await fixture.server.tell("CLIENT", "UNPAUSE")
+            _ = try await fixture.server.run("CLIENT", "UNPAUSE")
             await one.end()
             _ = try lease(try await other.acquire([(fixture.name, .nothing)]))
             await other.end()

@@ -25,7 +25,7 @@ extension ClusterTests {
             @Sendable func count(of jobs: [String]) -> Int { seen(of: jobs).count }
             let reader = Task {
                 for try await message in events {
-                    guard let event = message.event else { throw NotInTime(description: "a gap") }
+                    guard let event = message.event else { throw ConditionTimeout(description: "a gap") }
                     seenIDs.withLock { $0.append(event.job!.id) }
                 }
             }

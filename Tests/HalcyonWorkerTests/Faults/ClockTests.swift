@@ -44,7 +44,7 @@ import Testing
         var working: Set<String> = []
         while working != names {
             round += 1
-            guard round < 100 else { throw NotInTime(description: "some workers have no partition") }
+            guard round < 100 else { throw ConditionTimeout(description: "some workers have no partition") }
             working = []
             for partition in 0..<Self.partitions {
                 let id = "warm-\(round)-\(partition)"

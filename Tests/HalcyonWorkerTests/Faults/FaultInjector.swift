@@ -75,7 +75,7 @@ struct FaultInjector: Sendable {
             if let found { return found }
             try await Task.sleep(for: .milliseconds(10))
         }
-        throw NotInTime(description: "no worker holds an awaited lease in phase \(phase)")
+        throw ConditionTimeout(description: "no worker holds an awaited lease in phase \(phase)")
     }
 
     /// Returns the keys whose leases a worker holds and another running one waits for.
@@ -119,7 +119,7 @@ struct FaultInjector: Sendable {
             }
             try await Task.sleep(for: .milliseconds(20))
         }
-        guard open.isEmpty else { throw NotInTime(description: "no worker took over \(open)") }
+        guard open.isEmpty else { throw ConditionTimeout(description: "no worker took over \(open)") }
         let slowest = start + (times.max() ?? .zero)
         return (times, monitor.lag(from: start, to: slowest))
     }
@@ -132,7 +132,7 @@ struct FaultInjector: Sendable {
         let old = monitor.snapshot
         while !missing.isEmpty {
             guard .now < end else {
-                throw NotInTime(
+                throw ConditionTimeout(
                     description: "\(missing) of \(processes.members.map(\.name)) have no work: \(monitor.snapshot)")
             }
             try await Task.sleep(for: .milliseconds(50))

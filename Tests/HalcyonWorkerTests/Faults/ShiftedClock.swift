@@ -28,7 +28,9 @@ struct ShiftedClock: Sendable {
         let exit = try await ChildProcess.start(
             "clang", ["-shared", "-fPIC", "-O", "-o", "\(folder.path)/clock.so", source]
         ).exit()
-        guard exit == .code(0) else { throw NotInTime(description: "clang failed to build the clock library: \(exit)") }
+        guard exit == .code(0) else {
+            throw ConditionTimeout(description: "clang failed to build the clock library: \(exit)")
+        }
     }
 
     /// Returns environment variables for a process whose clock is ahead by this many seconds.

@@ -45,7 +45,7 @@ final class WorkerProcesses: Sendable {
             name.withLock { $0 = new ?? "" }
             return new != nil || !child.isRunning
         }
-        guard child.isRunning else { throw NotInTime(description: "a worker ended: \(await child.exit())") }
+        guard child.isRunning else { throw ConditionTimeout(description: "a worker ended: \(await child.exit())") }
         let member = Member(child: child, name: name.withLock { $0 })
         list.withLock { $0.append(member) }
         return member

@@ -92,7 +92,7 @@ import Testing
             let keys = try await keys(cluster)
             for key in keys.prefix(3) { _ = try await client.send("SET", .string(key), .string(key)) }
             try await until("its replica has the key") {
-                for node in cluster.nodes[3...] where try await node.tell("KEYS", "*").contains(keys[0]) { return true }
+                for node in cluster.nodes[3...] where try await node.run("KEYS", "*").contains(keys[0]) { return true }
                 return false
             }
             cluster.nodes[0].process.send(signal)
@@ -106,7 +106,7 @@ import Testing
             if signal == SIGSTOP {
                 cluster.nodes[0].process.send(SIGCONT)
                 try await until("the old primary replicates the new one") {
-                    try await cluster.nodes[0].tell("INFO", "replication").contains("role:slave")
+                    try await cluster.nodes[0].run("INFO", "replication").contains("role:slave")
                 }
                 #expect(try await client.send("GET", .string(keys[0])).string == "new")
             }

@@ -16,14 +16,14 @@ import Testing
                 }
             }
             for (number, node) in cluster.nodes.enumerated() {
-                _ = try await node.tell("PUBLISH", "news", "from \(number)")
+                _ = try await node.run("PUBLISH", "news", "from \(number)")
             }
             try await until("all messages have arrived") {
                 received.withLock { Set($0) } == ["from 0", "from 1", "from 2"]
             }
             var home: Int?
             for (number, node) in cluster.nodes.enumerated()
-            where try await node.tell("PUBSUB", "CHANNELS", "news").contains("news") {
+            where try await node.run("PUBSUB", "CHANNELS", "news").contains("news") {
                 #expect(home == nil)
                 home = number
             }

@@ -164,9 +164,9 @@ import Testing
                 // The permissions that a user needs according to docs/deployment.md.
                 let rights =
                     "~halcyon:* &* +@read +@write +@connection +@scripting +@pubsub +time -@dangerous +cluster|slots"
-                _ = try await node.tell(
+                _ = try await node.run(
                     ["ACL", "SETUSER", "anna", "on", ">pass/word"] + rights.split(separator: " ").map(String.init))
-                _ = try await node.tell("ACL", "SETUSER", "default", "off")
+                _ = try await node.run("ACL", "SETUSER", "default", "off")
             }
             let hosts = cluster.url.dropFirst("redis+cluster://".count)
             let client = RedisClient(

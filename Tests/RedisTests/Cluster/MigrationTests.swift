@@ -8,7 +8,7 @@ import Testing
 @Suite(.limitedParallelism, .extended) struct MigrationTests {
     /// Returns how often a node has replied with an error, or received a command.
     private func count(_ name: String, of node: RedisServer) async throws -> Int {
-        let info = try await node.tell("INFO", "everything")
+        let info = try await node.run("INFO", "everything")
         let line = info.split(whereSeparator: \.isNewline).first { $0.hasPrefix("\(name):") }
         return line?.split(whereSeparator: { ":=,".contains($0) }).dropFirst(2).first.flatMap { Int($0) } ?? 0
     }

@@ -36,7 +36,7 @@ import Testing
             #expect(try await client.masters() == [.tcp(host: "127.0.0.1", port: sentinels.servers[0].port)])
             #expect(try await client.send("PUBLISH", "news", "x") == .integer(1))
             try await until("the replica has the key") {
-                try await sentinels.servers[1].tell("-n", "2", "GET", "a").contains("one")
+                try await sentinels.servers[1].run("-n", "2", "GET", "a").contains("one")
             }
             sentinels.servers[0].process.send(signal)
             try await until("the replica is promoted") {
@@ -74,7 +74,7 @@ import Testing
             }
             try await until("the first primary receives writes") { written.withLock { $0.count == 1 } }
             try await until("the sentinel accepts the failover") {
-                try await sentinels.sentinels[0].tell("SENTINEL", "FAILOVER", RedisSentinels.service).contains("OK")
+                try await sentinels.sentinels[0].run("SENTINEL", "FAILOVER", RedisSentinels.service).contains("OK")
             }
             try await until("the other primary receives writes") { written.withLock { $0.count == 2 } }
             isOver.withLock { $0 = true }

@@ -48,7 +48,7 @@ import Testing
         #"{"resource_spans":[]}"#, "{",
     ])
     func collectorRejectsInvalidRequests(body: String) async {
-        await #expect(throws: NotInTime.self) { try await TraceCollector.spans([Array(body.utf8)]) }
+        await #expect(throws: ConditionTimeout.self) { try await TraceCollector.spans([Array(body.utf8)]) }
     }
 
     @Test func spanEndIsNotBeforeItsStart() {
