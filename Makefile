@@ -7,15 +7,21 @@ KAFKA_VERSION := 4.1.1
 SECONDS ?= 300
 # CI sets this to turn warnings into errors.
 SWIFT_FLAGS ?=
+# Where make install puts the program.
+PREFIX ?= /usr/local
+DESTDIR ?=
 FORMATTED := Package.swift Sources Samples Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps build release test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance chart check docc site commands docker-test monitoring kafka clean
+.PHONY: help deps deps-test build release install uninstall packages test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance chart check docc site commands docker-test monitoring kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-deps: ## install missing Debian packages; on other systems, list the required packages
+deps: ## install the Debian packages to build and run Halcyon and its unit tests, under 400 MB; on other systems, list them
 	@scripts/deps
+
+deps-test: deps ## install the Debian packages of all other checks too: browser, Prometheus, ffmpeg, Go, Java, Node.js (2 GB)
+	@scripts/deps test
 
 build: deps ## build everything in debug mode
 	$(SWIFT) build --build-tests $(SWIFT_FLAGS)
@@ -23,10 +29,20 @@ build: deps ## build everything in debug mode
 release: deps ## build the halcyon executable in release mode
 	$(SWIFT) build -c release --product halcyon
 
+install: deps ## install the program, completions, manual pages and systemd units; PREFIX=/usr/local DESTDIR=
+	$(SWIFT) build -c release --product halcyon --static-swift-stdlib --scratch-path .build/static
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install
+
+uninstall: ## remove what make install has installed; PREFIX=/usr/local DESTDIR=
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install --uninstall
+
+packages: ## build a tarball and a .deb for Debian 12 and 13 in .build/packages and try them in chroots; needs root
+	@scripts/release --build .build/packages
+
 test: deps ## run the tests that need no JVM, browser or injected fault, and print the slowest ones
 	@scripts/test
 
-test-all: release ## run all tests and the checks of chart, monitoring and documented commands; needs KAFKA_HOME (see make kafka)
+test-all: deps-test release ## run all tests and the checks of chart, monitoring and documented commands; needs KAFKA_HOME (see make kafka)
 	@scripts/test-all
 
 demo: release ## resize sample photographs on an embedded cluster; results in demo/
@@ -44,19 +60,19 @@ format: ## format the Swift code in place
 lint: ## check the format and doc comments of the Swift code
 	$(SWIFT) format lint --strict --configuration .swift-format -r $(FORMATTED)
 
-bench: deps ## run the benchmarks and print the cost of rendering and jobs as ratios
+bench: deps-test ## run the benchmarks and print the cost of rendering and jobs as ratios
 	@Benchmarks/run
 
 contact-sheet: deps ## render the contact sheet of all processors to docs/images/processors.webp
 	@scripts/contact-sheet
 
-sanitize: deps ## run the tests under the address and thread sanitizers
+sanitize: deps-test ## run the tests under the address and thread sanitizers
 	@scripts/sanitize
 
 fuzz: deps ## fuzz jobs with images and the metadata of committed offsets for SECONDS (300)
 	@scripts/fuzz $(SECONDS)
 
-chaos: deps ## inject faults into a cluster and check the guarantees (docs/chaos.md); ARGS="run --seed 1 --seconds 300"
+chaos: deps-test ## inject faults into a cluster and check the guarantees (docs/chaos.md); ARGS="run --seed 1 --seconds 300"
 	@Chaos/run $(ARGS)
 
 conformance: release ## test the gateway against its OpenAPI document; ARGS="EXAMPLES SEED"
@@ -77,10 +93,10 @@ docc: deps ## build the DocC pages of HalcyonKit and HalcyonModel in .build/docc
 site: deps ## build the documentation site in .build/site; broken links are errors; SERVE=1 serves it
 	@scripts/site
 
-commands: release ## run the commands in README.md and the documentation against a cluster (Tests/Commands)
+commands: deps-test release ## run the commands in README.md and the documentation against a cluster (Tests/Commands)
 	@scripts/commands
 
-monitoring: release ## check metrics, alerts and the dashboard against a cluster under load; needs KAFKA_HOME (docs/metrics.md)
+monitoring: deps-test release ## check metrics, alerts and the dashboard against a cluster under load; needs KAFKA_HOME (docs/metrics.md)
 	@scripts/monitoring $(ARGS)
 
 kafka: ## download an official release of Apache Kafka to .build/kafka for the tests and verify its checksum

@@ -82,6 +82,14 @@ enum ExitCode: Int32 {
     /// A signal interrupted the command. Shells report this code for SIGINT.
     case interrupted = 130
 
+    /// The exit codes with their meanings, for the help and the manual.
+    static let meanings: [(codes: String, meaning: String)] = [
+        ("\(done.rawValue)", "success"), ("\(failed.rawValue)", "failure"),
+        ("\(usage.rawValue)", "invalid command line, configuration or input"),
+        ("\(notFound.rawValue)", "not found"), ("\(stuck.rawValue)", "stuck worker"),
+        ("\(interrupted.rawValue) or 143", "interrupted by SIGINT or SIGTERM"),
+    ]
+
     /// Maps an error to the exit code that names its cause.
     init(of error: any Error) {
         switch error {

@@ -40,7 +40,7 @@ enum Program {
     private static let groups = [TopicsCommands.group, DeadLetterCommands.group]
     private static let helpers: [any Subcommand.Type] = [
         DoctorCommand.self, HealthCommand.self, BenchCommand.self, PlanCommand.self, ConfigCommand.self,
-        CompletionsCommand.self,
+        CompletionsCommand.self, ManualCommand.self,
     ]
 
     static let command = Command(
@@ -53,8 +53,7 @@ enum Program {
             Settings come from flags, the environment (HALCYON_KAFKA_BROKERS), a YAML file (--config) and defaults, in \
             this order of precedence. `halcyon config` prints all of them.
 
-            Exit codes: 0 success, 1 failure, 2 invalid command line, configuration or input, 3 not found, 70 stuck \
-            worker, 130 or 143 interrupted by SIGINT or SIGTERM.
+            Exit codes: \(ExitCode.meanings.map { "\($0.codes) \($0.meaning)" }.joined(separator: ", ")).
             """, version: Version.number, parameters: CommonArguments.all,
         commands: subcommands.map { $0.command } + groups.map(\.command) + helpers.map { $0.command })
 

@@ -49,7 +49,7 @@ private func spelling(of option: ParameterDeclaration) -> String {
 }
 
 /// Returns the help, with the allowed words if they are fixed.
-private func explanation(of parameter: ParameterDeclaration) -> String {
+func explanation(of parameter: ParameterDeclaration) -> String {
     guard case .words(let words) = parameter.completion else { return parameter.help }
     return "\(parameter.help) One of \(words.joined(separator: ", "))."
 }
