@@ -7,22 +7,14 @@ import TestSupport
 import Testing
 
 /// Workers that join and leave while most jobs wait, on Apache Kafka.
-@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct RebalanceTests {
+@Suite(.limitedParallelism, .sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable)) struct RebalanceTests {
     static let jobs = 600
 
     @Test func rebalanceMovesWaitingJobsWithoutRepeatingAny() async throws {
-        let kafka = try await ApacheKafka()
-        do {
-            try await kafka.start()
-            try await WorkerFixture.with { cluster in
-                try await kafka.create(cluster.topics.all, partitions: 6)
-                try await joinAndLeave(KafkaProperties(brokers: kafka.bootstrapServers), cluster)
-            }
-        } catch {
-            await kafka.remove()
-            throw error
+        let topics = Topics(prefix: SharedApacheKafka.uniquePrefix())
+        try await WorkerFixture.with(broker: .apache, partitions: 6, topics: topics) { cluster in
+            try await joinAndLeave(KafkaProperties(brokers: cluster.broker.bootstrapServers), cluster)
         }
-        await kafka.remove()
     }
 
     private func joinAndLeave(_ kafka: KafkaProperties, _ cluster: WorkerFixture) async throws {

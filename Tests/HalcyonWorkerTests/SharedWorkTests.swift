@@ -8,13 +8,15 @@ import Testing
 @testable import HalcyonCluster
 
 /// Workers as separate processes, with Apache Kafka, a stock redis-server and nginx.
-@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable), .serialized) struct SharedWorkTests {
+@Suite(.limitedParallelism, .sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable), .serialized)
+struct SharedWorkTests {
     static let jobs = 2_000
     static let sources = 500
 
     /// The servers that the workers of a test use.
     struct SharedWorkFixture: Sendable {
         let kafka: ApacheKafka
+        let topics: Topics
         let redis: RedisServer
         let origin: Nginx
         let folder: TemporaryFolder
@@ -25,13 +27,12 @@ import Testing
             let folder = TemporaryFolder("photographs")
             let photograph = try SampleImages.bytes("chelsea.jpg")
             for number in 0..<SharedWorkTests.sources { _ = folder.write(photograph, to: "\(number).jpg") }
-            let kafka = try await ApacheKafka()
-            try await kafka.start()
-            let topics = Topics()
+            let kafka = try #require(SharedApacheKafka.current)
+            let topics = Topics(prefix: SharedApacheKafka.uniquePrefix())
             let properties = ["bootstrap.servers": kafka.bootstrapServers]
             try await kafka.create(topics.all, partitions: 8)
             let fixture = SharedWorkFixture(
-                kafka: kafka, redis: try await RedisServer.start(),
+                kafka: kafka, topics: topics, redis: try await RedisServer.start(),
                 origin: try await Nginx.start(serving: folder.path, "expires 1h;"), folder: folder,
                 events: try await EventLog(topics, properties), producer: try Producer(properties: properties))
             do {
@@ -48,7 +49,7 @@ import Testing
         ///   log of the test.
         func startWorker(onLine: (@Sendable (String) -> Void)? = nil) async throws -> ChildProcess {
             try await WorkerProcess.start(
-                brokers: kafka.bootstrapServers, redisPort: redis.port,
+                brokers: kafka.bootstrapServers, redisPort: redis.port, prefix: topics.prefix,
                 ["HALCYON_LOG_LEVEL": onLine == nil ? "warning" : "info"],
                 errors: onLine.map { .lines($0) } ?? .inherited)
         }
@@ -62,7 +63,8 @@ import Testing
                     let job = #"{"id":"\#(number)","source":"\#(source)","width":\#(width),"height":60}"#
                     group.addTask {
                         try await producer.send(
-                            ProducerRecord(topic: "halcyon.jobs", partition: Int32(number % 8), value: Array(job.utf8)))
+                            ProducerRecord(
+                                topic: topics.jobs(.normal), partition: Int32(number % 8), value: Array(job.utf8)))
                     }
                 }
                 try await group.waitForAll()
@@ -73,7 +75,8 @@ import Testing
         func completedRanges() async throws -> [Int32: CompletedRanges] {
             let admin = try Admin(properties: ["bootstrap.servers": kafka.bootstrapServers])
             let offsets = try await admin.committed(
-                by: "halcyon-workers", in: (0..<8).map { TopicPartition("halcyon.jobs", $0) })
+                by: WorkerProcess.group(prefix: topics.prefix),
+                in: (0..<8).map { TopicPartition(topics.jobs(.normal), $0) })
             await admin.close()
             return Dictionary(
                 uniqueKeysWithValues: offsets.map { partition, offset in
@@ -87,7 +90,6 @@ import Testing
             await producer.close()
             await origin.stop()
             await redis.stop()
-            await kafka.remove()
             await folder.remove()
         }
     }
@@ -99,7 +101,7 @@ import Testing
             for number in 0..<3 {
                 workers.append(
                     try await fixture.startWorker { line in
-                        if line.contains("partitions assigned") && line.contains("halcyon.jobs[") {
+                        if line.contains("partitions assigned") && line.contains("jobs[") {
                             assigned.withLock { _ = $0.insert(number) }
                         }
                     })

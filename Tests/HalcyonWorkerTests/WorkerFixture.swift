@@ -65,6 +65,8 @@ final class WorkerFixture: Sendable {
         let kafka = KafkaProperties(
             brokers: broker.bootstrapServers, properties: ["fetch.wait.max.ms": "10", "session.timeout.ms": "12000"])
         var options = WorkerOptions(topics: topics, kafka: kafka, redis: endpoint)
+        // Tests that share a broker have groups of their own.
+        if topics.prefix != Topics().prefix { options.group = WorkerProcess.group(prefix: topics.prefix) }
         options.sources.policy = AddressPolicy(allow: ["127.0.0.0/8"])
         // Origins hang on purpose. Tests of time limits set their own.
         (options.sources.timeout, options.sources.stallTimeout) = (.seconds(600), .seconds(600))

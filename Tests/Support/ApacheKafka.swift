@@ -1,4 +1,5 @@
 import Concurrency
+import Foundation
 import Glibc
 import Kafka
 import Subprocess
@@ -136,6 +137,13 @@ public final class ApacheKafka: Sendable {
 
     /// Sends a signal to the broker, such as SIGSTOP to pause it and SIGCONT to resume it.
     public func send(_ signal: Int32) async { await broker.send(signal) }
+
+    /// Kills the processes and deletes their data without waiting, when this process exits.
+    func removeImmediately() {
+        broker.killImmediately()
+        controller?.killImmediately()
+        try? FileManager.default.removeItem(atPath: data.path)
+    }
 
     /// Stops the processes and deletes their data.
     public func remove() async {

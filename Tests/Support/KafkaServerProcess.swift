@@ -7,7 +7,8 @@ actor KafkaServerProcess {
     private let name: String
     private let folder: TemporaryFolder
     private let onLine: @Sendable (String) -> Void
-    private var child: ChildProcess?
+    private nonisolated let running = Lock<ChildProcess?>(nil)
+    private nonisolated var child: ChildProcess? { running.withLock { $0 } }
 
     /// Formats the log folder of the process.
     /// - Parameters:
@@ -50,7 +51,7 @@ actor KafkaServerProcess {
         (options.output, options.errors) = (output, output)
         let child = try await ChildProcess.start(
             Self.tool("kafka-server-start.sh"), ["\(folder.path)/\(name).properties"], options: options)
-        self.child = child
+        running.withLock { $0 = child }
         try? await until("Apache Kafka's \(name) is ready") { await serves() || !child.isRunning }
         guard child.isRunning, await serves() else {
             let end = child.isRunning ? "was not ready after two minutes" : "exited: \(await child.exit())"
@@ -64,6 +65,9 @@ actor KafkaServerProcess {
         child?.send(SIGKILL)
         await child?.exit()
     }
+
+    /// Sends SIGKILL, without waiting.
+    nonisolated func killImmediately() { child?.send(SIGKILL) }
 
     func send(_ signal: Int32) { child?.send(signal) }
 

@@ -29,7 +29,21 @@ public struct LimitedParallelism: SuiteTrait, TestTrait, TestScoping {
         defer { Self.semaphore.release() }
         let start = ContinuousClock.now
         defer { Self.record(test, start.duration(to: .now)) }
+        let watchdog = Task {
+            try await Task.sleep(for: Self.timeLimit)
+            Self.giveUp(test)
+        }
+        defer { watchdog.cancel() }
         try await function()
+    }
+
+    /// The time after which the whole run fails, so that a test that waits forever is named.
+    private static let timeLimit = Duration.seconds(900)
+
+    private static func giveUp(_ test: Test) -> Never {
+        let line = Array("✘ Test \(test.id) recorded an issue: it has not ended within \(timeLimit)\n".utf8)
+        _ = write(STDERR_FILENO, line, line.count)
+        exit(EXIT_FAILURE)
     }
 
     private static func record(_ test: Test, _ duration: Duration) {

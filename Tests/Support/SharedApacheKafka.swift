@@ -1,16 +1,24 @@
 import Concurrency
+import Glibc
 import Testing
 
-/// A trait that starts Apache Kafka before the first test of a suite and removes it after the last. Without KAFKA_HOME
-/// it does nothing.
+/// A trait that starts Apache Kafka before the first test of a suite. Without KAFKA_HOME it does nothing.
 ///
-/// Suites that run at the same time share one broker, because each broker needs a Java VM and time to start. Their
-/// topics, groups and transactional ids must have unique names, and they must not stop the broker.
+/// All suites share one broker, because each broker needs a Java VM and time to start. Their topics, groups and
+/// transactional ids must have unique names, and they must not stop the broker.
 public struct SharedApacheKafka: SuiteTrait, TestScoping {
     /// The broker of the running test's suite.
     @TaskLocal public static var current: ApacheKafka?
 
-    private static let sharedBroker = BrokerReference()
+    /// A prefix for names of topics and groups that no other test uses.
+    public static func uniquePrefix() -> String {
+        counter.withLock { count in
+            count += 1
+            return "test\(count)."
+        }
+    }
+    private static let counter = Lock(0)
+
     /// True if the broker is not shared with other suites.
     fileprivate let isExclusive: Bool
 
@@ -19,45 +27,38 @@ public struct SharedApacheKafka: SuiteTrait, TestScoping {
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
         guard ApacheKafka.isAvailable else { return try await function() }
-        let reference = isExclusive ? BrokerReference() : Self.sharedBroker
+        guard isExclusive else {
+            let apache = try await Self.shared.value
+            return try await Self.$current.withValue(apache) { try await function() }
+        }
+        let apache = try await Self.start()
         let result: Result<Void, any Error>
         do {
-            let apache = try await reference.acquire()
             result = .success(try await Self.$current.withValue(apache) { try await function() })
         } catch {
             result = .failure(error)
         }
-        await reference.release()
+        await apache.remove()
         try result.get()
     }
 
-    /// A reference-counted broker: started by the first suite that acquires it, removed when the last one releases it.
-    private actor BrokerReference {
-        private var count = 0
-        private var broker: Task<ApacheKafka, any Error>?
+    /// The broker of all suites that share one. It is started by the first of them and runs until this process exits,
+    /// because a start takes seconds of processor time.
+    private static let shared = Task {
+        let apache = try await start()
+        leftover.withLock { $0 = apache }
+        atexit { SharedApacheKafka.leftover.withLock { $0?.removeImmediately() } }
+        return apache
+    }
+    private static let leftover = Lock<ApacheKafka?>(nil)
 
-        func acquire() async throws -> ApacheKafka {
-            count += 1
-            let starting =
-                broker
-                ?? Task {
-                    let apache = try await ApacheKafka()
-                    do { try await apache.start() } catch {
-                        await apache.remove()
-                        throw error
-                    }
-                    return apache
-                }
-            broker = starting
-            return try await starting.value
+    private static func start() async throws -> ApacheKafka {
+        let apache = try await ApacheKafka()
+        do { try await apache.start() } catch {
+            await apache.remove()
+            throw error
         }
-
-        func release() async {
-            count -= 1
-            guard count == 0, let last = broker else { return }
-            broker = nil
-            if case .success(let apache) = await last.result { await apache.remove() }
-        }
+        return apache
     }
 }
 

@@ -7,10 +7,11 @@ public enum WorkerProcess {
     /// - Parameters:
     ///   - brokers: The bootstrap servers of Kafka.
     ///   - redisPort: The port of Redis on 127.0.0.1.
+    ///   - prefix: The prefix of its topics and its group, if it shares the broker with other tests.
     ///   - settings: Further environment variables, which override those set here.
     ///   - errors: The destination of its log.
     public static func start(
-        brokers: String, redisPort: UInt16, _ settings: [String: String] = [:],
+        brokers: String, redisPort: UInt16, prefix: String? = nil, _ settings: [String: String] = [:],
         errors: ChildProcess.Output = .inherited
     ) async throws -> ChildProcess {
         var options = ChildProcess.Options()
@@ -18,9 +19,16 @@ public enum WorkerProcess {
             "HALCYON_KAFKA_BROKERS": brokers, "HALCYON_REDIS_URL": "redis://127.0.0.1:\(redisPort)",
             "HALCYON_SOURCES_ALLOW": "127.0.0.0/8", "HALCYON_KAFKA_PROPERTY_session.timeout.ms": "6000",
         ]) { $1 }.merging(settings) { $1 }
+        if let prefix {
+            options.environment?["HALCYON_KAFKA_PREFIX"] = prefix
+            options.environment?["HALCYON_KAFKA_GROUP"] = group(prefix: prefix)
+        }
         options.errors = errors
         return try await ChildProcess.start(HalcyonExecutable.path, ["worker"], options: options)
     }
+
+    /// The consumer group of workers with this prefix.
+    public static func group(prefix: String) -> String { "\(prefix)workers" }
 
     /// The environment of this process without Halcyon's settings.
     private static var inherited: [String: String] {

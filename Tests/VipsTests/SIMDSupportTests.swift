@@ -21,7 +21,9 @@ import Testing
                 try? work()
                 done.withLock { $0 = true }
             }
-            usleep(300_000)
+            // Without the lock, the thread finishes as soon as it is scheduled.
+            let end = ContinuousClock.now + (SIMDSupport.isTranslated ? .milliseconds(300) : .seconds(60))
+            while !done.withLock({ $0 }) && ContinuousClock.now < end { usleep(1000) }
             return done.withLock { $0 }
         }
         thread?.join()

@@ -243,7 +243,9 @@ import Testing
     /// Progress events are only delivered to event streams. The state of the job stays `started`.
     @Test func progressDoesNotChangeTheState() async throws {
         let origin = RawOrigin { _ in
-            [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .pause(.seconds(1)), .text("abc"), .awaitEnd]
+            // Bytes arrive for a minute, so that there is progress however late it is looked for.
+            [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc")]
+                + Array(repeating: [.pause(.milliseconds(300)), .text("a")], count: 200).joined() + [.awaitEnd]
         }
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker({ $0.progressInterval = .milliseconds(200) }) {

@@ -1,4 +1,5 @@
 import Concurrency
+import Curl
 import Glibc
 import HalcyonModel
 import Subprocess
@@ -53,6 +54,7 @@ import Testing
             location = /unmodified.jpg { return 304; }
             location = /teapot.jpg { return 418; }
             location = /busy.jpg { return 503; }
+            location = /status { stub_status; }
             """)
         let result: Result<Void, any Error>
         do { result = .success(try await body(nginx, folder, picture)) } catch { result = .failure(error) }
@@ -111,7 +113,13 @@ import Testing
                 $0.resumptions = 0
             } _: { loader async throws in
                 let load = Task { try await loader.load(Source("\(nginx.url)/slow.jpg")) }
-                try await Task.sleep(for: .milliseconds(800))
+                let client = CurlClient()
+                try await until("nginx sends the file") {
+                    // One of the two connections is that of this request.
+                    let status = try await client.execute(HTTPRequest(.get, "\(nginx.url)/status"))
+                    return String(decoding: status.body, as: UTF8.self).contains("Writing: 2")
+                }
+                await client.close()
                 #expect(truncate("\(folder.path)/picture.jpg", 200_000) == 0)
                 let failure = try #require(await #expect(throws: JobError.self) { try await load.value })
                 #expect(failure.code == .httpError && failure.isRetryable)
