@@ -44,14 +44,23 @@ struct SharedWorkTests {
             await fixture.remove()
         }
 
-        /// Starts a worker process.
-        /// - Parameter onLine: Receives each line of its log, from level info on. If nil, its warnings appear in the
-        ///   log of the test.
-        func startWorker(onLine: (@Sendable (String) -> Void)? = nil) async throws -> ChildProcess {
-            try await WorkerProcess.start(
-                brokers: kafka.bootstrapServers, redisPort: redis.port, prefix: topics.prefix,
-                ["HALCYON_LOG_LEVEL": onLine == nil ? "warning" : "info"],
-                errors: onLine.map { .lines($0) } ?? .inherited)
+        /// Starts worker processes and waits until each has partitions of the normal lane.
+        func startWorkers(_ count: Int) async throws -> [ChildProcess] {
+            var workers: [ChildProcess] = []
+            let assigned = Lock<Set<Int>>([])
+            for number in 0..<count {
+                workers.append(
+                    try await WorkerProcess.start(
+                        brokers: kafka.bootstrapServers, redisPort: redis.port, prefix: topics.prefix,
+                        ["HALCYON_LOG_LEVEL": "info"],
+                        errors: .lines { line in
+                            if line.contains("partitions assigned") && line.contains("jobs[") {
+                                assigned.withLock { _ = $0.insert(number) }
+                            }
+                        }))
+            }
+            try await until("each worker has partitions") { assigned.withLock { $0.count == count } }
+            return workers
         }
 
         /// Submits jobs for four sizes of each source, in all partitions.
@@ -96,17 +105,7 @@ struct SharedWorkTests {
 
     @Test func threeWorkersShareJobsAndEndEachOnce() async throws {
         try await SharedWorkFixture.with { fixture in
-            var workers: [ChildProcess] = []
-            let assigned = Lock<Set<Int>>([])
-            for number in 0..<3 {
-                workers.append(
-                    try await fixture.startWorker { line in
-                        if line.contains("partitions assigned") && line.contains("jobs[") {
-                            assigned.withLock { _ = $0.insert(number) }
-                        }
-                    })
-            }
-            try await until("each worker has partitions") { assigned.withLock { $0.count == 3 } }
+            let workers = try await fixture.startWorkers(3)
             try await fixture.submit(0..<Self.jobs)
             try await until("all jobs end") { fixture.events.terminal.count >= Self.jobs }
             // Time for duplicates to arrive.
@@ -121,8 +120,8 @@ struct SharedWorkTests {
 
     @Test func losesNoJobWhenAWorkerIsKilled() async throws {
         try await SharedWorkFixture.with { fixture in
-            var workers: [ChildProcess] = []
-            for _ in 0..<3 { workers.append(try await fixture.startWorker()) }
+            // Duplicates come only from the kill, and not from workers that join.
+            let workers = try await fixture.startWorkers(3)
             try await fixture.submit(0..<Self.jobs / 2)
             try await until("a quarter of the jobs has ended") {
                 fixture.events.terminal.count >= Self.jobs / 4
