@@ -1,5 +1,6 @@
 import HalcyonCoding
 import HalcyonModel
+import TestSupport
 import Testing
 
 /// Decoding of whole messages: malformed input, and fields recovered from invalid jobs.
@@ -16,7 +17,7 @@ import Testing
     }
 
     @Test func failuresOfCorruptedMessagesHaveAReason() throws {
-        var generator = SeededGenerator(seed: 4)
+        var generator = SeededNumbers(seed: 4)
         let good = Array(#"{"id":"a","source":"https://example.org/cat.jpg","width":400,"metadata":["é"]}"#.utf8)
         for _ in 0..<5000 {
             var bytes = good

@@ -1,5 +1,6 @@
 import HalcyonCoding
 import HalcyonModel
+import TestSupport
 import Testing
 
 /// Combinations of the sizing fields.
@@ -77,7 +78,7 @@ import Testing
 
     @Test(arguments: [PixelSize(width: 1365, height: 911), PixelSize(width: 99_991, height: 7)])
     func fractionsAndPixelsSelectTheSameCrop(image: PixelSize) throws {
-        var generator = SeededGenerator(seed: 40)
+        var generator = SeededNumbers(seed: 40)
         for _ in 0..<500 {
             let x = Int.random(in: 0..<image.width, using: &generator)
             let y = Int.random(in: 0..<image.height, using: &generator)

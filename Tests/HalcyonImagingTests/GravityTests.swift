@@ -8,7 +8,7 @@ import Vips
 @Suite(.limitedParallelism) struct GravityTests {
     /// A gray image with a colorful, detailed patch of 80×80 pixels at a position.
     static func patched(_ size: PixelSize, at x: Int, _ y: Int, as format: Format = .png) async throws -> [UInt8] {
-        var generator = SplitMix64(seed: 5)
+        var generator = SeededNumbers(seed: 5)
         var pixels = [UInt8](repeating: 128, count: size.pixels * 3)
         for row in y..<y + 80 {
             for column in x..<x + 80 {

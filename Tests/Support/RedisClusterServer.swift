@@ -16,7 +16,7 @@ public final class RedisClusterServer: Sendable {
 
     /// Starts the nodes and waits until each of them reports that all slots are served.
     ///
-    /// When a master without replicas fails, the other masters keep serving (`cluster-require-full-coverage no`).
+    /// If a master without replicas fails, the other masters keep serving (`cluster-require-full-coverage no`).
     /// - Parameters:
     ///   - replicas: The number of replicas of each master. Failover takes about 3 s.
     ///   - certificate: The certificate of nodes that accept only TLS, also between each other; nil for plain TCP.

@@ -1,4 +1,4 @@
-/// A random number generator with a reproducible sequence per seed (SplitMix64).
+/// A random number generator with a reproducible sequence per seed: SplitMix64 (Steele, Lea and Flood, 2014).
 public struct SeededNumbers: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

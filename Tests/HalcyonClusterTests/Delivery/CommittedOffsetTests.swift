@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import HalcyonCluster
@@ -85,7 +86,7 @@ import Testing
     }
 
     @Test(arguments: 0..<200) func matchesASetModelInRandomOrder(seed: Int) {
-        var generator = SplitMix(seed: UInt64(seed))
+        var generator = SeededNumbers(seed: UInt64(seed))
         var map = CompletedRanges(from: 0)
         var done: Set<Int64> = []
         for offset in Int64(0)..<100 where Bool.random(using: &generator) {

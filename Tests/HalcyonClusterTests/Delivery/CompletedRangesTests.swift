@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import HalcyonCluster
 
 @Suite struct CompletedRangesTests {
     /// Returns a map of random runs. Runs and gaps are mostly short, and some are long.
-    static func random(_ generator: inout SplitMix, runs: Int) -> CompletedRanges {
+    static func random(_ generator: inout SeededNumbers, runs: Int) -> CompletedRanges {
         let base =
             Int.random(in: 0..<4, using: &generator) == 0 ? 0 : Int64.random(in: 0...(1 << 40), using: &generator)
         var map = CompletedRanges(from: base)
@@ -17,7 +18,7 @@ import Testing
         return map
     }
 
-    private static func length(_ generator: inout SplitMix) -> Int64 {
+    private static func length(_ generator: inout SeededNumbers) -> Int64 {
         Int64.random(
             in:
                 1...(Int.random(in: 0..<5, using: &generator) == 0
@@ -37,7 +38,7 @@ import Testing
     }
 
     @Test(arguments: 0..<200) func commitMetadataRoundTrips(seed: Int) throws {
-        var generator = SplitMix(seed: UInt64(seed))
+        var generator = SeededNumbers(seed: UInt64(seed))
         let map = Self.random(&generator, runs: Int.random(in: 1...60, using: &generator))
         let commitMetadata = map.commitMetadata(limit: 1 << 20)
         #expect(commitMetadata.untracked == 0)
@@ -69,7 +70,7 @@ import Testing
     }
 
     @Test(arguments: 0..<20) func rejectsEveryTruncation(seed: Int) {
-        var generator = SplitMix(seed: UInt64(seed))
+        var generator = SeededNumbers(seed: UInt64(seed))
         let map = Self.random(&generator, runs: 12)
         let text = map.commitMetadata(limit: 4096).text
         for length in 0..<text.utf8.count {
@@ -79,7 +80,7 @@ import Testing
     }
 
     @Test(arguments: 0..<20) func rejectsEveryFlippedBit(seed: Int) {
-        var generator = SplitMix(seed: UInt64(seed))
+        var generator = SeededNumbers(seed: UInt64(seed))
         let map = Self.random(&generator, runs: 12)
         let text = Array(map.commitMetadata(limit: 4096).text.utf8)
         for index in text.indices {

@@ -1,4 +1,5 @@
 import Kafka
+import TestSupport
 import Testing
 
 @testable import HalcyonCluster
@@ -8,7 +9,7 @@ import Testing
     private let partition = TopicPartition("jobs", 0)
 
     @Test(arguments: 0..<150) func completesAllJobsAndRepeatsNoCommittedOne(seed: Int) {
-        var generator = SplitMix(seed: UInt64(seed))
+        var generator = SeededNumbers(seed: UInt64(seed))
         // Some offsets have no record, like those of markers and compacted records.
         let records = (Int64(0)..<300).filter { _ in Int.random(in: 0..<9, using: &generator) > 0 }
         let limit = [0, 14, 30, 4096].randomElement(using: &generator)!

@@ -1,4 +1,5 @@
 import Kafka
+import TestSupport
 import Testing
 
 @testable import HalcyonCluster
@@ -9,7 +10,7 @@ import Testing
     private let partition = TopicPartition("jobs", 0)
 
     @Test(arguments: 0..<100) func publishesEachJobOnce(seed: Int) {
-        var generator = SplitMix(seed: UInt64(seed))
+        var generator = SeededNumbers(seed: UInt64(seed))
         let records = (Int64(0)..<300).filter { _ in Int.random(in: 0..<9, using: &generator) > 0 }
         let limit = [0, 14, 30, 4096].randomElement(using: &generator)!
         // The state that only transactions change.

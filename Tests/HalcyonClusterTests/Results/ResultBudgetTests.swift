@@ -34,7 +34,7 @@ import Testing
 
     @Test(.extended, arguments: [(1, .server), (2, .server), (3, .cluster)] as [(UInt64, RedisDeployment.Kind)])
     func randomOperationsMatchTheModel(seed: UInt64, on kind: RedisDeployment.Kind) async throws {
-        var random = SplitMix(seed: seed)
+        var random = SeededNumbers(seed: seed)
         let budget = [
             Budget(bytes: 20_000), Budget(pixels: 9_000, count: 40),
             Budget(bytes: 30_000, pixels: 12_000, count: 25),
@@ -112,7 +112,7 @@ import Testing
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for worker in 0..<8 as Range<UInt64> {
                     group.addTask {
-                        var random = SplitMix(seed: worker)
+                        var random = SeededNumbers(seed: worker)
                         let cache = ResultCache(client, budget: budget)
                         for _ in 0..<150 {
                             let key = Self.keys.randomElement(using: &random)!

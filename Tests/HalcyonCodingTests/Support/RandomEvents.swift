@@ -1,11 +1,12 @@
 import HalcyonModel
+import TestSupport
 
 /// Generates random events that cover all choices. The same seed gives the same events.
 struct RandomEvents {
-    private var generator: SeededGenerator
+    private var generator: SeededNumbers
 
     init(seed: UInt64) {
-        generator = SeededGenerator(seed: seed)
+        generator = SeededNumbers(seed: seed)
     }
 
     mutating func next() -> Event {

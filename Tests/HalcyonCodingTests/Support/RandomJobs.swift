@@ -1,9 +1,11 @@
+import TestSupport
+
 /// Generates random valid and invalid jobs. The same seed gives the same jobs.
 struct RandomJobs {
-    private var generator: SeededGenerator
+    private var generator: SeededNumbers
 
     init(seed: UInt64) {
-        generator = SeededGenerator(seed: seed)
+        generator = SeededNumbers(seed: seed)
     }
 
     /// A job of fields that are each valid but may contradict each other.
@@ -106,19 +108,4 @@ struct RandomJobs {
     }
 
     private mutating func pick<Value>(_ values: [Value]) -> Value { values.randomElement(using: &generator)! }
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014), which gives the same numbers on all platforms.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var bits = state
-        bits = (bits ^ (bits >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        bits = (bits ^ (bits >> 27)) &* 0x94d0_49bb_1331_11eb
-        return bits ^ (bits >> 31)
-    }
 }

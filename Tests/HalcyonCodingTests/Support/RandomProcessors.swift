@@ -1,8 +1,9 @@
 import HalcyonModel
+import TestSupport
 
 /// Generates random processors of every kind with some of their parameters.
 struct RandomProcessors {
-    var generator: SeededGenerator
+    var generator: SeededNumbers
 
     /// Required and optional parameters, each with the values to choose from.
     struct Shape {
