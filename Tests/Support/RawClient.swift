@@ -40,7 +40,8 @@ public final class RawClient: Sendable {
         let bound = Self.with(address, 0) { bind(socket, $0, $1) }
         // The connection enters the backlog, so this does not wait for the server to accept it.
         guard bound == 0, Self.with("127.0.0.1", port, { connect(socket, $0, $1) }) == 0 else {
-            close(socket)
+            // The deinitializer closes the socket, because all properties are set. To close it here, too, would close
+            // the descriptor of another thread that has just been given the same number.
             throw Closed()
         }
     }
