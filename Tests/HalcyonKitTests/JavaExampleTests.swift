@@ -6,7 +6,7 @@ import Testing
 
 /// The Java example on Apache Kafka, because version 4 of Apache's client does not work with the embedded broker.
 @Suite(
-    .limitedParallelism, .ownApacheKafka, .enabled(if: ApacheKafka.isAvailable),
+    .limitedParallelism, .sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable),
     .enabled(
         if: FileManager.default.isExecutableFile(atPath: "/usr/bin/javac"),
         "there is no javac; make deps-test installs it"))
@@ -30,7 +30,12 @@ struct JavaExampleTests {
         #expect(
             try await run([HalcyonExecutable.path, "topics", "create", "--brokers", brokers], in: folder) == .code(0))
         let worker = try await WorkerProcess.start(
-            brokers: brokers, redisPort: redis.port, ["HALCYON_RETRY_ATTEMPTS": "1"])
+            brokers: brokers, redisPort: redis.port,
+            // The topics are those that the example names.
+            [
+                "HALCYON_RETRY_ATTEMPTS": "1",
+                "HALCYON_KAFKA_GROUP": WorkerProcess.group(prefix: SharedApacheKafka.uniquePrefix()),
+            ])
         for (source, code, type) in [("initials:JV", 0, "ready"), ("http://127.0.0.1:1/none.jpg", 1, "failed")] {
             let exit = try await run(["java", "-cp", libraries, Self.example, brokers, source], in: folder)
             #expect(exit == .code(Int32(code)), "\(String(decoding: folder.read("errors"), as: UTF8.self))")

@@ -6,19 +6,23 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct KafkaOutageTests {
-    /// A worker, its log, and a broker that the test starts and stops.
+@Suite(.killableApacheKafka, .limitedParallelism, .enabled(if: ApacheKafka.isAvailable), .serialized)
+struct KafkaOutageTests {
+    /// A worker, its log, and a broker that the test kills and starts.
     struct KafkaOutageFixture {
         let kafka: ApacheKafka
         let cluster: WorkerFixture
         let sink: RecordingLogSink
         let origin: RawOrigin
 
-        /// Runs `body` beside a worker that was started before the broker.
-        static func with(_ body: (KafkaOutageFixture) async throws -> Void) async throws {
+        /// Runs `body` beside a worker.
+        /// - Parameter isKilled: True if the broker is killed before the worker is started.
+        static func with(isKilled: Bool = false, _ body: (KafkaOutageFixture) async throws -> Void) async throws {
             let origin = try SampleImages.origin()
-            let kafka = try await ApacheKafka(hasOwnController: true)
-            try await WorkerFixture.with { cluster in
+            let kafka = try #require(SharedApacheKafka.current)
+            let topics = Topics(prefix: SharedApacheKafka.uniquePrefix())
+            try await WorkerFixture.with(broker: .apache, topics: topics) { cluster in
+                if isKilled { await kafka.kill() }
                 let fixture = KafkaOutageFixture(
                     kafka: kafka, cluster: cluster, sink: RecordingLogSink(), origin: origin)
                 var options = cluster.options
@@ -29,23 +33,16 @@ import Testing
                 try await body(fixture)
                 #expect(await worker.shutdown(gracePeriod: .seconds(60)) == 0)
             }
-            await kafka.remove()
             try await origin.stop()
         }
 
-        var properties: [String: String] { ["bootstrap.servers": kafka.bootstrapServers] }
-
-        func createTopics() async throws {
-            try await kafka.create(cluster.topics.all, partitions: 2)
-        }
-
         /// Submits one job for each id, without waiting for acknowledgements in between.
-        func submit(_ ids: Range<Int>, with producer: Producer) async throws {
+        func submit(_ ids: Range<Int>) async throws {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for id in ids {
                     let job = #"{"id":"\#(id)","source":"\#(origin.url("/\(id)"))","width":64,"height":64}"#
                     let record = ProducerRecord(topic: cluster.topics.jobs(.normal), value: Array(job.utf8))
-                    group.addTask { try await producer.send(record) }
+                    group.addTask { try await cluster.producer.send(record) }
                 }
                 try await group.waitForAll()
             }
@@ -53,41 +50,31 @@ import Testing
     }
 
     @Test func waitsForKafkaAtStartAndLogsOnce() async throws {
-        try await KafkaOutageFixture.with { fixture in
+        try await KafkaOutageFixture.with(isKilled: true) { fixture in
             try await until("the worker logs that Kafka is unavailable") {
                 fixture.sink.count("Kafka is unavailable; waiting for it") == 1
             }
             try await fixture.kafka.start()
-            try await fixture.createTopics()
-            let events = try await EventLog(fixture.cluster.topics, fixture.properties)
-            let producer = try Producer(properties: fixture.properties)
-            try await fixture.submit(0..<1, with: producer)
-            #expect(try await events.terminal(of: "0").kind == "ready")
+            try await fixture.submit(0..<1)
+            #expect(try await fixture.cluster.events.terminal(of: "0").kind == "ready")
             #expect(fixture.sink.count("Kafka is unavailable; waiting for it") == 1)
             #expect(fixture.sink.count("Kafka is available again") == 1)
-            await producer.close()
-            await events.close()
         }
     }
 
     @Test func losesNoJobWhenKafkaIsKilled() async throws {
         try await KafkaOutageFixture.with { fixture in
-            try await fixture.kafka.start()
-            try await fixture.createTopics()
-            let events = try await EventLog(fixture.cluster.topics, fixture.properties)
-            let producer = try Producer(properties: fixture.properties)
-            try await fixture.submit(0..<400, with: producer)
+            let events = fixture.cluster.events
+            try await fixture.submit(0..<400)
             try await until("some jobs have ended") { events.terminal.count >= 40 }
             await fixture.kafka.kill()
             try await Task.sleep(for: .seconds(3))
             try await fixture.kafka.start()
-            try await fixture.submit(400..<500, with: producer)
+            try await fixture.submit(400..<500)
             try await until("all jobs have ended") {
                 Set(events.terminal.map(\.jobID)).count == 500
             }
             #expect(events.terminal.allSatisfy { $0.kind == "ready" })
-            await producer.close()
-            await events.close()
         }
     }
 }

@@ -6,27 +6,19 @@ import TestSupport
 import Testing
 
 /// Events that Kafka rejects although it is available.
-@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct RejectedEventTests {
+@Suite(.limitedParallelism, .sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable)) struct RejectedEventTests {
     @Test(arguments: [false, true]) func jobsWaitUntilKafkaAcceptsTheirEvents(exactlyOnce: Bool) async throws {
         let origin = try SampleImages.origin()
-        let kafka = try await ApacheKafka(properties: [
-            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "allow.everyone.if.no.acl.found=true",
-        ])
-        try await kafka.start()
-        try await WorkerFixture.with { cluster in
-            let topics = cluster.topics
-            try await kafka.create(topics.all, partitions: 1)
-            let properties = ["bootstrap.servers": kafka.bootstrapServers, "fetch.wait.max.ms": "10"]
+        let kafka = try #require(SharedApacheKafka.current)
+        let topics = Topics(prefix: SharedApacheKafka.uniquePrefix())
+        try await WorkerFixture.with(broker: .apache, partitions: 1, topics: topics) { cluster in
             let (sink, metrics) = (RecordingLogSink(), Metrics())
             var options = cluster.options
-            options.kafka = KafkaProperties(brokers: kafka.bootstrapServers, properties: [:])
             options.transactions = exactlyOnce ? TransactionOptions() : nil
             (options.health.stuckAfter, options.health.exitAfter) = (.seconds(2), nil)
             let worker = try await Worker.start(options, log: Log(level: .info, sink: sink), metrics: metrics)
             await worker.ready()
-            let events = try await EventLog(topics, properties)
-            let producer = try Producer(properties: properties)
+            let (events, producer) = (cluster.events, cluster.producer)
 
             // Once a topic has an ACL, everything that no ACL allows is denied.
             try await kafka.acl(["--add", "--allow-principal", "User:*"], topics.events)
@@ -47,11 +39,8 @@ import Testing
             try await until("the worker recovers") { !worker.liveness.liveness.isStuck }
             try await until("no offset is held") { metrics.value(of: "halcyon_committed_offset_held_seconds") == 0 }
             #expect(sink.count("Kafka accepts events again") == 1)
-            await producer.close()
-            await events.close()
             #expect(await worker.shutdown(gracePeriod: .seconds(60)) == 0)
         }
-        await kafka.remove()
         try await origin.stop()
     }
 }

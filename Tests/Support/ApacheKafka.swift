@@ -129,6 +129,9 @@ public final class ApacheKafka: Sendable {
         guard exit == .code(0) else { throw ApacheKafkaError("AclCommand failed: \(exit)") }
     }
 
+    /// True if the broker's process runs.
+    public var isRunning: Bool { broker.isRunning }
+
     /// Kills the broker, as a crash does. Acknowledged records are still there after ``start()``.
     public func kill() async {
         lastKill.withLock { $0 = .now }

@@ -66,6 +66,8 @@ actor KafkaServerProcess {
         await child?.exit()
     }
 
+    nonisolated var isRunning: Bool { child?.isRunning ?? false }
+
     /// Sends SIGKILL, without waiting.
     nonisolated func killImmediately() { child?.send(SIGKILL) }
 

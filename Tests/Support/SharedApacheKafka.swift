@@ -2,12 +2,37 @@ import Concurrency
 import Glibc
 import Testing
 
-/// A trait that starts Apache Kafka before the first test of a suite. Without KAFKA_HOME it does nothing.
+/// A trait that gives a test, or all tests of a suite, an Apache Kafka broker that other tests use too, because each
+/// broker needs a Java VM and takes seconds of processor time to start. Without KAFKA_HOME it does nothing.
 ///
-/// All suites share one broker, because each broker needs a Java VM and time to start. Their topics, groups and
-/// transactional ids must have unique names, and they must not stop the broker.
-public struct SharedApacheKafka: SuiteTrait, TestScoping {
-    /// The broker of the running test's suite.
+/// The first test that needs a broker starts it, and it runs until this process exits. Topics, groups and transactional
+/// ids must have names that no other test uses.
+public struct SharedApacheKafka: SuiteTrait, TestTrait, TestScoping {
+    /// A broker with settings of its own.
+    fileprivate enum Kind: CaseIterable {
+        /// For tests that do not stop it.
+        case standard
+        /// For tests that kill it, one after another.
+        case killable
+        /// It rejects commits whose metadata is longer than 12 bytes.
+        case withLittleMetadata
+
+        fileprivate func broker() async throws -> ApacheKafka {
+            switch self {
+            case .standard:
+                try await ApacheKafka(properties: [
+                    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                    "allow.everyone.if.no.acl.found=true",
+                    // How often it looks for transactions that have expired; by default every ten seconds.
+                    "transaction.abort.timed.out.transaction.cleanup.interval.ms=500",
+                ])
+            case .killable: try await ApacheKafka(hasOwnController: true)
+            case .withLittleMetadata: try await ApacheKafka(properties: ["offset.metadata.max.bytes=12"])
+            }
+        }
+    }
+
+    /// The broker of the running test.
     @TaskLocal public static var current: ApacheKafka?
 
     /// A prefix for names of topics and groups that no other test uses.
@@ -19,52 +44,55 @@ public struct SharedApacheKafka: SuiteTrait, TestScoping {
     }
     private static let counter = Lock(0)
 
-    /// True if the broker is not shared with other suites.
-    fileprivate let isExclusive: Bool
+    fileprivate let kind: Kind
 
-    /// Runs the suite while the broker runs.
+    /// Runs the test or the suite while the broker runs.
     public func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
         guard ApacheKafka.isAvailable else { return try await function() }
-        guard isExclusive else {
-            let apache = try await Self.shared.value
-            return try await Self.$current.withValue(apache) { try await function() }
-        }
-        let apache = try await Self.start()
-        let result: Result<Void, any Error>
-        do {
-            result = .success(try await Self.$current.withValue(apache) { try await function() })
-        } catch {
-            result = .failure(error)
-        }
-        await apache.remove()
-        try result.get()
+        guard kind == .killable else { return try await run(function) }
+        try await Self.killing.acquire()
+        defer { Self.killing.release() }
+        try await run(function)
     }
 
-    /// The broker of all suites that share one. It is started by the first of them and runs until this process exits,
-    /// because a start takes seconds of processor time.
-    private static let shared = Task {
-        let apache = try await start()
-        leftover.withLock { $0 = apache }
-        atexit { SharedApacheKafka.leftover.withLock { $0?.removeImmediately() } }
-        return apache
+    private func run(_ function: @Sendable () async throws -> Void) async throws {
+        let broker = try await Self.broker(kind).value
+        // A test that failed may have left it killed.
+        if !broker.isRunning { try await broker.start() }
+        try await Self.$current.withValue(broker) { try await function() }
     }
-    private static let leftover = Lock<ApacheKafka?>(nil)
 
-    private static func start() async throws -> ApacheKafka {
-        let apache = try await ApacheKafka()
-        do { try await apache.start() } catch {
-            await apache.remove()
-            throw error
+    private static let killing = PrioritySemaphore(1)
+    private static let brokers = Lock<[Kind: Task<ApacheKafka, any Error>]>([:])
+    private static let leftover = Lock<[ApacheKafka]>([])
+
+    private static func broker(_ kind: Kind) -> Task<ApacheKafka, any Error> {
+        brokers.withLock { brokers in
+            if let broker = brokers[kind] { return broker }
+            let broker = Task {
+                let broker = try await kind.broker()
+                let isFirst = leftover.withLock { leftover in
+                    leftover.append(broker)
+                    return leftover.count == 1
+                }
+                if isFirst { atexit { SharedApacheKafka.leftover.withLock { $0.forEach { $0.removeImmediately() } } } }
+                try await broker.start()
+                return broker
+            }
+            brokers[kind] = broker
+            return broker
         }
-        return apache
     }
 }
 
 extension Trait where Self == SharedApacheKafka {
-    /// A suite whose tests share an Apache Kafka broker with each other and with other suites.
-    public static var sharedApacheKafka: Self { SharedApacheKafka(isExclusive: false) }
-    /// A suite whose tests share an Apache Kafka broker with each other only.
-    public static var ownApacheKafka: Self { SharedApacheKafka(isExclusive: true) }
+    /// A broker for tests that do not stop it.
+    public static var sharedApacheKafka: Self { SharedApacheKafka(kind: .standard) }
+    /// A broker for tests that may kill it. They run one after another and wait for their turn, so this trait stands
+    /// before `.limitedParallelism`, in the test or in a suite without that trait.
+    public static var killableApacheKafka: Self { SharedApacheKafka(kind: .killable) }
+    /// A broker that rejects commits whose metadata is longer than 12 bytes.
+    public static var apacheKafkaWithLittleMetadata: Self { SharedApacheKafka(kind: .withLittleMetadata) }
 }

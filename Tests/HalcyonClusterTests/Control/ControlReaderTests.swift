@@ -97,10 +97,9 @@ import Testing
     }
 
     /// Needs Apache Kafka, because the mock broker creates requested topics.
-    @Test(.enabled(if: ApacheKafka.isAvailable)) func waitsForAMissingTopicWithoutBlocking() async throws {
-        let kafka = try await ApacheKafka()
-        try await kafka.start()
-        let (topics, received) = (Topics(), Lock<[ControlMessage]>([]))
+    @Test(.sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable)) func waitsForAMissingTopicWithoutBlocking() async throws {
+        let kafka = try #require(SharedApacheKafka.current)
+        let (topics, received) = (Topics(prefix: SharedApacheKafka.uniquePrefix()), Lock<[ControlMessage]>([]))
         let properties = ["bootstrap.servers": kafka.bootstrapServers]
         let options = ControlReader.Options(topics: topics, properties: properties, reader: JobDecoder(), memory: 60)
         let reader = ControlReader(options, log: .silent, metrics: Metrics()) { message in
@@ -113,7 +112,6 @@ import Testing
         await producer.close()
         try await until("the message arrives") { received.withLock { $0 == [.purge(Purge(.tag("a")))] } }
         await reader.close()
-        await kafka.remove()
     }
 
     @Test func closesWithoutABroker() async throws {

@@ -141,36 +141,24 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
+    @Test(.apacheKafkaWithLittleMetadata, .enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
     func commitsOffsetsOnlyWhenMetadataIsRejected() async throws {
-        let kafka = try await ApacheKafka(properties: ["offset.metadata.max.bytes=12"])
-        do {
-            try await kafka.start()
-            try await SharedApacheKafka.$current.withValue(kafka) {
-                try await ConsumerFixture.with(.apache, partitions: 1) { fixture in
-                    try await fixture.submitInOrder(0..<20)
-                    // The first two jobs of the partition complete, and one in the middle.
-                    let first = ScriptedJobHandler { ["0", "1", "10"].contains($0) ? .completes : .waits }
-                    let consumer = first.consumer(Self.options)
-                    try await fixture.start(consumer)
-                    try await until("all jobs are received") { first.received.count == 20 }
-                    #expect(await consumer.shutdown(gracePeriod: .seconds(600)) == 0)
+        try await ConsumerFixture.with(.apache, partitions: 1) { fixture in
+            try await fixture.submitInOrder(0..<20)
+            // The first two jobs of the partition complete, and one in the middle.
+            let first = ScriptedJobHandler { ["0", "1", "10"].contains($0) ? .completes : .waits }
+            let consumer = first.consumer(Self.options)
+            try await fixture.start(consumer)
+            try await until("all jobs are received") { first.received.count == 20 }
+            #expect(await consumer.shutdown(gracePeriod: .seconds(600)) == 0)
 
-                    let second = ScriptedJobHandler { _ in .completes }
-                    let next = second.consumer(Self.options)
-                    try await fixture.start(next)
-                    try await until("all jobs beyond the committed offset are completed") {
-                        second.completed.count == 18
-                    }
-                    #expect(second.completed.contains("10"))
-                    _ = await next.shutdown(gracePeriod: .seconds(600))
-                }
-            }
-        } catch {
-            await kafka.remove()
-            throw error
+            let second = ScriptedJobHandler { _ in .completes }
+            let next = second.consumer(Self.options)
+            try await fixture.start(next)
+            try await until("all jobs beyond the committed offset are completed") { second.completed.count == 18 }
+            #expect(second.completed.contains("10"))
+            _ = await next.shutdown(gracePeriod: .seconds(600))
         }
-        await kafka.remove()
     }
 
     @Test func retriesFetchingCommittedOffsets() async throws {

@@ -151,55 +151,16 @@ import Testing
         }
     }
 
-    @Test func waitsForAKilledBroker() async throws {
-        let kafka = try await ApacheKafka(hasOwnController: true)
-        do {
-            try await kafka.start()
-            try await SharedApacheKafka.$current.withValue(kafka) {
-                try await ConsumerFixture.with(.apache, partitions: 3) { fixture in
-                    let worker = OutboxWorker(fixture)
-                    try await worker.start(fixture)
-                    try await fixture.submit(0..<500)
-                    for round in 1...2 {
-                        let submitting = Task { try await fixture.submit(500 * round..<500 * (round + 1)) }
-                        try await until("some jobs are completed") { worker.completed.count >= 300 * round }
-                        await kafka.kill()
-                        try await Task.sleep(for: .seconds(1))
-                        try await kafka.start()
-                        try await submitting.value
-                    }
-                    try await until("all jobs are completed") { worker.completed.count >= 1500 }
-                    #expect(try await fixture.committedEvents(atLeast: 1500).sorted() == Self.names(0..<1500))
-                    #expect(await worker.drain() == 0)
-                }
-            }
-        } catch {
-            await kafka.remove()
-            throw error
+    @Test(.apacheKafkaWithLittleMetadata) func publishesEachJobOnceWithLittleMetadata() async throws {
+        try await ConsumerFixture.with(.apache, partitions: 1) { fixture in
+            var options = JobConsumer.Options()
+            options.window = 32
+            let worker = OutboxWorker(fixture, consumer: options)
+            try await fixture.submit(0..<300)
+            try await worker.start(fixture)
+            #expect(try await fixture.committedEvents(atLeast: 300).sorted() == Self.names(0..<300))
+            #expect(await worker.drain() == 0)
         }
-        await kafka.remove()
-    }
-
-    @Test func publishesEachJobOnceWithLittleMetadata() async throws {
-        let kafka = try await ApacheKafka(properties: ["offset.metadata.max.bytes=16"])
-        do {
-            try await kafka.start()
-            try await SharedApacheKafka.$current.withValue(kafka) {
-                try await ConsumerFixture.with(.apache, partitions: 1) { fixture in
-                    var options = JobConsumer.Options()
-                    options.window = 32
-                    let worker = OutboxWorker(fixture, consumer: options)
-                    try await fixture.submit(0..<300)
-                    try await worker.start(fixture)
-                    #expect(try await fixture.committedEvents(atLeast: 300).sorted() == Self.names(0..<300))
-                    #expect(await worker.drain() == 0)
-                }
-            }
-        } catch {
-            await kafka.remove()
-            throw error
-        }
-        await kafka.remove()
     }
 
     /// The marker of a transaction that wrote jobs occupies an offset without a record.
@@ -239,6 +200,30 @@ import Testing
             #expect(worker.fatalError?.code == .unsupported)
             await worker.drain(grace: .zero)
             #expect(worker.completed.isEmpty)
+        }
+    }
+}
+
+/// The transactional outbox while Apache Kafka is killed.
+@Suite(.killableApacheKafka, .limitedParallelism, .enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
+struct TransactionalOutboxCrashTests {
+    @Test func waitsForAKilledBroker() async throws {
+        let kafka = try #require(SharedApacheKafka.current)
+        try await ConsumerFixture.with(.apache, partitions: 3) { fixture in
+            let worker = OutboxWorker(fixture)
+            try await worker.start(fixture)
+            try await fixture.submit(0..<500)
+            for round in 1...2 {
+                let submitting = Task { try await fixture.submit(500 * round..<500 * (round + 1)) }
+                try await until("some jobs are completed") { worker.completed.count >= 300 * round }
+                await kafka.kill()
+                try await kafka.start()
+                try await submitting.value
+            }
+            try await until("all jobs are completed") { worker.completed.count >= 1500 }
+            let names = TransactionalOutboxTests.names(0..<1500)
+            #expect(try await fixture.committedEvents(atLeast: 1500).sorted() == names)
+            #expect(await worker.drain() == 0)
         }
     }
 }

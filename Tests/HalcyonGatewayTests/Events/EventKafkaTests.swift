@@ -84,20 +84,8 @@ struct EventKafkaTests {
         }
     }
 
-    @Test func missesNoEventsWhenTheBrokerCrashes() async throws {
-        let apache = try await ApacheKafka()
-        let result: Result<Void, any Error>
-        do {
-            try await apache.start()
-            result = .success(try await crash(apache))
-        } catch {
-            result = .failure(error)
-        }
-        await apache.remove()
-        try result.get()
-    }
-
-    private func crash(_ apache: ApacheKafka) async throws {
+    @Test(.killableApacheKafka) func missesNoEventsWhenTheBrokerCrashes() async throws {
+        let apache = try #require(SharedApacheKafka.current)
         try await EventFixture.with(apache: apache, partitions: 2) { fixture in
             try await fixture.withStream { feed, server in
                 let client = try await EventClient(server.port)

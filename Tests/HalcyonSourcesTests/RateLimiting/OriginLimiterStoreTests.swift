@@ -71,15 +71,15 @@ import Testing
         let origin = origin
         try await Self.with(kind) {
             $0.concurrency = 1
-            $0.lease = .seconds(15)
+            $0.lease = .seconds(2)
         } _: { one, two async throws in
             // Starts over if the machine stalls for too long.
             try await until("the load has kept its permit for longer than its lease", within: .seconds(600)) {
                 for load in ["a", "b"] { try await two.release(origin, load: load, of: "u", .answered) }
                 let start = ContinuousClock.now
                 guard try await one.acquire(origin, load: "a") == .go else { return false }
-                while start.duration(to: .now) < .seconds(18) {
-                    try await Task.sleep(for: .milliseconds(200))
+                while start.duration(to: .now) < .seconds(3) {
+                    try await Task.sleep(for: .milliseconds(100))
                     try await one.prolong([origin: ["a"], Origin("http://img.example.org"): ["b"]])
                     if try await two.acquire(origin, load: "b") == .go { return false }
                 }

@@ -6,21 +6,11 @@ import TestSupport
 import Testing
 
 /// Workers in exactly-once mode that are killed and paused, and a broker that is killed, during a stream of jobs.
-@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct ExactlyOnceFaultTests {
+@Suite(.killableApacheKafka, .limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct ExactlyOnceFaultTests {
     @Test func committedReadersSeeOneTerminalEventPerJob() async throws {
-        let kafka = try await ApacheKafka(hasOwnController: true)
-        do {
-            try await kafka.start()
-            try await run(kafka)
-        } catch {
-            await kafka.remove()
-            throw error
-        }
-        await kafka.remove()
-    }
-
-    private func run(_ kafka: ApacheKafka) async throws {
-        let (topics, properties) = (Topics(), ["bootstrap.servers": kafka.bootstrapServers])
+        let kafka = try #require(SharedApacheKafka.current)
+        let topics = Topics(prefix: SharedApacheKafka.uniquePrefix())
+        let properties = ["bootstrap.servers": kafka.bootstrapServers]
         try await kafka.create(topics.all, partitions: JobStream.partitions)
         let redis = try await RedisServer.start()
         let client = RedisClient(try RedisEndpoint("redis://127.0.0.1:\(redis.port)"))
@@ -29,9 +19,9 @@ import Testing
         // two jobs.
         let producer = try Producer(properties: properties.merging(["enable.idempotence": "true"]) { $1 })
         let origin = try JobStream.origin()
-        let stream = JobStream(producer, events, origin)
+        let stream = JobStream(producer, topics, events, origin)
         let processes = WorkerProcesses(
-            brokers: kafka.bootstrapServers, redis, client,
+            brokers: kafka.bootstrapServers, prefix: topics.prefix, redis, client,
             environment: ["HALCYON_DELIVERY": "exactly-once", "HALCYON_WORKER_CONCURRENCY": "1"])
         let result: Result<Void, any Error>
         do {
@@ -67,10 +57,12 @@ import Testing
         await processes.kill(processes.members[0])
         try await processes.add()
         try await waitForProgress()
-        // Longer than the session timeout: the group continues without the worker, and then it resumes.
-        let paused = processes.members[0]
+        // The worker resumes after its session has expired and the others have done its jobs.
+        let (paused, sources) = (processes.members[0], stream.sources)
         paused.child.send(SIGSTOP)
-        try await Task.sleep(for: .seconds(9))
+        try await until("the others have done the jobs of the paused worker") {
+            stream.hasCompleted(sources: sources)
+        }
         paused.child.send(SIGCONT)
         try await waitForProgress()
         await kafka.kill()

@@ -11,6 +11,8 @@ final class JobStream: Sendable {
         #""width":200,"height":150"#, #""width":240,"height":180"#,
         #""width":700,"height":500,"format":"avif","effort":3"#,
     ]
+    /// The number of jobs for each size of a source.
+    private static let copies = 3
     static let partitions = 9
     /// The maximum number of jobs that have not ended.
     private static let maximumInFlight = 72
@@ -26,12 +28,14 @@ final class JobStream: Sendable {
     }
 
     private let producer: Producer
+    private let topics: Topics
     private let events: EventLog
     private let origin: RawOrigin
     private let state = Lock(State())
 
-    init(_ producer: Producer, _ events: EventLog, _ origin: RawOrigin) {
+    init(_ producer: Producer, _ topics: Topics, _ events: EventLog, _ origin: RawOrigin) {
         self.producer = producer
+        self.topics = topics
         self.events = events
         self.origin = origin
     }
@@ -70,13 +74,13 @@ final class JobStream: Sendable {
     }
 
     private func submit(_ source: Int) async throws {
-        for copy in 0..<3 {
+        for copy in 0..<Self.copies {
             for (number, size) in Self.sizes.enumerated() {
                 let id = "\(source)-\(number)-\(copy)"
                 let job = #"{"id":"\#(id)","source":"\#(origin.url("/\(source).jpg"))",\#(size)}"#
                 try await producer.send(
                     ProducerRecord(
-                        topic: Topics().jobs(.normal), partition: Int32(copy * 3 + (source + number) % 3),
+                        topic: topics.jobs(.normal), partition: Int32(copy * 3 + (source + number) % 3),
                         value: Array(job.utf8)))
                 state.withLock { $0.submitted += 1 }
             }
@@ -106,6 +110,15 @@ final class JobStream: Sendable {
 
     var submitted: Int { state.withLock { $0.submitted } }
     var sources: Int { state.withLock { $0.sources } }
+    /// True if all jobs for the first sources have ended.
+    func hasCompleted(sources count: Int) -> Bool {
+        let ended = terminalEventIDs.keys
+        return (1..<count + 1).allSatisfy { source in
+            Self.sizes.indices.allSatisfy { number in
+                (0..<Self.copies).allSatisfy { ended.contains("\(source)-\(number)-\($0)") }
+            }
+        }
+    }
     /// The ids of the terminal events of each job.
     var terminalEventIDs: [String: [String]] { state.withLock { $0.terminalEventIDs } }
     var failed: [String] { state.withLock { $0.failed } }

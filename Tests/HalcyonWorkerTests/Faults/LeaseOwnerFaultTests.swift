@@ -8,7 +8,7 @@ import Testing
 /// Workers that are killed or paused during work that others wait for.
 ///
 /// `HALCYON_FAULTS=50` injects 50 faults and prints statistics. `HALCYON_FAULTS_SEED` selects other faults.
-@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable), .ownApacheKafka) struct LeaseOwnerFaultTests {
+@Suite(.limitedParallelism, .sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable)) struct LeaseOwnerFaultTests {
     private static func number(_ name: String, else standard: Int) -> Int {
         getenv(name).flatMap { Int(String(cString: $0)) } ?? standard
     }
@@ -24,16 +24,17 @@ import Testing
 
     private func run(faults: Int, seed: UInt64) async throws -> Outcome {
         let kafka = try #require(SharedApacheKafka.current)
-        let (topics, properties) = (Topics(), ["bootstrap.servers": kafka.bootstrapServers])
+        let topics = Topics(prefix: SharedApacheKafka.uniquePrefix())
+        let properties = ["bootstrap.servers": kafka.bootstrapServers]
         try await kafka.create(topics.all, partitions: JobStream.partitions)
         let redis = try await RedisServer.start()
         let client = RedisClient(try RedisEndpoint("redis://127.0.0.1:\(redis.port)"))
         let (producer, events) = (try Producer(properties: properties), try await EventLog(topics, properties))
         let origin = try JobStream.origin()
-        let stream = JobStream(producer, events, origin)
+        let stream = JobStream(producer, topics, events, origin)
         let monitor = LeaseMonitor(client)
         let processes = WorkerProcesses(
-            brokers: kafka.bootstrapServers, redis, client,
+            brokers: kafka.bootstrapServers, prefix: topics.prefix, redis, client,
             environment: [
                 "HALCYON_LEASES_DURATION": "\(Int(FaultInjector.lease / .milliseconds(1)))ms",
                 "HALCYON_WORKER_CONCURRENCY": "1",

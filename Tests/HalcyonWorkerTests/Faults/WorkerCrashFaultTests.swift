@@ -8,27 +8,26 @@ import TestSupport
 import Testing
 
 /// The effect of a worker crash on the other workers, with default settings.
-@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct WorkerCrashFaultTests {
+@Suite(.limitedParallelism, .sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable)) struct WorkerCrashFaultTests {
     /// Once a worker joins, the group waits for the session of the crashed one, so a replacement joins only after that.
     @Test func otherWorkersContinueWhenOneIsKilledAndReplaced() async throws {
-        let kafka = try await ApacheKafka()
+        let kafka = try #require(SharedApacheKafka.current)
         let redis = try await RedisServer.start()
         let client = RedisClient(RedisEndpoint(loopbackPort: redis.port))
         let result: Result<Void, any Error>
         do {
-            try await kafka.start()
             result = .success(try await run(kafka, redis, client))
         } catch {
             result = .failure(error)
         }
         await client.close()
         await redis.stop()
-        await kafka.remove()
         try result.get()
     }
 
     private func run(_ kafka: ApacheKafka, _ redis: RedisServer, _ client: RedisClient) async throws {
-        let (topics, properties) = (Topics(), ["bootstrap.servers": kafka.bootstrapServers])
+        let topics = Topics(prefix: SharedApacheKafka.uniquePrefix())
+        let properties = ["bootstrap.servers": kafka.bootstrapServers]
         let admin = try Admin(properties: properties)
         _ = try await admin.create(topics.all.map { NewTopic($0, partitions: 6, replication: 1) })
         await admin.close()
@@ -37,7 +36,8 @@ import Testing
         func start() async throws {
             workers.append(
                 try await WorkerProcess.start(
-                    brokers: kafka.bootstrapServers, redisPort: redis.port, ["HALCYON_LOG_LEVEL": "error"]))
+                    brokers: kafka.bootstrapServers, redisPort: redis.port, prefix: topics.prefix,
+                    ["HALCYON_LOG_LEVEL": "error"]))
         }
         for _ in 0..<3 { try await start() }
         let events = try await EventLog(topics, properties)

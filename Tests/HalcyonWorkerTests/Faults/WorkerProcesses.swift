@@ -15,14 +15,20 @@ final class WorkerProcesses: Sendable {
     }
 
     private let brokers: String
+    private let prefix: String?
     private let redis: RedisServer
     private let client: RedisClient
     private let environment: [String: String]
     private let list = Lock<[Member]>([])
 
-    /// - Parameter environment: Additional environment variables of all workers.
-    init(brokers: String, _ redis: RedisServer, _ client: RedisClient, environment: [String: String]) {
-        self.brokers = brokers
+    /// - Parameters:
+    ///   - prefix: The prefix of their topics and their group, if they share the broker with other tests.
+    ///   - environment: Additional environment variables of all workers.
+    init(
+        brokers: String, prefix: String? = nil, _ redis: RedisServer, _ client: RedisClient,
+        environment: [String: String]
+    ) {
+        (self.brokers, self.prefix) = (brokers, prefix)
         self.redis = redis
         self.client = client
         self.environment = environment
@@ -37,7 +43,7 @@ final class WorkerProcesses: Sendable {
     func add(_ environment: [String: String] = [:]) async throws -> Member {
         let before = try await channels()
         let child = try await WorkerProcess.start(
-            brokers: brokers, redisPort: redis.port,
+            brokers: brokers, redisPort: redis.port, prefix: prefix,
             ["HALCYON_LOG_LEVEL": "error"].merging(self.environment) { $1 }.merging(environment) { $1 })
         let name = Lock("")
         try await until("the worker has subscribed to its channel") {
