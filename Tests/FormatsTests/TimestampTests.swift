@@ -1,13 +1,15 @@
 import Formats
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct TimestampTests {
     @Test func formatsLikeFoundation() {
+        var numbers = SeededNumbers(seed: 4)
         let formatter = ISO8601DateFormatter()
         formatter.formatOptions = [.withInternetDateTime, .withFractionalSeconds]
         for _ in 0..<2_000 {
-            let milliseconds = Int.random(in: -11_000_000_000_000...16_000_000_000_000)
+            let milliseconds = Int.random(in: -11_000_000_000_000...16_000_000_000_000, using: &numbers)
             let seconds = Double(milliseconds) / 1000
             let text = Timestamp(seconds: seconds).rfc3339
             // Foundation truncates, so a little is added for what binary fractions lose.

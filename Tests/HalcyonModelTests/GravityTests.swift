@@ -1,4 +1,5 @@
 import HalcyonModel
+import TestSupport
 import Testing
 
 @Suite struct GravityTests {
@@ -74,14 +75,19 @@ import Testing
     }
 
     @Test func plansStayWithinTheSource() throws {
+        var numbers = SeededNumbers(seed: 3)
         for _ in 0..<20_000 {
-            let source = PixelSize(width: .random(in: 1...3000), height: .random(in: 1...3000))
+            let source = PixelSize(
+                width: .random(in: 1...3000, using: &numbers), height: .random(in: 1...3000, using: &numbers))
             let crop = CropRect(
-                x: .random(in: 0..<1), y: .random(in: 0..<1), width: .random(in: 0.001...1.5),
-                height: .random(in: 0.001...1.5))
+                x: .random(in: 0..<1, using: &numbers), y: .random(in: 0..<1, using: &numbers),
+                width: .random(in: 0.001...1.5, using: &numbers),
+                height: .random(in: 0.001...1.5, using: &numbers))
             let plan = try Self.plan(
-                .focalPoint(UnitPoint(x: .random(in: 0...1), y: .random(in: 0...1))), source,
-                width: .random(in: 0.1...2000), height: .random(in: 0.1...2000), crop: crop)
+                .focalPoint(UnitPoint(x: .random(in: 0...1, using: &numbers), y: .random(in: 0...1, using: &numbers))),
+                source,
+                width: .random(in: 0.1...2000, using: &numbers), height: .random(in: 0.1...2000, using: &numbers),
+                crop: crop)
             #expect(plan.sourceRect.lies(in: source), "\(source) \(crop): \(plan)")
         }
     }

@@ -1,4 +1,5 @@
 import HalcyonModel
+import TestSupport
 import Testing
 
 @Suite struct SizingVectorTests {
@@ -56,18 +57,21 @@ import Testing
     }
 
     @Test func plansStayWithinSourceAndCanvas() throws {
-        var generator = SystemRandomNumberGenerator()
+        var numbers = SeededNumbers(seed: 2)
         for _ in 0..<20_000 {
             let source = PixelSize(
-                width: .random(in: 1...3000, using: &generator), height: .random(in: 1...3000, using: &generator))
+                width: .random(in: 1...3000, using: &numbers), height: .random(in: 1...3000, using: &numbers))
             let display = Display(
-                width: .random(in: 0.1...2000), height: .random(in: 0.1...2000),
-                contentMode: ContentMode.allCases.randomElement()!, scaleOptions: ScaleOptions.allCases.randomElement()!
+                width: .random(in: 0.1...2000, using: &numbers), height: .random(in: 0.1...2000, using: &numbers),
+                contentMode: ContentMode.allCases.randomElement(using: &numbers)!,
+                scaleOptions: ScaleOptions.allCases.randomElement(using: &numbers)!
             )
             let crop = CropRect(
-                x: .random(in: 0..<1), y: .random(in: 0..<1), width: .random(in: 0.001...1.5),
-                height: .random(in: 0.001...1.5))
-            let sizing = Sizing(goal: .display(display), cropRect: crop, screenScale: .random(in: 1...4))
+                x: .random(in: 0..<1, using: &numbers), y: .random(in: 0..<1, using: &numbers),
+                width: .random(in: 0.001...1.5, using: &numbers),
+                height: .random(in: 0.001...1.5, using: &numbers))
+            let sizing = Sizing(
+                goal: .display(display), cropRect: crop, screenScale: .random(in: 1...4, using: &numbers))
             let plan = try sizing.plan(for: source)
             #expect(plan.sourceRect.lies(in: source), "\(sizing) of \(source): \(plan)")
             #expect(plan.destRect.lies(in: plan.outputSize), "\(sizing) of \(source): \(plan)")

@@ -1,4 +1,5 @@
 import HalcyonModel
+import TestSupport
 import Testing
 
 @Suite struct UpscaleTests {
@@ -45,13 +46,16 @@ import Testing
     }
 
     @Test func withoutUpscaleOnlyRoundingEnlarges() throws {
+        var numbers = SeededNumbers(seed: 1)
         for _ in 0..<20_000 {
-            let source = PixelSize(width: .random(in: 1...2000), height: .random(in: 1...2000))
+            let source = PixelSize(
+                width: .random(in: 1...2000, using: &numbers), height: .random(in: 1...2000, using: &numbers))
             let display = Display(
-                width: .random(in: 1...3000), height: .random(in: 1...3000),
-                contentMode: ContentMode.allCases.randomElement()!,
-                scaleOptions: ScaleOptions.allCases.randomElement()!)
-            let sizing = Sizing(goal: .display(display), screenScale: .random(in: 1...4), upscale: false)
+                width: .random(in: 1...3000, using: &numbers), height: .random(in: 1...3000, using: &numbers),
+                contentMode: ContentMode.allCases.randomElement(using: &numbers)!,
+                scaleOptions: ScaleOptions.allCases.randomElement(using: &numbers)!)
+            let sizing = Sizing(
+                goal: .display(display), screenScale: .random(in: 1...4, using: &numbers), upscale: false)
             let plan = try sizing.plan(for: source)
             #expect(plan.destRect.width <= plan.sourceRect.width + 1, "\(sizing) of \(source): \(plan)")
             #expect(plan.destRect.height <= plan.sourceRect.height + 1, "\(sizing) of \(source): \(plan)")

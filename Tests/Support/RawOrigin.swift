@@ -23,6 +23,8 @@ public final class RawOrigin: Sendable {
         case bytes([UInt8])
         /// Sleeps for a duration.
         case pause(Duration)
+        /// Waits until a condition is true. After two minutes the connection is closed.
+        case wait(until: @Sendable () -> Bool)
         /// Sends a number of zero bytes, or as many as the client accepts.
         case zeros(Int)
         /// Waits until the client closes the connection.
@@ -173,6 +175,13 @@ public final class RawOrigin: Sendable {
         case .bytes(let bytes): return send(bytes, descriptor)
         case .pause(let duration):
             usleep(UInt32(duration / .microseconds(1)))
+            return true
+        case .wait(let condition):
+            let end = ContinuousClock.now + .seconds(120)
+            while !condition() {
+                guard .now < end else { return false }
+                usleep(5000)
+            }
             return true
         case .zeros(let count):
             let block = [UInt8](repeating: 0, count: 1 << 16)
