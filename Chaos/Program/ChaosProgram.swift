@@ -30,6 +30,12 @@ import TestSupport
         help: "Time for which ending a fault is retried, such as a restart of Redis.")
     private static let rounds = Parameter.option(
         "rounds", .integer(in: 1...1000), as: "N", default: 3, help: "Number of rolling restarts.")
+    private static let from = Parameter.option(
+        "from", .file, as: "FILE",
+        help: """
+            The halcyon executable of another version. The workers start with it, and each round replaces one version \
+            by the other.
+            """)
     private static let turns = Parameter.option(
         "turns", .integer(in: 1...100), as: "N", default: 3,
         help: "Number of measurements with and without an endless job.")
@@ -53,7 +59,7 @@ import TestSupport
             Command(
                 "run", summary: "Inject faults of all kinds.",
                 parameters: [length, jobs, faults, only, lines, healing]),
-            Command("rolling", summary: "Replace workers gracefully under load.", parameters: [rounds]),
+            Command("rolling", summary: "Replace workers gracefully under load.", parameters: [rounds, from]),
             Command(
                 "head", summary: "Measure one worker with an endless job at the head of a partition.",
                 parameters: [length, turns]),
@@ -82,7 +88,7 @@ import TestSupport
         (options.workers, options.rate) = (parsed[workers], parsed[rate])
         (options.books, options.journal) = (parsed[books], parsed[journal])
         switch parsed.path.last {
-        case "rolling": return try await RollingRun.run(options, rounds: parsed[rounds])
+        case "rolling": return try await RollingRun.run(options, rounds: parsed[rounds], other: parsed[from])
         case "head":
             return try await HeadOfLineBlockingScenario.run(options, seconds: parsed[length], turns: parsed[turns])
         case "overload":

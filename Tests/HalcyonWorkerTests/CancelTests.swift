@@ -83,23 +83,21 @@ import Testing
             return RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"])
         }
         try await WorkerFixture.with { cluster in
-            try await cluster.withWorker {
-                try await cluster.withWorker {
-                    // Sixteen jobs are on both partitions, and so on both workers.
-                    let ids = (0..<16).map { "\($0)" }
-                    for id in ids { try await cluster.submit(Self.job(id, origin)) }
-                    try await until("the transfer has started") { origin.requests.count == 1 }
-                    for id in ids.dropFirst(8) { try await cluster.publish(.cancel(id)) }
-                    for id in ids.dropFirst(8) {
-                        #expect(try await cluster.events.terminal(of: id).kind == "cancelled")
-                    }
-                    gate.open()
-                    for id in ids.prefix(8) {
-                        #expect(try await cluster.events.terminal(of: id).kind == "ready")
-                    }
-                    #expect(origin.requests.count == 1 && origin.cuts == 0)
-                    try await Self.expectOneTerminalEvent(cluster, of: "0", "7", "8", "15")
+            try await cluster.withWorkers(2) { _ in
+                // Sixteen jobs are on both partitions, and so on both workers.
+                let ids = (0..<16).map { "\($0)" }
+                for id in ids { try await cluster.submit(Self.job(id, origin)) }
+                try await until("the transfer has started") { origin.requests.count == 1 }
+                for id in ids.dropFirst(8) { try await cluster.publish(.cancel(id)) }
+                for id in ids.dropFirst(8) {
+                    #expect(try await cluster.events.terminal(of: id).kind == "cancelled")
                 }
+                gate.open()
+                for id in ids.prefix(8) {
+                    #expect(try await cluster.events.terminal(of: id).kind == "ready")
+                }
+                #expect(origin.requests.count == 1 && origin.cuts == 0)
+                try await Self.expectOneTerminalEvent(cluster, of: "0", "7", "8", "15")
             }
         }
         try await origin.stop()
@@ -135,34 +133,32 @@ import Testing
     @Test func newerGenerationSupersedesOlderOnesOnAllWorkers() async throws {
         let origin = Self.stallingOrigin()
         try await WorkerFixture.with { cluster in
-            try await cluster.withWorker {
-                try await cluster.withWorker {
-                    func slot(_ generation: Int, _ more: String = "") -> String {
-                        #","slot":"cell","generation":\#(generation)\#(more)"#
-                    }
-                    for number in 0..<8 { try await cluster.submit(Self.job("old \(number)", origin, slot(1))) }
-                    try await cluster.submit(Self.job("tenant", origin, slot(1, #","tenant":"t""#)))
-                    try await until("both fetches have started") { origin.requests.count == 2 }
-                    try await cluster.submit(
-                        #"{"id":"new","source":"initials:N","width":8,"height":8,"slot":"cell","generation":2}"#)
-                    #expect(try await cluster.events.terminal(of: "new").kind == "ready")
-                    for number in 0..<8 {
-                        let end = try await cluster.events.terminal(of: "old \(number)")
-                        #expect(end.kind == "superseded" && end.data["supersededBy"] as? Int == 2)
-                    }
-                    try await until("the transfer without waiters is aborted") { origin.cuts == 1 }
-                    // An older generation that arrives late.
-                    try await cluster.submit(Self.job("late", origin, slot(1)))
-                    #expect(try await cluster.events.terminal(of: "late").kind == "superseded")
-                    // Equal generations do not supersede each other, and a stored result needs no waiting.
-                    try await cluster.submit(
-                        #"{"id":"equal","source":"initials:N","width":8,"height":8,"slot":"cell","generation":2}"#)
-                    #expect(try await cluster.events.terminal(of: "equal").kind == "ready")
-                    #expect(!cluster.events.terminal.contains { $0.jobID == "tenant" })
-                    try await cluster.publish(.cancel("tenant"))
-                    #expect(try await cluster.events.terminal(of: "tenant").kind == "cancelled")
-                    try await Self.expectOneTerminalEvent(cluster, of: "old 0", "old 7", "new", "late", "tenant")
+            try await cluster.withWorkers(2) { _ in
+                func slot(_ generation: Int, _ more: String = "") -> String {
+                    #","slot":"cell","generation":\#(generation)\#(more)"#
                 }
+                for number in 0..<8 { try await cluster.submit(Self.job("old \(number)", origin, slot(1))) }
+                try await cluster.submit(Self.job("tenant", origin, slot(1, #","tenant":"t""#)))
+                try await until("both fetches have started") { origin.requests.count == 2 }
+                try await cluster.submit(
+                    #"{"id":"new","source":"initials:N","width":8,"height":8,"slot":"cell","generation":2}"#)
+                #expect(try await cluster.events.terminal(of: "new").kind == "ready")
+                for number in 0..<8 {
+                    let end = try await cluster.events.terminal(of: "old \(number)")
+                    #expect(end.kind == "superseded" && end.data["supersededBy"] as? Int == 2)
+                }
+                try await until("the transfer without waiters is aborted") { origin.cuts == 1 }
+                // An older generation that arrives late.
+                try await cluster.submit(Self.job("late", origin, slot(1)))
+                #expect(try await cluster.events.terminal(of: "late").kind == "superseded")
+                // Equal generations do not supersede each other, and a stored result needs no waiting.
+                try await cluster.submit(
+                    #"{"id":"equal","source":"initials:N","width":8,"height":8,"slot":"cell","generation":2}"#)
+                #expect(try await cluster.events.terminal(of: "equal").kind == "ready")
+                #expect(!cluster.events.terminal.contains { $0.jobID == "tenant" })
+                try await cluster.publish(.cancel("tenant"))
+                #expect(try await cluster.events.terminal(of: "tenant").kind == "cancelled")
+                try await Self.expectOneTerminalEvent(cluster, of: "old 0", "old 7", "new", "late", "tenant")
             }
         }
         try await origin.stop()

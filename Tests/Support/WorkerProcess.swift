@@ -5,13 +5,15 @@ import Subprocess
 public enum WorkerProcess {
     /// Starts a worker that may load sources from this machine. Kafka detects its crash after 6 s.
     /// - Parameters:
+    ///   - executable: The path of `halcyon`.
     ///   - brokers: The bootstrap servers of Kafka.
     ///   - redisPort: The port of Redis on 127.0.0.1.
     ///   - prefix: The prefix of its topics and its group, if it shares the broker with other tests.
     ///   - settings: Further environment variables, which override those set here.
     ///   - errors: The destination of its log.
     public static func start(
-        brokers: String, redisPort: UInt16, prefix: String? = nil, _ settings: [String: String] = [:],
+        executable: String = HalcyonExecutable.path, brokers: String, redisPort: UInt16, prefix: String? = nil,
+        _ settings: [String: String] = [:],
         errors: ChildProcess.Output = .inherited
     ) async throws -> ChildProcess {
         var options = ChildProcess.Options()
@@ -24,7 +26,7 @@ public enum WorkerProcess {
             options.environment?["HALCYON_KAFKA_GROUP"] = group(prefix: prefix)
         }
         options.errors = errors
-        return try await ChildProcess.start(HalcyonExecutable.path, ["worker"], options: options)
+        return try await ChildProcess.start(executable, ["worker"], options: options)
     }
 
     /// The consumer group of workers with this prefix.

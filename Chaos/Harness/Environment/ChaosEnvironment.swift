@@ -18,6 +18,8 @@ final class ChaosEnvironment: Sendable {
         /// The maximum number of jobs that have not ended.
         var most = 1500
         var kinds = JobKind.usual
+        /// The executable of the first workers; nil for the one under test.
+        var executable: String?
         /// The file to which the ledger is written at the end.
         var books: String?
         /// The file for all log lines of workers and broker; nil for none.
@@ -76,7 +78,9 @@ final class ChaosEnvironment: Sendable {
             rate: plan.rate, most: plan.most)
         let settings = Self.settings(plan, disk)
         seats = ways.enumerated().map { number, way in
-            SupervisedWorker(number, kafka: way.kafka, redis: way.redis, settings: settings, ledger, journal)
+            SupervisedWorker(
+                number, kafka: way.kafka, redis: way.redis, executable: plan.executable, settings: settings, ledger,
+                journal)
         }
         for supervised in seats.dropLast() { try await supervised.fill() }
     }

@@ -12,6 +12,7 @@ actor SupervisedWorker {
     /// The relay to Redis.
     nonisolated let redis: Relay
 
+    private var executable: String?
     private let settings: [String: String]
     private let ledger: Ledger
     private let journal: WorkerLogCollector
@@ -20,16 +21,20 @@ actor SupervisedWorker {
     private var keeper: Task<Void, Never>?
 
     init(
-        _ number: Int, kafka: Relay, redis: Relay, settings: [String: String], _ ledger: Ledger,
+        _ number: Int, kafka: Relay, redis: Relay, executable: String?, settings: [String: String], _ ledger: Ledger,
         _ journal: WorkerLogCollector
     ) {
         self.number = number
         self.kafka = kafka
         self.redis = redis
+        self.executable = executable
         self.settings = settings
         self.ledger = ledger
         self.journal = journal
     }
+
+    /// Sets the executable of the next worker; nil for the one under test.
+    func use(_ executable: String?) { self.executable = executable }
 
     /// Starts a worker and waits until it logs that it has started, for at most 30 seconds because its servers may be
     /// unavailable.
@@ -72,8 +77,8 @@ actor SupervisedWorker {
             do {
                 let (journal, number) = (journal, number)
                 let child = try await WorkerProcess.start(
-                    brokers: "127.0.0.1:\(kafka.port)", redisPort: redis.port, settings,
-                    errors: .lines { journal.note($0, of: number) })
+                    executable: executable ?? HalcyonExecutable.path, brokers: "127.0.0.1:\(kafka.port)",
+                    redisPort: redis.port, settings, errors: .lines { journal.note($0, of: number) })
                 self.child = child
                 // The worker was stopped while it was being started.
                 if !isWanted { child.send(SIGKILL) }

@@ -2,21 +2,26 @@
 /// within its grace period.
 public struct RollingRun: Sendable {
     /// Performs a run and prints its summary.
-    /// - Parameter rounds: The number of rolling restarts.
+    /// - Parameters:
+    ///   - rounds: The number of rolling restarts.
+    ///   - other: The executable of another version. The workers start with it, the first restart replaces it by the
+    ///     executable under test, the second restores it, and so on. Nil if all workers are of one version.
     /// - Returns: True if no guarantee was violated.
     /// - Throws: An error if the servers of the test environment fail.
-    public static func run(_ options: ChaosRun.Options, rounds: Int) async throws -> Bool {
+    public static func run(_ options: ChaosRun.Options, rounds: Int, other: String? = nil) async throws -> Bool {
         var plan = ChaosEnvironment.Plan()
         (plan.mode, plan.seed, plan.workers, plan.rate) = (options.mode, options.seed, options.workers, options.rate)
         plan.most = options.rate * 5
         (plan.settings, plan.books, plan.journal) = (options.settings, options.books, options.journal)
         // Only jobs that must succeed.
         plan.kinds = [.ordinary, .slow, .variants, .unstored]
+        plan.executable = other
         return try await Scenario.on(plan) { environment in
             async let traffic: Void = environment.traffic.run()
             try await Task.sleep(for: .seconds(3))
-            for _ in 0..<rounds {
+            for round in 0..<rounds {
                 let begin = environment.ledger.now
+                for supervised in environment.seats { await supervised.use(round % 2 == 0 ? nil : other) }
                 let fault = Rolling(workers: plan.workers)
                 try await fault.begin(environment)
                 environment.ledger.add(

@@ -52,7 +52,8 @@ import Vips
             try await cluster.submit(#"{"id":"b","source":"\#(origin.url("/b"))","width":9,"height":9}"#)
             #expect(try await cluster.events.terminal(of: "b").kind == "ready")
             latch.open()
-            #expect(try await cluster.events.terminal(of: "a").code == "timeout")
+            let end = try await cluster.events.terminal(of: "a")
+            #expect(end.code == "timeout", "\(end.json)")
             try await until("the worker recovers") { !isStuck(metrics) && !worker.liveness.liveness.isStuck }
             #expect(sink.count("worker is stuck") == 1 && sink.count("worker recovered") == 1)
             #expect(await worker.shutdown(gracePeriod: .seconds(60)) == 0)
