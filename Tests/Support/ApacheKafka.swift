@@ -129,6 +129,27 @@ public final class ApacheKafka: Sendable {
         guard exit == .code(0) else { throw ApacheKafkaError("AclCommand failed: \(exit)") }
     }
 
+    /// The members of a consumer group by the partitions that they have been assigned.
+    /// - Returns: The `client.id` of the owner of each partition.
+    /// - Throws: ``ApacheKafkaError``.
+    public func owners(of topic: String, in group: String) async throws -> [Int: String] {
+        let described = try await ChildProcess.run(
+            KafkaServerProcess.tool("kafka-consumer-groups.sh"),
+            ["--bootstrap-server", bootstrapServers, "--describe", "--group", group], timeLimit: .seconds(120),
+            outputLimit: 1 << 20)
+        guard described.end == .exit(.code(0)) else {
+            throw ApacheKafkaError("kafka-consumer-groups.sh failed: \(described.errors)")
+        }
+        // GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID
+        var owners: [Int: String] = [:]
+        for line in String(decoding: described.output, as: UTF8.self).split(separator: "\n") {
+            let columns = line.split(separator: " ")
+            guard columns.count == 9, columns[1] == topic, let partition = Int(columns[2]) else { continue }
+            owners[partition] = String(columns[8])
+        }
+        return owners
+    }
+
     /// True if the broker's process runs.
     public var isRunning: Bool { broker.isRunning }
 
