@@ -27,7 +27,8 @@ import Testing
         #expect(doctor.output.contains("\(prefix)jobs 1, \(prefix)jobs.low 0,"), "\(doctor)")
         #expect(doctor.output.contains("; it has never committed"), "\(doctor)")
         #expect(
-            doctor.output.contains("events not yet delivered by group halcyon-workers-notifications: \(prefix)events 0"),
+            doctor.output.contains(
+                "events not yet delivered by group halcyon-workers-notifications: \(prefix)events 0"),
             "\(doctor)")
         let tooMany = try await Executable.run(
             ["topics", "create", "--replication", "3"] + brokers.dropLast() + ["\(prefix)other."]

@@ -97,7 +97,9 @@ import Testing
     }
 
     /// Needs Apache Kafka, because the mock broker creates requested topics.
-    @Test(.sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable)) func waitsForAMissingTopicWithoutBlocking() async throws {
+    @Test(.sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable)) func waitsForAMissingTopicWithoutBlocking()
+        async throws
+    {
         let kafka = try #require(SharedApacheKafka.current)
         let (topics, received) = (Topics(prefix: SharedApacheKafka.uniquePrefix()), Lock<[ControlMessage]>([]))
         let properties = ["bootstrap.servers": kafka.bootstrapServers]
