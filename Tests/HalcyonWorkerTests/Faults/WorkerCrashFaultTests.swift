@@ -69,8 +69,8 @@ import Testing
         workers[0].send(SIGKILL)
         await workers[0].exit()
         try await start()
-        // The others continue, and have ended all of their jobs before the group reassigns the partitions of the crashed
-        // one.
+        // The others continue, and have ended all of their jobs before the group reassigns the partitions of the
+        // crashed one.
         for round in ["b", "c"] {
             try await submit(round)
             try await until("the jobs of the other workers end") {
