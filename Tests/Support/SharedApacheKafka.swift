@@ -9,7 +9,7 @@ import Testing
 /// ids must have names that no other test uses.
 public struct SharedApacheKafka: SuiteTrait, TestTrait, TestScoping {
     /// A broker with settings of its own.
-    fileprivate enum Kind: CaseIterable {
+    fileprivate enum Kind {
         /// For tests that do not stop it.
         case standard
         /// For tests that kill it, one after another.
@@ -67,17 +67,17 @@ public struct SharedApacheKafka: SuiteTrait, TestTrait, TestScoping {
     private static let killing = PrioritySemaphore(1)
     private static let brokers = Lock<[Kind: Task<ApacheKafka, any Error>]>([:])
     private static let leftover = Lock<[ApacheKafka]>([])
+    /// Registered once, on the first access.
+    private static let removesLeftoverAtExit =
+        atexit { SharedApacheKafka.leftover.withLock { $0.forEach { $0.removeImmediately() } } } == 0
 
     private static func broker(_ kind: Kind) -> Task<ApacheKafka, any Error> {
         brokers.withLock { brokers in
             if let broker = brokers[kind] { return broker }
             let broker = Task {
                 let broker = try await kind.broker()
-                let isFirst = leftover.withLock { leftover in
-                    leftover.append(broker)
-                    return leftover.count == 1
-                }
-                if isFirst { atexit { SharedApacheKafka.leftover.withLock { $0.forEach { $0.removeImmediately() } } } }
+                _ = removesLeftoverAtExit
+                leftover.withLock { $0.append(broker) }
                 try await broker.start()
                 return broker
             }

@@ -18,8 +18,8 @@ final class ChaosEnvironment: Sendable {
         /// The maximum number of jobs that have not ended.
         var most = 1500
         var kinds = JobKind.usual
-        /// The executable of the first workers; nil for the one under test.
-        var executable: String?
+        /// The executable of the first workers.
+        var executable = HalcyonExecutable.path
         /// The file to which the ledger is written at the end.
         var books: String?
         /// The file for all log lines of workers and broker; nil for none.

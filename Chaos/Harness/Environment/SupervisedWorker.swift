@@ -12,7 +12,7 @@ actor SupervisedWorker {
     /// The relay to Redis.
     nonisolated let redis: Relay
 
-    private var executable: String?
+    private var executable: String
     private let settings: [String: String]
     private let ledger: Ledger
     private let journal: WorkerLogCollector
@@ -21,7 +21,7 @@ actor SupervisedWorker {
     private var keeper: Task<Void, Never>?
 
     init(
-        _ number: Int, kafka: Relay, redis: Relay, executable: String?, settings: [String: String], _ ledger: Ledger,
+        _ number: Int, kafka: Relay, redis: Relay, executable: String, settings: [String: String], _ ledger: Ledger,
         _ journal: WorkerLogCollector
     ) {
         self.number = number
@@ -33,8 +33,8 @@ actor SupervisedWorker {
         self.journal = journal
     }
 
-    /// Sets the executable of the next worker; nil for the one under test.
-    func use(_ executable: String?) { self.executable = executable }
+    /// Sets the executable of the next worker.
+    func use(_ executable: String) { self.executable = executable }
 
     /// Starts a worker and waits until it logs that it has started, for at most 30 seconds because its servers may be
     /// unavailable.
@@ -77,7 +77,7 @@ actor SupervisedWorker {
             do {
                 let (journal, number) = (journal, number)
                 let child = try await WorkerProcess.start(
-                    executable: executable ?? HalcyonExecutable.path, brokers: "127.0.0.1:\(kafka.port)",
+                    executable: executable, brokers: "127.0.0.1:\(kafka.port)",
                     redisPort: redis.port, settings, errors: .lines { journal.note($0, of: number) })
                 self.child = child
                 // The worker was stopped while it was being started.

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// A rolling restart of all workers under load. It checks that no job is lost or fails and that each worker drains
 /// within its grace period.
 public struct RollingRun: Sendable {
@@ -15,13 +17,14 @@ public struct RollingRun: Sendable {
         (plan.settings, plan.books, plan.journal) = (options.settings, options.books, options.journal)
         // Only jobs that must succeed.
         plan.kinds = [.ordinary, .slow, .variants, .unstored]
-        plan.executable = other
+        let versions = [other ?? HalcyonExecutable.path, HalcyonExecutable.path]
+        plan.executable = versions[0]
         return try await Scenario.on(plan) { environment in
             async let traffic: Void = environment.traffic.run()
             try await Task.sleep(for: .seconds(3))
             for round in 0..<rounds {
                 let begin = environment.ledger.now
-                for supervised in environment.seats { await supervised.use(round % 2 == 0 ? nil : other) }
+                for supervised in environment.seats { await supervised.use(versions[(round + 1) % 2]) }
                 let fault = Rolling(workers: plan.workers)
                 try await fault.begin(environment)
                 environment.ledger.add(
