@@ -55,7 +55,12 @@ import Vips
             let end = try await cluster.events.terminal(of: "a")
             #expect(end.code == "timeout", "\(end.json)")
             try await until("the worker recovers") { !isStuck(metrics) && !worker.liveness.liveness.isStuck }
-            #expect(sink.count("worker is stuck") == 1 && sink.count("worker recovered") == 1)
+            // A machine that is too busy for seconds is another episode. In each, one line follows the other.
+            let lines = sink.records.map(\.message).filter { ["worker is stuck", "worker recovered"].contains($0) }
+            #expect(
+                lines.count >= 2
+                    && lines.indices.allSatisfy { lines[$0] == ["worker is stuck", "worker recovered"][$0 % 2] },
+                "\(lines)")
             #expect(await worker.shutdown(gracePeriod: .seconds(60)) == 0)
             #expect(worker.liveness.progress.jobs == 0)
         }
