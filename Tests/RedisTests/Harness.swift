@@ -36,17 +36,30 @@ func expectFailure<Value>(
 final class StateLog: Sendable {
     private let log = Lock<[RedisState]>([])
     var states: [RedisState] { log.withLock { $0 } }
+    /// True if the connection was established first, and each loss and each recovery was reported once.
+    var isAlternating: Bool {
+        states.enumerated().allSatisfy { ($0.offset % 2 == 0) == ($0.element == .connected) }
+    }
+    /// True if the connection is lost.
+    var isLost: Bool { if case .lost? = states.last { true } else { false } }
     @Sendable func record(_ state: RedisState) { log.withLock { $0.append(state) } }
 }
 
-/// Settings with short timeouts, for tests of failures.
-var shortTimeouts: RedisSettings {
-    var settings = RedisSettings()
-    settings.commandTimeout = .seconds(1)
-    settings.connectTimeout = .seconds(1)
+/// Settings for tests of servers that end or refuse connections. They notice that quickly, and do not take a busy machine
+/// for it.
+var quickReconnects: RedisSettings {
+    var settings = longTimeouts
     settings.outageGrace = .seconds(2)
     settings.reconnectDelay = .milliseconds(10)...(.milliseconds(50))
     settings.idlePing = .milliseconds(200)
+    return settings
+}
+
+/// Settings for tests of servers that fall silent. On a busy machine any server may be silent for longer.
+var shortTimeouts: RedisSettings {
+    var settings = quickReconnects
+    settings.commandTimeout = .seconds(1)
+    settings.connectTimeout = .seconds(1)
     return settings
 }
 

@@ -26,7 +26,7 @@ import Testing
             "--tls-port", "\(port)", "--tls-cert-file", certificate.certificate, "--tls-key-file", certificate.key,
             "--tls-auth-clients", "no",
         ])
-        var trusting = shortTimeouts
+        var trusting = quickReconnects
         trusting.authorities = certificate.certificate
 
         let trusted = RedisClient(try RedisEndpoint("rediss://127.0.0.1:\(port)"), settings: trusting)
@@ -35,7 +35,7 @@ import Testing
         #expect(try await trusted.send("GET", "a") == .bytes(body))
         await trusted.close()
 
-        for (host, settings) in [("127.0.0.1", shortTimeouts), ("localhost", trusting)] {
+        for (host, settings) in [("127.0.0.1", quickReconnects), ("localhost", trusting)] {
             let log = StateLog()
             let rejected = RedisClient(
                 try RedisEndpoint("rediss://\(host):\(port)"), settings: settings, onStateChange: log.record)
@@ -56,7 +56,7 @@ import Testing
         let sentinels = try await RedisSentinels.start(password: "p", sentinelPassword: "s", certificate: certificate)
         let address = "\(sentinels.hosts)/\(RedisSentinels.service)?sentinel-password=s"
         let endpoint = try RedisEndpoint("rediss+sentinel://:p@\(address)")
-        var trusting = shortTimeouts
+        var trusting = quickReconnects
         trusting.authorities = certificate.certificate
         let client = RedisClient(endpoint, settings: trusting)
         #expect(try await client.send("SET", "a", "one") == .status("OK"))
@@ -68,14 +68,14 @@ import Testing
         await subscriber.close()
 
         let log = StateLog()
-        let rejected = RedisClient(endpoint, settings: shortTimeouts, onStateChange: log.record)
+        let rejected = RedisClient(endpoint, settings: quickReconnects, onStateChange: log.record)
         await expectFailure(.unavailable) { try await rejected.send("PING") }
         guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
         #expect(error.message.contains("certificate"), "\(error)")
         await rejected.close()
 
         // Without TLS no connection succeeds.
-        let plain = RedisClient(try RedisEndpoint("redis+sentinel://:p@\(address)"), settings: shortTimeouts)
+        let plain = RedisClient(try RedisEndpoint("redis+sentinel://:p@\(address)"), settings: quickReconnects)
         await expectFailure(.unavailable) { try await plain.send("PING") }
         await plain.close()
 
@@ -106,7 +106,7 @@ import Testing
         await client.close()
 
         let log = StateLog()
-        let rejected = RedisClient(try RedisEndpoint(cluster.url), settings: shortTimeouts, onStateChange: log.record)
+        let rejected = RedisClient(try RedisEndpoint(cluster.url), settings: quickReconnects, onStateChange: log.record)
         await expectFailure(.unavailable) { try await rejected.send("GET", "a") }
         guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
         #expect(error.message.contains("certificate"), "\(error)")

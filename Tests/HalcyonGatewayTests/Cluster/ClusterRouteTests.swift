@@ -57,7 +57,9 @@ import Testing
                 Self.shortenInterval(&$0)
                 $0.overview.timeout = .milliseconds(200)
             } _: { (client: GatewayClient) async throws in
-                #expect(try await client.send(.get, "/v1/cluster").json["lanes"] != nil)
+                try await until("the lanes are known") {
+                    try await client.send(.get, "/v1/cluster").json["lanes"] != nil
+                }
                 fixture.broker.setDown(true)
                 try await until("the lanes are unknown") {
                     let overview = try await client.send(.get, "/v1/cluster")

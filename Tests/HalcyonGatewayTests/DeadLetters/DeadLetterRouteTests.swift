@@ -128,7 +128,7 @@ import Testing
             try await fixture.withGateway {
                 $0.dead.time = .milliseconds(500)
             } _: { (client: GatewayClient) async throws in
-                #expect(try await client.send(.get, "/v1/dead").status == 200)
+                try await until("the topic is readable") { try await client.send(.get, "/v1/dead").status == 200 }
                 fixture.broker.setDown(true)
                 let answer = try await client.send(.get, "/v1/dead")
                 #expect(answer.status == 503 && answer.headers["Retry-After"] != nil)

@@ -31,8 +31,8 @@ import Testing
                 @Sendable func render(_ name: String) async throws -> Int {
                     try await client.send(.get, "/v1/render?source=initials:J&width=8&tags=\(name)&wait=0").status
                 }
-                #expect(try await submit("before") == 202)
-                #expect(try await render("before") == 504)
+                try await until("jobs are accepted") { try await submit("before") == 202 }
+                try await until("renders are accepted") { try await render("before") == 504 }
                 fixture.broker.setDown(true)
                 #expect(try await submit("meanwhile") == 503)
                 #expect(try await render("meanwhile") == 503)

@@ -21,7 +21,7 @@ import Testing
 
     @Test func lostPrimaryDoesNotAffectOthers() async throws {
         let log = StateLog()
-        try await withCluster(settings: shortTimeouts, onStateChange: log.record) { cluster, client in
+        try await withCluster(settings: quickReconnects, onStateChange: log.record) { cluster, client in
             let keys = try await keys(cluster)
             for key in keys { _ = try await client.send("SET", .string(key), .string(key)) }
             await cluster.kill(1)
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test func failsFastAfterOutageGrace() async throws {
-        var settings = shortTimeouts
+        var settings = quickReconnects
         settings.outageGrace = .milliseconds(300)
         try await withCluster(settings: settings) { cluster, client in
             let keys = try await keys(cluster)
@@ -115,7 +115,7 @@ import Testing
 
     @Test func reconnectsAfterWholeClusterOutage() async throws {
         let log = StateLog()
-        try await withCluster(settings: shortTimeouts, onStateChange: log.record) { cluster, client in
+        try await withCluster(settings: quickReconnects, onStateChange: log.record) { cluster, client in
             let keys = try await keys(cluster)
             for key in keys { _ = try await client.send("SET", .string(key), 1) }
             for number in 0..<3 { await cluster.kill(number) }

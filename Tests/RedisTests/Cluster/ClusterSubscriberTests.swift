@@ -6,8 +6,8 @@ import Testing
 /// Subscriptions in a cluster.
 @Suite(.limitedParallelism) struct ClusterSubscriberTests {
     @Test func receivesFromAllNodesAndSurvivesNodeFailure() async throws {
-        try await withCluster(settings: shortTimeouts) { cluster, client in
-            let subscriber = RedisSubscriber(try RedisEndpoint(cluster.url), settings: shortTimeouts)
+        try await withCluster(settings: quickReconnects) { cluster, client in
+            let subscriber = RedisSubscriber(try RedisEndpoint(cluster.url), settings: quickReconnects)
             let received = Lock<[String]>([])
             let stream = try await subscriber.subscribe("news")
             let reader = Task {

@@ -145,7 +145,7 @@ import Testing
         let server = try await RedisServer.start()
         let log = StateLog()
         let client = RedisClient(
-            try RedisEndpoint("redis+cluster://127.0.0.1:\(server.port)"), settings: shortTimeouts,
+            try RedisEndpoint("redis+cluster://127.0.0.1:\(server.port)"), settings: quickReconnects,
             onStateChange: log.record)
         await expectFailure(.unavailable) { try await client.send("GET", "a") }
         guard case .lost(let error)? = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
@@ -188,7 +188,7 @@ import Testing
 
             let log = StateLog()
             let rejected = RedisClient(
-                try RedisEndpoint(cluster.url), settings: shortTimeouts, onStateChange: log.record)
+                try RedisEndpoint(cluster.url), settings: quickReconnects, onStateChange: log.record)
             await expectFailure(.unavailable) { try await rejected.send("GET", "halcyon:1") }
             guard case .lost(let error)? = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
             #expect(error.code == .server("NOAUTH"))

@@ -58,7 +58,7 @@ import Testing
 
     @Test func followsManualFailoverUnderLoad() async throws {
         try await withSentinels { sentinels in
-            let client = RedisClient(try endpoint(sentinels), settings: shortTimeouts)
+            let client = RedisClient(try endpoint(sentinels), settings: quickReconnects)
             let isOver = Lock(false)
             let written = Lock<Set<UInt16>>([])
             let load = Task {
@@ -99,7 +99,7 @@ import Testing
             ] {
                 let log = StateLog()
                 let rejected = RedisClient(
-                    try RedisEndpoint(address), settings: shortTimeouts, onStateChange: log.record)
+                    try RedisEndpoint(address), settings: quickReconnects, onStateChange: log.record)
                 await expectFailure(.unavailable) { try await rejected.send("PING") }
                 guard case .lost(let error)? = log.states.first else {
                     throw RedisError(.protocolError, "\(log.states)")
@@ -116,7 +116,7 @@ import Testing
             let log = StateLog()
             let client = RedisClient(
                 try RedisEndpoint("redis+sentinel://127.0.0.1:\(dead),\(sentinels.hosts)/other"),
-                settings: shortTimeouts, onStateChange: log.record)
+                settings: quickReconnects, onStateChange: log.record)
             await expectFailure(.unavailable) { try await client.send("PING") }
             guard case .lost(let error)? = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
             #expect(error.message.contains("knows no primary of other"), "\(error)")
@@ -124,7 +124,7 @@ import Testing
 
             let other = RedisClient(
                 try RedisEndpoint("redis+sentinel://127.0.0.1:\(dead),\(sentinels.hosts)/\(RedisSentinels.service)"),
-                settings: shortTimeouts, onStateChange: log.record)
+                settings: quickReconnects, onStateChange: log.record)
             #expect(try await other.send("PING") == .status("PONG"))
             #expect(log.states.count == 2)
             await other.close()
