@@ -5,8 +5,8 @@ import PackageDescription
 // All C libraries come from Debian, and each has one Swift binding. There are no dependencies on Swift packages.
 // Targets and dependencies are in architectural order: a target may import only targets above it.
 
-/// A C library of the system, installed by `make deps`. Where pkg-config would give flags that SwiftPM warns about, it is
-/// not asked (hiredis, libcrypto), or asked for GObject alone (libvips).
+/// A C library of the system, installed by `make deps`. Where pkg-config would give flags that SwiftPM warns about, it
+/// is not asked (hiredis, libcrypto), or asked for GObject alone (libvips).
 func systemLibrary(_ name: String, _ pkgConfig: String?, apt: String) -> Target {
     .systemLibrary(name: name, path: "Sources/C/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
@@ -16,6 +16,12 @@ let support = ["Formats", "Concurrency", "Subprocess", "JSON", "Hashing", "Telem
 
 /// Dependencies of the modules that use Kafka and Redis.
 let clustering = support + ["Kafka", "Redis", "HalcyonModel", "HalcyonCoding", "HalcyonCoordination"]
+
+/// Dependencies of modules that transfer files.
+let transfers = support + ["CLinux", "Curl", "HalcyonModel"]
+
+/// Modules that keep sources and results.
+let storage = ["HalcyonSources", "HalcyonResults", "HalcyonCluster"]
 
 /// The targets with these names, without repetitions.
 func targets(_ names: [String]) -> [Target.Dependency] { Set(names).sorted().map { .byName(name: $0) } }
@@ -52,13 +58,6 @@ func tests(
         resources: resources, swiftSettings: swift)
 }
 
-/// A benchmark that prints the cost of Halcyon relative to plain C.
-func benchmark(_ name: String) -> Target {
-    program(
-        "\(name)Benchmark", "Benchmarks/\(name)Benchmark",
-        clustering + imaging + ["CLinux", "Curl", "HalcyonCluster", "Measuring", "TestSupport"])
-}
-
 /// Since version 1.0, hiredis has its TLS support in a separate library. The shim checks for the same header.
 let hiredisTLS: [LinkerSetting]? =
     ["/usr/include", "/usr/local/include", "/opt/homebrew/include"]
@@ -70,6 +69,14 @@ let imaging = ["Vips", "HalcyonModel", "HalcyonImaging"]
 
 /// Modules for programs with custom processors, sizers and providers (docs/extending.md).
 let extensible = imaging + ["HalcyonSources", "HalcyonCLI"]
+
+/// The benchmarks, which print the cost of Halcyon relative to plain C.
+let benchmarks = ["Child", "Cluster", "Coding", "Delivery", "Events", "Gap", "Gateway", "Origin", "Plan", "Render"].map
+{
+    program(
+        "\($0)Benchmark", "Benchmarks/\($0)Benchmark",
+        clustering + imaging + ["CLinux", "Curl", "HalcyonCluster", "Measuring", "TestSupport"])
+}
 
 /// The fuzzers, which need a sanitizer that `make fuzz` switches on.
 let fuzzers = [
@@ -96,6 +103,7 @@ let package = Package(
         systemLibrary("CMicroHTTP", "libmicrohttpd", apt: "libmicrohttpd-dev"),
         systemLibrary("CYaml", "yaml-0.1", apt: "libyaml-dev"),
         systemLibrary("CCrypto", nil, apt: "libssl-dev"),
+        systemLibrary("CExpat", "expat", apt: "libexpat1-dev"),
         .target(name: "CLinux", path: "Sources/C/CLinux"),
         .target(name: "CSimdJSON", path: "Sources/C/CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
 
@@ -111,6 +119,7 @@ let package = Package(
         // Bindings: one per C library, with owned handles, typed errors and async calls. Independent of Halcyon.
         module("Bindings", "Vips", ["CVips", "Concurrency"], swift: optimized),
         module("Bindings", "Curl", ["CCurl", "Formats", "Concurrency"]),
+        module("Bindings", "Expat", ["CExpat"]),
         module("Bindings", "Kafka", ["CRdKafka", "CLinux", "Concurrency"]),
         module("Bindings", "Redis", ["CHiredis", "Formats", "Concurrency"], linker: hiredisTLS),
         module("Bindings", "HTTPServer", ["CMicroHTTP", "CLinux", "Formats", "Concurrency"]),
@@ -118,24 +127,23 @@ let package = Package(
         // Halcyon: values first, then modules with I/O.
         module("Halcyon", "HalcyonModel", ["Formats"]),
         module("Halcyon", "HalcyonCoding", ["Formats", "JSON", "Hashing", "HalcyonModel"]),
-        module(
-            "Halcyon", "HalcyonImaging", ["CLinux", "Concurrency", "Subprocess", "Hashing", "Vips", "HalcyonModel"]),
+        module("Halcyon", "HalcyonImaging", support + ["CLinux", "Vips", "HalcyonModel"]),
         module("Halcyon", "HalcyonTelemetry", ["Formats", "Telemetry", "Curl", "HTTPServer", "HalcyonModel"]),
         module("Halcyon", "HalcyonCoordination", ["Concurrency", "Telemetry", "Redis"]),
-        module(
-            "Halcyon", "HalcyonSources",
-            support + ["CLinux", "Vips", "Curl", "Redis", "HalcyonModel", "HalcyonCoordination"]),
-        module("Halcyon", "HalcyonCluster", clustering),
+        module("Halcyon", "HalcyonSources", transfers + ["Vips", "Redis", "HalcyonCoordination"]),
+        module("Halcyon", "HalcyonResults", transfers + ["Expat", "HalcyonCoding", "HalcyonSources"]),
+        module("Halcyon", "HalcyonCluster", clustering + ["HalcyonResults"]),
         module("Halcyon", "HalcyonNotifications", clustering + ["Curl", "HalcyonSources", "HalcyonCluster"]),
-        module("Halcyon", "HalcyonWorker", clustering + ["HalcyonImaging", "HalcyonSources", "HalcyonCluster"]),
+        module("Halcyon", "HalcyonWorker", clustering + storage + ["HalcyonImaging"]),
         module(
-            "Halcyon", "HalcyonGateway", clustering + ["HTTPServer", "HalcyonTelemetry", "HalcyonCluster"],
+            "Halcyon", "HalcyonGateway", clustering + storage + ["HTTPServer", "HalcyonTelemetry"],
             // Embedded, so that the executable needs no resource folder.
             resources: [
                 .embedInCode("Documents/openapi.yaml"), .embedInCode("Documents/asyncapi.yaml"),
                 .embedInCode("Dashboard/Page"),
             ]),
-        // The client, on Foundation alone. The name Halcyon would collide with the executable if file names ignore case.
+        // The client, on Foundation alone. The name Halcyon would collide with the executable if file names ignore
+        // case.
         module("Halcyon", "HalcyonKit"),
         // For `halcyon dev --demo`. The demo script and tests read the other photographs from the folder.
         .target(
@@ -144,9 +152,9 @@ let package = Package(
             resources: [.embedInCode("chelsea.jpg")]),
         module(
             "Halcyon", "HalcyonCLI",
-            clustering + [
-                "ProgramSettings", "Vips", "Curl", "HTTPServer", "HalcyonImaging", "HalcyonTelemetry", "HalcyonSources",
-                "HalcyonCluster", "HalcyonNotifications", "HalcyonWorker", "HalcyonGateway", "SamplePhotographs",
+            clustering + storage + [
+                "ProgramSettings", "Vips", "Curl", "HTTPServer", "HalcyonImaging", "HalcyonTelemetry",
+                "HalcyonNotifications", "HalcyonWorker", "HalcyonGateway", "SamplePhotographs",
             ]),
         program("halcyon", "Sources/Halcyon/halcyon", ["HalcyonCLI"]),
 
@@ -163,20 +171,16 @@ let package = Package(
             exclude: ["conformance", "documents.py", "otlp_spans.py", "requirements.txt", "s3_server.py"]),
         library("MalformedImages", "Tests/MalformedImages", imaging, swift: optimized),
         // Programs started by tests.
-        program(
-            "AddressRunner", "Tests/AddressRunner", ["Concurrency", "Subprocess", "HalcyonModel", "HalcyonSources"]),
+        program("AddressRunner", "Tests/AddressRunner", support + ["HalcyonModel", "HalcyonSources"]),
         program(
             "MalformedImageRunner", "Tests/MalformedImageRunner",
             imaging + ["CVips", "HalcyonCoding", "MalformedImages"]),
         program("CrashingExtensionHost", "Tests/CrashingExtensionHost", extensible),
         program("ContactSheet", "Tests/ContactSheet", imaging),
-
         library(
             "PlainLoop", "Benchmarks/PlainLoop", ["CHiredis", "CRdKafka", "CVips"],
             linker: ["vips", "hiredis"].map { .linkedLibrary($0) }),
-        library(
-            "Measuring", "Benchmarks/Measuring",
-            support + ["Kafka", "Redis", "HalcyonCluster", "PlainLoop", "TestSupport"]),
+        library("Measuring", "Benchmarks/Measuring", clustering + ["HalcyonCluster", "PlainLoop", "TestSupport"]),
 
         // Chaos: injects faults and checks the delivery guarantees.
         library(
@@ -193,27 +197,23 @@ let package = Package(
         tests(of: "HalcyonTelemetry", ["Curl", "HTTPServer"]),
         tests(of: "HalcyonCoordination", ["Redis"], swift: optimized),
         tests(of: "HalcyonSources", ["Vips", "Curl", "Redis", "HalcyonModel", "HalcyonCoordination", "AddressRunner"]),
+        tests(of: "HalcyonResults", ["HalcyonModel", "HalcyonSources"]),
         tests(of: "HalcyonCluster", clustering),
         tests(of: "HalcyonNotifications", clustering + ["HalcyonSources", "HalcyonCluster"]),
         tests(
             of: "HalcyonWorker",
-            clustering + imaging
-                + ["CLinux", "HalcyonTelemetry", "HalcyonSources", "HalcyonCluster", "CrashingExtensionHost"]),
+            clustering + imaging + storage + ["CLinux", "HalcyonTelemetry", "CrashingExtensionHost"]),
         tests(
-            of: "HalcyonGateway",
-            clustering
-                + ["Curl", "HTTPServer", "HalcyonTelemetry", "HalcyonSources", "HalcyonCluster", "HalcyonWorker"]),
+            of: "HalcyonGateway", clustering + storage + ["Curl", "HTTPServer", "HalcyonTelemetry", "HalcyonWorker"]),
         tests(of: "HalcyonKit", ["HalcyonModel", "HalcyonCoding", "client-example"]),
         tests(of: "ChaosHarness", ["Chaos"]),
-        tests(of: "halcyon", clustering + ["ProgramSettings", "Curl", "HalcyonTelemetry", "HalcyonCLI"]),
+        tests(of: "halcyon", clustering + storage + ["ProgramSettings", "Curl", "HalcyonTelemetry", "HalcyonCLI"]),
     ]
         + [
-            "Formats", "Concurrency", "Subprocess", "JSON", "Hashing", "ProgramSettings", "Telemetry", "Vips", "Kafka",
-            "HTTPServer",
+            "Formats", "Concurrency", "Subprocess", "JSON", "Hashing", "ProgramSettings", "Telemetry", "Vips", "Expat",
+            "Kafka", "HTTPServer",
         ].map { tests(of: $0) }
-        + [
-            "Child", "Cluster", "Coding", "Delivery", "Events", "Gap", "Gateway", "Origin", "Plan", "Render",
-        ].map(benchmark)
+        + benchmarks
         + (Context.environment["HALCYON_FUZZING"] == nil ? [] : fuzzers),
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17

@@ -163,7 +163,7 @@ def computes_percentiles_and_parses_streams(dashboard: Dashboard):
         return { ready, failed, origins, parts: [0.5, 0.95, 0.99].map(percentile), heard: [...new Set(heard)] };
     }""")
     assert (found["ready"], found["failed"]) == (1001, 1), found
-    assert found["origins"] == {"memory": 501, "network": 500, "coalesced": 0, "source-cache": 0}, found
+    assert found["origins"] == {"memory": 501, "store": 0, "network": 500, "coalesced": 0, "source-cache": 0}, found
     for part, true in zip(found["parts"], [500, 950, 990]):
         assert abs(part - true) <= 0.026 * true, found
     assert found["heard"] == ['[[{"type":"message","data":"a\\nb"},{"type":"gap","data":"{}"}],"8"]'], found["heard"]

@@ -29,7 +29,7 @@ import Testing
         try await withCache(kind) { cache, client, redis in
             #expect(try await cache.find(key) == nil)
             let expiresAt = try #require(
-                try await cache.store([1, 2, 3], Self.metadata, as: key, for: 60, by: .response))
+                try await cache.store([1, 2, 3], Self.metadata, as: key, for: 60, by: .response)?.expiresAt)
             let found = try #require(try await cache.find(key))
             #expect(found.facts == Self.metadata && found.expiresAt == expiresAt)
             let (body, metadata) = try #require(try await cache.read(key))

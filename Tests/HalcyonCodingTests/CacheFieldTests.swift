@@ -12,6 +12,10 @@ import Testing
     @Test func readsEachMember() throws {
         #expect(try !read(#""cache":{"memory":false}"#).cache.memory)
         #expect(try !read(#""cache":{"source":false}"#).cache.source)
+        #expect(try read(#""cache":{"memory":true}"#).cache.store == .allowed)
+        #expect(try read(#""cache":{"store":true}"#).cache.store == .allowed)
+        #expect(try read(#""cache":{"store":false}"#).cache.store == .excluded)
+        #expect(try read(#""cache":{"store":"required"}"#).cache.store == .required)
         #expect(try read(#""cache":{"reload":true}"#).cache.reload)
         #expect(try read(#""cache":{"onlyIfCached":true}"#).cache.onlyIfCached)
         #expect(try !read(#""cache":{"reload":true}"#).cache.looksAtResults)
@@ -22,9 +26,15 @@ import Testing
         (#""cache":{"memory":1}"#, "cache.memory: expected true or false, found a number"),
         (
             #""cache":{"disk":true}"#,
-            "cache.disk: unknown cache option; expected memory, source, reload or onlyIfCached"
+            "cache.disk: unknown cache option; expected memory, store, source, reload or onlyIfCached"
         ),
         (#""cache":"none""#, "cache: expected an object, found a string"),
+        (#""cache":{"store":"maybe"}"#, "cache.store: expected true, false or \"required\""),
+        (#""cache":{"store":1}"#, "cache.store: expected true or false, found a number"),
+        (
+            #""cache":{"store":"required","memory":false}"#,
+            "cache.store: \"required\" cannot be combined with memory false"
+        ),
         (
             #""cache":{"reload":true,"onlyIfCached":true}"#,
             "cache: reload and onlyIfCached cannot be combined"

@@ -20,7 +20,8 @@ import Testing
         let server = try await RedisServer.start()
         let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
         let store = StoreStage(
-            results: ResultCache(client), options: ResultOptions(), log: .silent, metrics: StoreMetrics(Metrics()),
+            results: ResultCache(client), persist: nil, options: ResultOptions(), log: .silent,
+            metrics: StoreMetrics(Metrics()),
             errors: .silent)
         let message = #"{"source":"http://example.org/a","maxAge":\#(maxAge)}"#
         let record = ConsumedRecord(topic: "halcyon.jobs", partition: 0, offset: 0, value: Array(message.utf8))

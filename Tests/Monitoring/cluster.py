@@ -45,6 +45,7 @@ class Cluster:
         settings = {
             "HALCYON_KAFKA_BROKERS": f"127.0.0.1:{self.kafka}", "HALCYON_REDIS_URL": f"redis://127.0.0.1:{self.redis}",
             "HALCYON_RETRY_DELAYS": "1s", "HALCYON_RETRY_ATTEMPTS": 2, "HALCYON_RETRY_MAXIMUM_IN_PROCESS_DELAY": "100ms",
+            "HALCYON_RESULTS_STORE": f"file://{self.folder}/results",
         }
         subprocess.run(
             [HALCYON, "topics", "create", "--partitions", "2"], check=True, capture_output=True, env={**os.environ, **{k: str(v) for k, v in settings.items()}})

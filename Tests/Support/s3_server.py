@@ -71,7 +71,9 @@ def find_error(environ, target):
         return ("400 Bad Request", "InvalidToken", {})
     signed = http.client.HTTPMessage()
     for header in found[2].split(";"):
-        signed[header] = environ["HTTP_" + header.upper().replace("-", "_")]
+        # WSGI gives these two headers other names than all others.
+        name = header.upper().replace("-", "_")
+        signed[header] = environ[name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else "HTTP_" + name]
     return None if signature(environ, target, signed, secret) == found[3] else ("403 Forbidden", "SignatureDoesNotMatch", {})
 
 

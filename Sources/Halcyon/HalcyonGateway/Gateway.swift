@@ -1,5 +1,7 @@
+import Concurrency
 import HTTPServer
 import HalcyonCluster
+import HalcyonResults
 import HalcyonTelemetry
 import Kafka
 import Redis
@@ -18,11 +20,13 @@ public final class Gateway: Sendable {
     private let feed: EventFeed
     private let states: EventRelay
     private let overview: ClusterOverview
+    private let store: ResultStore?
 
     private init(
         _ servers: [HTTPServer], _ routes: [Route], _ producer: Producer, _ redis: RedisClient, _ feed: EventFeed,
-        _ states: EventRelay, _ overview: ClusterOverview
+        _ states: EventRelay, _ overview: ClusterOverview, _ store: ResultStore?
     ) {
+        self.store = store
         self.servers = servers
         self.routes = routes
         self.producer = producer
@@ -43,9 +47,9 @@ public final class Gateway: Sendable {
     ///   - addresses: IP addresses of this machine and ports; 0 selects a free port.
     ///   - tracer: records the spans of requests that submit jobs. The caller closes its exporter after the gateway
     ///     has been drained.
-    /// - Throws: `HTTPServerError` if it cannot listen on an address; ``KafkaError`` that names a property which
-    ///   librdkafka rejects; ``OpenGatewayError`` if a gateway without keys would be reachable from other machines and
-    ///   `isOpen` is not set.
+    /// - Throws: `HTTPServerError` if it cannot listen on an address; `StorageError` if the result store cannot be
+    ///   used; ``KafkaError`` that names a property which librdkafka rejects; ``OpenGatewayError`` if a gateway without
+    ///   keys would be reachable from other machines and `isOpen` is not set.
     public static func start(
         _ options: GatewayOptions, on addresses: [(host: String, port: UInt16)], log: Log, metrics: Metrics,
         tracer: Tracer? = nil
@@ -53,6 +57,10 @@ public final class Gateway: Sendable {
         for address in addresses where !options.access.allowsListening(on: address.host) {
             throw OpenGatewayError(host: address.host)
         }
+        let store = try await blocking {
+            try options.resultStore.map { try ResultStore.open($0, log: log, metrics: metrics) }
+        }
+        store?.start()
         let producer = try Producer(properties: options.kafka.producer(within: options.jobs.sendTime))
         let redis = RedisClient(
             options.redis,
@@ -80,14 +88,15 @@ public final class Gateway: Sendable {
                 times: (options.limits.requestTime, options.jobs.sendTime))
             let control = ControlPublisher(producer, topics: options.topics)
             let headers = CommonHeaders(crossOrigin: CrossOrigin(origins: options.access.origins))
-            let images = ImageRoutes(results: results, imageCache: imageCache, headers: headers, log: log)
+            let images = ImageRoutes(
+                results: results, store: store, imageCache: imageCache, headers: headers, log: log)
             let jobs = JobRoutes(
                 submitter: submitter, memory: memory, feed: feed, control: control, options: options.jobs)
             let render = RenderRoutes(
                 submitter: submitter, feed: feed, images: images, results: results, control: control,
                 options: options.render)
             let purge = PurgeRoutes(
-                purging: PurgeService(redis, producer, topics: options.topics), reader: options.reader, log: log)
+                purging: PurgeService(redis, store, producer, topics: options.topics), reader: options.reader, log: log)
             let dead = DeadLetterRoutes(deadLetters: deadLetters, producer: producer)
             let streamLimiter = StreamLimiter(options.events.streams, feed.metrics)
             let cluster = ClusterRoutes(overview: overview, events: options.events, streamLimiter: streamLimiter)
@@ -104,9 +113,9 @@ public final class Gateway: Sendable {
             let chain = MiddlewareChain(
                 probes: probes, router: router, headers: headers, hosts: HostRule(options.access))
             let servers = try await listen(on: addresses, options.limits, log) { chain.reply(to: $0) }
-            gateway = Gateway(servers, router.routes, producer, redis, feed, states, overview)
+            gateway = Gateway(servers, router.routes, producer, redis, feed, states, overview, store)
         } catch {
-            await Gateway([], [], producer, redis, feed, states, overview).shutdown(gracePeriod: .zero)
+            await Gateway([], [], producer, redis, feed, states, overview, store).shutdown(gracePeriod: .zero)
             throw error
         }
         return gateway
@@ -150,6 +159,7 @@ public final class Gateway: Sendable {
         await overview.close()
         await states.shutdown(gracePeriod: grace)
         await producer.close(flushingFor: grace)
+        await store?.close(within: .seconds(5))
         await redis.close()
     }
 }

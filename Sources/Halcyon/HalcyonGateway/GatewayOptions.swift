@@ -2,6 +2,7 @@ import HTTPServer
 import HalcyonCluster
 import HalcyonCoding
 import HalcyonCoordination
+import HalcyonResults
 import Redis
 
 /// The options of a gateway. `halcyon config` documents the settings of the same names.
@@ -14,6 +15,8 @@ public struct GatewayOptions: Sendable {
     public var group = "halcyon-workers"
     /// The Redis server that stores the results.
     public var redis: RedisEndpoint
+    /// The persistent result store; nil if results live in Redis only.
+    public var resultStore: ResultStoreOptions?
     /// The decoder of jobs.
     public var reader = JobDecoder()
     /// Authentication, authorization, rate limits and CORS.

@@ -3,6 +3,7 @@ import HalcyonCluster
 import HalcyonCoordination
 import HalcyonImaging
 import HalcyonModel
+import HalcyonResults
 import HalcyonSources
 import Kafka
 import Redis
@@ -22,6 +23,7 @@ public final class Worker: Sendable {
     /// The task that listens for newer generations of display slots.
     private let slotListener: Task<Void, Never>
     private let results: ResultCache
+    private let resultStore: ResultStore?
     private let loader: SourceLoader
     private let sources: SourceCache
     private let pool: ThreadPool
@@ -80,6 +82,7 @@ public final class Worker: Sendable {
             throw error
         }
         worker.heartbeat.start()
+        worker.resultStore?.start { await ResultCache(redis).beginSweep(of: $0) }
         worker.health.start { [weak worker] progress in
             progress.lastPoll = worker?.consumer.lastPolled ?? progress.lastPoll
             progress.renderLimit = worker?.service.firstLimit
@@ -129,8 +132,17 @@ public final class Worker: Sendable {
             largest: options.sources.maximumBytes, options: options.sourceTier, limits: options.origins, log: log,
             metrics: metrics)
         results = ResultCache(redis, budget: options.results.budget, errors: errors(of: "budget"))
+        resultStore = try options.resultStore.map { [results] options in
+            let errors = errors(of: "superseded results")
+            return try ResultStore.open(options, log: log, metrics: metrics) { result in
+                await errors.tolerating { try await results.isSuperseded(result) } ?? false
+            }
+        }
+        let persist = resultStore.map { [results] in
+            PersistStage(store: $0, results: results, errors: errors(of: "results"))
+        }
         let store = StoreStage(
-            results: results, options: options.results, log: log, metrics: StoreMetrics(metrics),
+            results: results, persist: persist, options: options.results, log: log, metrics: StoreMetrics(metrics),
             errors: errors(of: "results"))
         let assets = AssetCache(
             maximumBytes: options.sources.sharedBytes, defaultLifetime: options.results.defaultLifetime
@@ -138,7 +150,8 @@ public final class Worker: Sendable {
         let activeJobs = ActiveJobs(
             cancelled: CancelledJobs(
                 capacity: options.cancelledJobs, lifetime: Int64(options.cancelMemory * 1000)))
-        let messages = ControlMessageHandler(activeJobs: activeJobs, sources: sources, assets: assets)
+        let messages = ControlMessageHandler(
+            activeJobs: activeJobs, sources: sources, assets: assets, resultStore: resultStore)
         control = ControlReader(options.control, log: log, metrics: metrics) { await messages.handle($0) }
         slotListener = Task { [subscriber] in
             await SupersedeStore.listen(subscriber) { activeJobs.supersede($0, by: $1) }
@@ -148,7 +161,7 @@ public final class Worker: Sendable {
             outbox: transactional ?? AcknowledgedOutbox(producer), refusals: refusals, topics: options.topics,
             errors: errors(of: "events"))
         let lookup = LookupStage(
-            results: results, inlineLimit: options.results.inlineLimit, errors: errors(of: "results"))
+            results: results, persist: persist, inlineLimit: options.results.inlineLimit, errors: errors(of: "results"))
         let render = RenderStage(
             sources: sources, assets: assets, service: service,
             permits: PrioritySemaphore(options.concurrency * 2, shares: lanes),
@@ -158,7 +171,7 @@ public final class Worker: Sendable {
                 reader: options.reader.withExtensions(options.extensions, options.providers), topics: options.topics),
             lookup: lookup,
             resolver: ResultResolver(
-                lookup: lookup, render: render, store: store,
+                lookup: lookup, render: render, store: store, persist: persist,
                 singleFlight: DistributedSingleFlightGroup(
                     .result, leases, degraded: PrioritySemaphore(options.fetchesWithoutLeases, shares: lanes))),
             store: store,
@@ -169,7 +182,7 @@ public final class Worker: Sendable {
                 activeJobs: activeJobs, supersedeStore: SupersedeStore(redis, errors: errors(of: "superseding")),
                 control: control),
             tags: TagIndexer(
-                tags: TagIndex(redis), purger: Purger(redis), log: log, errors: errors(of: "tags")),
+                tags: TagIndex(redis), persist: persist, purger: Purger(redis), log: log, errors: errors(of: "tags")),
             retries: RetryScheduler(options.retries, options.topics),
             tracing: tracer.map { JobTracing(tracer: $0, group: options.group) },
             report: JobReport(metrics: WorkerMetrics(metrics), topics: options.topics, log: log))
@@ -225,6 +238,7 @@ public final class Worker: Sendable {
         await loader.close()
         await transactional?.close()
         await producer.close(flushingFor: limit)
+        await resultStore?.close(within: max(limit, .seconds(5)))
         await results.close()
         slotListener.cancel()
         await subscriber.close()

@@ -3,6 +3,7 @@ import HalcyonCoding
 import HalcyonCoordination
 import HalcyonImaging
 import HalcyonModel
+import HalcyonResults
 import HalcyonSources
 import Redis
 
@@ -64,6 +65,8 @@ public struct WorkerOptions: Sendable {
     public var progressInterval = Duration.seconds(1)
     /// The options for storing results.
     public var results = ResultOptions()
+    /// The persistent result store; nil if results live in Redis only.
+    public var resultStore: ResultStoreOptions?
     /// The seconds for which the cancellation of a job that has not been received yet is remembered.
     public var cancelMemory = 3600.0
     /// The maximum number of cancellations that are remembered.

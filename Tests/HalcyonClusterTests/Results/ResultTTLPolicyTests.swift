@@ -94,7 +94,7 @@ import Testing
             case .stores(let maxAge, let seconds):
                 expiresAt = try await cache.store(
                     [UInt8(number)], ResultCacheFixture.metadata, as: key, for: seconds,
-                    by: ResultTTLPolicy(maxAge: maxAge))
+                    by: ResultTTLPolicy(maxAge: maxAge))?.expiresAt
                 #expect(try await cache.read(key)?.body == [UInt8(number)])
             case .refuses(let maxAge):
                 try await cache.remove(key, by: ResultTTLPolicy(maxAge: maxAge))
@@ -151,8 +151,8 @@ import Testing
             let found = try #require(try await cache.find(key, for: ResultTTLPolicy(maxAge: 900)))
             #expect(try await cache.extend(found, as: key, by: ResultTTLPolicy(maxAge: 900)) == found)
             #expect(try await cache.remove(key, by: .response) == false)
-            let expiresAt = try await cache.store([2], ResultCacheFixture.metadata, as: key, for: 60, by: .response)
-            #expect(expiresAt == found.expiresAt)
+            let life = try await cache.store([2], ResultCacheFixture.metadata, as: key, for: 60, by: .response)
+            #expect(life?.expiresAt == found.expiresAt)
             #expect(try await cache.remove(key, by: .response) == false)
         }
     }
@@ -167,7 +167,7 @@ import Testing
                 async let long = cache.store(
                     [2], ResultCacheFixture.metadata, as: key, for: 900, by: ResultTTLPolicy(maxAge: 900))
                 async let refusal = cache.remove(key, by: .response)
-                let (first, second, removed) = try await (short ?? 0, long ?? 0, refusal)
+                let (first, second, removed) = try await (short?.expiresAt ?? 0, long?.expiresAt ?? 0, refusal)
                 #expect(!removed && max(first, second) - min(first, second) < 900)
                 let found = try #require(try await cache.find(key, for: ResultTTLPolicy(maxAge: 5000)))
                 #expect(found.expiresAt == max(first, second))

@@ -1,5 +1,6 @@
 import HalcyonCluster
 import HalcyonModel
+import HalcyonResults
 import Hashing
 import Redis
 import TestSupport
@@ -56,7 +57,7 @@ struct ImageFixture {
     /// Runs `body` with a Redis and a server with these settings, and stops both.
     static func with(
         _ kind: RedisDeployment.Kind = .server, _ access: AccessOptions = AccessOptions(),
-        _ settings: RedisSettings? = nil, imageCache: ImageMemoryCacheOptions = .none,
+        _ settings: RedisSettings? = nil, imageCache: ImageMemoryCacheOptions = .none, store: ResultStore? = nil,
         _ body: (ImageFixture) async throws -> Void
     ) async throws {
         var patient = RedisSettings()
@@ -69,7 +70,7 @@ struct ImageFixture {
         do {
             let headers = CommonHeaders(crossOrigin: CrossOrigin(origins: access.origins))
             let routes = ImageRoutes(
-                results: cache, imageCache: ImageMemoryCache(imageCache), headers: headers, log: .silent
+                results: cache, store: store, imageCache: ImageMemoryCache(imageCache), headers: headers, log: .silent
             ).all
             try await withServer(routes, access) {
                 try await body(ImageFixture(port: $0, cache: cache, redis: redis, server: server))

@@ -72,8 +72,12 @@ final class EasyHandle {
                 headers, field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
         }
         if request.method == .post || request.method == .put {
-            // Avoids a round trip for "100 Continue", and a content type that the caller has not set.
-            if request.headers["Expect"] == nil { headers = curl_slist_append(headers, "Expect:") }
+            // Avoids a round trip for "100 Continue", and a content type that the caller has not set. libcurl 7.88
+            // would sign a header that it removes; without the lines it sends none of them for a small body with a
+            // type.
+            if request.signature == nil, request.headers["Expect"] == nil {
+                headers = curl_slist_append(headers, "Expect:")
+            }
             if request.headers["Content-Type"] == nil { headers = curl_slist_append(headers, "Content-Type:") }
         }
         options.set(CURLOPT_HTTPHEADER, headers)

@@ -1,6 +1,7 @@
 import Formats
 import HTTPServer
 import HalcyonGateway
+import HalcyonResults
 import HalcyonTelemetry
 import Kafka
 import ProgramSettings
@@ -65,8 +66,8 @@ enum GatewayCommand: Subcommand {
     }
 
     /// Starts a gateway that listens on all of the given addresses.
-    /// - Throws: ``ConfigurationError`` if an address cannot be listened on, `KafkaError` that names a property which
-    ///   librdkafka rejects.
+    /// - Throws: ``ConfigurationError`` if an address or the result store cannot be used, `KafkaError` that names a
+    ///   property which librdkafka rejects.
     static func start(
         _ options: GatewayOptions, on addresses: [HostPort], log: Log, metrics: Metrics, tracer: Tracer?
     ) async throws -> Gateway {
@@ -79,6 +80,8 @@ enum GatewayCommand: Subcommand {
             return gateway
         } catch let error as HTTPServerError {
             throw ConfigurationError("gateway.listen: \(error)")
+        } catch let error as StorageError {
+            throw ConfigurationError("results.store: \(error)")
         } catch let error as OpenGatewayError {
             throw ConfigurationError("gateway.listen: \(error)")
         }

@@ -1,5 +1,6 @@
 import Formats
 import HalcyonCluster
+import HalcyonModel
 import JSON
 import ProgramSettings
 
@@ -12,8 +13,10 @@ enum GetCommand: Subcommand {
     private static let json = Parameter.flag("json", help: "Print the metadata of each result as one JSON object.")
 
     static let command = Command(
-        "get", summary: "Read a stored result from Redis without creating a job. Exits with code 3 if it is missing.",
+        "get", summary: "Read a stored result without creating a job. Exits with code 3 if it is missing.",
         discussion: """
+            The result is read from Redis, or from the result store if Redis has evicted it (results.store).
+
             The image is written to the file given by -o, or to standard output if that is a file or a pipe. On a \
             terminal, with --head, or with --json but no -o, only the metadata of the result is printed.
 
@@ -42,7 +45,16 @@ enum GetCommand: Subcommand {
         }
         let output = try ImageOutput(arguments, printsFacts: arguments[json] || arguments[head], count: keys.count)
         return try await configuration.withResults { results in
-            let found = try await results.find(keys)
+            var found = try await results.find(keys)
+            if configuration.resultStore != nil, found.contains(where: { $0 == nil }) {
+                try await configuration.withResultStore { store in
+                    for (key, found) in zip(keys, found) where found == nil {
+                        guard let key = ResultKey(key), let stored = await store?.find(key) else { continue }
+                        _ = try await results.restore(stored)
+                    }
+                }
+                found = try await results.find(keys)
+            }
             var images: [FileNames.Image] = []
             for (key, found) in zip(keys, found) {
                 guard let facts = found?.facts, let body = output.isNone ? [] : try await results.read(key)?.body

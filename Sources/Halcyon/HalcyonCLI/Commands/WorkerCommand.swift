@@ -1,4 +1,5 @@
 import Glibc
+import HalcyonResults
 import HalcyonTelemetry
 import HalcyonWorker
 import Kafka
@@ -59,6 +60,7 @@ enum WorkerCommand: Subcommand {
                 onEnd: { end.yield($0) })
         } catch {
             await tracing?.close(within: .zero)
+            if let error = error as? StorageError { throw ConfigurationError("results.store: \(error)") }
             throw error
         }
         let companions: BackgroundServices

@@ -4,6 +4,7 @@ import HalcyonCoding
 import HalcyonImaging
 import HalcyonModel
 import HalcyonNotifications
+import HalcyonResults
 import HalcyonSources
 import HalcyonTelemetry
 import HalcyonWorker
@@ -18,6 +19,8 @@ struct Configuration {
     let settings: Settings<ProgramOptions>
     private let s3: S3Options
     private let credentials: [Origin: OriginCredentials]
+    /// The options of the persistent result store; nil if there is none.
+    let resultStore: ResultStoreOptions?
     let webhookTargets: WebhookTargets
     /// The trace options; nil if tracing is disabled.
     let traces: TraceOptions?
@@ -33,7 +36,8 @@ struct Configuration {
             throw ConfigurationError("images.formats: expected at least one format")
         }
         try Self.checkDelays(settings.options.worker.topics)
-        s3 = try S3Options(settings)
+        s3 = try S3Options(settings, .sources)
+        resultStore = try Self.resultStore(settings)
         credentials = try Self.credentials(settings.options)
         webhookTargets = try WebhookTargets(settings.options)
         traces = try TraceOptions(settings)
@@ -109,6 +113,7 @@ struct Configuration {
             _ = try webhookTargets.endpoint(of: webhook)
         }
         worker.sources = sources
+        worker.resultStore = resultStore
         worker.origins.lease = worker.leases.duration
         if worker.memoryLimit == 0 { worker.memoryLimit = ResourceLimits.memory / 2 }
         worker.concurrency = concurrency

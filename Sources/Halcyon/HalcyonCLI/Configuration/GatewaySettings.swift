@@ -117,6 +117,7 @@ extension Configuration {
         gateway.topics = topics
         gateway.kafka = kafka
         gateway.redis = try redis()
+        gateway.resultStore = resultStore
         gateway.group = options.worker.group
         gateway.reader = jobReader
         gateway.budget = options.worker.results.budget

@@ -4,6 +4,7 @@ import HalcyonGateway
 import HalcyonImaging
 import HalcyonModel
 import HalcyonNotifications
+import HalcyonResults
 import HalcyonSources
 import HalcyonTelemetry
 import HalcyonWorker
@@ -23,12 +24,13 @@ struct ProgramOptions: Sendable {
     var allow: [AddressRule] = []
     var deny: [AddressRule] = []
     var sourceCredentials: [String: String] = [:]
-    var s3Endpoint = ""
-    var s3AccessKey = ""
-    var s3SecretKey = ""
-    var s3SessionToken = ""
+    var sourceS3 = S3Settings()
     var formats = Format.allCases
     var renderChildren = RenderProcessOptions()
+
+    var resultStoreLocation: ResultStoreLocation?
+    var resultStore = ResultStoreOptions(.folder("/"))
+    var resultS3 = S3Settings()
 
     var delivery = DeliverySemantics.atLeastOnce
     var transactions = TransactionOptions()
@@ -86,12 +88,10 @@ extension ProgramOptions {
     /// The schema of all settings. The names are a public interface that scripts and charts rely on.
     static let schema = SettingsSchema(
         prefix: "HALCYON_", defaults: ProgramOptions(),
-        settings: clusterSettings + sourceSettings + workerSettings + notifySettings + gatewaySettings + traceSettings
-            + processSettings,
+        settings: clusterSettings + sourceSettings + workerSettings + resultStoreSettings + notifySettings
+            + gatewaySettings + traceSettings + processSettings,
         maps: maps,
-        // Credentials come from Amazon's variables as a whole or not at all, because a session token is valid only with
-        // its key.
-        together: [[\.s3AccessKey, \.s3SecretKey, \.s3SessionToken]],
+        together: [S3SettingMembers.sources.credentials, S3SettingMembers.results.credentials],
         // The variable for the file, and variables of tests and the build.
         ignoring: ["HALCYON_CONFIG", "HALCYON_EXECUTABLE", "HALCYON_IMAGE", "HALCYON_ROOT"])
 

@@ -29,6 +29,9 @@ enum JobOptions {
             flag: "no-memory-cache", field: "cache", member: "memory", sets: false,
             help: "Do not read or store the result in Redis. The event carries the image."),
         FieldOption(
+            flag: "no-result-store", field: "cache", member: "store", sets: false,
+            help: "Do not read the result from the result store, or write it there."),
+        FieldOption(
             flag: "no-source-cache", field: "cache", member: "source", sets: false,
             help: "Do not read or store the source in the source caches."),
         FieldOption(

@@ -2,6 +2,7 @@ import Formats
 import HalcyonCoding
 import HalcyonCoordination
 import HalcyonModel
+import HalcyonResults
 import Kafka
 import Redis
 
@@ -156,25 +157,31 @@ enum PurgeScripts {
         """
 }
 
-/// Runs a complete purge: removes results from Redis, notifies workers, and publishes an event.
+/// Runs a complete purge: removes results from Redis and the result store, notifies workers, and publishes an event.
 public struct PurgeService: Sendable {
     private let redis: RedisClient
+    private let store: ResultStore?
     private let producer: Producer
     private let topics: Topics
 
     /// Creates a service that uses the given clients. The caller owns them and closes them.
-    public init(_ redis: RedisClient, _ producer: Producer, topics: Topics) {
+    public init(_ redis: RedisClient, _ store: ResultStore?, _ producer: Producer, topics: Topics) {
         self.redis = redis
+        self.store = store
         self.producer = producer
         self.topics = topics
     }
 
     /// Removes the results that the purge selects. It needs no worker.
-    /// - Returns: the purge and the number of results removed.
-    /// - Throws: `RedisError` if some results may remain and no worker was notified; ``PurgeNotBroadcast``. Repeating
-    ///   the purge completes it.
+    /// - Returns: the purge and the number of results removed: that of Redis or of the store, whichever is higher,
+    ///   because most results are in both.
+    /// - Throws: `RedisError` or `StorageError` if some results may remain and no worker was notified;
+    ///   ``PurgeNotBroadcast``. Repeating the purge completes it.
     public func run(_ purge: Purge) async throws -> Purged {
-        let purged = Purged(purge, count: try await Purger(redis).run(purge))
+        var count = try await Purger(redis).run(purge)
+        // Work that begins from now on is not affected. Redis rejects what began before.
+        if let store { count = max(count, try await store.purge(purge, at: try await now())) }
+        let purged = Purged(purge, count: count)
         do throws(KafkaError) {
             try await ControlPublisher(producer, topics: topics).publish(.purge(purge))
             _ = try await producer.send(EventPublisher.record(of: Self.event(purged), topics))
@@ -182,6 +189,15 @@ public struct PurgeService: Sendable {
             throw PurgeNotBroadcast(purged: purged, reason: error)
         }
         return purged
+    }
+
+    /// The time of Redis in microseconds since 1970, as in fencing tokens.
+    private func now() async throws(RedisError) -> Int64 {
+        let reply = try await redis.send(["TIME"])
+        guard let parts = reply.array?.compactMap({ $0.string.flatMap { Int64($0) } }), parts.count == 2 else {
+            throw RedisError(.protocolError, "unexpected reply to TIME: \(reply)")
+        }
+        return parts[0] * 1_000_000 + parts[1]
     }
 
     private static func event(_ purged: Purged) -> Event {

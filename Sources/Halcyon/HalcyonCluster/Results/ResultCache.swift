@@ -1,6 +1,7 @@
 import HalcyonCoding
 import HalcyonCoordination
 import HalcyonModel
+import HalcyonResults
 import Hashing
 import JSON
 import Redis
@@ -9,9 +10,9 @@ import Telemetry
 /// The result cache in Redis. Each result has a TTL, and the results of a tenant share a quota.
 ///
 /// A result is a hash: `body` (the file), `facts` (JSON, ``ResultMetadata``), `expiresAt` and `storedAt` (milliseconds
-/// since 1970), `rule` (the ``ResultTTLPolicy/name`` of the policy that determined the expiry), `fence` (the fencing
-/// token of the lease) and optionally `trace` (the `traceparent` of the job that produced it). The expiry is absolute
-/// and uses the Redis clock, so that workers with different clocks agree.
+/// since 1970), `rule` (the ``ResultTTLPolicy/name`` of the policy that determined the expiry), `fence` and `since`
+/// (the fencing tokens of the lease and of the oldest input) and optionally `trace` (the `traceparent` of the job that
+/// produced it). The expiry is absolute and uses the Redis clock, so that workers with different clocks agree.
 public struct ResultCache: Sendable {
     let redis: RedisClient
     private let accounts: QuotaTracker?
@@ -93,21 +94,81 @@ public struct ResultCache: Sendable {
     ///   - fence: the fencing token of the lease; 0 for none.
     ///   - since: the fencing token of the oldest input; nil for that of the lease.
     ///   - maker: the trace context in which the result was produced, if it was recorded.
-    /// - Returns: the expiry in seconds since 1970; nil if nothing was stored because a newer result is there or the
+    /// - Returns: the expiry and the time of storing; nil if nothing was stored because a newer result is there or the
     ///   key has been purged since.
     /// - Throws: ``RedisError``, with the code `server("OOM")` if the memory of Redis is full.
     public func store(
         _ body: [UInt8], _ facts: ResultMetadata, as key: String, for lifetime: Double, by rule: ResultTTLPolicy,
         of tenant: String? = nil, fence: Int = 0, since: Int? = nil, maker: TraceContext? = nil
-    ) async throws(RedisError) -> Double? {
+    ) async throws(RedisError) -> StoredLife? {
         guard
-            let (expiresAt, storedAt) = try await put(
+            let (expiresAt, storedAt, rule) = try await put(
                 body, facts, as: key, for: lifetime, rule, fence, since ?? fence, maker)
         else { return nil }
         await accounts?.insert(
             QuotaTracker.Entry(key: key, storedAt: storedAt, expiresAt: expiresAt, cost: Cost(facts)),
             in: Self.quota(of: tenant))
-        return expiresAt / 1000
+        return StoredLife(
+            expiresAtMilliseconds: Int64(expiresAt), storedAtMilliseconds: Int64(Double(storedAt) ?? 0), rule: rule)
+    }
+
+    /// Puts a result back that Redis has evicted, for the rest of its life.
+    /// - Returns: false if it has expired or has been purged since, or if another one is there.
+    /// - Throws: ``RedisError``.
+    public func restore(_ result: StoredResult) async throws(RedisError) -> Bool {
+        var json = JSONWriter(capacity: 256)
+        json.value(result.metadata)
+        let key = result.key.description
+        let name = LeaseName(product: key)
+        let reply = try await redis.run(
+            ResultScripts.restore, keys: ResultScripts.keys(of: key) + [.string(name.fences)],
+            arguments: [
+                .integer(Int(result.expiresAt)), .bytes(result.body), .bytes(json.bytes), .string(result.rule),
+                .integer(Int(result.fence)), .string(String(name.item)), .integer(Int(result.since)),
+                .integer(Int(result.storedAt)),
+            ])
+        guard let storedAt = reply.string else { return false }
+        await accounts?.insert(
+            QuotaTracker.Entry(
+                key: key, storedAt: storedAt, expiresAt: Double(result.expiresAt), cost: Cost(result.metadata)),
+            in: Self.quota(of: result.tenant))
+        return true
+    }
+
+    /// True if a newer result of the same key is stored, or if this one has been purged.
+    /// - Throws: ``RedisError``.
+    public func isSuperseded(_ result: StoredResult) async throws(RedisError) -> Bool {
+        let name = LeaseName(product: result.key.description)
+        let reply = try await redis.run(
+            ResultScripts.isSuperseded,
+            keys: ResultScripts.keys(of: result.key.description) + [.string(name.fences)],
+            arguments: [.integer(Int(result.fence)), .string(String(name.item)), .integer(Int(result.since))])
+        return reply.integer == 1
+    }
+
+    /// Returns true in at most one process of the cluster within an interval: the one that sweeps the result store.
+    public func beginSweep(of interval: Duration) async -> Bool {
+        let milliseconds = Int(interval / .milliseconds(1))
+        // Without Redis nobody sweeps.
+        let reply = try? await redis.send(["SET", "halcyon:{results}:sweep", "1", "NX", "PX", .integer(milliseconds)])
+        return reply?.string == "OK"
+    }
+
+    /// Reads a result with all that the result store has to know about it; nil if it is missing.
+    /// - Throws: ``RedisError``.
+    public func whole(_ key: ResultKey, of tenant: String?) async throws(RedisError) -> StoredResult? {
+        let reply = try await redis.send(
+            // Metadata of another version may be unreadable.
+            ["HMGET", .string(key.description), "body", "facts", "expiresAt", "storedAt", "rule", "fence", "since"])
+        guard let fields = reply.array, fields.count == 7, let body = fields[0].bytes, let json = fields[1].bytes,
+            let facts = try? ResultMetadata(json: json), let expiresAt = fields[2].string.flatMap({ Double($0) }),
+            let storedAt = fields[3].string.flatMap({ Double($0) })
+        else { return nil }
+        let fence = fields[5].string.flatMap { Int64($0) } ?? 0
+        return StoredResult(
+            key: key, tenant: tenant, body: body, metadata: facts, expiresAt: Int64(expiresAt),
+            storedAt: Int64(storedAt), rule: fields[4].string ?? "", fence: fence,
+            since: fields[6].string.flatMap { Int64($0) } ?? fence)
     }
 
     /// Stores a result that is read once, under a key of ``handOffKey(for:)``. It does not count toward the quota.
@@ -124,9 +185,8 @@ public struct ResultCache: Sendable {
 
     private func put(
         _ body: [UInt8], _ facts: ResultMetadata, as key: String, for lifetime: Double, _ rule: ResultTTLPolicy,
-        _ fence: Int,
-        _ since: Int, _ maker: TraceContext?
-    ) async throws(RedisError) -> (expiresAt: Double, storedAt: String)? {
+        _ fence: Int, _ since: Int, _ maker: TraceContext?
+    ) async throws(RedisError) -> (expiresAt: Double, storedAt: String, rule: String)? {
         var json = JSONWriter(capacity: 256)
         json.value(facts)
         let name = LeaseName(product: key)
@@ -137,10 +197,10 @@ public struct ResultCache: Sendable {
                 .integer(fence), .string(String(name.item)), .integer(since), .string(maker?.traceparent ?? ""),
             ])
         if reply.isNull { return nil }
-        guard let moments = reply.array, moments.count == 2, let expiresAt = moments[0].string.flatMap(Double.init),
-            let storedAt = moments[1].string
+        guard let fields = reply.array, fields.count == 3, let expiresAt = fields[0].string.flatMap(Double.init),
+            let storedAt = fields[1].string, let rule = fields[2].string
         else { throw RedisError(.protocolError, "unexpected reply from the store script: \(reply)") }
-        return (expiresAt, storedAt)
+        return (expiresAt, storedAt, rule)
     }
 
     /// Extends the expiry of a stored result if the job's policy gives it a longer TTL, counted from the time it was
@@ -220,6 +280,26 @@ extension Cost {
 }
 
 extension ResultCache {
+    /// The life of a stored result, by the Redis clock.
+    public struct StoredLife: Hashable, Sendable {
+        /// The expiry in milliseconds since 1970.
+        public var expiresAtMilliseconds: Int64
+        /// The time of storing, in the same unit.
+        public var storedAtMilliseconds: Int64
+        /// The ``ResultTTLPolicy/name`` of the policy that determined the expiry.
+        public var rule: String
+
+        /// The expiry in seconds since 1970.
+        public var expiresAt: Double { Double(expiresAtMilliseconds) / 1000 }
+
+        /// Creates the life of a result.
+        public init(expiresAtMilliseconds: Int64, storedAtMilliseconds: Int64, rule: String) {
+            self.expiresAtMilliseconds = expiresAtMilliseconds
+            self.storedAtMilliseconds = storedAtMilliseconds
+            self.rule = rule
+        }
+    }
+
     /// A result with its remaining TTL.
     public struct Stored: Sendable {
         /// The metadata of the result.

@@ -33,8 +33,8 @@ enum ResultScripts {
         """
 
     /// KEYS: result, index, fences. ARGV: TTL in milliseconds, body, facts, rule, fence, item, fence of the oldest
-    /// input, `traceparent` of the producer or an empty string. Returns `expiresAt` and `storedAt`; nil if a newer
-    /// result is there, or the result has been purged since the work started. A negative fence is not checked.
+    /// input, `traceparent` of the producer or an empty string. Returns `expiresAt`, `storedAt` and the rule; nil if a
+    /// newer result is there, or the result has been purged since the work started. A negative fence is not checked.
     ///
     /// All fields are written, so that none of an older result remains, except for a later expiry that another policy
     /// determined. HSET precedes all other writes, because Redis allows a script that has written to exceed maxmemory.
@@ -44,17 +44,43 @@ enum ResultScripts {
             if fence >= 0 and isFencedOut(KEYS[3], KEYS[1], ARGV[6], fence, tonumber(ARGV[7])) then return false end
             local expires, rule = math.floor(now) + ARGV[1], ARGV[4]
             local old = redis.call('HMGET', KEYS[1], 'expiresAt', 'storedAt', 'rule', 'trace')
-            if old[1] and old[3] ~= rule and tonumber(old[1]) > expires then expires, rule = tonumber(old[1]), old[3] or '' end
+            if old[1] and old[3] ~= rule and tonumber(old[1]) > expires then
+              expires, rule = tonumber(old[1]), old[3] or ''
+            end
             expires = string.format('%.0f', expires)
             local stored = stamp(old[2])
             redis.call(
-              'HSET', KEYS[1], 'body', ARGV[2], 'facts', ARGV[3], 'expiresAt', expires, 'storedAt', stored, 'rule', rule,
-              'fence', ARGV[5])
+              'HSET', KEYS[1], 'body', ARGV[2], 'facts', ARGV[3], 'expiresAt', expires, 'storedAt', stored,
+              'rule', rule, 'fence', ARGV[5], 'since', ARGV[7])
             if ARGV[8] ~= '' then redis.call('HSET', KEYS[1], 'trace', ARGV[8])
             elseif old[4] then redis.call('HDEL', KEYS[1], 'trace') end
             redis.call('PEXPIREAT', KEYS[1], expires)
             if fence >= 0 then enter(expires) end
-            return {expires, stored}
+            return {expires, stored, rule}
+            """)
+
+    /// KEYS: result, index, fences. ARGV: `expiresAt`, body, facts, rule, fence, item, fence of the oldest input,
+    /// `storedAt`. Returns `storedAt`; nil if the result has expired or has been purged since, or if another one is
+    /// there.
+    ///
+    /// The time of storing remains, so that policies extend the life as if it had never been evicted.
+    static let restore = RedisScript(
+        indexing + FencingTokens.check + StoreTimestamp.lua + """
+            if isFencedOut(KEYS[3], KEYS[1], ARGV[6], tonumber(ARGV[5]), tonumber(ARGV[7])) then return false end
+            if tonumber(ARGV[1]) <= now or redis.call('EXISTS', KEYS[1]) == 1 then return false end
+            redis.call(
+              'HSET', KEYS[1], 'body', ARGV[2], 'facts', ARGV[3], 'expiresAt', ARGV[1], 'storedAt', ARGV[8],
+              'rule', ARGV[4], 'fence', ARGV[5], 'since', ARGV[7])
+            redis.call('PEXPIREAT', KEYS[1], ARGV[1])
+            enter(ARGV[1])
+            return ARGV[8]
+            """)
+
+    /// KEYS: result, index, fences. ARGV: fence, item, fence of the oldest input. Returns 1 if a newer result is there
+    /// or the result has been purged.
+    static let isSuperseded = RedisScript(
+        FencingTokens.check + """
+            return isFencedOut(KEYS[3], KEYS[1], ARGV[2], tonumber(ARGV[1]), tonumber(ARGV[3])) and 1 or 0
             """)
 
     /// ARGV: TTL of the policy in milliseconds, rule. Returns `expiresAt`; nil if the result is gone.

@@ -35,17 +35,33 @@ extension CachePolicy {
         try value.forEachGiven { name, value throws(JSONError) in
             switch name {
             case "memory": use.memory = try value.bool()
+            case "store": use.store = try value.storeUse()
             case "source": use.source = try value.bool()
             case "reload": use.reload = try value.bool()
             case "onlyIfCached": use.onlyIfCached = try value.bool()
             default:
-                throw JSONError(.unknown, "unknown cache option; expected memory, source, reload or onlyIfCached")
+                throw JSONError(
+                    .unknown, "unknown cache option; expected memory, store, source, reload or onlyIfCached")
             }
         }
         guard !use.reload || !use.onlyIfCached else {
             throw JSONError(.invalid, "reload and onlyIfCached cannot be combined")
         }
+        guard use.memory || use.store != .required else {
+            throw JSONError(.invalid, "\"required\" cannot be combined with memory false", path: "store")
+        }
         self = use
+    }
+}
+
+extension JSONElement {
+    /// Decodes the use of the result store: true, false or `"required"`.
+    fileprivate func storeUse() throws(JSONError) -> CachePolicy.StoreUse {
+        guard kind == .string else { return try bool() ? .allowed : .excluded }
+        guard try string() == "required" else {
+            throw JSONError(.invalid, "expected true, false or \"required\"")
+        }
+        return .required
     }
 }
 

@@ -1,12 +1,15 @@
 import HTTPServer
 import HalcyonCluster
 import HalcyonModel
+import HalcyonResults
 import Redis
 import Telemetry
 
 /// Serves `/v1/images/{key}`: stored results. A read does not count as a use of the result and never renders.
 struct ImageRoutes: Sendable {
     let results: ResultCache
+    /// The persistent result store; nil if there is none.
+    let store: ResultStore?
     let imageCache: ImageMemoryCache
     let headers: CommonHeaders
     let log: Log
@@ -86,10 +89,24 @@ struct ImageRoutes: Sendable {
                 kept.remainingMilliseconds(at: start), leave: call.caller.leave)
             return (ImageResponse(kept.stored.facts, validity), kept.stored.body)
         }
-        guard let stored = try await results.stored(key, withBody: withBody) else { return nil }
+        var stored = try await results.stored(key, withBody: withBody)
+        if stored == nil { stored = try await restore(key, withBody: withBody) }
+        guard let stored else { return nil }
         if withBody { imageCache.insert(stored, as: key, at: start) }
         let validity = ImageResponse.ImageCacheControl(stored.remainingMilliseconds, leave: call.caller.leave)
         return (ImageResponse(stored.facts, validity), stored.body)
+    }
+
+    /// Puts a result back into Redis from the result store; nil if it is not there.
+    private func restore(_ key: String, withBody: Bool) async throws(RedisError) -> ResultCache.Stored? {
+        guard let store, let key = ResultKey(key), let found = await store.find(key) else { return nil }
+        do throws(RedisError) {
+            // False if another request was faster, or if the result has been purged in the meantime.
+            _ = try await results.restore(found)
+        } catch {
+            log.debug("failed to restore an image", ["error": "\(error)"])
+        }
+        return try await results.stored(key.description, withBody: withBody)
     }
 
     /// Returns the response with a hand-off image. GET consumes it; HEAD does not.

@@ -55,9 +55,11 @@ extension ImageEvent {
             /// Creates a value that has no static member here.
             public init(rawValue: String) { self.rawValue = rawValue }
 
-            /// Stored results, stored sources, the origin, or another job with the same work at the same time.
-            public static let memory = Self(rawValue: "memory"), sourceCache = Self(rawValue: "source-cache"),
-                network = Self(rawValue: "network"), coalesced = Self(rawValue: "coalesced")
+            /// The result cache, the result store, stored sources, the origin, or another job with the same work at the
+            /// same time.
+            public static let memory = Self(rawValue: "memory"), store = Self(rawValue: "store"),
+                sourceCache = Self(rawValue: "source-cache"), network = Self(rawValue: "network"),
+                coalesced = Self(rawValue: "coalesced")
         }
 
         private enum CodingKeys: String, CodingKey {

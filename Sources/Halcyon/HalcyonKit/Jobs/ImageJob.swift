@@ -89,12 +89,31 @@ extension ImageJob {
     public struct Cache: Sendable, Hashable, Codable {
         /// Use of stored results, and of stored sources. Default: true.
         public var memory, source: Bool?
+        /// Use of the persistent result store. Default: allowed.
+        public var store: StoreUse?
         /// `reload` ignores what is stored; `onlyIfCached` sends no request to an origin. Default: false; not both.
         public var reload, onlyIfCached: Bool?
 
         /// Creates the defaults, except for the arguments.
-        public init(memory: Bool? = nil, source: Bool? = nil, reload: Bool? = nil, onlyIfCached: Bool? = nil) {
-            (self.memory, self.source, self.reload, self.onlyIfCached) = (memory, source, reload, onlyIfCached)
+        public init(
+            memory: Bool? = nil, store: StoreUse? = nil, source: Bool? = nil, reload: Bool? = nil,
+            onlyIfCached: Bool? = nil
+        ) {
+            (self.memory, self.store, self.source) = (memory, store, source)
+            (self.reload, self.onlyIfCached) = (reload, onlyIfCached)
+        }
+
+        /// The use of the result store by a job.
+        public struct StoreUse: RawRepresentable, Sendable, Hashable, Codable {
+            /// The value in the job's JSON.
+            public let rawValue: JSONValue
+            /// Creates a value that has no static member here.
+            public init(rawValue: JSONValue) { self.rawValue = rawValue }
+
+            /// Results are written after the event, or not at all.
+            public static let allowed = Self(rawValue: true), excluded = Self(rawValue: false)
+            /// The event follows when the results are durable.
+            public static let required = Self(rawValue: "required")
         }
     }
 

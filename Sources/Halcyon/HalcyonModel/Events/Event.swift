@@ -162,6 +162,8 @@ public struct ImageResult: Sendable {
 public enum CacheStatus: String, CaseIterable, Sendable {
     /// A hit in the result tier.
     case memory
+    /// A hit in the persistent result store.
+    case store
     /// Rendered from a source in the source tier.
     case sourceCache = "source-cache"
     /// Fetched and rendered for this job.

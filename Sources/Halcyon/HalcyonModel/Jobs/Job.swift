@@ -213,6 +213,8 @@ public enum Lane: String, CaseIterable, Sendable {
 public struct CachePolicy: Hashable, Sendable {
     /// True if results are read from and stored in the result tier.
     public var memory = true
+    /// The use of the persistent result store, if there is one.
+    public var store = StoreUse.allowed
     /// True if sources are read from and stored in the source tier.
     public var source = true
     /// True if cached data is ignored, and everything is fetched and rendered again. The new results are stored.
@@ -225,6 +227,16 @@ public struct CachePolicy: Hashable, Sendable {
 
     /// True if the result tier is read.
     public var looksAtResults: Bool { memory && !reload }
+
+    /// The use of the result store by a job.
+    public enum StoreUse: String, CaseIterable, Sendable {
+        /// Results are read from the store, and written to it after the event.
+        case allowed
+        /// The store is not used.
+        case excluded
+        /// The event follows when the results are durable in the store.
+        case required
+    }
 }
 
 /// The handling of damaged sources.

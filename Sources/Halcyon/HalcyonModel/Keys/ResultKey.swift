@@ -43,7 +43,7 @@ public struct ResultKey: Hashable, Sendable, CustomStringConvertible {
         String(decoding: digits.utf8.prefix(32), as: UTF8.self)
     }
 
-    /// The Redis key of the result: a hash with the fields `body`, `facts`, `expiresAt`, `storedAt`, `rule` and
-    /// `fence`.
+    /// The Redis key of the result: a hash with the fields `body`, `facts`, `expiresAt`, `storedAt`, `rule`,
+    /// `fence` and `since`.
     public var description: String { "halcyon:{\(sourceHash)}:\(variantHash)" }
 }

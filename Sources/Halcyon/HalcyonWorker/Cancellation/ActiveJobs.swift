@@ -2,6 +2,7 @@ import Concurrency
 import Formats
 import HalcyonCluster
 import HalcyonModel
+import HalcyonResults
 import HalcyonSources
 
 /// The reason for which a job is stopped. An operation that it shares continues while other jobs wait for it.
@@ -185,6 +186,7 @@ struct ControlMessageHandler: Sendable {
     let activeJobs: ActiveJobs
     let sources: SourceCache
     let assets: AssetCache
+    let resultStore: ResultStore?
 
     /// Handles one message. Results and sources in the shared caches were purged before the message was published, so
     /// only the local caches of this worker are purged here.
@@ -192,6 +194,7 @@ struct ControlMessageHandler: Sendable {
         switch told.message {
         case .cancel(let id): activeJobs.cancel(id, at: told.moment, isOld: told.isOld)
         case .purge(let purge):
+            resultStore?.heard(purge, at: told.isOld ? told.moment * 1000 : Timestamp.now.milliseconds * 1000)
             guard case .source(let source) = purge.target else { return }
             let request = SourceRequest(source, tenant: purge.tenant)
             // A source that was cached after an old purge is newer than the purge.

@@ -10,6 +10,8 @@ import HalcyonModel
 struct CoalescedRender: DistributedExecution {
     let render: RenderStage
     let store: StoreStage
+    /// The persistent result store; nil if there is none.
+    let persist: PersistStage?
     /// The job that started the rendering. The results are the same for all jobs.
     let job: JobContext
     /// True if cached results are not used.
@@ -44,6 +46,11 @@ struct CoalescedRender: DistributedExecution {
     func execute(
         _ keys: [CoalescingKey], _ execution: Execution
     ) async throws -> [ExecutionResult<CoalescedOutcome>] {
+        let restored = await restore(keys, execution)
+        if !restored.isEmpty {
+            // Keys that are given up are asked for again, without those that are back in Redis.
+            return keys.map { restored.contains($0) ? .completed(.restored, .stored) : .completed(.none, .givenUp) }
+        }
         let indices = keys.compactMap { job.keys.firstIndex(of: $0.key) }
         let isolation = execution.quarantine.map { RenderService.Isolation.trial(children: max(1, $0.deaths - 1)) }
         do {
@@ -63,6 +70,15 @@ struct CoalescedRender: DistributedExecution {
                 let own = failure.variant == nil ? failure : failure.forVariant(0)
                 return .completed(isOthers ? .none : .failed(own), outcome, isPoison: failure.code == .poison)
             }
+        }
+    }
+
+    /// Puts evicted results back into Redis from the result store.
+    private func restore(_ keys: [CoalescingKey], _ execution: Execution) async -> Set<CoalescingKey> {
+        guard let persist, execution.leases != nil, !isAlone, !bypassesCache else { return [] }
+        return await withTaskGroup(of: CoalescingKey?.self) { group in
+            for key in keys { group.addTask { await persist.restore(key.key, of: job) ? key : nil } }
+            return await group.reduce(into: []) { if let key = $1 { $0.insert(key) } }
         }
     }
 

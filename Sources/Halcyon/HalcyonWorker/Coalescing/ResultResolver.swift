@@ -12,6 +12,7 @@ struct ResultResolver: Sendable {
     let lookup: LookupStage
     let render: RenderStage
     let store: StoreStage
+    let persist: PersistStage?
     let singleFlight: DistributedSingleFlightGroup<CoalescingKey, CoalescedOutcome>
 
     /// The maximum number of rounds in which a job looks for a result that was reported as cached but is missing.
@@ -34,7 +35,8 @@ struct ResultResolver: Sendable {
                     .internal, "the result was missing from the cache after each of \(round) renderings")
             }
             let work = CoalescedRender(
-                render: render, store: store, job: job, bypassesCache: job.job.cache.reload || round > 1)
+                render: render, store: store, persist: persist, job: job,
+                bypassesCache: job.job.cache.reload || round > 1)
             let context = WorkContext(
                 urgency: WorkPriority(level: job.lane.level), trace: job.trace?.context, start: start.start(isOwn:))
             let outcomes: [CoalescingKey: SingleFlightGroup<CoalescingKey, CoalescedOutcome>.Result]
@@ -53,6 +55,9 @@ struct ResultResolver: Sendable {
                 case .failed(let failure): try resolved.add(failure, for: key.key)
                 case .rendered(let result): resolved.add(result, isOwn: outcome.isOwn)
                 case .cached: elsewhere.append(key.key)
+                case .restored:
+                    elsewhere.append(key.key)
+                    if outcome.isOwn { resolved.wasRestored() }
                 case .none: break
                 }
             }
@@ -111,6 +116,9 @@ struct ResolvedResults: Sendable {
             job.trace?.link(to: maker)
         }
     }
+
+    /// Records that this job has found a result in the result store.
+    mutating func wasRestored() { if rendered.isEmpty { origin = .store } }
 
     mutating func add(_ refreshed: [ResultKey: ImageResult]) {
         for (key, result) in refreshed {

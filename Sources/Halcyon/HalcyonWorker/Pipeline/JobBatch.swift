@@ -80,11 +80,12 @@ struct CachedJob: Sendable {
 
 extension JobContext {
     /// A Boolean value that indicates whether the job needs only its cached results to end, if they exist. It has no
-    /// display slot, tags, retry delay or deadline to check, its TTL policy extends no lifetime, and its event carries
-    /// no bytes.
+    /// display slot, tags, retry delay or deadline to check, its TTL policy extends no lifetime, its event carries no
+    /// bytes, and it does not require the result store.
     fileprivate var isPlain: Bool {
         retry == nil && job.slot == nil && job.tags.isEmpty && job.deadline == nil && job.cache.looksAtResults
-            && !job.cache.onlyIfCached && !job.delivery.isPut && !job.delivery.wantsBytes
+            && !job.cache.onlyIfCached && job.cache.store != .required && !job.delivery.isPut
+            && !job.delivery.wantsBytes
             && !ResultTTLPolicy(maxAge: job.maxAge).canExtend
     }
 }

@@ -6,7 +6,8 @@ import Telemetry
 
 /// The processing pipeline of a job. Start reading at ``run(_:)``.
 ///
-///     decode ─▶ retry loop { look up ─▶ coalesce { fetch ─▶ render ─▶ store } ─▶ deliver } ─▶ publish ─▶ acknowledge
+///     decode ─▶ retry loop { look up ─▶ coalesce { restore, or fetch ─▶ render ─▶ store } ─▶ deliver } ─▶ publish ─▶
+///     acknowledge
 ///
 /// The inner braces run once for all jobs in the cluster that need the same result. Failures are values. Whichever
 /// stage a job stops at, its outcome becomes an event, a retry or a dead letter in ``PublishStage``.
@@ -62,6 +63,7 @@ final class JobPipeline: Sendable {
             report.lookedUp(job, cached)
             if let ready = job.ready(from: cached) {
                 await tags.index(ready.results, of: job)
+                try await persist(ready, of: job)
                 return ready
             }
             return try await cancellations.activeJobs.run(job.identity, until: job.deadlineInstant) { [self] active in
@@ -75,10 +77,20 @@ final class JobPipeline: Sendable {
                 }
                 let uploaded = try await upload.upload(ready, of: job)
                 await tags.index(uploaded.results, of: job, since: tagVersions)
+                try await persist(uploaded, of: job)
                 return uploaded
             }
         }
         await publish(outcome, job, delivery)
+    }
+
+    /// Waits until the results are durable in the result store, if the job requires that.
+    private func persist(_ ready: Ready, of job: JobContext) async throws {
+        guard job.job.cache.store == .required else { return }
+        guard let persist = store.persist else {
+            throw JobError(.invalidJob, "cache.store is \"required\", but the workers have no results.store")
+        }
+        try await persist.ensure(ready.results, of: job)
     }
 
     /// Runs attempts until one succeeds, the retry policy gives the job up, or the job moves to a retry topic.

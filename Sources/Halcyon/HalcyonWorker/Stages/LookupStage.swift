@@ -6,6 +6,8 @@ import Telemetry
 /// Looks results up in the result cache.
 struct LookupStage: Sendable {
     let results: ResultCache
+    /// The persistent result store; nil if there is none.
+    let persist: PersistStage?
     /// The maximum size of all files in an event together, in bytes.
     let inlineLimit: Int
     /// The log and counter of Redis errors. Results that cannot be looked up are rendered again.
@@ -22,9 +24,13 @@ struct LookupStage: Sendable {
         guard job.job.cache.onlyIfCached else {
             return await errors.tolerating { try await look(for: keys, job) } ?? [:]
         }
-        let found: [ResultKey: ImageResult]
+        var found: [ResultKey: ImageResult]
         do throws(RedisError) {
             found = try await look(for: keys, job)
+            // Such a job does not take part in coalescing, where others look into the result store.
+            if let persist, await persist.restore(job.missing(from: found).map { job.keys[$0] }, of: job) {
+                found = try await look(for: keys, job)
+            }
         } catch {
             throw JobError(.internal, "cannot look up the result because Redis is unavailable", cause: error)
         }
@@ -83,21 +89,26 @@ struct LookupStage: Sendable {
             let key = keys[0].description
             guard var result = try await results.find(key, for: rule) else { return [:] }
             if rule.canExtend {
-                guard let extended = try await results.extend(result, as: key, by: rule, of: job.job.tenant) else {
-                    return [:]
-                }
+                guard let extended = try await extend(result, keys[0], rule, job) else { return [:] }
                 result = extended
             }
             return [keys[0]: ImageResult(key: key, result)]
         }
         var found: [ResultKey: ImageResult] = [:]
         for (key, there) in zip(keys, try await results.find(keys.map(\.description), for: rule)) {
-            guard let there, found[key] == nil,
-                let result = try await results.extend(there, as: key.description, by: rule, of: job.job.tenant)
-            else { continue }
+            guard let there, found[key] == nil, let result = try await extend(there, key, rule, job) else { continue }
             found[key] = ImageResult(key: key.description, result)
         }
         return found
+    }
+
+    /// Extends the life of a result by the policy of a job, also in the result store.
+    private func extend(
+        _ result: ResultCache.Found, _ key: ResultKey, _ rule: ResultTTLPolicy, _ job: JobContext
+    ) async throws(RedisError) -> ResultCache.Found? {
+        let extended = try await results.extend(result, as: key.description, by: rule, of: job.job.tenant)
+        if let extended, extended.expiresAt > result.expiresAt { await persist?.extend(key, of: job) }
+        return extended
     }
 
     /// A result may expire between the two calls. It is then missing.

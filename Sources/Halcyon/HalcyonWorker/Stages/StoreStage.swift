@@ -10,6 +10,8 @@ import Telemetry
 /// or under a key that only the event names. The same rules apply to each variant.
 struct StoreStage: Sendable {
     let results: ResultCache
+    /// The persistent result store; nil if there is none.
+    let persist: PersistStage?
     let options: ResultOptions
     let log: Log
     let metrics: StoreMetrics
@@ -25,14 +27,15 @@ struct StoreStage: Sendable {
         var (kept, stopwatch) = (made, Stopwatch())
         guard let lifetime = await lifetime(of: made, job, rule) else { return kept }
         do throws(RedisError) {
-            let expiresAt = try await keepTrying(untilDone: false) { () throws(RedisError) in
+            let life = try await keepTrying(untilDone: false) { () throws(RedisError) in
                 try await results.store(
                     made.image.body, made.facts, as: made.key.description, for: lifetime, by: rule, of: job.job.tenant,
                     fence: made.fence, since: made.since, maker: made.maker)
             }
-            guard let expiresAt else { return nil }
-            kept.storing = .stored(until: expiresAt)
+            guard let life else { return nil }
+            kept.storing = .stored(until: life.expiresAt)
             metrics.stored.add(made.image.body.count)
+            await persist?.persist(kept, life, of: job)
         } catch {
             if error.code != .cancelled, error.code != .closed {
                 log.warning("result not stored", ["key": made.key.description, "error": "\(error)"])
@@ -122,7 +125,8 @@ struct StoreStage: Sendable {
                 }
                 if let stored {
                     metrics.stored.add(body.count)
-                    return result(name, stored, asked)
+                    await persist?.persist(made, stored, of: job)
+                    return result(name, stored.expiresAt, asked)
                 }
                 // A newer result is stored under the key.
                 if fits { return result(name, nil, body) }
@@ -158,6 +162,7 @@ struct StoreStage: Sendable {
                 await errors.tolerating {
                     try await results.remove(made.key.description, by: rule, of: job.job.tenant)
                 }
+                await persist?.remove(made.key)
             }
             return nil
         }
@@ -207,6 +212,7 @@ struct StoreMetrics: Sendable {
 /// Indexes results under the tags of the jobs that rendered or found them. Jobs without tags skip it.
 struct TagIndexer: Sendable {
     let tags: TagIndex
+    let persist: PersistStage?
     let purger: Purger
     let log: Log
     /// The log and counter of failed purge lookups. A result whose tag is purged in the meantime may then remain.
@@ -231,5 +237,6 @@ struct TagIndexer: Sendable {
                 log.warning("failed to add result to the tag index", ["key": result.key, "error": "\(error)"])
             }
         }
+        await persist?.index(results, of: job)
     }
 }

@@ -22,7 +22,8 @@ struct BenchReport {
             "latency     \(Self.text(figures.latency))",
         ]
         let ratios: [(CacheStatus, String)] = [
-            (.memory, "hits"), (.coalesced, "coalesced"), (.sourceCache, "from cached sources"), (.network, "fetched"),
+            (.memory, "hits"), (.store, "from the result store"), (.coalesced, "coalesced"),
+            (.sourceCache, "from cached sources"), (.network, "fetched"),
         ]
         let parts = ratios.compactMap { origin, word in
             figures.part(origin).map { "\(decimal($0 * 100, places: 1)) % \(word)" }

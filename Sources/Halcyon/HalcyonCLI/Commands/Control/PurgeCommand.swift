@@ -23,9 +23,10 @@ enum PurgeCommand: Subcommand {
     static let command = Command(
         "purge", summary: "Delete results before they expire, and publish an event.",
         discussion: """
-            Select the results by source, tag or key. They are deleted from Redis immediately, without a worker. Jobs \
-            in flight do not restore them. A purge by source also removes cached copies of the source, including those \
-            on the disks of workers. After a purge by tag or key, results are rendered again from cached sources.
+            Select the results by source, tag or key. They are deleted from Redis and from the result store, if \
+            results.store is set, without a worker. Jobs in flight do not restore them. A purge by source also removes \
+            cached copies of the source, including those on the disks of workers. After a purge by tag or key, results \
+            are rendered again from cached sources.
 
             Consumers receive a halcyon.image.purged event. If nothing matches, the count is 0 and the exit code is 0.
             """, parameters: [source, tag, key, tenant, json],
@@ -46,8 +47,10 @@ enum PurgeCommand: Subcommand {
         try await access.requireNow([access.topics.control, access.topics.events])
         do {
             let purged = try await access.withProducer(limit: KafkaAccess.timeout) { producer in
-                try await configuration.withRedis {
-                    try await PurgeService($0, producer, topics: access.topics).run(purge)
+                try await configuration.withRedis { redis in
+                    try await configuration.withResultStore {
+                        try await PurgeService(redis, $0, producer, topics: access.topics).run(purge)
+                    }
                 }
             }
             report(purged, asJSON: arguments[json])

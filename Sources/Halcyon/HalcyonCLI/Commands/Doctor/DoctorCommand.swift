@@ -6,8 +6,13 @@ enum DoctorCommand: Subcommand {
     private static let json = Parameter.flag("json", help: "Print one JSON object.")
 
     static let command = Command(
-        "doctor", summary: "Check Kafka, Redis, libraries, formats, fonts, ffmpeg and limits, and suggest fixes.",
-        discussion: "Read-only. Exits with code 1 on errors. Warnings do not affect the exit code.",
+        "doctor",
+        summary:
+            "Check Kafka, Redis, the result store, libraries, formats, fonts, ffmpeg and limits, and suggest fixes.",
+        discussion: """
+            Read-only, except for a small object that is written to the result store and deleted. Exits with code 1 on \
+            errors. Warnings do not affect the exit code.
+            """,
         parameters: [json],
         examples: [
             .init(
@@ -25,10 +30,11 @@ enum DoctorCommand: Subcommand {
             access: KafkaAccess(configuration), group: worker.group, notifiers: notifiers
         ).findings()
         async let redis = RedisCheck(endpoint: worker.redis).findings()
+        async let store = ResultStoreCheck(configuration: configuration).findings()
         async let codecs = CodecCheck().findings()
         let machine = HostCheck(
             fetches: worker.fetches, concurrency: worker.concurrency, memoryLimit: worker.memoryLimit)
-        let findings = try await kafka + redis + [machine.libraries, machine.videos] + codecs + machine.limits
+        let findings = try await kafka + redis + store + [machine.libraries, machine.videos] + codecs + machine.limits
         try Task.checkCancellation()
 
         let isHealthy = !findings.contains { $0.level == .broken }

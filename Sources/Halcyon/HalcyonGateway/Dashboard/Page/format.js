@@ -35,7 +35,7 @@ export function shortened(text, limit = 200) {
 /** Returns the end of a text, which is the most specific part of a URL. */
 export const tail = (text, limit) => (text.length <= limit ? text : `…${text.slice(1 - limit)}`);
 
-const names = { memory: "cache", "source-cache": "source cache", network: "network", coalesced: "coalesced" };
+const names = { memory: "cache", store: "result store", "source-cache": "source cache", network: "network", coalesced: "coalesced" };
 
 /** Returns the display name of an event's `origin`. */
 export const originName = (origin) => names[origin] ?? shortened(String(origin), 40);

@@ -11,7 +11,7 @@ const classOf = (milliseconds) =>
   Math.min(classes - 1, Math.max(0, Math.floor(Math.log(milliseconds / least) / growth)));
 const middleOf = (index) => least * Math.exp((index + 0.5) * growth);
 
-const origins = ["memory", "source-cache", "coalesced", "network"];
+const origins = ["memory", "store", "source-cache", "coalesced", "network"];
 
 class Slot {
   latencies = new Uint32Array(classes);

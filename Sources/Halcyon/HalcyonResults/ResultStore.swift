@@ -1,0 +1,285 @@
+import Concurrency
+import Formats
+import HalcyonModel
+import Telemetry
+
+/// The persistent store of results, below the result cache in Redis: objects in a folder or an S3 bucket.
+///
+/// A result outlives its eviction from Redis and the loss of Redis. It has the same absolute expiry in both, and a
+/// purge reaches it by a tombstone (``Tombstones``): a purged result is a miss from then on, even if a worker that had
+/// begun before writes its object later. The objects are deleted afterwards.
+///
+/// The storage never makes a job fail unless the job requires it. While it is unavailable, nothing is found.
+public final class ResultStore: Sendable {
+    let storage: any ObjectStorage
+    let options: ResultStoreOptions
+    let tombstones = Lock(Tombstones())
+    /// Signaled when the tombstones have been read. Until then nothing is found, because it may have been purged.
+    let loaded = AsyncEvent()
+    /// Separate, because a full storage can still be read.
+    let (reads, writes): (StorageGuard, StorageGuard)
+    let metrics: ResultStoreMetrics
+    private let queue: WriteQueue
+    /// The names of the index entries that this process has written.
+    private let indexed = Lock(LRUCache<String, Bool>(capacity: 100_000))
+    /// The reads in flight.
+    private let searches = Lock<[ResultKey: Task<StoredResult?, Never>]>([:])
+    private let sweeping = Lock<Task<Void, Never>?>(nil)
+    private let isSuperseded: @Sendable (StoredResult) async -> Bool
+    private let log: Log
+
+    init(
+        _ storage: any ObjectStorage, _ options: ResultStoreOptions, log: Log, metrics: Metrics,
+        isSuperseded: @escaping @Sendable (StoredResult) async -> Bool = { _ in false }
+    ) {
+        self.storage = storage
+        self.options = options
+        self.log = log
+        self.metrics = ResultStoreMetrics(metrics)
+        self.isSuperseded = isSuperseded
+        queue = WriteQueue(limit: options.queueBytes)
+        reads = StorageGuard("read", log: log, metrics: metrics)
+        writes = StorageGuard("write", log: log, metrics: metrics)
+    }
+
+    /// Opens a store. The call blocks while a folder is created.
+    /// - Parameter isSuperseded: Returns true if the result cache in Redis has a newer result of the same key, or knows
+    ///   of a purge of this one. It is called after each write.
+    /// - Throws: ``StorageError`` if the folder cannot be used.
+    public static func open(
+        _ options: ResultStoreOptions, log: Log, metrics: Metrics,
+        isSuperseded: @escaping @Sendable (StoredResult) async -> Bool = { _ in false }
+    ) throws(StorageError) -> ResultStore {
+        let storage: any ObjectStorage =
+            switch options.location {
+            case .folder(let path): try FolderStorage(at: path)
+            case .s3(let bucket, let prefix):
+                S3Storage(options.s3, bucket: bucket, prefix: prefix, userAgent: options.userAgent)
+            }
+        return ResultStore(storage, options, log: log, metrics: metrics, isSuperseded: isSuperseded)
+    }
+
+    /// Reads the tombstones now and then, and sweeps when this process may.
+    /// - Parameter maySweep: Returns true in at most one process of the cluster within the given time; nil for a
+    ///   process that never sweeps.
+    public func start(maySweep: (@Sendable (_ every: Duration) async -> Bool)? = nil) {
+        let task = Task { [weak self, options] in
+            var sweepAt = ContinuousClock.now + options.sweepInterval
+            while !Task.isCancelled, let self {
+                let isComplete = await refresh()
+                // A full storage is swept at once, by whichever worker notices it.
+                if let maySweep, .now >= sweepAt || writes.takeFull() {
+                    sweepAt = .now + options.sweepInterval
+                    if await maySweep(options.sweepInterval) { await sweep() }
+                }
+                await Task.sleepUnlessCancelled(for: isComplete ? options.refreshInterval : .seconds(1))
+            }
+        }
+        sweeping.withLock { $0 = task }
+    }
+
+    /// Writes what is queued, at most for a time, and releases everything.
+    public func close(within time: Duration) async {
+        let task = sweeping.withLock { $0 }
+        task?.cancel()
+        let unwritten = await queue.close(within: time)
+        if unwritten > 0 { log.warning("results not written to the result store", ["bytes": unwritten]) }
+        await storage.close()
+        await task?.value
+    }
+
+    // MARK: Reading
+
+    /// Reads a result; nil if it is missing, has expired or has been purged, or while the storage is unavailable.
+    ///
+    /// An object that is truncated, altered or not ours is a miss and is logged. Rendering the result replaces it.
+    /// Concurrent calls for the same key share one read.
+    public func find(_ key: ResultKey) async -> StoredResult? {
+        guard await isLoaded() else { return nil }
+        let (search, isOwn) = searches.withLock { searches in
+            if let search = searches[key] { return (search, false) }
+            let search = Task { await look(for: key) }
+            searches[key] = search
+            return (search, true)
+        }
+        let found = await search.value
+        if isOwn { searches.withLock { $0[key] = nil } }
+        return found
+    }
+
+    private func look(for key: ResultKey) async -> StoredResult? {
+        let (name, storage, limit) = (ObjectName.result(key), storage, options.maximumBytes)
+        let object = await reads.attempt(within: options.readTimeout) { () throws(StorageError) in
+            try await storage.read(name, upTo: limit)
+        }
+        guard let object else { return nil }
+        guard let object, let record = valid(object.record, key) else {
+            metrics.misses.add()
+            return nil
+        }
+        guard record.describes(object.body) else {
+            reject(key, "its file has been altered or truncated")
+            return nil
+        }
+        metrics.hits.add()
+        metrics.readBytes.add(object.body.count)
+        return StoredResult(record, body: object.body)
+    }
+
+    /// Returns the record of a living result of this key; nil for anything else.
+    private func valid(_ json: [UInt8], _ key: ResultKey) -> ResultRecord? {
+        let record: ResultRecord
+        do {
+            record = try ResultRecord(json: json)
+        } catch {
+            reject(key, "its record is invalid: \(error)")
+            return nil
+        }
+        guard record.key == key else {
+            reject(key, "it is the result \(record.key)")
+            return nil
+        }
+        let isAlive = record.expiresAt > Timestamp.now.milliseconds
+        return isAlive && !tombstones.withLock({ $0.cover(record) }) ? record : nil
+    }
+
+    private func isLoaded() async -> Bool {
+        if loaded.isSignaled { return true }
+        await withTimeout(options.readTimeout) { [loaded] in await loaded.wait() }
+        return loaded.isSignaled
+    }
+
+    private func reject(_ key: ResultKey, _ reason: String) {
+        metrics.rejected.add()
+        log.warning("object in the result store rejected", ["key": key.description, "reason": reason])
+    }
+
+    // MARK: Writing
+
+    /// Writes a result in the background. While the queue is full, it waits.
+    /// - Throws: `CancellationError` if the task is cancelled while it waits.
+    public func writeBehind(_ result: StoredResult, tags: [String]) async throws {
+        try await enqueue(result.key.description, result.body.count) { [self] in
+            _ = await writes.errors.tolerating { try await write(result, tags: tags) }
+        }
+    }
+
+    /// Writes a result unless it is there, and returns when it survives a crash of the machine.
+    /// - Throws: ``StorageError``; `CancellationError`.
+    public func ensure(_ result: StoredResult, tags: [String]) async throws {
+        await queue.wait(for: result.key.description)
+        let (name, storage) = (ObjectName.result(result.key), storage)
+        let head = try await reads.run(within: options.readTimeout) { () throws(StorageError) in
+            try await storage.head(name)
+        }
+        if let head, let record = valid(head.record, result.key), head.bytes == record.metadata.bytes,
+            record.metadata.sha256 == result.metadata.sha256, record.expiresAt >= result.expiresAt
+        {
+            return
+        }
+        try await write(result, tags: tags)
+    }
+
+    private func enqueue(_ name: String, _ bytes: Int, _ write: @escaping @Sendable () async -> Void) async throws {
+        let isAccepted = try await queue.add(name, bytes) { [metrics, queue] in
+            await write()
+            metrics.queued(queue.bytes - bytes)
+        }
+        metrics.queued(queue.bytes)
+        if !isAccepted { log.warning("result not written to the result store: the worker stops", ["name": name]) }
+    }
+
+    private func write(_ result: StoredResult, tags: [String]) async throws(StorageError) {
+        let scopes = tags.map { PurgeScope.tag($0, of: result.tenant) } + (result.tenant.map { [.tenant($0)] } ?? [])
+        let record = ResultRecord(result, scopes: scopes)
+        guard !tombstones.withLock({ $0.cover(record) }) else { return metrics.fenced.add() }
+        let end = Double(result.expiresAt) / 1000
+        // An entry without an object is harmless. An object without its entries would escape a purge.
+        for scope in scopes { try await put(.marker(expiresAt: end), as: ObjectName.entry(result.key, in: scope)) }
+        let object = StorageObject(
+            body: result.body, mediaType: result.metadata.format.mediaType, record: record.json, expiresAt: end,
+            isPrivate: result.metadata.isPrivate)
+        try await put(object, as: ObjectName.result(result.key))
+        metrics.written.add()
+        metrics.writtenBytes.add(result.body.count)
+        // A newer result may have been written before this one, and a purge may have deleted it before it was written.
+        if await isSuperseded(result) {
+            try await delete([ObjectName.result(result.key)])
+            metrics.fenced.add()
+        }
+    }
+
+    /// Writes an object, with up to three attempts.
+    func put(_ object: StorageObject, as name: String) async throws(StorageError) {
+        var backoff = Backoff(initial: .milliseconds(200), maximum: .seconds(2), jitter: 0.5)
+        let storage = storage
+        for isLast in [false, false, true] {
+            do throws(StorageError) {
+                return try await writes.run(within: options.writeTimeout) { () throws(StorageError) in
+                    try await storage.write(object, as: name)
+                }
+            } catch {
+                guard error.kind == .unavailable, !isLast else { throw error }
+            }
+            await Task.sleepUnlessCancelled(for: backoff.next())
+        }
+    }
+
+    /// Deletes objects.
+    func delete(_ names: [String]) async throws(StorageError) {
+        let storage = storage
+        try await reads.run(within: options.writeTimeout) { () throws(StorageError) in try await storage.remove(names) }
+    }
+
+    /// Records in the background that jobs with these tags have hit a result, so that a purge of the tags deletes it.
+    /// - Parameter end: The expiry of the result in seconds since 1970.
+    public func index(_ key: ResultKey, under tags: [String], of tenant: String?, until end: Double) async throws {
+        for tag in tags {
+            let name = ObjectName.entry(key, in: .tag(tag, of: tenant))
+            guard isNew(name) else { continue }
+            try await enqueue(name, name.utf8.count) { [self] in
+                let isWritten: Void? = await writes.errors.tolerating {
+                    try await put(.marker(expiresAt: end), as: name)
+                }
+                if isWritten == nil { indexed.withLock { _ = $0.remove(name) } }
+            }
+        }
+    }
+
+    private func isNew(_ entry: String) -> Bool {
+        indexed.withLock { indexed in
+            guard indexed.value(for: entry) == nil else { return false }
+            _ = indexed.insert(true, for: entry, cost: 1)
+            return true
+        }
+    }
+
+    /// Deletes a result in the background, because it must not be stored any longer.
+    public func remove(_ key: ResultKey) async throws {
+        try await enqueue(key.description, 0) { [self] in
+            _ = await reads.errors.tolerating { try await delete([ObjectName.result(key)]) }
+        }
+    }
+
+    /// Writes, reads, lists and deletes a small object.
+    /// - Throws: ``StorageError`` if the storage or the permissions do not allow one of them.
+    public func probe() async throws(StorageError) {
+        let (name, limit) = ("\(ObjectName.probes)\(String(UInt64.random(in: .min ... .max), radix: 16))", 1000)
+        let object = StorageObject(body: Array("probe".utf8), mediaType: "text/plain", record: Array("{}".utf8))
+        try await put(object, as: name)
+        let storage = storage
+        let isComplete = try await reads.run(within: options.readTimeout) { () throws(StorageError) in
+            let found = try await storage.read(name, upTo: limit)
+            return try await storage.list(ObjectName.probes, after: nil).contains { $0.name == name }
+                && found?.body == object.body && found?.record == object.record
+        }
+        try await delete([name])
+        guard isComplete else {
+            throw StorageError(.misconfigured, "an object was not found after it had been written")
+        }
+    }
+
+    /// The free space of the storage; nil if it has no limit.
+    /// - Throws: ``StorageError``.
+    public func freeBytes() async throws(StorageError) -> Int? { try await storage.space()?.free }
+}

@@ -1,0 +1,98 @@
+import HalcyonCoding
+import HalcyonModel
+import Hashing
+import JSON
+
+/// What the store knows about a result beside its file.
+struct ResultRecord: Hashable, Sendable {
+    /// The key of the result. Another key shows that the object is not ours or was copied.
+    var key: ResultKey
+    /// The tenant of the job that made the result; nil for none.
+    var tenant: String?
+    var metadata: ResultMetadata
+    /// The expiry and the time of storing in milliseconds since 1970, and the name of the TTL policy that determined
+    /// the expiry: those of the result in Redis.
+    var expiresAt: Int64
+    var storedAt: Int64
+    var rule: String
+    /// The fencing token of the result in microseconds since 1970 by the Redis clock. A purge at this time or later, by
+    /// key, tag or tenant, removes the result.
+    var fence: Int64
+    /// The fencing token of its oldest input, in the same unit. A purge of the source at this time or later removes the
+    /// result.
+    var since: Int64
+    /// The tags and the tenant of the job that made the result.
+    var scopes: [PurgeScope]
+
+    /// The version of the format. A record of another version is a miss.
+    private static let version: Int64 = 1
+
+    /// The record as JSON.
+    var json: [UInt8] {
+        var writer = JSONWriter(capacity: 512)
+        writer.object { writer in
+            writer.member("v", Self.version)
+            writer.member("key", key.description)
+            writer.member("tenant", tenant)
+            writer.member("metadata", metadata)
+            writer.member("expiresAt", expiresAt)
+            writer.member("storedAt", storedAt)
+            writer.member("rule", rule)
+            writer.member("fence", fence)
+            writer.member("since", since)
+            // One text, because S3 limits records to 2 KB, and a job may have 32 tags.
+            writer.member("scopes", scopes.map(\.compact).joined())
+        }
+        return writer.bytes
+    }
+
+    /// Parses a record.
+    /// - Throws: ``JSONError`` if it was written by another program or by another version.
+    init(json: [UInt8]) throws(JSONError) {
+        let value = try JSON.parse(json, maximumSize: 1 << 16)
+        func required(_ name: String) throws(JSONError) -> JSONElement {
+            guard let member = value.member(name) else { throw JSONError(.missing, "is missing", path: name) }
+            return member
+        }
+        guard try required("v").integer() == Self.version else {
+            throw JSONError(.invalid, "is another version", path: "v")
+        }
+        guard let key = ResultKey(try required("key").string()) else {
+            throw JSONError(.invalid, "is not a key", path: "key")
+        }
+        self.key = key
+        tenant = try value.member("tenant")?.string()
+        metadata = try ResultMetadata(json: try required("metadata").bytes)
+        expiresAt = try required("expiresAt").integer()
+        storedAt = try required("storedAt").integer()
+        rule = try required("rule").string()
+        fence = try required("fence").integer()
+        since = try required("since").integer()
+        let list = Array(try required("scopes").string().utf8)
+        guard list.count % PurgeScope.compactLength == 0 else {
+            throw JSONError(.invalid, "is not a list of scopes", path: "scopes")
+        }
+        scopes = []
+        for start in stride(from: 0, to: list.count, by: PurgeScope.compactLength) {
+            let text = String(decoding: list[start..<start + PurgeScope.compactLength], as: UTF8.self)
+            guard let scope = PurgeScope(compact: text) else {
+                throw JSONError(.invalid, "is not a list of scopes", path: "scopes")
+            }
+            scopes.append(scope)
+        }
+    }
+
+    /// Creates the record of a result.
+    init(_ result: StoredResult, scopes: [PurgeScope]) {
+        (key, tenant) = (result.key, result.tenant)
+        metadata = result.metadata
+        (expiresAt, storedAt, rule) = (result.expiresAt, result.storedAt, result.rule)
+        (fence, since) = (result.fence, result.since)
+        self.scopes = scopes
+    }
+
+    /// True if the file is the one that was stored: its length and its SHA-256 are those of the metadata.
+    func describes(_ body: [UInt8]) -> Bool {
+        body.count == metadata.bytes && SHA256.hash(body).description == metadata.sha256
+    }
+}

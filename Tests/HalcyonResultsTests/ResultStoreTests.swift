@@ -1,0 +1,229 @@
+import Concurrency
+import Formats
+import HalcyonModel
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import HalcyonResults
+
+/// Results in the store: their life, their purges, and objects that are not what they should be.
+@Suite(.limitedParallelism) struct ResultStoreTests {
+    @Test(arguments: StorageKind.allCases) func findsResultsUntilTheyExpire(_ kind: StorageKind) async throws {
+        try await kind.with { options in
+            try await ResultStore.with(options) { store in
+                let (result, short) = (Samples.result(), Samples.result(Samples.key("b"), for: 1))
+                #expect(await store.find(result.key) == nil)
+                try await store.put(result)
+                try await store.put(short)
+                #expect(await store.find(result.key) == result)
+                try await until("the other result has expired") { await store.find(short.key) == nil }
+                #expect(await store.find(result.key) == result)
+            }
+            // Another process finds it, too.
+            try await ResultStore.with(options) { store in
+                #expect(await store.find(Samples.key("a"))?.body == Array("picture".utf8))
+            }
+        }
+    }
+
+    /// Each purge, and the names of the results that it removes: `old` was made before it, `new` after it from the same
+    /// fetched source, and `newest` from a later one.
+    enum PurgeCase: CaseIterable {
+        case source, key, tag, tenantTag
+    }
+
+    @Test(arguments: StorageKind.allCases, PurgeCase.allCases)
+    func purgeRemovesWhatWasMadeBefore(_ kind: StorageKind, _ purge: PurgeCase) async throws {
+        try await kind.with { options in
+            try await ResultStore.with(options) { store in
+                let tenant = purge == .tenantTag ? "shop" : nil
+                let key = Samples.key("a", tenant: tenant)
+                let target: Purge =
+                    switch purge {
+                    case .source: Purge(.source(Samples.source("a")))
+                    case .key: Purge(.key(key))
+                    case .tag: Purge(.tag("x"))
+                    case .tenantTag: Purge(.tag("x"), of: "shop")
+                    }
+                let time = Samples.now
+                let (old, other) = (
+                    Samples.result(key, tenant: tenant, fence: time - 1000),
+                    Samples.result(Samples.key("b", tenant: tenant), tenant: tenant, fence: time - 1000)
+                )
+                try await store.put(old, tags: ["x", "y"])
+                try await store.put(other, tags: ["y"])
+                #expect(try await store.purge(target, at: time) == 1)
+                #expect(await store.find(key) == nil)
+                #expect(await store.find(other.key) == other)
+                #expect(await !store.allNames().contains(ObjectName.result(key)))
+
+                // A late writer cannot bring it back, here or in a process that has not heard of the purge yet.
+                try await store.put(old, tags: ["x"])
+                #expect(await store.find(key) == nil)
+
+                // Made after the purge, from the source that was fetched before it.
+                let new = Samples.result(key, body: "new", tenant: tenant, fence: time + 1000, since: time - 1000)
+                try await store.put(new, tags: ["x"])
+                #expect(await store.find(key) == (purge == .source ? nil : new))
+                let newest = Samples.result(key, body: "newest", tenant: tenant, fence: time + 2000)
+                try await store.put(newest, tags: ["x"])
+                #expect(await store.find(key) == newest)
+            }
+        }
+    }
+
+    @Test(arguments: StorageKind.allCases) func purgesOfOthersAreReadFromTheStore(_ kind: StorageKind) async throws {
+        try await kind.with { options in
+            var options = options
+            options.refreshInterval = .milliseconds(100)
+            try await ResultStore.with(options) { reader in
+                try await ResultStore.with(options) { [options] writer in
+                    let old = Samples.result(fence: Samples.now - 1000)
+                    try await writer.put(old)
+                    #expect(await reader.find(old.key) == old)
+                    _ = try await writer.purge(Purge(.source(Samples.source("a"))), at: Samples.now)
+                    // Written late by a process that does not know of the purge.
+                    try await ResultStore.with(options, isStarted: false) { try await $0.put(old) }
+                    try await until("the other process knows of the purge") { await reader.find(old.key) == nil }
+                    // So does one that starts now.
+                    try await ResultStore.with(options) { #expect(await $0.find(old.key) == nil) }
+                }
+            }
+        }
+    }
+
+    @Test func hearsOfPurges() async throws {
+        try await StorageKind.folder.with { options in
+            try await ResultStore.with(options) { store in
+                let old = Samples.result(fence: Samples.now - 1000)
+                try await store.put(old)
+                store.heard(Purge(.key(old.key)), at: Samples.now)
+                #expect(await store.find(old.key) == nil)
+            }
+        }
+    }
+
+    /// A result that was found by a job with a tag is purged with the tag, although its own job did not have it.
+    @Test(arguments: StorageKind.allCases) func purgeByTagReachesHits(_ kind: StorageKind) async throws {
+        try await kind.with { options in
+            try await ResultStore.with(options) { store in
+                let result = Samples.result(fence: Samples.now - 1000)
+                try await store.put(result)
+                try await store.index(result.key, under: ["x"], of: nil, until: Timestamp.now.seconds + 100)
+                try await store.index(result.key, under: ["x"], of: nil, until: Timestamp.now.seconds + 100)
+                try await until("the entry is written") { await store.allNames().count == 2 }
+                #expect(try await store.purge(Purge(.tag("x")), at: Samples.now) == 1)
+                #expect(await store.find(result.key) == nil)
+            }
+        }
+    }
+
+    /// A newer result of the same key, or a purge that Redis knows of, wins over a late write.
+    @Test func removesWhatWasSupersededMeanwhile() async throws {
+        try await StorageKind.folder.with { options in
+            let metrics = Metrics()
+            try await ResultStore.with(options, metrics: metrics) {
+                $0.fence < 5000
+            } _: { store in
+                try await store.put(Samples.result(fence: 4000))
+                #expect(await store.find(Samples.key("a")) == nil)
+                try await store.put(Samples.result(fence: 6000))
+                #expect(await store.find(Samples.key("a")) != nil)
+            }
+            #expect(metrics.value(of: "halcyon_result_store_fenced_total") == 1)
+        }
+    }
+
+    enum Damage: CaseIterable {
+        case altered, truncated, foreign, otherKey, otherVersion, noRecord
+    }
+
+    /// Objects that somebody else has changed are misses, and are written again.
+    @Test(arguments: StorageKind.allCases, Damage.allCases)
+    func rejectsDamagedObjects(_ kind: StorageKind, _ damage: Damage) async throws {
+        try await kind.with { options in
+            let metrics = Metrics()
+            try await ResultStore.with(options, metrics: metrics) { store in
+                let (result, name) = (Samples.result(), ObjectName.result(Samples.key("a")))
+                try await store.put(result)
+                var object = try #require(try await store.storage.read(name, upTo: 1000))
+                object.mediaType = "image/jpeg"
+                switch damage {
+                case .altered: object.body[3] ^= 1
+                case .truncated: object.body.removeLast()
+                case .foreign: (object.body, object.record) = (Array("hello".utf8), Array("world".utf8))
+                case .otherKey:
+                    object.record = ResultRecord(Samples.result(Samples.key("b")), scopes: []).json
+                case .otherVersion:
+                    let json = String(decoding: object.record, as: UTF8.self)
+                    object.record = Array(json.replacing("\"v\":1,", with: "\"v\":2,").utf8)
+                case .noRecord: object.record = []
+                }
+                try await store.storage.write(object, as: name)
+                #expect(await store.find(result.key) == nil)
+                #expect(metrics.value(of: "halcyon_result_store_reads_total{result=\"rejected\"}") >= 1)
+                // As after a rendering.
+                try await store.writeBehind(result, tags: [])
+                try await until("the result is written again") { await store.find(result.key) == result }
+            }
+        }
+    }
+
+    @Test(arguments: StorageKind.allCases) func ensureWritesOnlyWhatIsMissing(_ kind: StorageKind) async throws {
+        try await kind.with { options in
+            let metrics = Metrics()
+            func written() -> Double { metrics.value(of: "halcyon_result_store_bytes_total{direction=\"written\"}") }
+            try await ResultStore.with(options, metrics: metrics) { store in
+                let result = Samples.result()
+                try await store.writeBehind(result, tags: [])
+                // Waits for the write in the queue.
+                try await store.ensure(result, tags: [])
+                #expect(written() == 7)
+                var longer = result
+                longer.expiresAt += 1
+                try await store.ensure(longer, tags: [])
+                #expect(written() == 14)
+                #expect(await store.find(result.key) == longer)
+            }
+        }
+    }
+
+    /// 32 tags and a long entity tag fit into the metadata of S3. A record that does not fit is an error.
+    @Test(arguments: StorageKind.allCases) func storesManyTags(_ kind: StorageKind) async throws {
+        try await kind.with { options in
+            try await ResultStore.with(options) { store in
+                let tags = (0..<Job.mostTags).map { String(repeating: "\($0)é", count: 30) }
+                let time = Samples.now
+                let result = Samples.result(
+                    Samples.key("a", tenant: "shop"), tenant: "shop", fence: time - 1,
+                    etag: String(repeating: "e", count: 40))
+                try await store.put(result, tags: tags)
+                #expect(await store.find(result.key) == result)
+                #expect(try await store.purge(Purge(.tag(tags[31]), of: "shop"), at: time) == 1)
+                #expect(await store.find(result.key) == nil)
+                guard kind == .s3 else { return }
+                let error = await #expect(throws: StorageError.self) {
+                    try await store.put(Samples.result(etag: String(repeating: "e", count: 2000)))
+                }
+                #expect(error?.kind == .tooLarge)
+            }
+        }
+    }
+
+    @Test func concurrentReadsShareOneRequest() async throws {
+        try await StorageKind.s3.with { options in
+            let metrics = Metrics()
+            try await ResultStore.with(options, metrics: metrics) { store in
+                try await store.put(Samples.result())
+                await withTaskGroup(of: Void.self) { group in
+                    for _ in 0..<1000 {
+                        group.addTask { #expect(await store.find(Samples.key("a")) != nil) }
+                    }
+                }
+            }
+            // All begin before the first response arrives, but a busy machine may start some later.
+            #expect(metrics.value(of: "halcyon_result_store_reads_total{result=\"hit\"}") < 100)
+        }
+    }
+}

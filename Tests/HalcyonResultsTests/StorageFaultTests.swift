@@ -1,0 +1,185 @@
+import Concurrency
+import Formats
+import Glibc
+import HalcyonModel
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import HalcyonResults
+
+/// Storages that are slow, down, full or wrong.
+@Suite(.limitedParallelism) struct StorageFaultTests {
+    private func options(of origin: RawOrigin) throws -> ResultStoreOptions {
+        var options = ResultStoreOptions(.s3(bucket: "results", prefix: ""))
+        options.s3.endpoint = try WebURL("http://127.0.0.1:\(origin.port)")
+        return options
+    }
+
+    private static func error(_ status: String, _ code: String) -> [RawOrigin.Step] {
+        RawOrigin.answer(status, [], "<?xml version=\"1.0\"?><Error><Code>\(code)</Code></Error>")
+    }
+
+    static let answers: [(String, [RawOrigin.Step], StorageError.Kind)] = [
+        ("503", error("503 Slow Down", "SlowDown"), .unavailable),
+        ("500", error("500 Internal Server Error", "InternalError"), .unavailable),
+        ("403", error("403 Forbidden", "AccessDenied"), .forbidden),
+        ("signature", error("403 Forbidden", "SignatureDoesNotMatch"), .forbidden),
+        ("bucket", error("404 Not Found", "NoSuchBucket"), .misconfigured),
+        ("region", error("301 Moved Permanently", "PermanentRedirect"), .misconfigured),
+        ("full", error("507 Insufficient Storage", "XMinioStorageFull"), .full),
+        ("cut", [.text("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"), .close], .unavailable),
+        ("reset", [.reset], .unavailable), ("rubbish", [.text("rubbish\r\n\r\n"), .close], .unavailable),
+        ("xml", RawOrigin.answer("200 OK", [], "<a>"), .unavailable),
+    ]
+
+    @Test(arguments: answers.map(\.0)) func reportsErrorsOfS3(name: String) async throws {
+        let (_, steps, kind) = try #require(Self.answers.first { $0.0 == name })
+        let origin = RawOrigin { _ in steps }
+        try await ResultStore.with(try options(of: origin), isStarted: false) { store in
+            let error = await #expect(throws: StorageError.self) { try await store.storage.list("", after: nil) }
+            #expect(error?.kind == kind, "\(String(describing: error))")
+            if name != "xml" {
+                let error = await #expect(throws: StorageError.self) {
+                    try await store.storage.read("a", upTo: 1000)
+                }
+                #expect(error?.kind == kind, "\(String(describing: error))")
+            }
+        }
+        try await origin.stop()
+    }
+
+    /// A hanging store costs each job the timeout at most five times, and nothing after that.
+    @Test func skipsAStoreThatHangs() async throws {
+        let origin = RawOrigin { $0.path.contains("list-type") ? RawOrigin.answer("200 OK", [], "<a/>") : [.awaitEnd] }
+        var options = try options(of: origin)
+        options.readTimeout = .milliseconds(50)
+        let metrics = Metrics()
+        try await ResultStore.with(options, metrics: metrics) { store in
+            await store.loaded.wait()
+            for _ in 0..<20 { #expect(await store.find(Samples.key("a")) == nil) }
+            #expect(metrics.value(of: "halcyon_result_store_up{operation=\"read\"}") == 0)
+            #expect(metrics.value(of: "halcyon_result_store_up{operation=\"write\"}") == 1)
+        }
+        #expect(origin.requests.filter { !$0.path.contains("list-type") }.count <= 8)
+        try await origin.stop()
+    }
+
+    @Test func retriesTransientErrorsOfWrites() async throws {
+        let count = Lock(0)
+        let origin = RawOrigin { request in
+            guard request.head.hasPrefix("PUT") else { return RawOrigin.answer("200 OK", [], "<a/>") }
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            return number < 3 ? Self.error("503 Slow Down", "SlowDown") : RawOrigin.answer()
+        }
+        let metrics = Metrics()
+        try await ResultStore.with(try options(of: origin), metrics: metrics) { store in
+            try await store.writeBehind(Samples.result(), tags: [])
+            try await until("the result is written") {
+                metrics.value(of: "halcyon_result_store_bytes_total{direction=\"written\"}") == 7
+            }
+        }
+        #expect(count.withLock { $0 } == 3)
+        try await origin.stop()
+    }
+
+    /// The queue holds as many bytes as it may, and the next job waits.
+    @Test func fullQueueMakesJobsWait() async throws {
+        let isOpen = Lock(false)
+        let origin = RawOrigin { request in
+            guard request.head.hasPrefix("PUT") else { return RawOrigin.answer("200 OK", [], "<a/>") }
+            return [.wait { isOpen.withLock { $0 } }] + RawOrigin.answer()
+        }
+        var options = try options(of: origin)
+        options.queueBytes = 10_000
+        let (metrics, accepted) = (Metrics(), Lock(0))
+        try await ResultStore.with(options, metrics: metrics) { store in
+            let body = String(repeating: "x", count: 4000)
+            let jobs = (0..<8).map { number in
+                Task {
+                    try await store.writeBehind(Samples.result(Samples.key("\(number)"), body: body), tags: [])
+                    accepted.withLock { $0 += 1 }
+                }
+            }
+            try await until("the queue is full") { accepted.withLock { $0 } == 3 }
+            #expect(metrics.value(of: "halcyon_result_store_queued_bytes") == 12_000)
+            let cancelled = Task { try await store.writeBehind(Samples.result(Samples.key("c")), tags: []) }
+            cancelled.cancel()
+            await #expect(throws: CancellationError.self) { try await cancelled.value }
+            #expect(accepted.withLock { $0 } == 3)
+            isOpen.withLock { $0 = true }
+            for job in jobs { try await job.value }
+        }
+        #expect(metrics.value(of: "halcyon_result_store_bytes_total{direction=\"written\"}") == 32_000)
+        #expect(metrics.value(of: "halcyon_result_store_queued_bytes") == 0)
+        try await origin.stop()
+    }
+
+    /// Closing writes what is queued, but not for longer than it may.
+    @Test func closesWithoutAStoreThatHangs() async throws {
+        let origin = RawOrigin { _ in [.awaitEnd] }
+        let store = try ResultStore.open(try options(of: origin), log: .silent, metrics: Metrics())
+        try await store.writeBehind(Samples.result(), tags: [])
+        await store.close(within: .milliseconds(200))
+        try await store.writeBehind(Samples.result(), tags: [])
+        try await origin.stop()
+    }
+
+    @Test func reportsFoldersThatCannotBeUsed() async throws {
+        let folder = TemporaryFolder("results")
+        folder.write(Array("x".utf8), to: "file")
+        let error = #expect(throws: StorageError.self) {
+            _ = try ResultStore.open(
+                ResultStoreOptions(.folder("\(folder.path)/file/store")), log: .silent, metrics: Metrics())
+        }
+        #expect(error?.kind == .misconfigured)
+        await folder.remove()
+    }
+
+    /// A folder on a file system of one megabyte.
+    @Test(.enabled(if: canMount, "mounting a file system needs privileges"))
+    func folderThatIsFullCanStillBeRead() async throws {
+        let folder = TemporaryFolder("results")
+        #expect(mount("tmpfs", folder.path, "tmpfs", 0, "size=1m") == 0)
+        let metrics = Metrics()
+        var options = ResultStoreOptions(.folder("\(folder.path)/store"))
+        options.refreshInterval = .milliseconds(10)
+        let store = try ResultStore.open(options, log: .silent, metrics: metrics)
+        let body = String(repeating: "x", count: 100_000)
+        var kept: [StoredResult] = []
+        var failure: StorageError?
+        while failure == nil {
+            let result = Samples.result(Samples.key("\(kept.count)"), body: body)
+            do {
+                try await store.put(result)
+                kept.append(result)
+            } catch {
+                failure = error as? StorageError
+            }
+        }
+        #expect(failure?.kind == .full && (5...10).contains(kept.count))
+        let maySweep = Lock(false)
+        store.start { _ in maySweep.withLock { $0 } }
+        for result in kept { #expect(await store.find(result.key) == result) }
+        #expect(metrics.value(of: "halcyon_result_store_errors_total{operation=\"write\",reason=\"full\"}") >= 1)
+        // A sweep makes room: all but a tenth of the file system.
+        maySweep.withLock { $0 = true }
+        try await until("results are written again") {
+            try await store.put(Samples.result(Samples.key("next"), body: body))
+            return true
+        }
+        #expect(metrics.value(of: "halcyon_result_store_swept_total{reason=\"evicted\"}") >= 1)
+        await store.close(within: .seconds(5))
+        #expect(umount(folder.path) == 0)
+        await folder.remove()
+    }
+
+    private static let canMount: Bool = {
+        let folder = TemporaryFolder("mount")
+        defer { rmdir(folder.path) }
+        return mount("tmpfs", folder.path, "tmpfs", 0, "size=1m") == 0 && umount(folder.path) == 0
+    }()
+}

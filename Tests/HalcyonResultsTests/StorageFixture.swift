@@ -1,0 +1,97 @@
+import Concurrency
+import Formats
+import HalcyonModel
+import HalcyonSources
+import Hashing
+import Telemetry
+import TestSupport
+
+@testable import HalcyonResults
+
+/// A storage of each kind: a folder, and a bucket of a real S3-compatible server.
+enum StorageKind: String, CaseIterable, Sendable {
+    case folder, s3
+
+    /// Runs `body` with an empty storage.
+    func with(_ body: (ResultStoreOptions) async throws -> Void) async throws {
+        switch self {
+        case .folder:
+            let folder = TemporaryFolder("results")
+            let result = await outcome { try await body(ResultStoreOptions(.folder("\(folder.path)/store"))) }
+            await folder.remove()
+            try result.get()
+        case .s3:
+            let server = try await S3Server.start(["results/other/file": Array("foreign".utf8)])
+            var options = ResultStoreOptions(.s3(bucket: "results", prefix: "made/"))
+            options.s3.endpoint = try WebURL("http://127.0.0.1:\(server.port)")
+            options.s3.region = S3Server.region
+            options.s3.credentials = .init(accessKey: S3Server.accessKey, secretKey: S3Server.secretKey)
+            let result = await outcome { [options] in try await body(options) }
+            await server.stop()
+            try result.get()
+        }
+    }
+
+    private func outcome(_ body: () async throws -> Void) async -> Result<Void, any Error> {
+        do { return .success(try await body()) } catch { return .failure(error) }
+    }
+}
+
+/// The parts of results for tests.
+enum Samples {
+    /// The key of a result of the web source with this name.
+    static func key(_ name: String, width: Int = 10, tenant: String? = nil) -> ResultKey {
+        ResultKey("halcyon:{\(hash(source(name), tenant))}:\(digest("\(width)"))")!
+    }
+
+    static func source(_ name: String) -> Source { try! Source("http://example.org/\(name)") }
+
+    private static func hash(_ source: Source, _ tenant: String?) -> String {
+        SourceRequest(source, tenant: tenant).sourceHash
+    }
+
+    static func digest(_ text: String) -> String { String(SHA256.hash(text).description.prefix(32)) }
+
+    /// The time now in microseconds since 1970, as fencing tokens.
+    static var now: Int64 { Timestamp.now.milliseconds * 1000 }
+
+    static func result(
+        _ key: ResultKey = key("a"), body: String = "picture", tenant: String? = nil, for seconds: Double = 1000,
+        fence: Int64 = now, since: Int64? = nil, etag: String? = nil
+    ) -> StoredResult {
+        let bytes = Array(body.utf8)
+        let metadata = ResultMetadata(
+            width: 10, height: 8, format: .jpeg, bytes: bytes.count, sha256: SHA256.hash(bytes).description,
+            source: SourceMetadata(status: 200, etag: etag, bytes: 900, format: .png, width: 100, height: 80))
+        let now = Timestamp.now.milliseconds
+        return StoredResult(
+            key: key, tenant: tenant, body: bytes, metadata: metadata, expiresAt: now + Int64(seconds * 1000),
+            storedAt: now, rule: "0", fence: fence, since: since ?? fence)
+    }
+}
+
+extension ResultStore {
+    /// Opens a store, runs `body` and closes the store.
+    /// - Parameter isStarted: false for a store that reads no tombstones by itself.
+    static func with(
+        _ options: ResultStoreOptions, isStarted: Bool = true, metrics: Metrics = Metrics(), log: Log = .silent,
+        isSuperseded: @escaping @Sendable (StoredResult) async -> Bool = { _ in false },
+        _ body: (ResultStore) async throws -> Void
+    ) async throws {
+        let store = try ResultStore.open(options, log: log, metrics: metrics, isSuperseded: isSuperseded)
+        if isStarted { store.start() }
+        do {
+            try await body(store)
+        } catch {
+            await store.close(within: .seconds(60))
+            throw error
+        }
+        await store.close(within: .seconds(60))
+    }
+
+    /// Writes a result and waits until it is stored.
+    func put(_ result: StoredResult, tags: [String] = []) async throws { try await ensure(result, tags: tags) }
+
+    /// The names of all objects.
+    func allNames() async -> [String] { await names("") ?? [] }
+}

@@ -1,0 +1,264 @@
+import Concurrency
+import Formats
+import HalcyonCluster
+import HalcyonModel
+import HalcyonResults
+import Redis
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import HalcyonWorker
+
+/// Results that outlive Redis, with complete workers and a folder.
+@Suite(.limitedParallelism) struct ResultStoreTests {
+    private struct Fixture {
+        let cluster: WorkerFixture
+        let origin: RawOrigin
+        let options: ResultStoreOptions
+        let metrics: Metrics
+
+        /// Submits a job for a result of the origin and waits for its end.
+        func end(
+            _ id: String, _ members: String = "", path: String = "/a", output: String = #""width":64"#
+        ) async throws -> EventLog.Entry {
+            try await cluster.submit(
+                #"{"id":"\#(id)","source":"\#(origin.url(path))",\#(output),"cache":{"source":false}\#(members)}"#)
+            return try await cluster.events.terminal(of: id)
+        }
+
+        /// Waits until the store has written this many results.
+        func written(_ count: Int) async throws {
+            try await until("results are written") {
+                metrics.value(of: "halcyon_result_store_written_total") >= Double(count)
+            }
+        }
+
+        /// Makes Redis forget everything.
+        func forget() async throws { _ = try await cluster.client.send("FLUSHALL") }
+
+        var isInRedis: Bool {
+            get async throws { try await !cluster.storedKeys().filter { $0.split(separator: ":").count == 3 }.isEmpty }
+        }
+    }
+
+    private static func with(
+        headers: [String] = ["Cache-Control: max-age=600"],
+        _ change: (inout ResultStoreOptions) -> Void = { _ in }, _ body: (Fixture) async throws -> Void
+    ) async throws {
+        let (photograph, folder, metrics) = (try SampleImages.bytes(), TemporaryFolder("results"), Metrics())
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, headers) }
+        var store = ResultStoreOptions(.folder("\(folder.path)/store"))
+        change(&store)
+        try await WorkerFixture.with { [store] cluster in
+            try await cluster.withWorker(metrics: metrics, { $0.resultStore = store }) {
+                try await body(Fixture(cluster: cluster, origin: origin, options: store, metrics: metrics))
+            }
+        }
+        try await origin.stop()
+        await folder.remove()
+    }
+
+    @Test func evictedResultsAreRestoredForTheRestOfTheirLife() async throws {
+        try await Self.with { fixture in
+            let first = try await fixture.end("a")
+            #expect(first.origin == "network")
+            try await fixture.written(1)
+            try await fixture.forget()
+            let second = try await fixture.end("b")
+            #expect(second.origin == "store" && second.key == first.key && fixture.origin.requests.count == 1)
+            #expect(second.data["expiresAt"] as? String == first.data["expiresAt"] as? String)
+            #expect(try await fixture.isInRedis)
+            #expect(try await fixture.end("c").origin == "memory")
+        }
+    }
+
+    @Test func manyJobsForOneEvictedResultReadItOnce() async throws {
+        try await Self.with { fixture in
+            _ = try await fixture.end("a")
+            try await fixture.written(1)
+            try await fixture.forget()
+            for number in 0..<1000 {
+                try await fixture.cluster.submit(
+                    #"{"id":"\#(number)","source":"\#(fixture.origin.url("/a"))","width":64,"cache":{"source":false}}"#)
+            }
+            try await until("all jobs have ended") { fixture.cluster.events.terminal.count == 1001 }
+            let origins = Dictionary(grouping: fixture.cluster.events.terminal, by: \.origin).mapValues(\.count)
+            #expect(origins["network"] == 1 && origins["store", default: 0] >= 1, "\(origins)")
+            #expect(origins.keys.allSatisfy { ["network", "store", "memory", "coalesced"].contains($0) }, "\(origins)")
+            #expect(fixture.metrics.value(of: "halcyon_result_store_reads_total{result=\"hit\"}") == 1)
+        }
+    }
+
+    @Test func severalVariantsAreRestoredSeparately() async throws {
+        try await Self.with { fixture in
+            let variants = #""variants":[{"width":64},{"width":32}]"#
+            _ = try await fixture.end("a")
+            try await fixture.written(1)
+            try await fixture.forget()
+            // One of the two is in the store.
+            let ready = try await fixture.end("b", output: variants)
+            #expect(ready.kind == "ready" && ready.variants.count == 2)
+            #expect(fixture.origin.requests.count == 2)
+            try await fixture.written(2)
+            try await fixture.forget()
+            let again = try await fixture.end("c", output: variants)
+            #expect(again.origin == "store" && again.variants.count == 2 && fixture.origin.requests.count == 2)
+        }
+    }
+
+    /// What must not be stored in Redis never reaches the store.
+    @Test(arguments: [
+        ("Cache-Control: no-store", ""), ("Cache-Control: max-age=600", #","maxAge":-1"#),
+        ("Cache-Control: max-age=0", ""),
+    ]) func doesNotStoreWhatMayNotBeStored(header: String, members: String) async throws {
+        try await Self.with(headers: [header]) { fixture in
+            for id in ["a", "b"] {
+                let ready = try await fixture.end(id, members)
+                #expect(ready.origin == "network")
+            }
+        }
+    }
+
+    @Test func jobsCanExcludeTheStore() async throws {
+        try await Self.with { fixture in
+            let members = #","maxAge":600,"cache":{"source":false,"store":false}"#
+            func submit(_ id: String) async throws -> EventLog.Entry {
+                try await fixture.cluster.submit(
+                    #"{"id":"\#(id)","source":"\#(fixture.origin.url("/a"))","width":64\#(members)}"#)
+                return try await fixture.cluster.events.terminal(of: id)
+            }
+            _ = try await submit("a")
+            try await fixture.forget()
+            #expect(try await submit("b").origin == "network")
+            _ = try await fixture.end("c", path: "/other")
+            try await fixture.written(1)
+            try await fixture.forget()
+            #expect(try await fixture.end("d", path: "/other").origin == "store")
+            #expect(try await submit("e").origin == "network")
+        }
+    }
+
+    @Test func requiredResultsAreDurableBeforeTheirEvent() async throws {
+        try await Self.with { fixture in
+            func submit(_ id: String, _ members: String = "") async throws -> EventLog.Entry {
+                try await fixture.cluster.submit(
+                    #"{"id":"\#(id)","source":"\#(fixture.origin.url("/" + id))","width":64\#(members),"#
+                        + #""cache":{"store":"required"}}"#)
+                return try await fixture.cluster.events.terminal(of: id)
+            }
+            for number in 0..<20 {
+                let ready = try await submit("\(number)")
+                #expect(ready.kind == "ready")
+                let store = try ResultStore.open(fixture.options, log: .silent, metrics: Metrics())
+                store.start()
+                let key = try #require(ResultKey(ready.key))
+                #expect(await store.find(key) != nil)
+                await store.close(within: .seconds(5))
+            }
+            // A result that may not be stored cannot be durable.
+            let failed = try await submit("20", #","maxAge":-1"#)
+            #expect(failed.kind == "failed" && failed.code == "invalid_job", "\(failed.json)")
+            #expect(failed.message.contains("maxAge"))
+        }
+    }
+
+    /// A store that fails disturbs no job, except those that require it.
+    @Test func unavailableStoreFailsOnlyJobsThatRequireIt() async throws {
+        let (photograph, metrics) = (try SampleImages.bytes(), Metrics())
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let bucket = RawOrigin { _ in RawOrigin.answer("503 Slow Down") }
+        try await WorkerFixture.with { cluster in
+            var store = ResultStoreOptions(.s3(bucket: "results", prefix: ""))
+            store.s3.endpoint = try WebURL("http://127.0.0.1:\(bucket.port)")
+            store.readTimeout = .seconds(1)
+            try await cluster.withWorker(metrics: metrics, { $0.resultStore = store }) {
+                for number in 0..<10 {
+                    try await cluster.submit(#"{"id":"\#(number)","source":"\#(origin.url("/\(number)"))","width":64}"#)
+                    #expect(try await cluster.events.terminal(of: "\(number)").kind == "ready")
+                }
+                try await cluster.submit(
+                    #"{"id":"must","source":"\#(origin.url("/0"))","width":64,"cache":{"store":"required"}}"#)
+                let failed = try await cluster.events.terminal(of: "must")
+                #expect(failed.kind == "failed" && failed.code == "internal")
+                #expect(failed.message.contains("result store"), "\(failed.message)")
+            }
+        }
+        #expect(metrics.value(of: "halcyon_result_store_up{operation=\"write\"}") == 0)
+        try await origin.stop()
+        try await bucket.stop()
+    }
+
+    @Test func requirementWithoutAStoreIsInvalid() async throws {
+        let origin = try SampleImages.origin()
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker {
+                try await cluster.submit(
+                    #"{"id":"a","source":"\#(origin.url("/a"))","width":64,"cache":{"store":"required"}}"#)
+                let failed = try await cluster.events.terminal(of: "a")
+                #expect(failed.code == "invalid_job" && failed.message.contains("results.store"))
+            }
+        }
+        try await origin.stop()
+    }
+
+    /// A job that asks for a longer life extends it in both places.
+    @Test func extendedLivesAreKept() async throws {
+        try await Self.with { fixture in
+            let first = try await fixture.end("a")
+            try await fixture.written(1)
+            let longer = try await fixture.end("b", #","maxAge":5000"#)
+            #expect(longer.origin == "memory" && longer.key == first.key)
+            try await fixture.written(2)
+            try await fixture.forget()
+            let restored = try await fixture.end("c")
+            #expect(restored.origin == "store")
+            #expect(restored.data["expiresAt"] as? String == longer.data["expiresAt"] as? String)
+        }
+    }
+
+    @Test func onlyIfCachedFindsEvictedResults() async throws {
+        try await Self.with { fixture in
+            func submit(_ id: String) async throws -> EventLog.Entry {
+                try await fixture.cluster.submit(
+                    #"""
+                    {"id":"\#(id)","source":"\#(fixture.origin.url("/a"))","width":64,
+                    "cache":{"source":false,"onlyIfCached":true}}
+                    """#)
+                return try await fixture.cluster.events.terminal(of: id)
+            }
+            #expect(try await submit("a").code == "not_found")
+            _ = try await fixture.end("b")
+            try await fixture.written(1)
+            try await fixture.forget()
+            #expect(try await submit("c").kind == "ready")
+            #expect(fixture.origin.requests.count == 1)
+        }
+    }
+
+    enum PurgeKind: CaseIterable { case source, tag, key }
+
+    /// A purge reaches results whose Redis entries are gone, and what it purged does not come back.
+    @Test(arguments: PurgeKind.allCases) func purgeReachesEvictedResults(_ kind: PurgeKind) async throws {
+        try await Self.with { fixture in
+            let first = try await fixture.end("a", #","tags":["x"]"#)
+            try await fixture.written(1)
+            try await fixture.forget()
+            let target: Purge.Target =
+                switch kind {
+                case .source: .source(try Source(fixture.origin.url("/a")))
+                case .tag: .tag("x")
+                case .key: .key(try #require(ResultKey(first.key)))
+                }
+            let store = try ResultStore.open(fixture.options, log: .silent, metrics: Metrics())
+            let service = PurgeService(
+                fixture.cluster.client, store, fixture.cluster.producer, topics: fixture.cluster.topics)
+            #expect(try await service.run(Purge(target)).count == 1)
+            #expect(try await fixture.end("b").origin == "network")
+            try await fixture.written(2)
+            try await fixture.forget()
+            #expect(try await fixture.end("c").origin == "store")
+            await store.close(within: .seconds(5))
+        }
+    }
+}
