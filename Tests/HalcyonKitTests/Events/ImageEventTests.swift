@@ -79,7 +79,7 @@ import Testing
             .providerError, .tooLarge, .tooManyPixels, .unsupportedFormat, .corruptImage, .internal,
         ]
         #expect(codes.map(\.rawValue).sorted() == HalcyonModel.JobErrorCode.allCases.map(\.rawValue).sorted())
-        let statuses: [ImageEvent.Ready.CacheStatus] = [.memory, .sourceCache, .network, .coalesced]
+        let statuses: [ImageEvent.Ready.CacheStatus] = [.memory, .store, .sourceCache, .network, .coalesced]
         #expect(statuses.map(\.rawValue).sorted() == CacheStatus.allCases.map(\.rawValue).sorted())
         let types: [EventStream.Filter.EventType] = [
             .started, .progress, .ready, .failed, .cancelled, .superseded, .purged,
