@@ -28,7 +28,8 @@ import Testing
         let server = try await RedisServer.start(["--requirepass", "hunter2"])
         let log = StateLog()
         let client = RedisClient(
-            try RedisEndpoint("\(prefix)127.0.0.1:\(server.port)"), settings: quickReconnects, onStateChange: log.record
+            try RedisEndpoint("\(prefix)127.0.0.1:\(server.port)"), settings: refusedConnections,
+            onStateChange: log.record
         )
         await expectFailure(.unavailable) { try await client.send("PING") }
         try await until("the lost connection is reported") { !log.states.isEmpty }
@@ -50,7 +51,7 @@ import Testing
 
     @Test func failsDuringOutageAndConnectsLater() async throws {
         let port = LoopbackPort.reserve()
-        var settings = quickReconnects
+        var settings = refusedConnections
         settings.outageGrace = .milliseconds(100)
         let client = RedisClient(RedisEndpoint(loopbackPort: port), settings: settings)
         await expectFailure(.unavailable) { try await client.send("PING") }
@@ -161,7 +162,7 @@ import Testing
     }
 
     @Test func closesWhileDisconnected() async throws {
-        let client = RedisClient(try RedisEndpoint("redis://no-such-host.invalid"), settings: quickReconnects)
+        let client = RedisClient(try RedisEndpoint("redis://no-such-host.invalid"), settings: refusedConnections)
         await expectFailure(.unavailable) { try await client.send("PING") }
         await client.close()
     }

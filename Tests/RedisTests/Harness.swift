@@ -55,6 +55,13 @@ var quickReconnects: RedisSettings {
     return settings
 }
 
+/// Settings for tests of connections that are refused. Commands soon give up waiting for one.
+var refusedConnections: RedisSettings {
+    var settings = quickReconnects
+    settings.commandTimeout = .seconds(1)
+    return settings
+}
+
 /// Settings for tests of servers that fall silent. On a busy machine any server may be silent for longer.
 var shortTimeouts: RedisSettings {
     var settings = quickReconnects

@@ -35,11 +35,14 @@ import Testing
         #expect(try await trusted.send("GET", "a") == .bytes(body))
         await trusted.close()
 
-        for (host, settings) in [("127.0.0.1", quickReconnects), ("localhost", trusting)] {
+        var distrusted = refusedConnections
+        distrusted.authorities = certificate.certificate
+        for (host, settings) in [("127.0.0.1", refusedConnections), ("localhost", distrusted)] {
             let log = StateLog()
             let rejected = RedisClient(
                 try RedisEndpoint("rediss://\(host):\(port)"), settings: settings, onStateChange: log.record)
             await expectFailure(.unavailable) { try await rejected.send("PING") }
+            try await until("the refusal is reported") { !log.states.isEmpty }
             guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
             // The certificate is the cause, and nothing before it.
             #expect(error.message.contains("certificate"), "\(error)")
@@ -68,14 +71,15 @@ import Testing
         await subscriber.close()
 
         let log = StateLog()
-        let rejected = RedisClient(endpoint, settings: quickReconnects, onStateChange: log.record)
+        let rejected = RedisClient(endpoint, settings: refusedConnections, onStateChange: log.record)
         await expectFailure(.unavailable) { try await rejected.send("PING") }
+        try await until("the refusal is reported") { !log.states.isEmpty }
         guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
         #expect(error.message.contains("certificate"), "\(error)")
         await rejected.close()
 
         // Without TLS no connection succeeds.
-        let plain = RedisClient(try RedisEndpoint("redis+sentinel://:p@\(address)"), settings: quickReconnects)
+        let plain = RedisClient(try RedisEndpoint("redis+sentinel://:p@\(address)"), settings: refusedConnections)
         await expectFailure(.unavailable) { try await plain.send("PING") }
         await plain.close()
 
@@ -106,8 +110,10 @@ import Testing
         await client.close()
 
         let log = StateLog()
-        let rejected = RedisClient(try RedisEndpoint(cluster.url), settings: quickReconnects, onStateChange: log.record)
+        let rejected = RedisClient(
+            try RedisEndpoint(cluster.url), settings: refusedConnections, onStateChange: log.record)
         await expectFailure(.unavailable) { try await rejected.send("GET", "a") }
+        try await until("the refusal is reported") { !log.states.isEmpty }
         guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
         #expect(error.message.contains("certificate"), "\(error)")
         await rejected.close()

@@ -145,9 +145,10 @@ import Testing
         let server = try await RedisServer.start()
         let log = StateLog()
         let client = RedisClient(
-            try RedisEndpoint("redis+cluster://127.0.0.1:\(server.port)"), settings: quickReconnects,
+            try RedisEndpoint("redis+cluster://127.0.0.1:\(server.port)"), settings: refusedConnections,
             onStateChange: log.record)
         await expectFailure(.unavailable) { try await client.send("GET", "a") }
+        try await until("the refusal is reported") { !log.states.isEmpty }
         guard case .lost(let error)? = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
         #expect(error.message.contains("cluster support disabled"))
         await client.close()
@@ -188,8 +189,9 @@ import Testing
 
             let log = StateLog()
             let rejected = RedisClient(
-                try RedisEndpoint(cluster.url), settings: quickReconnects, onStateChange: log.record)
+                try RedisEndpoint(cluster.url), settings: refusedConnections, onStateChange: log.record)
             await expectFailure(.unavailable) { try await rejected.send("GET", "halcyon:1") }
+            try await until("the refusal is reported") { !log.states.isEmpty }
             guard case .lost(let error)? = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
             #expect(error.code == .server("NOAUTH"))
             await rejected.close()

@@ -99,8 +99,9 @@ import Testing
             ] {
                 let log = StateLog()
                 let rejected = RedisClient(
-                    try RedisEndpoint(address), settings: quickReconnects, onStateChange: log.record)
+                    try RedisEndpoint(address), settings: refusedConnections, onStateChange: log.record)
                 await expectFailure(.unavailable) { try await rejected.send("PING") }
+                try await until("the refusal is reported") { !log.states.isEmpty }
                 guard case .lost(let error)? = log.states.first else {
                     throw RedisError(.protocolError, "\(log.states)")
                 }
@@ -116,8 +117,9 @@ import Testing
             let log = StateLog()
             let client = RedisClient(
                 try RedisEndpoint("redis+sentinel://127.0.0.1:\(dead),\(sentinels.hosts)/other"),
-                settings: quickReconnects, onStateChange: log.record)
+                settings: refusedConnections, onStateChange: log.record)
             await expectFailure(.unavailable) { try await client.send("PING") }
+            try await until("the refusal is reported") { !log.states.isEmpty }
             guard case .lost(let error)? = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
             #expect(error.message.contains("knows no primary of other"), "\(error)")
             await client.close()
