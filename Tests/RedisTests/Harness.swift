@@ -55,10 +55,11 @@ var quickReconnects: RedisSettings {
     return settings
 }
 
-/// Settings for tests of connections that are refused. Commands soon give up waiting for one.
+/// Settings for tests of connections that are refused. A first command waits for a connection for the connection timeout
+/// and the grace period.
 var refusedConnections: RedisSettings {
     var settings = quickReconnects
-    settings.commandTimeout = .seconds(1)
+    settings.connectTimeout = .seconds(5)
     return settings
 }
 
