@@ -115,6 +115,13 @@ import Testing
                 try await until("the entry is written") { await store.allNames().count == 2 }
                 #expect(try await store.purge(Purge(.tag("x")), at: Samples.now) == 1)
                 #expect(await store.find(result.key) == nil)
+                // The entry is written again for a later hit.
+                let next = Samples.result(fence: Samples.now + 1_000_000)
+                try await store.put(next)
+                try await store.index(next.key, under: ["x"], of: nil, until: Timestamp.now.seconds + 100)
+                try await until("the entry is written") { await store.allNames().count == 3 }
+                #expect(try await store.purge(Purge(.tag("x")), at: Samples.now + 2_000_000) == 1)
+                #expect(await store.find(next.key) == nil)
             }
         }
     }

@@ -93,5 +93,9 @@ extension ResultStore {
     func put(_ result: StoredResult, tags: [String] = []) async throws { try await ensure(result, tags: tags) }
 
     /// The names of all objects.
-    func allNames() async -> [String] { await names("") ?? [] }
+    func allNames() async -> [String] {
+        var names: [String] = []
+        try? await forEachPage("") { names += $0.map(\.name) }
+        return names
+    }
 }

@@ -45,8 +45,7 @@ final class StateLog: Sendable {
     @Sendable func record(_ state: RedisState) { log.withLock { $0.append(state) } }
 }
 
-/// Settings for tests of servers that end or refuse connections. They notice that quickly, and do not take a busy machine
-/// for it.
+/// Settings for tests of servers that end, which notice that quickly and do not take a busy machine for it.
 var quickReconnects: RedisSettings {
     var settings = longTimeouts
     settings.outageGrace = .seconds(2)
@@ -55,8 +54,8 @@ var quickReconnects: RedisSettings {
     return settings
 }
 
-/// Settings for tests of connections that are refused. A first command waits for a connection for the connection timeout
-/// and the grace period.
+/// Settings for tests of connections that are refused. The first command waits for the connection timeout and the grace
+/// period.
 var refusedConnections: RedisSettings {
     var settings = quickReconnects
     settings.connectTimeout = .seconds(5)

@@ -57,11 +57,17 @@ public final class Gateway: Sendable {
         for address in addresses where !options.access.allowsListening(on: address.host) {
             throw OpenGatewayError(host: address.host)
         }
-        let store = try await blocking {
-            try options.resultStore.map { try ResultStore.open($0, log: log, metrics: metrics) }
+        let producer = try Producer(properties: options.kafka.producer(within: options.jobs.sendTime))
+        let store: ResultStore?
+        do {
+            store = try await blocking {
+                try options.resultStore.map { try ResultStore.open($0, log: log, metrics: metrics) }
+            }
+        } catch {
+            await producer.close()
+            throw error
         }
         store?.start()
-        let producer = try Producer(properties: options.kafka.producer(within: options.jobs.sendTime))
         let redis = RedisClient(
             options.redis,
             onStateChange: { [gauge = ConnectionMetrics.redis(metrics)] in gauge.set($0.isServing ? 1 : 0) })

@@ -11,14 +11,14 @@ extension ResultStore {
     /// - Throws: ``StorageError``. Repeating the purge completes it.
     public func purge(_ purge: Purge, at time: Int64) async throws(StorageError) -> Int {
         let scope = PurgeScope(purge)
-        tombstones.withLock { _ = $0.add(scope, at: time) }
+        note(scope, at: time)
         try await put(.marker(), as: ObjectName.tombstone(scope, at: time))
         return try await delete(scope) { _ in true }
     }
 
     /// Takes note of a purge by another process, before its tombstone is read.
     public func heard(_ purge: Purge, at time: Int64) {
-        tombstones.withLock { _ = $0.add(PurgeScope(purge), at: time) }
+        note(PurgeScope(purge), at: time)
     }
 
     /// Deletes the objects of a scope, and the entries of its index.
@@ -31,25 +31,20 @@ extension ResultStore {
             try await delete([ObjectName.result(key)])
             return 1
         }
-        let (prefix, storage) = (ObjectName.prefix(of: scope), storage)
-        var (count, last) = (0, String?.none)
-        while true {
-            let page = try await reads.run(within: options.writeTimeout) { [last] () throws(StorageError) in
-                try await storage.list(prefix, after: last).map(\.name)
-            }
+        var count = 0
+        try await forEachPage(ObjectName.prefix(of: scope)) { page throws(StorageError) in
             var (results, entries): ([String], [String]) = ([], [])
-            for name in page {
-                guard let key = ObjectName.key(of: name), try await isPurged(key) else { continue }
+            for entry in page {
+                guard let key = ObjectName.key(of: entry.name), try await isPurged(key) else { continue }
                 results.append(ObjectName.result(key))
-                if scope.isIndexed { entries.append(name) }
+                if scope.isIndexed { entries.append(entry.name) }
             }
             // The entries are deleted after their results, so that a purge that fails in between finds them again.
             try await delete(results)
             try await delete(entries)
             count += results.count
-            guard page.count == pageSize else { return count }
-            last = page.last
         }
+        return count
     }
 
     /// Reads the record of a result; nil if there is none.
@@ -63,37 +58,40 @@ extension ResultStore {
     }
 
     /// Reads the tombstones of all processes.
-    /// - Returns: True if they are complete.
-    func refresh() async -> Bool {
+    /// - Returns: Their names.
+    /// - Throws: ``StorageError``. The tombstones that are known remain.
+    @discardableResult
+    func refresh() async throws(StorageError) -> [String] {
         let begun = Timestamp.now.milliseconds * 1000
-        guard let names = await names(ObjectName.purges) else { return false }
+        var names: [String] = []
+        try await forEachPage(ObjectName.purges) { names += $0.map(\.name) }
         var list: [PurgeScope: Int64] = [:]
         for name in names {
             guard let purge = ObjectName.purge(ofTombstone: name) else { continue }
             list[purge.scope] = max(list[purge.scope] ?? .min, purge.time)
+            note(purge.scope, at: purge.time)
         }
         // A purge that began while the list was read may not be in it.
         let overlap = Int64(options.refreshInterval / .microseconds(1)) + 60_000_000
         tombstones.withLock { $0.replace(by: list, retainingLaterThan: begun - overlap) }
         loaded.signal()
-        return true
+        return names
     }
 
-    /// The names with a prefix; nil if the storage is unavailable.
-    func names(_ prefix: String) async -> [String]? {
-        var names: [String] = []
-        while true {
-            guard let page = await page(prefix, after: names.last) else { return nil }
-            names += page.map(\.name)
-            if page.count < pageSize { return names }
-        }
-    }
-
-    /// A page of a list; nil if the storage is unavailable.
-    func page(_ prefix: String, after last: String?) async -> [StorageEntry]? {
+    /// Calls `body` for each page of the objects with a prefix. The objects of a page may be deleted meanwhile.
+    /// - Throws: ``StorageError``, also that of `body`.
+    func forEachPage(
+        _ prefix: String, _ body: ([StorageEntry]) async throws(StorageError) -> Void
+    ) async throws(StorageError) {
         let storage = storage
-        return await reads.attempt(within: options.writeTimeout) { () throws(StorageError) in
-            try await storage.list(prefix, after: last)
+        var last: String?
+        while true {
+            let page = try await reads.run(within: options.writeTimeout) { [last] () throws(StorageError) in
+                try await storage.list(prefix, after: last)
+            }
+            try await body(page)
+            guard page.count == pageSize else { return }
+            last = page.last?.name
         }
     }
 }

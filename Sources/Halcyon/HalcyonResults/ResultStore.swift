@@ -66,7 +66,7 @@ public final class ResultStore: Sendable {
         let task = Task { [weak self, options] in
             var sweepAt = ContinuousClock.now + options.sweepInterval
             while !Task.isCancelled, let self {
-                let isComplete = await refresh()
+                let isComplete = await reads.errors.tolerating { try await refresh() } != nil
                 // A full storage is swept at once, by whichever worker notices it.
                 if let maySweep, .now >= sweepAt || writes.takeFull() {
                     sweepAt = .now + options.sweepInterval
@@ -159,6 +159,8 @@ public final class ResultStore: Sendable {
     /// Writes a result in the background. While the queue is full, it waits.
     /// - Throws: `CancellationError` if the task is cancelled while it waits.
     public func writeBehind(_ result: StoredResult, tags: [String]) async throws {
+        // The entries of these tags are written with the result.
+        for tag in tags { _ = isNew(ObjectName.entry(result.key, in: .tag(tag, of: result.tenant))) }
         try await enqueue(result.key.description, result.body.count) { [self] in
             _ = await writes.errors.tolerating { try await write(result, tags: tags) }
         }
@@ -244,6 +246,11 @@ public final class ResultStore: Sendable {
                 if isWritten == nil { indexed.withLock { _ = $0.remove(name) } }
             }
         }
+    }
+
+    /// Adds a purge to the known ones. Entries that it deletes are written again for later hits.
+    func note(_ scope: PurgeScope, at time: Int64) {
+        if tombstones.withLock({ $0.add(scope, at: time) }) { indexed.withLock { $0.removeAll() } }
     }
 
     private func isNew(_ entry: String) -> Bool {

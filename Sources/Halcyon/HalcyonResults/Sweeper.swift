@@ -41,11 +41,8 @@ extension ResultStore {
     /// Deletes old tombstones, and before each of them what was written after the purge by a worker that had begun
     /// before it.
     private func removeOldTombstones(_ report: inout SweepReport) async throws(StorageError) {
-        guard await refresh(), let names = await names(ObjectName.purges) else {
-            throw StorageError(.unavailable, "the tombstones cannot be read")
-        }
         let end = Timestamp.now.milliseconds * 1000 - Int64(options.tombstoneLifetime / .microseconds(1))
-        for name in names {
+        for name in try await refresh() {
             guard let purge = ObjectName.purge(ofTombstone: name), purge.time < end else { continue }
             report.purged += try await delete(purge.scope) { key throws(StorageError) in
                 try await record(of: key).map { record in tombstones.withLock { $0.cover(record) } } ?? false
@@ -58,19 +55,15 @@ extension ResultStore {
     private func removeExpired(
         _ prefix: String, _ report: inout SweepReport, keep: ([StorageEntry]) -> Void
     ) async throws(StorageError) {
-        let (now, storage) = (Timestamp.now.seconds, storage)
-        var last: String?
-        while true {
-            let page = try await reads.run(within: options.writeTimeout) { [last] () throws(StorageError) in
-                try await storage.list(prefix, after: last)
-            }
+        let now = Timestamp.now.seconds
+        var count = 0
+        try await forEachPage(prefix) { page throws(StorageError) in
             let expired = page.filter { $0.expiresAt.map { $0 <= now } ?? false }
             try await delete(expired.map(\.name))
-            report.expired += expired.count
+            count += expired.count
             keep(page.filter { $0.expiresAt.map { $0 > now } ?? true })
-            guard page.count == pageSize else { return }
-            last = page.last?.name
         }
+        report.expired += count
     }
 
     private func removeResults(_ report: inout SweepReport) async throws(StorageError) {

@@ -88,8 +88,9 @@ extension ProgramOptions {
     /// The schema of all settings. The names are a public interface that scripts and charts rely on.
     static let schema = SettingsSchema(
         prefix: "HALCYON_", defaults: ProgramOptions(),
-        settings: clusterSettings + sourceSettings + workerSettings + resultStoreSettings + notifySettings
-            + gatewaySettings + traceSettings + processSettings,
+        settings: clusterSettings + sourceSettings + s3Settings(.sources, of: "s3: sources") + workerSettings
+            + resultStoreSettings + s3Settings(.results, of: "results") + notifySettings + gatewaySettings
+            + traceSettings + processSettings,
         maps: maps,
         together: [S3SettingMembers.sources.credentials, S3SettingMembers.results.credentials],
         // The variable for the file, and variables of tests and the build.

@@ -5,41 +5,40 @@ import ProgramSettings
 
 extension ProgramOptions {
     /// Settings of the persistent result store.
-    static let resultStoreSettings: [Setting<ProgramOptions>] =
-        [
-            Setting("results.store", \.resultStoreLocation, .optional(.resultStoreLocation))
-                .help(
-                    """
-                    Persistent store of results: a folder (file:///var/lib/halcyon/results), local or shared, or an S3 \
-                    bucket (s3://bucket/prefix). None by default. Set it for workers, gateways and purges alike.
-                    """),
-            Setting("results.store.maximumBytes", \.resultStore.budget, .zeroAsNil(.byteSize(in: 0...(1 << 50))))
-                .help(
-                    """
-                    Maximum size of a folder, with LRU eviction; 0 for all but a tenth of its file system.
-                    """),
-            Setting("results.store.queueBytes", \.resultStore.queueBytes, .byteSize(in: 1024...(1 << 40)))
-                .help("Maximum size of results that wait to be written; jobs whose results do not fit wait."),
-            Setting(
-                "results.store.readTimeout", \.resultStore.readTimeout,
-                .duration(in: .milliseconds(10) ... .seconds(600))
-            )
-            .help("Time after which a read is given up, and the result is rendered."),
-            Setting(
-                "results.store.writeTimeout", \.resultStore.writeTimeout,
-                .duration(in: .milliseconds(10) ... .seconds(3600))
-            )
-            .help("Time after which an attempt to write is given up. There are three attempts."),
-            Setting(
-                "results.store.sweepInterval", \.resultStore.sweepInterval, .duration(in: .seconds(1) ... .days(1))
-            )
-            .help("Interval at which one worker of the cluster deletes expired results, and purged ones written late."),
-            Setting(
-                "results.store.refreshInterval", \.resultStore.refreshInterval,
-                .duration(in: .milliseconds(100) ... .seconds(600))
-            )
-            .help("Interval at which purges by others are read from the store, besides hearing of them from Kafka."),
-        ] + s3Settings(.results, of: "results")
+    static let resultStoreSettings: [Setting<ProgramOptions>] = [
+        Setting("results.store", \.resultStoreLocation, .optional(.resultStoreLocation))
+            .help(
+                """
+                Persistent store of results: a folder (file:///var/lib/halcyon/results), local or shared, or an S3 \
+                bucket (s3://bucket/prefix). None by default. Set it for workers, gateways and purges alike.
+                """),
+        Setting("results.store.maximumBytes", \.resultStore.budget, .zeroAsNil(.byteSize(in: 0...(1 << 50))))
+            .help(
+                """
+                Maximum size of a folder, with LRU eviction; 0 for all but a tenth of its file system.
+                """),
+        Setting("results.store.queueBytes", \.resultStore.queueBytes, .byteSize(in: 1024...(1 << 40)))
+            .help("Maximum size of results that wait to be written; jobs whose results do not fit wait."),
+        Setting(
+            "results.store.readTimeout", \.resultStore.readTimeout,
+            .duration(in: .milliseconds(10) ... .seconds(600))
+        )
+        .help("Time after which a read is given up, and the result is rendered."),
+        Setting(
+            "results.store.writeTimeout", \.resultStore.writeTimeout,
+            .duration(in: .milliseconds(10) ... .seconds(3600))
+        )
+        .help("Time after which an attempt to write is given up. There are three attempts."),
+        Setting(
+            "results.store.sweepInterval", \.resultStore.sweepInterval, .duration(in: .seconds(1) ... .days(1))
+        )
+        .help("Interval at which one worker of the cluster deletes expired results, and purged ones written late."),
+        Setting(
+            "results.store.refreshInterval", \.resultStore.refreshInterval,
+            .duration(in: .milliseconds(100) ... .seconds(600))
+        )
+        .help("Interval at which purges by others are read from the store, besides hearing of them from Kafka."),
+    ]
 }
 
 extension Configuration {

@@ -121,7 +121,7 @@ public struct ResultCache: Sendable {
         let key = result.key.description
         let name = LeaseName(product: key)
         let reply = try await redis.run(
-            ResultScripts.restore, keys: ResultScripts.keys(of: key) + [.string(name.fences)],
+            ResultScripts.restore, keys: ResultScripts.keys(of: key, fencedBy: name),
             arguments: [
                 .integer(Int(result.expiresAt)), .bytes(result.body), .bytes(json.bytes), .string(result.rule),
                 .integer(Int(result.fence)), .string(String(name.item)), .integer(Int(result.since)),
@@ -140,8 +140,7 @@ public struct ResultCache: Sendable {
     public func isSuperseded(_ result: StoredResult) async throws(RedisError) -> Bool {
         let name = LeaseName(product: result.key.description)
         let reply = try await redis.run(
-            ResultScripts.isSuperseded,
-            keys: ResultScripts.keys(of: result.key.description) + [.string(name.fences)],
+            ResultScripts.isSuperseded, keys: ResultScripts.keys(of: result.key.description, fencedBy: name),
             arguments: [.integer(Int(result.fence)), .string(String(name.item)), .integer(Int(result.since))])
         return reply.integer == 1
     }
@@ -191,7 +190,7 @@ public struct ResultCache: Sendable {
         json.value(facts)
         let name = LeaseName(product: key)
         let reply = try await redis.run(
-            ResultScripts.store, keys: ResultScripts.keys(of: key) + [.string(name.fences)],
+            ResultScripts.store, keys: ResultScripts.keys(of: key, fencedBy: name),
             arguments: [
                 .integer(Self.milliseconds(lifetime)), .bytes(body), .bytes(json.bytes), .string(rule.name),
                 .integer(fence), .string(String(name.item)), .integer(since), .string(maker?.traceparent ?? ""),

@@ -13,6 +13,11 @@ enum ResultScripts {
         [.string(result), .string(SourceKeys(of: result).results)]
     }
 
+    /// The keys of scripts that check fencing tokens.
+    static func keys(of result: String, fencedBy lease: LeaseName) -> [RedisArgument] {
+        keys(of: result) + [.string(lease.fences)]
+    }
+
     private static let indexing = """
         local name = string.match(KEYS[1], '}:(.*)$')
         local function tidy()

@@ -8,20 +8,6 @@ public enum HTTPDate {
     ]
     private static let weekdays = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
-    /// Writes a time in seconds since 1970 as an IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
-    public static func text(of seconds: Int64) -> String {
-        let date = CivilDate(secondsSince1970: seconds)
-        func digits(_ number: Int, _ count: Int = 2) -> String {
-            let digits = String(number)
-            return String(repeating: "0", count: max(0, count - digits.count)) + digits
-        }
-        // The first of January 1970 was a Thursday.
-        let days = (seconds - (seconds % 86_400 + 86_400) % 86_400) / 86_400
-        let weekday = weekdays[Int(((days + 3) % 7 + 7) % 7)].capitalizedFirst
-        return "\(weekday), \(digits(date.day)) \(months[date.month - 1].capitalizedFirst) \(digits(date.year, 4)) "
-            + "\(digits(date.hour)):\(digits(date.minute)):\(digits(date.second)) GMT"
-    }
-
     /// Parses a date in GMT and returns seconds since 1970; nil if the text is not a date.
     /// - Parameters:
     ///   - text: The date, in any of the supported formats.
@@ -111,8 +97,4 @@ public enum RetryAfter {
         guard let moment = HTTPDate.seconds(of: text, now: now) else { return nil }
         return max(0, moment - (date.flatMap { HTTPDate.seconds(of: $0, now: now) } ?? now))
     }
-}
-
-extension String {
-    fileprivate var capitalizedFirst: String { prefix(1).uppercased() + dropFirst() }
 }

@@ -1,6 +1,7 @@
 import Concurrency
 import Formats
 import Glibc
+import Subprocess
 
 /// A storage in a folder, which may be on a file system that several machines share.
 ///
@@ -195,16 +196,7 @@ final class FolderStorage: ObjectStorage {
         guard status.st_mode & S_IFMT == S_IFREG, status.st_size <= limit else {
             throw StorageError(.tooLarge, "\(path) is not a file of at most \(limit) bytes")
         }
-        var failure: Int32 = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: Int(status.st_size)) { buffer, count in
-            while count < buffer.count {
-                let more = Glibc.read(descriptor, buffer.baseAddress! + count, buffer.count - count)
-                if more < 0, errno == EINTR { continue }
-                if more < 0 { failure = errno }
-                if more <= 0 { break }
-                count += more
-            }
-        }
+        let (bytes, failure) = DescriptorIO.readAll(Int(status.st_size), from: descriptor)
         guard failure == 0 else { throw error("read", path, failure) }
         if isUse {
             // The kernel does not record each use on file systems that are mounted with noatime or relatime.
@@ -222,7 +214,7 @@ final class FolderStorage: ObjectStorage {
         let draft = "\(path)-\(String(UInt64.random(in: .min ... .max), radix: 16))\(draftEnding)"
         let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else { throw error("create", draft) }
-        var failure = writeAll(bytes, to: descriptor)
+        var failure = DescriptorIO.writeAll(bytes, to: descriptor)
         if let expiresAt {
             var now = timespec()
             clock_gettime(CLOCK_REALTIME, &now)
@@ -254,21 +246,6 @@ final class FolderStorage: ObjectStorage {
         guard errno == ENOENT, path.contains("/"), path != "/" else { throw error("create", path) }
         try makeFolders(folder(of: path))
         guard mkdir(path, 0o755) == 0 || errno == EEXIST else { throw error("create", path) }
-    }
-
-    private static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
-        bytes.withUnsafeBytes { buffer in
-            var count = 0
-            while count < buffer.count {
-                let more = Glibc.write(descriptor, buffer.baseAddress! + count, buffer.count - count)
-                if more < 0, errno == EINTR { continue }
-                // The call wrote nothing, and repeating it would not help.
-                guard more != 0 else { return EIO }
-                guard more > 0 else { return errno }
-                count += more
-            }
-            return 0
-        }
     }
 
     private static func error(_ operation: String, _ path: String, _ code: Int32 = errno) -> StorageError {

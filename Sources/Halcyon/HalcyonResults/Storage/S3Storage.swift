@@ -68,7 +68,7 @@ final class S3Storage: ObjectStorage {
         request.body = object.body
         request.headers = ["Content-Type": object.mediaType]
         if !record.isEmpty { request.headers[Self.recordHeader] = record }
-        if let end = object.expiresAt { request.headers["Expires"] = HTTPDate.text(of: Int64(end)) }
+        if let end = object.expiresAt { request.headers["Expires"] = HTTPDate.text(of: end) }
         if object.isPrivate { request.headers["Cache-Control"] = "private" }
         try check(try await send(request), "write", name)
     }

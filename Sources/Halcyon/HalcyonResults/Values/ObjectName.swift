@@ -126,6 +126,6 @@ struct PurgeScope: Hashable, Sendable {
 }
 
 extension PurgeScope: CustomStringConvertible {
-    /// Such as `tag/77c0…`.
+    /// The kind and the hash, such as `tag/77c0…`.
     var description: String { "\(kind.rawValue)/\(hash)" }
 }

@@ -105,7 +105,7 @@ final class MemoryFile: Sendable {
         let descriptor = clinux_memory_file("halcyon-video")
         guard descriptor >= 0 else { throw .noMemoryFile(errno) }
         let file = MemoryFile(descriptor)
-        let code = writeAll(bytes, to: descriptor)
+        let code = DescriptorIO.writeAll(bytes, to: descriptor)
         guard code == 0 else { throw .noMemoryFile(code) }
         lseek(descriptor, 0, SEEK_SET)
         return file

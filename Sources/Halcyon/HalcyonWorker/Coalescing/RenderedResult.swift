@@ -23,7 +23,7 @@ struct CoalescingKey: Hashable, Sendable {
 enum CoalescedOutcome: Sendable {
     /// Another worker rendered the result and stored it in the result cache.
     case cached
-    /// This worker put the result back into the result cache, from the result store.
+    /// The result was put back into the result cache by this worker, from the result store.
     case restored
     /// This worker rendered the result.
     case rendered(RenderedResult)

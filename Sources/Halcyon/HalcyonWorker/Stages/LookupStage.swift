@@ -27,7 +27,7 @@ struct LookupStage: Sendable {
         var found: [ResultKey: ImageResult]
         do throws(RedisError) {
             found = try await look(for: keys, job)
-            // Such a job does not take part in coalescing, where others look into the result store.
+            // Other jobs look into the result store in coalesced work, which this one does not take part in.
             if let persist, await persist.restore(job.missing(from: found).map { job.keys[$0] }, of: job) {
                 found = try await look(for: keys, job)
             }

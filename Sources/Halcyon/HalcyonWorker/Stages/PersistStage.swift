@@ -49,11 +49,10 @@ struct PersistStage: Sendable {
         try? await store.writeBehind(result, tags: job.job.tags)
     }
 
-    /// Returns when the results are durable, if the job requires that.
+    /// Returns when the results are durable.
     /// - Throws: ``JobError`` `invalid_job` if a result may not be stored, and a retryable `internal` if it cannot be
     ///   written; `CancellationError`.
     func ensure(_ ready: [ImageResult], of job: JobContext) async throws {
-        guard job.job.cache.store == .required else { return }
         for result in ready {
             guard result.expiresAt != nil, let key = ResultKey(result.key),
                 let stored = try await whole(key, of: job)

@@ -1,4 +1,5 @@
 import Glibc
+import Subprocess
 
 /// A cache folder that this process owns while it runs. Other processes on the machine use other folders.
 final class DiskCacheDirectory: Sendable {
@@ -70,18 +71,7 @@ final class DiskCacheDirectory: Sendable {
         guard fstat(descriptor, &status) == 0 else { throw DiskError(path, errno) }
         // Records the use, so that the LRU order survives a restart.
         Self.markUsed(descriptor)
-        var count = 0
-        var failure: Int32 = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: Int(status.st_size)) { buffer, initialized in
-            while count < buffer.count {
-                let more = Glibc.read(descriptor, buffer.baseAddress! + count, buffer.count - count)
-                if more < 0, errno == EINTR { continue }
-                if more < 0 { failure = errno }
-                if more <= 0 { break }
-                count += more
-            }
-            initialized = count
-        }
+        let (bytes, failure) = DescriptorIO.readAll(Int(status.st_size), from: descriptor)
         guard failure == 0 else { throw DiskError(path, failure) }
         return bytes
     }
@@ -94,7 +84,7 @@ final class DiskCacheDirectory: Sendable {
         let draft = "\(path)-\(String(UInt64.random(in: .min ... .max), radix: 16))\(Self.unfinished)"
         let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw DiskError(draft, errno) }
-        var failure = writeAll(bytes, to: descriptor)
+        var failure = DescriptorIO.writeAll(bytes, to: descriptor)
         Self.markUsed(descriptor)
         // close() may be the first call to report a full disk.
         if close(descriptor) != 0, failure == 0 { failure = errno }
@@ -149,21 +139,4 @@ struct DiskError: Error, CustomStringConvertible {
     var isFull: Bool { code == ENOSPC || code == EDQUOT }
 
     var description: String { "\(place): \(String(cString: strerror(code)))" }
-}
-
-/// Writes all bytes, with repeated calls if needed.
-/// - Returns: 0, or errno(3) of the call that failed.
-func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
-    bytes.withUnsafeBytes { buffer in
-        var count = 0
-        while count < buffer.count {
-            let more = write(descriptor, buffer.baseAddress! + count, buffer.count - count)
-            if more < 0, errno == EINTR { continue }
-            // The call wrote nothing, and repeating it would not help.
-            guard more != 0 else { return EIO }
-            guard more > 0 else { return errno }
-            count += more
-        }
-        return 0
-    }
 }
