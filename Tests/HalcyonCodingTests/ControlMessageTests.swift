@@ -64,8 +64,12 @@ import Testing
         (#"{"cancel":7}"#, "cancel: expected a string"), (#"{"cancel":null}"#, "cancel: expected a string"),
         (#"{"cancel":"a","purge":{"tag":"b"}}"#, "expected either cancel or purge, found both"),
         (#"{"cancel":"a","cancel":"b"}"#, "cancel: duplicate name"),
-        (#"{"purge":{}}"#, "purge: expected one of source, tag and key"),
-        (#"{"purge":{"tag":"a","source":"http://h/a"}}"#, "purge: expected one of source, tag and key"),
+        (#"{"purge":{}}"#, "purge: expected one of source, tag and key, or tenant alone"),
+        (#"{"purge":{"tag":"a","source":"http://h/a"}}"#, "purge: expected one of source, tag and key, or tenant alone"),
+        (
+            #"{"purge":{"tags":"a","tenant":"t"}}"#,
+            "purge.tags: expected nothing else in a purge of all results of a tenant"
+        ),
         (#"{"purge":{"tag":""}}"#, "purge.tag: expected 1 to 128 bytes"),
         (#"{"purge":{"key":"halcyon:{0}:1"}}"#, "purge.key: expected a result's key"),
         (#"{"purge":{"source":"http://"}}"#, "purge.source: "),

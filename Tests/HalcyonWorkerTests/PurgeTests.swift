@@ -100,6 +100,28 @@ import Testing
         }
     }
 
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func tenantPurgeRemovesStoredAndInFlightResults(on kind: RedisDeployment.Kind) async throws {
+        try await Self.withOrigin(redis: kind) { cluster, origin, gate in
+            let purge = Purge(.tenant("shop"))
+            try await cluster.submit(Self.job("other", origin, #","tenant":"shop-2""#))
+            try await cluster.submit(Self.job("made", origin, #","tenant":"shop""#))
+            try await until("the transfers have started") { origin.requests.count == 2 }
+            // The result is not stored yet: the purge finds nothing, and the result must not appear afterwards.
+            #expect(try await Purger(cluster.client).run(purge) == 0)
+            gate.open()
+            let key = try await cluster.events.terminal(of: "made").key
+            #expect(try await version(cluster, of: key) == nil)
+            let other = try await cluster.events.terminal(of: "other").key
+            try await cluster.submit(Self.job("again", origin, #","tenant":"shop""#))
+            _ = try await cluster.events.terminal(of: "again")
+            #expect(try await version(cluster, of: key) != nil)
+            #expect(try await Purger(cluster.client).run(purge) == 1)
+            #expect(try await version(cluster, of: key) == nil)
+            #expect(try await version(cluster, of: other) != nil)
+        }
+    }
+
     @Test func workersPurgeTheirDiskCaches() async throws {
         let origin = try SampleImages.origin()
         let folder = TemporaryFolder("purge")

@@ -236,12 +236,13 @@ import Testing
         }
     }
 
-    enum PurgeKind: CaseIterable { case source, tag, key }
+    enum PurgeKind: CaseIterable { case source, tag, key, tenant }
 
     /// A purge reaches results whose Redis entries are gone, and what it purged does not come back.
     @Test(arguments: PurgeKind.allCases) func purgeReachesEvictedResults(_ kind: PurgeKind) async throws {
         try await Self.with { fixture in
-            let first = try await fixture.end("a", #","tags":["x"]"#)
+            let tenant = kind == .tenant ? #","tenant":"shop""# : ""
+            let first = try await fixture.end("a", #","tags":["x"]"# + tenant)
             try await fixture.written(1)
             try await fixture.forget()
             let target: Purge.Target =
@@ -249,15 +250,16 @@ import Testing
                 case .source: .source(try Source(fixture.origin.url("/a")))
                 case .tag: .tag("x")
                 case .key: .key(try #require(ResultKey(first.key)))
+                case .tenant: .tenant("shop")
                 }
             let store = try ResultStore.open(fixture.options, log: .silent, metrics: Metrics())
             let service = PurgeService(
                 fixture.cluster.client, store, fixture.cluster.producer, topics: fixture.cluster.topics)
             #expect(try await service.run(Purge(target)).count == 1)
-            #expect(try await fixture.end("b").origin == "network")
+            #expect(try await fixture.end("b", tenant).origin == "network")
             try await fixture.written(2)
             try await fixture.forget()
-            #expect(try await fixture.end("c").origin == "store")
+            #expect(try await fixture.end("c", tenant).origin == "store")
             await store.close(within: .seconds(5))
         }
     }

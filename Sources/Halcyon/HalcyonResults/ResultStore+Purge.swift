@@ -104,6 +104,7 @@ extension PurgeScope {
             case .source(let source): .source(SourceRequest(source, tenant: purge.tenant).sourceHash)
             case .key(let key): .key(key)
             case .tag(let tag): .tag(tag, of: purge.tenant)
+            case .tenant(let tenant): .tenant(tenant)
             }
     }
 }

@@ -97,6 +97,25 @@ import Testing
         }
     }
 
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func purgesAllResultsOfATenant(on kind: RedisDeployment.Kind) async throws {
+        try await ResultCacheFixture.with(kind) { cache, redis, _ in
+            let sources = try (0..<20).map { try Source("https://example.org/\($0).jpg") }
+            func keys(_ tenant: String?) -> [ResultKey] {
+                (0..<2500).map { Self.key(Double($0 + 1), tenant, of: sources[$0 % 20]) }
+            }
+            for tenant in [nil, "shop", "shop-2"] { try await Self.store(keys(tenant), in: cache, of: tenant) }
+            // A key of another kind in the scanned range.
+            _ = try await redis.send("SET", .string("\(Self.key(9999).description)"), "x")
+            #expect(try await Purger(redis).run(Purge(.tenant("shop"))) == 2500)
+            #expect(try await cache.find(keys("shop").map(\.description)).allSatisfy { $0 == nil })
+            for tenant in [nil, "shop-2"] {
+                #expect(try await cache.find(keys(tenant).map(\.description)).allSatisfy { $0 != nil })
+            }
+            #expect(try await Purger(redis).run(Purge(.tenant("shop"))) == 0)
+        }
+    }
+
     @Test func floorNeverDecreasesNorExpiresEarlier() async throws {
         try await ResultCacheFixture.with { _, redis, _ in
             let fences = RedisArgument.string("halcyon:{\(SourceRequest(Self.source).sourceHash)}:fences")

@@ -35,6 +35,7 @@ public struct Purger: Sendable {
                 sourceOf: SourceKeys(sourceHash: SourceRequest(source, tenant: purge.tenant).sourceHash), purge.tenant)
         case .key(let key): try await delete([key], purge.tenant)
         case .tag(let tag): try await delete(tag: tag, purge.tenant)
+        case .tenant(let tenant): try await delete(tenant: tenant)
         }
     }
 
@@ -63,6 +64,35 @@ public struct Purger: Sendable {
         }
         return count
     }
+
+    /// Removes all results of a tenant. There is no index of them, so all keys of Redis are looked at, in steps.
+    ///
+    /// SCAN returns each key that is there from the beginning to the end. A result that is stored meanwhile is removed
+    /// by its job, because the tenant is marked as purged before.
+    private func delete(tenant: String) async throws(RedisError) -> Int {
+        try await tags.purge(tenant: tenant)
+        var count = 0
+        for primary in try await redis.masters() {
+            var cursor = "0"
+            repeat {
+                let reply = try await redis.send(
+                    ["SCAN", .string(cursor), "MATCH", "halcyon:{*}:*", "COUNT", .integer(Self.scanned)], to: primary)
+                guard let parts = reply.array, parts.count == 2, let next = parts[0].string, let page = parts[1].array
+                else { throw RedisError(.protocolError, "unexpected reply to SCAN: \(reply)") }
+                cursor = next
+                let keys = page.compactMap { $0.string.flatMap { ResultKey($0) } }
+                let tenants = try await redis.pipeline(keys.map { ["HGET", .string($0.description), "tenant"] })
+                let own = zip(keys, tenants).filter { $0.1.string == tenant }.map(\.0)
+                for start in stride(from: 0, to: own.count, by: Self.step) {
+                    count += try await delete(Array(own[start..<min(start + Self.step, own.count)]), tenant)
+                }
+            } while cursor != "0"
+        }
+        return count
+    }
+
+    /// The number of keys that Redis looks at in one step of a scan, which blocks it for about half a millisecond.
+    private static let scanned = 1000
 
     /// Removes each result in its own step, concurrently.
     private func delete(_ keys: [ResultKey], _ tenant: String?) async throws(RedisError) -> Int {

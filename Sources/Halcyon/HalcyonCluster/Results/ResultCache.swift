@@ -11,8 +11,8 @@ import Telemetry
 ///
 /// A result is a hash: `body` (the file), `facts` (JSON, ``ResultMetadata``), `expiresAt` and `storedAt` (milliseconds
 /// since 1970), `rule` (the ``ResultTTLPolicy/name`` of the policy that determined the expiry), `fence` and `since`
-/// (the fencing tokens of the lease and of the oldest input) and optionally `trace` (the `traceparent` of the job that
-/// produced it). The expiry is absolute and uses the Redis clock, so that workers with different clocks agree.
+/// (the fencing tokens of the lease and of the oldest input), and optionally `tenant` and `trace` (the `traceparent` of
+/// the job that produced it). The expiry is absolute and uses the Redis clock, so that workers with different clocks agree.
 public struct ResultCache: Sendable {
     let redis: RedisClient
     private let accounts: QuotaTracker?
@@ -103,7 +103,7 @@ public struct ResultCache: Sendable {
     ) async throws(RedisError) -> StoredLife? {
         guard
             let (expiresAt, storedAt, rule) = try await put(
-                body, facts, as: key, for: lifetime, rule, fence, since ?? fence, maker)
+                body, facts, as: key, for: lifetime, rule, fence, since ?? fence, maker, tenant)
         else { return nil }
         await accounts?.insert(
             QuotaTracker.Entry(key: key, storedAt: storedAt, expiresAt: expiresAt, cost: Cost(facts)),
@@ -125,7 +125,7 @@ public struct ResultCache: Sendable {
             arguments: [
                 .integer(Int(result.expiresAt)), .bytes(result.body), .bytes(json.bytes), .string(result.rule),
                 .integer(Int(result.fence)), .string(String(name.item)), .integer(Int(result.since)),
-                .integer(Int(result.storedAt)),
+                .integer(Int(result.storedAt)), .string(result.tenant ?? ""),
             ])
         guard let storedAt = reply.string else { return false }
         await accounts?.insert(
@@ -176,7 +176,7 @@ public struct ResultCache: Sendable {
     public func storeOnce(
         _ body: [UInt8], _ facts: ResultMetadata, as key: String, for lifetime: Double
     ) async throws(RedisError) -> Double {
-        guard let stored = try await put(body, facts, as: key, for: lifetime, .never, -1, -1, nil) else {
+        guard let stored = try await put(body, facts, as: key, for: lifetime, .never, -1, -1, nil, nil) else {
             throw RedisError(.protocolError, "storing a one-time result returned no expiry")
         }
         return stored.expiresAt / 1000
@@ -184,7 +184,7 @@ public struct ResultCache: Sendable {
 
     private func put(
         _ body: [UInt8], _ facts: ResultMetadata, as key: String, for lifetime: Double, _ rule: ResultTTLPolicy,
-        _ fence: Int, _ since: Int, _ maker: TraceContext?
+        _ fence: Int, _ since: Int, _ maker: TraceContext?, _ tenant: String?
     ) async throws(RedisError) -> (expiresAt: Double, storedAt: String, rule: String)? {
         var json = JSONWriter(capacity: 256)
         json.value(facts)
@@ -194,6 +194,7 @@ public struct ResultCache: Sendable {
             arguments: [
                 .integer(Self.milliseconds(lifetime)), .bytes(body), .bytes(json.bytes), .string(rule.name),
                 .integer(fence), .string(String(name.item)), .integer(since), .string(maker?.traceparent ?? ""),
+                .string(tenant ?? ""),
             ])
         if reply.isNull { return nil }
         guard let fields = reply.array, fields.count == 3, let expiresAt = fields[0].string.flatMap(Double.init),

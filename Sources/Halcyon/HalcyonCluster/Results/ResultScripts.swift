@@ -38,7 +38,7 @@ enum ResultScripts {
         """
 
     /// KEYS: result, index, fences. ARGV: TTL in milliseconds, body, facts, rule, fence, item, fence of the oldest
-    /// input, `traceparent` of the producer or an empty string. Returns `expiresAt`, `storedAt` and the rule; nil if a
+    /// input, `traceparent` of the producer or an empty string, the tenant or an empty string. Returns `expiresAt`, `storedAt` and the rule; nil if a
     /// newer result is there, or the result has been purged since the work started. A negative fence is not checked.
     ///
     /// All fields are written, so that none of an older result remains, except for a later expiry that another policy
@@ -59,13 +59,14 @@ enum ResultScripts {
               'rule', rule, 'fence', ARGV[5], 'since', ARGV[7])
             if ARGV[8] ~= '' then redis.call('HSET', KEYS[1], 'trace', ARGV[8])
             elseif old[4] then redis.call('HDEL', KEYS[1], 'trace') end
+            if ARGV[9] ~= '' then redis.call('HSET', KEYS[1], 'tenant', ARGV[9]) end
             redis.call('PEXPIREAT', KEYS[1], expires)
             if fence >= 0 then enter(expires) end
             return {expires, stored, rule}
             """)
 
     /// KEYS: result, index, fences. ARGV: `expiresAt`, body, facts, rule, fence, item, fence of the oldest input,
-    /// `storedAt`. Returns `storedAt`; nil if the result has expired or has been purged since, or if another one is
+    /// `storedAt`, the tenant or an empty string. Returns `storedAt`; nil if the result has expired or has been purged since, or if another one is
     /// there.
     ///
     /// The time of storing remains, so that policies extend the life as if it had never been evicted.
@@ -76,6 +77,7 @@ enum ResultScripts {
             redis.call(
               'HSET', KEYS[1], 'body', ARGV[2], 'facts', ARGV[3], 'expiresAt', ARGV[1], 'storedAt', ARGV[8],
               'rule', ARGV[4], 'fence', ARGV[5], 'since', ARGV[7])
+            if ARGV[9] ~= '' then redis.call('HSET', KEYS[1], 'tenant', ARGV[9]) end
             redis.call('PEXPIREAT', KEYS[1], ARGV[1])
             enter(ARGV[1])
             return ARGV[8]

@@ -12,6 +12,8 @@ import Redis
 ///
 /// The first key expires with the last result, the second after ten minutes.
 ///
+/// A tenant has no index, only the time of its last purge in `halcyon:tenant:{tenant}:purged`.
+///
 /// Tags and results are in different hash slots and cannot change atomically. A result is added to the index after it
 /// was stored, and a job reads the time of the last purge when it starts. Therefore either the purge finds the result,
 /// or the job notices the purge.
@@ -21,21 +23,21 @@ public struct TagIndex: Sendable {
     /// Creates an index that uses the given client. The caller owns the client and closes it.
     public init(_ redis: RedisClient) { self.redis = redis }
 
-    /// The time of the last purge of each tag.
+    /// The time of the last purge of each tag, and of the tenant.
     public struct TagVersions: Hashable, Sendable {
         fileprivate let purged: [[UInt8]: String]
+        fileprivate let tenant: String?
     }
 
-    /// Reads the last purges of tags, before work on a result starts.
+    /// Reads the last purges of tags and of the tenant, before work on a result starts.
     /// - Throws: ``RedisError``.
     public func marks(_ tags: [String], of tenant: String?) async throws(RedisError) -> TagVersions {
-        let replies = try await redis.pipeline(tags.map { ["GET", .string(Names($0, of: tenant).purged)] })
+        let names = tags.map { Names($0, of: tenant).purged } + (tenant.map { [Self.purged(tenant: $0)] } ?? [])
+        let replies = try await redis.pipeline(names.map { ["GET", .string($0)] })
+        for case .error(let error) in replies { throw error }
         var purged: [[UInt8]: String] = [:]
-        for (tag, reply) in zip(tags, replies) {
-            if case .error(let error) = reply { throw error }
-            purged[Array(tag.utf8)] = reply.string
-        }
-        return TagVersions(purged: purged)
+        for (tag, reply) in zip(tags, replies) { purged[Array(tag.utf8)] = reply.string }
+        return TagVersions(purged: purged, tenant: tenant == nil ? nil : replies.last?.string)
     }
 
     /// Adds a result to its tags.
@@ -43,7 +45,7 @@ public struct TagIndex: Sendable {
     ///   - expiresAt: the expiry in seconds since 1970 by the Redis clock. If the result is in the index already, the
     ///     later expiry applies.
     ///   - marks: the last purges when the work started; nil for a result that was stored before.
-    /// - Returns: true if no tag has been purged since. Otherwise the result must not be retained.
+    /// - Returns: true if no tag has been purged since, nor the tenant. Otherwise the result must not be retained.
     /// - Throws: ``RedisError``. The result may have been added to some of the tags.
     @discardableResult
     public func index(
@@ -59,8 +61,21 @@ public struct TagIndex: Sendable {
                 arguments: [.string(key), .integer(moment)])
             if let marks, let purged = reply.string, purged != marks.purged[Array(tag.utf8)] { isGood = false }
         }
+        if let marks, let tenant {
+            let purged = try await redis.send("GET", .string(Self.purged(tenant: tenant))).string
+            if let purged, purged != marks.tenant { isGood = false }
+        }
         return isGood
     }
+
+    /// Marks a tenant as purged.
+    /// - Throws: ``RedisError``.
+    func purge(tenant: String) async throws(RedisError) {
+        _ = try await redis.run(
+            Self.marking, keys: [.string(Self.purged(tenant: tenant))], arguments: [.integer(FencingTokens.memory)])
+    }
+
+    private static func purged(tenant: String) -> String { "halcyon:tenant:{\(tenant)}:purged" }
 
     /// Marks a tag as purged and returns the keys of its results.
     /// - Throws: ``RedisError``.
@@ -102,14 +117,23 @@ public struct TagIndex: Sendable {
         return redis.call('GET', KEYS[2])
         """)
 
-    // UNLINK comes first for the same reason.
     private static let purging = RedisScript(
+        mark + """
+            mark(KEYS[2])
+            return redis.call('ZRANGE', KEYS[1], 0, -1)
+            """)
+
+    private static let marking = RedisScript(mark + "mark(KEYS[1])")
+
+    // UNLINK comes first for the same reason.
+    private static let mark = """
+        local function mark(key)
+          local time = redis.call('TIME')
+          local now = time[1] * 1000000 + time[2]
+          local known = tonumber(redis.call('GET', key)) or 0
+          redis.call('UNLINK', key)
+          redis.call('SET', key, string.format('%.0f', math.max(now, known + 1)), 'PX', ARGV[1])
+        end
+
         """
-        local time = redis.call('TIME')
-        local now = time[1] * 1000000 + time[2]
-        local known = tonumber(redis.call('GET', KEYS[2])) or 0
-        redis.call('UNLINK', KEYS[2])
-        redis.call('SET', KEYS[2], string.format('%.0f', math.max(now, known + 1)), 'PX', ARGV[1])
-        return redis.call('ZRANGE', KEYS[1], 0, -1)
-        """)
 }

@@ -44,6 +44,7 @@ extension Purge: JSONWritable {
             case .source(let source): writer.member("source", source)
             case .tag(let tag): writer.member("tag", tag)
             case .key(let key): writer.member("key", key.description)
+            case .tenant: break
             }
             writer.member("tenant", tenant)
         }
@@ -76,7 +77,8 @@ extension JobDecoder {
         }
     }
 
-    /// Decodes a purge: an object with one of `source`, `tag` and `key`, and optionally `tenant`.
+    /// Decodes a purge: an object with one of `source`, `tag` and `key`, and optionally `tenant`, or with nothing but
+    /// `tenant`.
     /// - Throws: ``JSONError`` if the object is malformed.
     public func purge(_ bytes: [UInt8]) throws(JSONError) -> Purge {
         try purge(JSON.parse(bytes, maximumSize: maximumBytes))
@@ -84,17 +86,26 @@ extension JobDecoder {
 
     private func purge(_ value: JSONElement) throws(JSONError) -> Purge {
         var targets: [Purge.Target] = []
-        var tenant: String?
+        var (tenant, unknown): (String?, String?)
         try value.forEachMember { name, value throws(JSONError) in
             switch name {
             case "source": targets.append(.source(try source(value)))
             case "tag": targets.append(.tag(try value.tag()))
             case "key": targets.append(.key(try value.resultKey()))
             case "tenant": tenant = try value.given.map { given throws(JSONError) in try JobFields.tenant(given) }
-            default: break
+            default: unknown = name.description
             }
         }
-        guard targets.count == 1 else { throw JSONError(.invalid, "expected one of source, tag and key") }
+        if targets.isEmpty, let tenant {
+            // A misspelled target must not purge all results.
+            if let unknown {
+                throw JSONError(.invalid, "expected nothing else in a purge of all results of a tenant", path: unknown)
+            }
+            targets.append(.tenant(tenant))
+        }
+        guard targets.count == 1 else {
+            throw JSONError(.invalid, "expected one of source, tag and key, or tenant alone")
+        }
         return Purge(targets[0], of: tenant)
     }
 }

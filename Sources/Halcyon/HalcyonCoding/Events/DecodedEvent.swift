@@ -136,8 +136,8 @@ extension DecodedEvent.VariantFailure {
 }
 
 extension Purged.Target {
-    /// Decodes the target from the member `source`, `tag` or `key`; nil if there is none, as in events of later
-    /// versions.
+    /// Decodes the target from the member `source`, `tag` or `key`, or `tenant` if there is none of them; nil without
+    /// any, as in events of later versions.
     fileprivate init?(_ data: JSONElement) {
         if let source = data.text("source") {
             self = .source(source)
@@ -145,6 +145,8 @@ extension Purged.Target {
             self = .tag(tag)
         } else if let key = data.text("key") {
             self = .key(key)
+        } else if let tenant = data.text("tenant") {
+            self = .tenant(tenant)
         } else {
             return nil
         }

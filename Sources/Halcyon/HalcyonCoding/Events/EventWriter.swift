@@ -107,6 +107,7 @@ extension Purged: JSONWritable {
         case .source(let source): writer.member("source", source)
         case .tag(let tag): writer.member("tag", tag)
         case .key(let key): writer.member("key", key)
+        case .tenant: break
         }
         writer.member("tenant", tenant)
         writer.member("count", count)

@@ -122,7 +122,8 @@ extension ImageEvent {
 
     /// The data of a `purged` event.
     public struct Purged: Sendable, Equatable, Decodable {
-        /// The source, tag or key that was purged; the other two are nil.
+        /// The source, tag or key that was purged; the other two are nil. All of them are nil if all results of the
+        /// tenant were purged.
         public let source, tag, key: String?
         /// The tenant that owned the results.
         public let tenant: String?

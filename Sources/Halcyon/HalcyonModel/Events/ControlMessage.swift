@@ -17,6 +17,8 @@ public struct Purge: Hashable, Sendable {
         case tag(String)
         /// A single result.
         case key(ResultKey)
+        /// All results of a tenant.
+        case tenant(String)
     }
 
     /// The results to purge.
@@ -24,9 +26,9 @@ public struct Purge: Hashable, Sendable {
     /// The tenant that owns the results; nil for results without a tenant.
     public var tenant: String?
 
-    /// Creates a purge.
+    /// Creates a purge. The target ``Target/tenant(_:)`` names the tenant itself.
     public init(_ target: Target, of tenant: String? = nil) {
         self.target = target
-        self.tenant = tenant
+        self.tenant = if case .tenant(let name) = target { name } else { tenant }
     }
 }

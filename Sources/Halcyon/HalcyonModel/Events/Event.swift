@@ -255,6 +255,8 @@ public struct Purged: Hashable, Sendable {
         case tag(String)
         /// A result's key.
         case key(String)
+        /// A tenant.
+        case tenant(String)
     }
 
     /// The purged target.
@@ -278,6 +280,7 @@ public struct Purged: Hashable, Sendable {
             case .source(let source): .source(source.shownText)
             case .tag(let tag): .tag(tag)
             case .key(let key): .key(key.description)
+            case .tenant(let tenant): .tenant(tenant)
             }
         self.init(target, of: purge.tenant, count: count)
     }
@@ -285,7 +288,7 @@ public struct Purged: Hashable, Sendable {
     /// The text of the target.
     public var name: String {
         switch target {
-        case .source(let name), .tag(let name), .key(let name): name
+        case .source(let name), .tag(let name), .key(let name), .tenant(let name): name
         }
     }
 }

@@ -209,7 +209,8 @@ struct StoreMetrics: Sendable {
     }
 }
 
-/// Indexes results under the tags of the jobs that rendered or found them. Jobs without tags skip it.
+/// Indexes results under the tags of the jobs that rendered or found them, and removes those whose tags or tenant were
+/// purged meanwhile. Jobs without tags and tenant skip it.
 struct TagIndexer: Sendable {
     let tags: TagIndex
     let persist: PersistStage?
@@ -218,15 +219,15 @@ struct TagIndexer: Sendable {
     /// The log and counter of failed purge lookups. A result whose tag is purged in the meantime may then remain.
     let errors: ToleratedErrors
 
-    /// Returns the purge versions of the job's tags before its work starts, or nil if they cannot be read.
+    /// Returns the purge versions of the job's tags and tenant before its work starts, or nil if they cannot be read.
     func versions(of job: JobContext) async -> TagIndex.TagVersions? {
-        job.job.tags.isEmpty
+        job.job.tags.isEmpty && job.job.tenant == nil
             ? nil : await errors.tolerating { try await tags.marks(job.job.tags, of: job.job.tenant) }
     }
 
     /// Indexes results in the result cache. A result whose tag was purged during rendering is removed.
     func index(_ results: [ImageResult], of job: JobContext, since marks: TagIndex.TagVersions? = nil) async {
-        guard !job.job.tags.isEmpty else { return }
+        guard !job.job.tags.isEmpty || marks != nil else { return }
         for result in results {
             guard let expiresAt = result.expiresAt, let key = ResultKey(result.key) else { continue }
             do throws(RedisError) {

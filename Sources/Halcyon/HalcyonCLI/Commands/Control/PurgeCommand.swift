@@ -17,16 +17,19 @@ enum PurgeCommand: Subcommand {
         "key", .resultKey, as: "KEY", help: "Purge the result with this key, as printed by `halcyon key`.")
     private static let tenant = Parameter<String?>.option(
         "tenant", .tenant, as: "NAME",
-        help: "The tenant whose results to purge. Default: the results of jobs without a tenant.")
+        help: """
+            The tenant whose results to purge: all of them, or those that the other options select. Default: the \
+            results of jobs without a tenant.
+            """)
     private static let json = Parameter.flag("json", help: "Print the outcome as one JSON object.")
 
     static let command = Command(
         "purge", summary: "Delete results before they expire, and publish an event.",
         discussion: """
-            Select the results by source, tag or key. They are deleted from Redis and from the result store, if \
+            Select the results by source, tag or key, or all results of a tenant. They are deleted from Redis and from the result store, if \
             results.store is set, without a worker. Jobs in flight do not restore them. A purge by source also removes \
-            cached copies of the source, including those on the disks of workers. After a purge by tag or key, results \
-            are rendered again from cached sources.
+            cached copies of the source, including those on the disks of workers. Otherwise, results are \
+            rendered again from cached sources.
 
             Consumers receive a halcyon.image.purged event. If nothing matches, the count is 0 and the exit code is 0.
             """, parameters: [source, tag, key, tenant, json],
@@ -34,6 +37,7 @@ enum PurgeCommand: Subcommand {
             .init(
                 "halcyon purge --source https://example.org/cat.jpg", "Purge an image that has changed at its origin."),
             .init("halcyon purge --tag article-17 --tenant shop-7", "Purge all images of an article."),
+            .init("halcyon purge --tenant shop-7", "Purge all images of a tenant."),
             .init(
                 "halcyon purge --key \"$(halcyon key https://example.org/cat.jpg --width 400)\"",
                 "Purge one size of an image."),
@@ -62,11 +66,13 @@ enum PurgeCommand: Subcommand {
     }
 
     private static func target(_ arguments: ParsedCommand, _ reader: JobDecoder) throws(InputError) -> Purge.Target {
-        switch (arguments[source], arguments[tag], arguments[key]) {
-        case (let source?, nil, nil): return .source(try Source(given: source, reader))
-        case (nil, let tag?, nil): return .tag(tag)
-        case (nil, nil, let key?): return .key(key)
-        case (nil, nil, nil): throw InputError("nothing to purge; give one of --source, --tag and --key", of: arguments)
+        switch (arguments[source], arguments[tag], arguments[key], arguments[tenant]) {
+        case (let source?, nil, nil, _): return .source(try Source(given: source, reader))
+        case (nil, let tag?, nil, _): return .tag(tag)
+        case (nil, nil, let key?, _): return .key(key)
+        case (nil, nil, nil, let tenant?): return .tenant(tenant)
+        case (nil, nil, nil, nil):
+            throw InputError("nothing to purge; give one of --source, --tag and --key, or --tenant", of: arguments)
         default: throw InputError("--source, --tag and --key cannot be combined; give only one", of: arguments)
         }
     }
