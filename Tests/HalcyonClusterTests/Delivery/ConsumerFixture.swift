@@ -16,6 +16,7 @@ struct ConsumerFixture: Sendable {
     let kafka: KafkaProperties
     let properties: [String: String]
     let mock: MockCluster?
+    let partitions: Int
 
     static func with(_ broker: BrokerKind, partitions: Int, _ body: (ConsumerFixture) async throws -> Void) async throws
     {
@@ -31,9 +32,10 @@ struct ConsumerFixture: Sendable {
         if mock != nil { own["fetch.wait.max.ms"] = "10" }
         let kafka = KafkaProperties(brokers: servers, properties: own)
         let fixture = ConsumerFixture(
-            topics: topics, kafka: kafka, properties: kafka.worker(group: topics.prefix, exactlyOnce: true), mock: mock)
+            topics: topics, kafka: kafka, properties: kafka.worker(group: topics.prefix, exactlyOnce: true), mock: mock,
+            partitions: partitions)
         do {
-            try await fixture.createTopics(partitions)
+            try await fixture.createTopics()
             try await body(fixture)
         } catch {
             await mock?.stop()
@@ -42,7 +44,7 @@ struct ConsumerFixture: Sendable {
         await mock?.stop()
     }
 
-    private func createTopics(_ partitions: Int) async throws {
+    private func createTopics() async throws {
         if let mock {
             for topic in topics.all { try mock.createTopic(topic, partitions: partitions) }
             return
@@ -52,13 +54,16 @@ struct ConsumerFixture: Sendable {
         await admin.close()
     }
 
-    /// Submits jobs named by these numbers, in any order.
+    /// Submits jobs named by these numbers, in any order, to all partitions. Left to itself, the producer may send all of
+    /// them to one.
     func submit(_ numbers: Range<Int>) async throws {
         let servers = properties.filter { $0.key == "bootstrap.servers" }
         let producer = try Producer(properties: servers.merging(["linger.ms": "5"]) { $1 })
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in numbers {
-                let record = ProducerRecord(topic: topics.jobs(.normal), value: Array("\(number)".utf8))
+                // Tests treat multiples alike, which are not to be in the same partition.
+                let record = ProducerRecord(
+                    topic: topics.jobs(.normal), partition: Int32(number % 11 % partitions), value: Array("\(number)".utf8))
                 group.addTask { try await producer.send(record) }
             }
             try await group.waitForAll()
