@@ -64,7 +64,7 @@ import Testing
         (SampleEvents.purged, #""count":5"#, #""count":-5"#),
         (SampleEvents.purged, #","count":5"#, ""),
         (SampleEvents.purged, #""tenant":"#, #""tag":"#),
-        (SampleEvents.purged, #""data":{"source":"#, #""data":{"what":"#),
+        (SampleEvents.purged, #""source":"https://example.org/cat.jpg","tenant":"shop-7","#, ""),
     ]
 
     @Test func schemaRejectsInvalidEvents() async throws {

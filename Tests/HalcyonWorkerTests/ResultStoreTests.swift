@@ -1,4 +1,5 @@
 import Concurrency
+import Foundation
 import Formats
 import HalcyonCluster
 import HalcyonModel
@@ -233,6 +234,29 @@ import Testing
             try await fixture.forget()
             #expect(try await submit("c").kind == "ready")
             #expect(fixture.origin.requests.count == 1)
+        }
+    }
+
+    /// The public URL leads to the file.
+    @Test func eventsNamePublicURLs() async throws {
+        try await Self.with({ $0.publicURL = "https://images.test" }) { fixture in
+            guard case .folder(let folder) = fixture.options.location else { return }
+            func url(_ event: EventLog.Entry) -> String? {
+                (event.data["variants"] as? [[String: Any]])?.first?["url"] as? String
+            }
+            let first = try await fixture.end("a")
+            try await fixture.written(1)
+            let path = try #require(url(first)).replacing("https://images.test", with: folder)
+            let file = try [UInt8](Data(contentsOf: URL(filePath: path)))
+            let stored = try await fixture.cluster.client.send("HGET", .string(first.key), "body").bytes
+            #expect(stored == file)
+            #expect(try await url(fixture.end("b")) == url(first))
+            // Results that are not in the store have no URL.
+            #expect(try await url(fixture.end("c", #","maxAge":-1"#, path: "/c")) == nil)
+            let excluded = #","cache":{"source":false,"store":false}"#
+            try await fixture.cluster.submit(
+                #"{"id":"d","source":"\#(fixture.origin.url("/d"))","width":64\#(excluded)}"#)
+            #expect(try await url(fixture.cluster.events.terminal(of: "d")) == nil)
         }
     }
 

@@ -95,7 +95,8 @@ public final class Gateway: Sendable {
             let control = ControlPublisher(producer, topics: options.topics)
             let headers = CommonHeaders(crossOrigin: CrossOrigin(origins: options.access.origins))
             let images = ImageRoutes(
-                results: results, store: store, imageCache: imageCache, headers: headers, log: log)
+                results: results, store: store, redirects: options.redirectsToStore, imageCache: imageCache,
+                headers: headers, log: log)
             let jobs = JobRoutes(
                 submitter: submitter, memory: memory, feed: feed, control: control, options: options.jobs)
             let render = RenderRoutes(

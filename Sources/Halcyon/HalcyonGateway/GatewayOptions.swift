@@ -17,6 +17,8 @@ public struct GatewayOptions: Sendable {
     public var redis: RedisEndpoint
     /// The persistent result store; nil if results live in Redis only.
     public var resultStore: ResultStoreOptions?
+    /// True if `GET /v1/images/{key}` redirects to the public URL of a result in the store.
+    public var redirectsToStore = false
     /// The decoder of jobs.
     public var reader = JobDecoder()
     /// Authentication, authorization, rate limits and CORS.

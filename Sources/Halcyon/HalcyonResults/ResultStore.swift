@@ -107,6 +107,20 @@ public final class ResultStore: Sendable {
         return found
     }
 
+    /// The URL under which clients find a result; nil if they cannot, if the result is missing, has expired or has been
+    /// purged, or while the storage is unavailable. It does not read the file.
+    public func publicURL(of key: ResultKey) async -> String? {
+        guard let url = options.publicURL(of: key), await isLoaded() else { return nil }
+        let (name, storage) = (ObjectName.result(key), storage)
+        let head = await reads.attempt(within: options.readTimeout) { () throws(StorageError) in
+            try await storage.head(name)
+        }
+        guard let head = head ?? nil, let record = valid(head.record, key), record.metadata.bytes == head.bytes else {
+            return nil
+        }
+        return url
+    }
+
     private func look(for key: ResultKey) async -> StoredResult? {
         let (name, storage, limit) = (ObjectName.result(key), storage, options.maximumBytes)
         let object = await reads.attempt(within: options.readTimeout) { () throws(StorageError) in

@@ -1,4 +1,5 @@
 import Formats
+import HalcyonModel
 import HalcyonSources
 
 /// The options of the result store.
@@ -9,6 +10,8 @@ public struct ResultStoreOptions: Sendable {
     public var s3 = S3Options()
     /// The value of `User-Agent` in requests to it.
     public var userAgent: String?
+    /// The URL under which clients find the objects, without a slash at the end; nil if they cannot.
+    public var publicURL: String?
     /// The maximum size of results that wait to be written, in bytes.
     public var queueBytes = 64 << 20
     /// The maximum size of a result in the store, in bytes.
@@ -29,6 +32,9 @@ public struct ResultStoreOptions: Sendable {
 
     /// Creates default options.
     public init(_ location: ResultStoreLocation) { self.location = location }
+
+    /// The URL under which clients find a result; nil if they cannot.
+    public func publicURL(of key: ResultKey) -> String? { publicURL.map { "\($0)/\(ObjectName.result(key))" } }
 }
 
 /// The place of the objects of a result store.

@@ -159,7 +159,7 @@ public final class Worker: Sendable {
         let publisher = PublishStage(
             events: EventPublisher(producer, topics: options.topics),
             outbox: transactional ?? AcknowledgedOutbox(producer), refusals: refusals, topics: options.topics,
-            errors: errors(of: "events"))
+            resultStore: options.resultStore, errors: errors(of: "events"))
         let lookup = LookupStage(
             results: results, persist: persist, inlineLimit: options.results.inlineLimit, errors: errors(of: "results"))
         let render = RenderStage(

@@ -21,7 +21,9 @@ struct RandomEvents {
     }
 
     private mutating func purged() -> Purged {
-        Purged(pick([.source(text()), .tag(text()), .key(SampleEvents.key)]), of: maybe("shop-7"), count: count() - 1)
+        Purged(
+            pick([.source(text()), .tag(text()), .key(SampleEvents.key), .tenant("shop-7")]), of: maybe("shop-7"),
+            count: count() - 1)
     }
 
     private mutating func body() -> Event.Body {

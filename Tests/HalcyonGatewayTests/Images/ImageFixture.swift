@@ -58,6 +58,7 @@ struct ImageFixture {
     static func with(
         _ kind: RedisDeployment.Kind = .server, _ access: AccessOptions = AccessOptions(),
         _ settings: RedisSettings? = nil, imageCache: ImageMemoryCacheOptions = .none, store: ResultStore? = nil,
+        redirects: Bool = false,
         _ body: (ImageFixture) async throws -> Void
     ) async throws {
         var patient = RedisSettings()
@@ -70,7 +71,8 @@ struct ImageFixture {
         do {
             let headers = CommonHeaders(crossOrigin: CrossOrigin(origins: access.origins))
             let routes = ImageRoutes(
-                results: cache, store: store, imageCache: ImageMemoryCache(imageCache), headers: headers, log: .silent
+                results: cache, store: store, redirects: redirects, imageCache: ImageMemoryCache(imageCache),
+                headers: headers, log: .silent
             ).all
             try await withServer(routes, access) {
                 try await body(ImageFixture(port: $0, cache: cache, redis: redis, server: server))

@@ -47,6 +47,12 @@ extension ProgramOptions {
             .help("Timeout for publishing a job to Kafka. After it the response is 503, and the job is not sent."),
         Setting("gateway.maximumWait", \.gateway.render.wait, .duration(in: .milliseconds(100) ... .seconds(50)))
             .help("Maximum time that /v1/render and /v1/jobs/ID?wait= wait."),
+        Setting("gateway.redirectsToStore", \.gateway.redirectsToStore, .bool)
+            .help(
+                """
+                Answer requests for results that are in the result store with a redirect (302) to their public URL \
+                (results.store.publicURL), so that the store serves the bytes.
+                """),
         Setting("gateway.imageCacheTTL", \.gateway.imageCache.time, .duration(in: .zero ... .seconds(60)))
             .help(
                 """

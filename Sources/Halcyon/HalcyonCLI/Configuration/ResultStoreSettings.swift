@@ -1,4 +1,5 @@
 import Formats
+import HalcyonModel
 import HalcyonResults
 import HalcyonSources
 import ProgramSettings
@@ -11,6 +12,12 @@ extension ProgramOptions {
                 """
                 Persistent store of results: a folder (file:///var/lib/halcyon/results), local or shared, or an S3 \
                 bucket (s3://bucket/prefix). None by default. Set it for workers, gateways and purges alike.
+                """),
+        Setting("results.store.publicURL", \.resultStore.publicURL, .optional(.publicURL))
+            .help(
+                """
+                URL under which clients find the objects of the store, such as https://images.example.org. Events then \
+                name the URL of each result.
                 """),
         Setting("results.store.maximumBytes", \.resultStore.budget, .zeroAsNil(.byteSize(in: 0...(1 << 50))))
             .help(
@@ -45,12 +52,34 @@ extension Configuration {
     /// Creates the options of the result store; nil if there is none.
     /// - Throws: ``ConfigurationError`` that names the setting.
     static func resultStore(_ settings: Settings<ProgramOptions>) throws(ConfigurationError) -> ResultStoreOptions? {
-        guard let location = settings.options.resultStoreLocation else { return nil }
+        guard let location = settings.options.resultStoreLocation else {
+            if settings.options.resultStore.publicURL != nil {
+                throw ConfigurationError("results.store.publicURL: needs results.store")
+            }
+            if settings.options.gateway.redirectsToStore {
+                throw ConfigurationError("gateway.redirectsToStore: needs results.store and results.store.publicURL")
+            }
+            return nil
+        }
+        if settings.options.gateway.redirectsToStore, settings.options.resultStore.publicURL == nil {
+            throw ConfigurationError("gateway.redirectsToStore: needs results.store.publicURL")
+        }
         var options = settings.options.resultStore
         options.location = location
         options.s3 = try S3Options(settings, .results)
         options.userAgent = "Halcyon/\(Version.number)"
         return options
+    }
+}
+
+extension ValueKind<String> {
+    /// A value kind for a URL to which names are appended.
+    fileprivate static var publicURL: Self {
+        ValueKind("an http or https URL without a user, a query and a fragment") { text in
+            // Any other text is rejected.
+            guard let url = try? WebURL(text), !url.hasUser, !text.contains("?"), !text.contains("#") else { return nil }
+            return String(text.reversed().drop { $0 == "/" }.reversed())
+        }
     }
 }
 

@@ -120,6 +120,7 @@ extension ImageResult {
             writer.member("key", key)
             facts.writeMembers(to: &writer)
             writer.member("expiresAt", moment)
+            writer.member("url", url)
             writer.member("data", inline.map(Base64.encode))
         }
     }

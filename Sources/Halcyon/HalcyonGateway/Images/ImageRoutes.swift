@@ -10,6 +10,8 @@ struct ImageRoutes: Sendable {
     let results: ResultCache
     /// The persistent result store; nil if there is none.
     let store: ResultStore?
+    /// True if clients are sent to the public URLs of results in the store.
+    let redirects: Bool
     let imageCache: ImageMemoryCache
     let headers: CommonHeaders
     let log: Log
@@ -24,7 +26,7 @@ struct ImageRoutes: Sendable {
 
     /// Answers requests for cached images immediately, and requests for the whole image with a shared response.
     private func shelved(_ call: RequestContext) -> HTTPServer.HandlerResult? {
-        guard let image = imageCache.image(call["key"], at: call.began), let body = image.stored.body else {
+        guard !redirects, let image = imageCache.image(call["key"], at: call.began), let body = image.stored.body else {
             return nil
         }
         let validity = ImageResponse.ImageCacheControl(
@@ -45,10 +47,18 @@ struct ImageRoutes: Sendable {
     }
 
     private func answer(_ call: RequestContext) async throws(Problem) -> HTTPServer.Response {
+        if redirects, let response = await redirect(call) { return response }
         guard let response = try await find(call["key"], call) else {
             throw Problem(.notFound, "there is no image with this key; it has expired or was never rendered")
         }
         return response
+    }
+
+    /// Returns a redirect to the public URL of a result (RFC 9110, 15.4.3); nil if it is not in the store. Clients may
+    /// store it for a moment only, because the result may expire or be purged.
+    private func redirect(_ call: RequestContext) async -> HTTPServer.Response? {
+        guard let store, let key = ResultKey(call["key"]), let url = await store.publicURL(of: key) else { return nil }
+        return HTTPServer.Response(status: 302, headers: ["Location": url, "Cache-Control": "no-cache"])
     }
 
     /// Returns the response with the image of a key; nil if there is none.

@@ -96,13 +96,15 @@ extension ImageEvent {
         public let blurhash, dominantColor: String?
         /// The file, if the event contains it.
         public let data: Data?
+        /// The public URL of the file in the result store, if it has one. The file may get there a moment later.
+        public let url: String?
         private let expiry: ISO8601Date?
 
         /// The time at which the result expires; nil if it is not stored.
         public var expiresAt: Date? { expiry?.date }
 
         private enum CodingKeys: String, CodingKey {
-            case key, width, height, format, bytes, sha256, frames, blurhash, dominantColor, data, expiry = "expiresAt"
+            case key, width, height, format, bytes, sha256, frames, blurhash, dominantColor, data, url, expiry = "expiresAt"
         }
     }
 

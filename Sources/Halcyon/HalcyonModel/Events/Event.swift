@@ -148,6 +148,8 @@ public struct ImageResult: Sendable {
     public var expiresAt: Double?
     /// The bytes, if they are delivered in the event.
     public var inline: [UInt8]?
+    /// The public URL of the file in the result store, if it has one.
+    public var url: String?
 
     /// Creates a result.
     public init(key: String, facts: ResultMetadata, expiresAt: Double?, inline: [UInt8]? = nil) {
@@ -266,10 +268,10 @@ public struct Purged: Hashable, Sendable {
     /// The number of purged results.
     public var count: Int
 
-    /// Creates the outcome of a purge.
+    /// Creates the outcome of a purge. The target ``Target/tenant(_:)`` names the tenant itself.
     public init(_ target: Target, of tenant: String? = nil, count: Int) {
         self.target = target
-        self.tenant = tenant
+        self.tenant = if case .tenant(let name) = target { name } else { tenant }
         self.count = count
     }
 

@@ -2,6 +2,7 @@ import Formats
 import HalcyonCluster
 import HalcyonCoding
 import HalcyonModel
+import HalcyonResults
 import Kafka
 import Telemetry
 
@@ -11,6 +12,8 @@ struct PublishStage: Sendable {
     let outbox: any Outbox
     let refusals: Refusals
     let topics: Topics
+    /// The options of the result store, whose public URLs events name; nil without a store.
+    let resultStore: ResultStoreOptions?
     /// The log and counter of failed `started` events, which are not retried.
     let errors: ToleratedErrors
 
@@ -141,11 +144,22 @@ struct PublishStage: Sendable {
     }
 
     private func event(_ body: Event.Body, _ job: JobContext, _ suffix: String) -> Event {
-        Event(
+        var body = body
+        if case .ready(var ready) = body, resultStore?.publicURL != nil, job.job.cache.store != .excluded {
+            for place in ready.results.indices { ready.results[place].url = publicURL(of: ready.results[place]) }
+            body = .ready(ready)
+        }
+        return Event(
             id: "\(job.origin.coordinates)-\(suffix)", time: Timestamp.now.seconds, subject: job.job.source.shownText,
             jobID: job.job.id, echo: job.job.echo,
             // Consumers continue the trace as children of the job, if it is recorded.
             traceparent: job.trace?.context.traceparent ?? job.traceparent, webhook: job.job.webhook, body: body)
+    }
+
+    /// The public URL of a result; nil if it is not stored.
+    private func publicURL(of result: ImageResult) -> String? {
+        guard result.expiresAt != nil, let key = ResultKey(result.key) else { return nil }
+        return resultStore?.publicURL(of: key)
     }
 }
 
