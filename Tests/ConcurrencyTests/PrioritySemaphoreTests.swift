@@ -37,6 +37,23 @@ import Testing
         semaphore.release()
     }
 
+    @Test func waiterWithADeadlineTakesNoPermitAfterIt() async throws {
+        let semaphore = PrioritySemaphore(1)
+        #expect(try await semaphore.acquire(until: .now))
+        #expect(try await semaphore.acquire(until: .now + .milliseconds(10)) == false)
+        #expect(semaphore.waiting == 0)
+        let patient = Task { try await semaphore.acquire(until: .now + .seconds(600)) }
+        try await until("the task waits") { semaphore.waiting != 0 }
+        semaphore.release()
+        #expect(try await patient.value)
+        let cancelled = Task { try await semaphore.acquire(until: .now + .seconds(600)) }
+        try await until("the task waits") { semaphore.waiting != 0 }
+        cancelled.cancel()
+        await #expect(throws: CancellationError.self) { try await cancelled.value }
+        semaphore.release()
+        #expect(try await semaphore.acquire(until: nil))
+    }
+
     @Test func servesPriorityLevelsByTheirShares() async throws {
         let semaphore = PrioritySemaphore(1, shares: [4, 2, 1])
         try await semaphore.acquire()

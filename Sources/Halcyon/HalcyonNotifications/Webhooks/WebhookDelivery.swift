@@ -11,7 +11,7 @@ struct WebhookDelivery: Sendable {
     let post: WebhookHTTPRequest
     let options: WebhookOptions
     let topics: Topics
-    let breakers: WebhookCircuitBreakers
+    let limiter: TargetLimiter
     let outbox: AcknowledgedOutbox
     let refusals: Refusals
     let metrics: WebhookMetrics
@@ -111,9 +111,9 @@ struct WebhookDelivery: Sendable {
             return Attempt(failure: failure)
         }
         let target = Origin(endpoint.url)
-        guard try await delivery.untilRecalled({ try await breakers.acquire(target) }) else { return nil }
-        var outcome = WebhookCircuitBreakers.Breaker.Outcome.unknown
-        defer { breakers.release(target, outcome) }
+        guard try await delivery.untilRecalled({ try await limiter.acquire(target) }) else { return nil }
+        var outcome = TargetLimiter.Breaker.Outcome.unknown
+        defer { limiter.release(target, outcome) }
         guard delivery.claim() else { throw CancellationError() }
         let failure = try await post.send(notice, to: endpoint)
         outcome = failure == nil ? .success : .failure

@@ -23,7 +23,7 @@ final class WebhookSender: Sendable {
         let delivery = WebhookDelivery(
             post: WebhookHTTPRequest(
                 client: client, timeout: webhooks.timeout, maximumResponseBytes: webhooks.maximumResponseBytes),
-            options: webhooks, topics: topics, breakers: WebhookCircuitBreakers(webhooks.limits),
+            options: webhooks, topics: topics, limiter: TargetLimiter(webhooks.limits),
             outbox: AcknowledgedOutbox(producer), refusals: Refusals(log: log), metrics: WebhookMetrics(metrics),
             log: log)
         consumer = JobConsumer(options: options.consumer, of: "webhooks", log: log, metrics: metrics) { records in

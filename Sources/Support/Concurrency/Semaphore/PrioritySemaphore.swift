@@ -19,6 +19,13 @@ public final class PrioritySemaphore: Sendable {
             return nextNumber
         }
 
+        /// Takes a permit if one is free.
+        mutating func takeFree() -> Bool {
+            guard free > 0 else { return false }
+            free -= 1
+            return true
+        }
+
         /// Grants additional permits to a holder, even if they are not free. Only one holder at a time may overdraw.
         mutating func grow(_ holder: ObjectIdentifier, by count: Int) -> Bool {
             guard free >= 0 || overdrawn == holder else { return false }
@@ -69,27 +76,45 @@ public final class PrioritySemaphore: Sendable {
     ///   lowest.
     /// - Throws: `CancellationError` if the task is cancelled first.
     public func acquire(_ urgency: WorkPriority? = nil) async throws {
-        let number: UInt64? = state.withLock { state in
-            if state.free > 0 {
-                state.free -= 1
-                return nil
-            }
-            return state.newNumber()
-        }
+        let number: UInt64? = state.withLock { $0.takeFree() ? nil : $0.newNumber() }
         guard let number else { return }
         let listener = urgency?.listen { level in self.state.withLock { $0.queue.escalate(number, to: level) } }
         defer { listener?.end() }
         try await wait(number) { state, waiter in
-            if state.free > 0 {
-                state.free -= 1
-                return true
-            }
+            if state.takeFree() { return true }
             state.queue.append(waiter, number: number, level: .max)
             return false
         } onQueued: {
             // Read the level only now, so that no increase in between is missed.
             if let level = urgency?.level { self.state.withLock { $0.queue.escalate(number, to: level) } }
         }
+    }
+
+    /// Waits for a permit until a deadline. Release it with ``release(_:)``.
+    /// - Parameter deadline: The time at which waiting ends; nil for no limit.
+    /// - Returns: False if the deadline has passed first.
+    /// - Throws: `CancellationError` if the task is cancelled first.
+    public func acquire(_ urgency: WorkPriority? = nil, until deadline: ContinuousClock.Instant?) async throws -> Bool {
+        guard let deadline else {
+            try await acquire(urgency)
+            return true
+        }
+        if state.withLock({ $0.takeFree() }) { return true }
+        let isAcquired = await withTaskGroup(of: Bool.self) { group in
+            // The only error of either task is that it was cancelled.
+            group.addTask { (try? await self.acquire(urgency)) != nil }
+            group.addTask {
+                await Task.sleepUnlessCancelled(until: deadline)
+                return false
+            }
+            // A permit that was acquired at the deadline is kept.
+            return await group.reduce(false) { isAcquired, result in
+                group.cancelAll()
+                return isAcquired || result
+            }
+        }
+        if !isAcquired { try Task.checkCancellation() }
+        return isAcquired
     }
 
     /// Waits for additional permits for work that is larger than the permits that its holder has.
