@@ -141,7 +141,7 @@ import Testing
         (#""delivery":{"post":"http://h/"}"#, "delivery.post: unknown delivery method; expected \"put\""),
         (
             #""delivery":{"put":"http://h/"},"variants":[{"width":1},{"width":2}]"#,
-            "delivery.put: requires a single variant, found 2; submit one job per variant"
+            "delivery.put: one URL for 2 variants; add a placeholder such as {variant}, or give each variant a URL"
         ),
         (#""tags":"a""#, "tags: expected an array, found a string"),
         (#""tags":["a",""]"#, "tags[1]: expected 1 to 128 bytes without control characters"),

@@ -59,7 +59,8 @@ import Testing
         [
             "is more than ", "expected a CSS color ", " initials without spaces", "malformed base64", "is not UTF-8",
             "the data is empty", "longer than 1024 bytes", "bytes, and at most 8192 are allowed",
-            "duplicate field; header names are",
+            "duplicate field; header names are", "another variant has this name", "no URL for the variant",
+            "the job has no such variant", "same URL as that of the variant",
         ].contains {
             failure.message.contains($0)
         }

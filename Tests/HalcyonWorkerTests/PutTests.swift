@@ -156,7 +156,10 @@ import Testing
     @Test func cancellationAbortsTheUpload() async throws {
         let target = RawOrigin { _ in [.awaitEnd] }
         try await WorkerFixture.with { cluster in
-            try await cluster.withWorker({ $0.puts = 1 }) {
+            try await cluster.withWorker {
+                $0.puts = 1
+                $0.putPatience = .seconds(600)
+            } _: {
                 try await cluster.submit(job("a", at: target.url("/a")))
                 try await until("the upload has started") { target.requests.count == 1 }
                 // The second upload waits for a permit.

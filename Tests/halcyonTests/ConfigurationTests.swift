@@ -37,6 +37,17 @@ import Testing
         }
     }
 
+    @Test func limitsUploadsPerHostByDefault() async throws {
+        let lines = try await Executable.run(["config"]).expect(0).lines
+        for (name, value) in [
+            ("Concurrency", "128"), ("HostConcurrency", "16"), ("HostQueue", "128"), ("HostFailures", "5"),
+            ("HostWait", "5s"),
+        ] {
+            let line = lines.first { $0.hasPrefix("delivery.put\(name) ") }
+            #expect(line?.split(separator: " ").dropFirst().first.map(String.init) == value, "\(name)")
+        }
+    }
+
     @Test func fallsBackToAWSVariables() async throws {
         let variables = [
             "AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "hidden-1", "AWS_SESSION_TOKEN": "hidden-2",
@@ -120,6 +131,10 @@ import Testing
         ("delivery.linger=2s", "delivery.linger: expected a duration"),
         ("delivery.batch=0", "delivery.batch: expected a whole number from 1 to 50000"),
         ("delivery.putConcurrency=0", "delivery.putConcurrency: expected a whole number from 1 to 10000"),
+        ("delivery.putHostConcurrency=0", "delivery.putHostConcurrency: expected a whole number from 1 to 10000"),
+        ("delivery.putHostQueue=-1", "delivery.putHostQueue: expected a whole number from 0 to 100000"),
+        ("delivery.putHostFailures=0", "delivery.putHostFailures: expected a whole number from 1 to 1000"),
+        ("delivery.putHostWait=11m", "delivery.putHostWait: expected a duration such as"),
         ("worker.memoryLimit=half", "worker.memoryLimit: expected a byte size"),
         ("worker.staticMember=true", "worker.staticMember: requires a name; set worker.instance"),
         ("events.progressInterval=50ms", "events.progressInterval: expected at least 100ms, or 0"),

@@ -175,7 +175,10 @@ public final class Worker: Sendable {
                 singleFlight: DistributedSingleFlightGroup(
                     .result, leases, degraded: PrioritySemaphore(options.fetchesWithoutLeases, shares: lanes))),
             store: store,
-            upload: UploadStage(loader, permits: PrioritySemaphore(options.puts, shares: lanes), metrics: metrics),
+            upload: UploadStage(
+                loader: loader, targets: TargetLimiter(options.putTargets, shares: lanes),
+                permits: PrioritySemaphore(options.puts, shares: lanes), patience: options.putPatience,
+                metrics: UploadMetrics(metrics)),
             publisher: publisher,
             progress: ProgressReports(interval: options.progressInterval, render: render, publisher: publisher),
             cancellations: CancellationChecker(

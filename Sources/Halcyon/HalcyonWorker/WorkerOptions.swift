@@ -38,7 +38,11 @@ public struct WorkerOptions: Sendable {
     /// The maximum number of sources in transfer, or in memory waiting to be rendered.
     public var fetches = 256
     /// The maximum number of concurrent uploads of results by HTTP PUT.
-    public var puts = 64
+    public var puts = 128
+    /// The limits that protect the targets of uploads.
+    public var putTargets = TargetLimits.uploads
+    /// The time for which an upload waits for its target and for a permit. Then its job is postponed.
+    public var putPatience = Duration.seconds(5)
     /// The memory limit of this process and its child processes together, in bytes. See ``memory``.
     public var memoryLimit = Int.max
     /// The maximum number of concurrent renderings while Redis is unavailable and work cannot be coordinated with other

@@ -20,7 +20,8 @@ import Testing
 
     static var message: RetryMessage {
         RetryMessage(
-            provenance: OriginalRecord(record), history: history, due: 1_795_257_078_000, hasStarted: true)
+            provenance: OriginalRecord(record), history: history, due: 1_795_257_078_000, hasStarted: true,
+            uploads: [0: "9f86d081884c7d65", 12: "60303ae22b998861"])
     }
 
     /// The record as it is consumed from the topic.
@@ -39,6 +40,18 @@ import Testing
         #expect(found == Self.message)
         #expect(found.provenance.coordinates == "halcyon.jobs.high-3-1042")
         #expect(found.provenance.submitted == 1_795_257_067_000)
+    }
+
+    @Test func ignoresMalformedUploads() throws {
+        for (text, uploads) in [
+            ("", [:]), ("0", [:]), ("a=b", [:]), ("0=", [:]), ("1=2=3", [:]), ("0=a,,x,3=b", [0: "a", 3: "b"]),
+        ] {
+            var record = Self.consumed(Self.message.record(of: Self.record, to: Self.topics.retries[0]))
+            record.headers = record.headers.filter { $0.name != "halcyon-uploaded" }
+            #expect(try RetryMessage(record).uploads.isEmpty)
+            record.headers.append(RecordHeader("halcyon-uploaded", text))
+            #expect(try RetryMessage(record).uploads == uploads, "\(text)")
+        }
     }
 
     @Test func secondRetryReplacesItsHeaders() throws {
@@ -60,7 +73,9 @@ import Testing
     }
 
     @Test(
-        arguments: HalcyonHeader.allCases.filter { ![.started, .code, .message, .reason, .cut].contains($0) },
+        arguments: HalcyonHeader.allCases.filter {
+            ![.started, .uploaded, .code, .message, .reason, .cut].contains($0)
+        },
         [nil, "", "-1", "x"]
     ) func rejectsMalformedHeaders(header: HalcyonHeader, text: String?) {
         var record = Self.consumed(Self.message.record(of: Self.record, to: Self.topics.retries[0]))

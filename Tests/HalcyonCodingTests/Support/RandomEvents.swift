@@ -49,7 +49,8 @@ struct RandomEvents {
     private mutating func result() -> ImageResult {
         ImageResult(
             key: SampleEvents.key, facts: facts(), expiresAt: maybe(Double.random(in: 0...4e9, using: &generator)),
-            inline: maybe([UInt8](repeating: 7, count: count())))
+            inline: maybe([UInt8](repeating: 7, count: count())), name: maybe("small"),
+            uploadedTo: maybe("https://bucket.example.org/items/7/small.webp"))
     }
 
     private mutating func facts() -> ResultMetadata {

@@ -61,6 +61,9 @@ struct RandomJobs {
         where !Self.jobFields.contains(field.name) && Int.random(in: 0..<8, using: &generator) == 0 {
             members.append(.init(name: field.name, value: pick(field.values)))
         }
+        if Int.random(in: 0..<4, using: &generator) == 0 {
+            members.append(.init(name: "name", value: pick(["small", "large", "A-b_c.9", "0", nil])))
+        }
         for side in ["width", "height"] where Int.random(in: 0..<3, using: &generator) == 0 {
             members.append(.init(name: side, value: pick([length(), nil])))
         }

@@ -33,7 +33,7 @@ import struct HalcyonCoding.JobDecoder
         (output.lossless, output.progressive, output.stripMetadata, output.keepProfile) = (false, false, true, false)
         (output.blurhash, output.dominantColor, output.tolerance) = (true, true, .truncated)
         var variant = ImageJob.Output()
-        variant.sizer = .aspectScaleDownByWidth(60)
+        (variant.name, variant.sizer) = ("small", .aspectScaleDownByWidth(60))
         var natural = ImageJob.Output()
         (natural.sizer, natural.gravity) = (.natural, .attention)
 
@@ -75,7 +75,11 @@ import struct HalcyonCoding.JobDecoder
         #expect(try decodedID(of: ImageJob("initials:A", width: 8, processors: [processor])) == "none")
     }
 
-    @Test(arguments: [.reference, .inline, .put(URL(string: "https://example.org/a?b=c%20d")!)] as [ImageJob.Delivery])
+    @Test(
+        arguments: [
+            .reference, .inline, .put(URL(string: "https://example.org/a?b=c%20d")!),
+            .put(template: "https://example.org/{variant}.{format}"), .put(["0": URL(string: "https://example.org/")!]),
+        ] as [ImageJob.Delivery])
     func workersAcceptEveryDelivery(delivery: ImageJob.Delivery) throws {
         var job = ImageJob("initials:A", width: 8)
         job.delivery = delivery

@@ -44,7 +44,16 @@ extension ProgramOptions {
         Setting("delivery.oneReadTTL", \.worker.results.handOffLifetime, .seconds(in: .milliseconds(1) ... .days(1)))
             .help("TTL of an image that can be read only once."),
         Setting("delivery.putConcurrency", \.worker.puts, .integer(in: 1...10_000))
-            .help("Maximum number of concurrent uploads to URLs of jobs."),
+            .help("Maximum number of concurrent uploads of a worker to URLs of jobs."),
+        Setting("delivery.putHostConcurrency", \.worker.putTargets.concurrency, .integer(in: 1...10_000))
+            .help("Maximum number of concurrent uploads of a worker to one host."),
+        Setting("delivery.putHostQueue", \.worker.putTargets.queue, .integer(in: 0...100_000))
+            .help("Maximum number of further uploads that wait for it in a worker; jobs of others are retried later."),
+        Setting("delivery.putHostFailures", \.worker.putTargets.failures, .integer(in: 1...1000))
+            .help(
+                "Consecutive failures that open the circuit breaker of a host; then one upload at a time probes it."),
+        Setting("delivery.putHostWait", \.worker.putPatience, .duration(in: .zero ... .seconds(600)))
+            .help("Maximum time that an upload waits in a worker; then its job is retried later."),
 
         // The worker.
         Setting("worker.concurrency", \.worker.concurrency, .integer(in: 0...256))

@@ -45,7 +45,11 @@ enum JobOptions {
             help: "How the event delivers the image: by the key of the result, or inline."),
         FieldOption(
             "put", field: "delivery", .put, as: "URL",
-            help: "Upload the image to this URL with HTTP PUT before the ready event. For jobs with one output."),
+            help: """
+                Upload the image to this URL with HTTP PUT before the ready event. For jobs with several outputs, a \
+                template such as https://example.org/{variant}.{format}, with the placeholders variant, index, width, \
+                height, format and key.
+                """),
         FieldOption(
             "deadline", .deadline, as: "WHEN",
             help: "When the job expires: seconds after submission, or a date and time."),

@@ -14,20 +14,32 @@ public struct RetryMessage: Hashable, Sendable {
     public var due: Int64
     /// True if the job's started event was published.
     public var hasStarted: Bool
+    /// The completed uploads of the job: ``uploadMark(_:)`` of the bytes, by the index of the variant.
+    public var uploads: [Int: String]
 
     /// Creates a message from all values.
-    public init(provenance: OriginalRecord, history: AttemptHistory, due: Int64, hasStarted: Bool) {
+    public init(
+        provenance: OriginalRecord, history: AttemptHistory, due: Int64, hasStarted: Bool, uploads: [Int: String] = [:]
+    ) {
         self.provenance = provenance
         self.history = history
         self.due = due
         self.hasStarted = hasStarted
+        self.uploads = uploads
     }
 
+    /// Returns the beginning of a SHA-256 in hexadecimal, which identifies uploaded bytes.
+    public static func uploadMark(_ sha256: String) -> String { String(sha256.prefix(16)) }
+
     /// Creates a message that is due after a number of seconds.
-    public init(provenance: OriginalRecord, history: AttemptHistory, after seconds: Double, hasStarted: Bool) {
+    public init(
+        provenance: OriginalRecord, history: AttemptHistory, after seconds: Double, hasStarted: Bool,
+        uploads: [Int: String] = [:]
+    ) {
         self.init(
             provenance: provenance, history: history,
-            due: Timestamp.now.milliseconds + Int64((seconds * 1000).rounded(.up)), hasStarted: hasStarted)
+            due: Timestamp.now.milliseconds + Int64((seconds * 1000).rounded(.up)), hasStarted: hasStarted,
+            uploads: uploads)
     }
 
     /// The seconds until the message is due. Limited to the delay of its topic, because the clocks of two machines may
@@ -50,7 +62,27 @@ public struct RetryMessage: Hashable, Sendable {
         }
         self.init(
             provenance: provenance, history: history, due: due,
-            hasStarted: headers.text(HalcyonHeader.started.name) == "true")
+            hasStarted: headers.text(HalcyonHeader.started.name) == "true",
+            uploads: Self.uploads(headers.text(HalcyonHeader.uploaded.name) ?? ""))
+    }
+
+    /// Parses the uploads, such as `0=9f86d081884c7d65,2=60303ae22b998861`. Malformed ones are ignored, and the bytes are
+    /// uploaded again.
+    private static func uploads(_ text: String) -> [Int: String] {
+        var uploads: [Int: String] = [:]
+        for pair in text.split(separator: ",") {
+            let parts = pair.split(separator: "=")
+            guard parts.count == 2, let index = Int(parts[0]) else { continue }
+            uploads[index] = String(parts[1])
+        }
+        return uploads
+    }
+
+    /// The header of the uploads; none without uploads.
+    private var uploadHeaders: [RecordHeader] {
+        guard !uploads.isEmpty else { return [] }
+        let list = uploads.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+        return [HalcyonHeader.uploaded.with(list.joined(separator: ","))]
     }
 
     /// Creates the record for a retry topic from `record`.
@@ -58,7 +90,7 @@ public struct RetryMessage: Hashable, Sendable {
         ProducerRecord(
             topic: topic, key: record.key, value: record.value,
             headers: record.headers.unmoved + provenance.headers + history.headers
-                + [HalcyonHeader.due.with(due), HalcyonHeader.started.with(hasStarted)])
+                + [HalcyonHeader.due.with(due), HalcyonHeader.started.with(hasStarted)] + uploadHeaders)
     }
 }
 
@@ -116,7 +148,7 @@ enum HalcyonHeader: String, CaseIterable {
     // The attempts since.
     case attempts, began, history
     // Retries.
-    case due, started
+    case due, started, uploaded
     // Dead letters.
     case code, message, reason, cut
 

@@ -9,6 +9,8 @@ public struct DecodedEvent: Sendable {
     public struct Output: Sendable {
         /// The key in the result tier.
         public let key: String
+        /// The name of the variant; nil if it has none.
+        public let name: String?
         /// The width in pixels.
         public let width: Int
         /// The height in pixels.
@@ -23,6 +25,8 @@ public struct DecodedEvent: Sendable {
         public let blurhash: String?
         /// The dominant color, if the job requested it.
         public let dominantColor: String?
+        /// The address to which the file was uploaded, without secrets; nil if it was not uploaded.
+        public let uploadedTo: String?
         /// The file, if the event contains it.
         public let data: [UInt8]?
     }
@@ -110,6 +114,7 @@ extension DecodedEvent.Output {
     private init?(_ variant: JSONElement) {
         guard let key = variant.text("key") else { return nil }
         self.key = key
+        name = variant.text("name")
         width = variant.whole("width")
         height = variant.whole("height")
         format = variant.text("format").flatMap(ImageFormat.init(rawValue:))
@@ -117,6 +122,7 @@ extension DecodedEvent.Output {
         frames = variant.member("frames") == nil ? nil : variant.whole("frames")
         blurhash = variant.text("blurhash")
         dominantColor = variant.text("dominantColor")
+        uploadedTo = variant.text("put")
         data = variant.text("data").flatMap(Base64.decode)
     }
 }

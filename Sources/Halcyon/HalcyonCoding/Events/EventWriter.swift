@@ -118,9 +118,11 @@ extension ImageResult {
     fileprivate func write(to writer: inout JSONWriter, _ moment: String?) {
         writer.object { writer in
             writer.member("key", key)
+            writer.member("name", name)
             facts.writeMembers(to: &writer)
             writer.member("expiresAt", moment)
             writer.member("url", url)
+            writer.member("put", uploadedTo)
             writer.member("data", inline.map(Base64.encode))
         }
     }

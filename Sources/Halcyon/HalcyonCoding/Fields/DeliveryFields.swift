@@ -1,27 +1,78 @@
 import HalcyonModel
 import JSON
 
-extension JSONElement {
-    /// Decodes a delivery method: a name, or an object with the URL to upload to.
-    func delivery() throws(JSONError) -> Job.Delivery {
-        guard kind == .object else { return try choice(of: Job.Delivery.Word.allCases).delivery }
-        var url: WebURL?
-        try forEachGiven { name, value throws(JSONError) in
+/// The delivery method of a job, as decoded before its variants are known.
+enum DeliveryField {
+    case method(Job.Delivery)
+    /// The upload URL of each variant, by its label.
+    case urls([String: WebURL])
+
+    /// Decodes a delivery method: a name, or an object with the URL, the template or the URLs to upload to.
+    init(_ value: JSONElement) throws(JSONError) {
+        guard value.kind == .object else {
+            self = .method(try value.choice(of: Job.Delivery.Word.allCases).delivery)
+            return
+        }
+        var field: DeliveryField?
+        try value.forEachGiven { name, value throws(JSONError) in
             switch name {
-            case "put": url = try value.target()
+            case "put": field = try DeliveryField(targets: value)
             default: throw JSONError(.unknown, "unknown delivery method; expected \"put\"")
             }
         }
-        guard let url else { throw JSONError(.missing, "expected {\"put\": URL}") }
-        return .put(url)
+        guard let field else { throw JSONError(.missing, "expected {\"put\": URL}") }
+        self = field
     }
 
-    private func target() throws(JSONError) -> WebURL {
-        let text = try string()
-        do throws(JobError) {
-            return try WebURL(secret: text)
-        } catch {
-            throw JSONError(.invalid, error.message)
+    private init(targets value: JSONElement) throws(JSONError) {
+        guard value.kind == .object else {
+            let text = try value.string()
+            self = .method(.put(try checked { () throws(JobError) in try UploadTargets(text) }))
+            return
+        }
+        var urls: [String: WebURL] = [:]
+        try value.forEachGiven { name, value throws(JSONError) in
+            let text = try value.string()
+            urls["\(name)"] = try checked { () throws(JobError) in try WebURL(secret: text) }
+        }
+        self = .urls(urls)
+    }
+
+    /// Returns the delivery method of a job.
+    /// - Parameters:
+    ///   - count: The number of variants.
+    ///   - names: Their names; empty if no variant has a name.
+    /// - Throws: ``JSONError``, which names the field but no URL, because URLs may be secrets.
+    func delivery(of count: Int, _ names: [String?]) throws(JSONError) -> Job.Delivery {
+        func label(_ index: Int) -> String { names.isEmpty ? "\(index)" : names[index] ?? "\(index)" }
+        switch self {
+        case .method(let method):
+            if case .put(.urls) = method, count > 1 {
+                throw JSONError(
+                    .invalid,
+                    "one URL for \(count) variants; add a placeholder such as {variant}, or give each variant a URL: "
+                        + "{\"\(label(0))\": URL, …}", path: "put")
+            }
+            return method
+        case .urls(let urls):
+            let labels = (0..<count).map(label)
+            if let other = urls.keys.sorted().first(where: { !labels.contains($0) }) {
+                throw JSONError(
+                    .invalid, "the job has no such variant; expected \(labels.joined(separator: ", "))",
+                    path: "put.\(other)")
+            }
+            var ordered: [WebURL] = []
+            var used: [String: String] = [:]
+            for label in labels {
+                guard let url = urls[label] else {
+                    throw JSONError(.missing, "no URL for the variant \(label)", path: "put")
+                }
+                if let first = used.updateValue(label, forKey: url.canonical) {
+                    throw JSONError(.invalid, "same URL as that of the variant \(first)", path: "put.\(label)")
+                }
+                ordered.append(url)
+            }
+            return .put(.urls(ordered))
         }
     }
 }

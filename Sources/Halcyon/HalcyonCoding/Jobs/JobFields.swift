@@ -10,6 +10,8 @@ struct JobFields {
     /// The defaults of all variants, and the only output of a job without `variants`.
     var defaults = VariantFields()
     var variants: JSONElement?
+    /// The names of the variants; empty if no variant has a name.
+    var names: [String?] = []
     var partial = false
     var maxAge = 0.0
     var cache = CachePolicy()
@@ -18,7 +20,7 @@ struct JobFields {
     var tags: [String] = []
     var slot: String?
     var generation: Int64?
-    var delivery = Job.Delivery.reference
+    var delivery = DeliveryField.method(.reference)
     var deadline: Job.Deadline?
     var webhook: Webhook?
     var lane: Lane?
@@ -42,7 +44,7 @@ struct JobFields {
         case "source": source = try reader.source(value)
         case "variants": variants = value
         case "maxAge": maxAge = try value.double()
-        case "delivery": delivery = try value.delivery()
+        case "delivery": delivery = try DeliveryField(value)
         case "deadline": deadline = try Job.Deadline(value)
         case "metadata": echo.metadata = try Self.echoed(value)
         case "placeholder": echo.placeholder = try Self.echoed(value)
@@ -87,14 +89,15 @@ struct JobFields {
             throw JSONError(.invalid, "requires a slot", path: "generation")
         }
         let variants = try outputs()
-        guard variants.count == 1 || !delivery.isPut else {
-            throw JSONError(
-                .invalid, "requires a single variant, found \(variants.count); submit one job per variant",
-                path: "delivery.put")
+        let delivery: Job.Delivery
+        do throws(JSONError) {
+            delivery = try self.delivery.delivery(of: variants.count, names)
+        } catch {
+            throw error.within("delivery")
         }
         return Job(
-            id: id ?? defaultID, source: source, variants: variants, partial: partial, maxAge: maxAge, cache: cache,
-            tenant: tenant, headers: headers, tags: tags,
+            id: id ?? defaultID, source: source, variants: variants, names: names, partial: partial, maxAge: maxAge,
+            cache: cache, tenant: tenant, headers: headers, tags: tags,
             slot: slot.map { Job.DisplaySlot(name: $0, generation: generation) },
             delivery: delivery, deadline: deadline, webhook: webhook, echo: echo)
     }
@@ -111,10 +114,16 @@ struct JobFields {
 
     private mutating func outputs(of list: JSONElement) throws(JSONError) -> [Variant] {
         var outputs: [Variant] = []
+        var names: [String?] = []
         try list.forEachElement { element throws(JSONError) in
             guard outputs.count < Self.mostVariants else { throw .tooMany(Self.mostVariants) }
             var fields = defaults.inherited(by: element)
+            var label: String?
             try element.forEachMember { name, value throws(JSONError) in
+                if case "name" = name {
+                    label = try value.given?.variantName()
+                    return
+                }
                 if try fields.read(name, value, reader) { return }
                 guard !Self.isOfTheJob(name) else {
                     throw JSONError(.invalid, "belongs to the job, not to one of its variants")
@@ -122,9 +131,23 @@ struct JobFields {
                 unknown.append("variants[\(outputs.count)].\(name)")
             }
             outputs.append(try fields.variant(reader))
+            names.append(label)
         }
+        try Self.check(names)
+        if names.contains(where: { $0 != nil }) { self.names = names }
         guard !outputs.isEmpty else { throw JSONError(.invalid, "expected 1 to \(Self.mostVariants) variants") }
         return outputs
+    }
+
+    /// Checks that no two variants have the same name or, without a name, index.
+    private static func check(_ names: [String?]) throws(JSONError) {
+        var used: Set<String> = []
+        for (index, name) in names.enumerated() where name == nil { used.insert("\(index)") }
+        for (index, name) in names.enumerated() {
+            guard let name, !used.insert(name).inserted else { continue }
+            throw JSONError(
+                .invalid, "another variant has this name, or this index and no name", path: "[\(index)].name")
+        }
     }
 
     static func id(_ value: JSONElement) throws(JSONError) -> String {
@@ -164,6 +187,19 @@ extension Job.Deadline {
         } else {
             throw JSONError(.invalid, "expected seconds, or an RFC 3339 date and time")
         }
+    }
+}
+
+extension JSONElement {
+    /// Decodes the name of a variant.
+    fileprivate func variantName() throws(JSONError) -> String {
+        let name = try string()
+        guard Job.isVariantName(name) else {
+            throw JSONError(
+                .invalid,
+                "expected 1 to 64 letters, digits, dots, hyphens and underscores that begin with a letter or a digit")
+        }
+        return name
     }
 }
 

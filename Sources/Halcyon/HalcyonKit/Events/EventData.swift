@@ -38,7 +38,7 @@ extension ImageEvent {
         /// Warnings for people, for example about unknown fields of the job.
         public let warnings: [String]
 
-        /// A variant that could not be made.
+        /// A variant that could not be made or uploaded.
         public struct Failure: Sendable, Equatable, Decodable {
             /// The index of the variant in the job.
             public let variant: Int
@@ -82,6 +82,8 @@ extension ImageEvent {
     public struct Variant: Sendable, Equatable, Decodable {
         /// The key of the result.
         public let key: String
+        /// The name of the variant, if the job gave it one.
+        public let name: String?
         /// The size in pixels.
         public let width, height: Int
         /// The format of the file.
@@ -94,6 +96,9 @@ extension ImageEvent {
         public let frames: Int?
         /// The BlurHash, and the dominant color as `#rrggbb`, if the job asked for them.
         public let blurhash, dominantColor: String?
+        /// The address to which the file was uploaded: the expanded template without its query, or the scheme, host and
+        /// port of a URL that the job gave. Nil if it was not uploaded.
+        public let put: String?
         /// The file, if the event contains it.
         public let data: Data?
         /// The public URL of the file in the result store, if it has one. The file may get there a moment later.
@@ -104,7 +109,8 @@ extension ImageEvent {
         public var expiresAt: Date? { expiry?.date }
 
         private enum CodingKeys: String, CodingKey {
-            case key, width, height, format, bytes, sha256, frames, blurhash, dominantColor, data, url, expiry = "expiresAt"
+            case key, name, width, height, format, bytes, sha256, frames, blurhash, dominantColor, put, data, url
+            case expiry = "expiresAt"
         }
     }
 

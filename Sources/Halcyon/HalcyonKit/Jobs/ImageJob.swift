@@ -128,6 +128,14 @@ extension ImageJob {
         public static let reference = Self(rawValue: "reference"), inline = Self(rawValue: "inline")
         /// By an HTTP PUT to this URL before the `ready` event; for jobs with one output.
         public static func put(_ url: URL) -> Self { Self(rawValue: ["put": .string(url.absoluteString)]) }
+        /// By HTTP PUTs to the URLs that a template such as `https://example.org/items/7/{variant}.{format}` expands
+        /// to. Placeholders are `variant`, `index`, `width`, `height`, `format` and `key`.
+        public static func put(template: String) -> Self { Self(rawValue: ["put": .string(template)]) }
+        /// By an HTTP PUT of each variant to its URL. The keys are the names of all variants; a variant without a name
+        /// has its index.
+        public static func put(_ urls: [String: URL]) -> Self {
+            Self(rawValue: ["put": .object(urls.mapValues { .string($0.absoluteString) })])
+        }
     }
 
     /// The time after which a job is no longer wanted.

@@ -1,6 +1,9 @@
 extension ImageJob {
     /// One output of a job: its size, processing and file format. Properties that are nil have the schema's defaults.
     public struct Output: Sendable, Hashable, Codable {
+        /// The name of a variant in events and upload URLs, unique in the job; only for outputs in
+        /// ``ImageJob/variants``.
+        public var name: String?
         /// The display size in points, above 0. If only one is set, the other follows the aspect ratio.
         public var width, height: Double?
         /// Pixels per point, 1 to 4.

@@ -150,13 +150,23 @@ public struct ImageResult: Sendable {
     public var inline: [UInt8]?
     /// The public URL of the file in the result store, if it has one.
     public var url: String?
+    /// The name of the variant; nil if it has none.
+    public var name: String?
+    /// The address of the upload, without parts that may be secret: the URL without its query if a template was
+    /// expanded, otherwise scheme, host and port. Nil if the result was not uploaded.
+    public var uploadedTo: String?
 
     /// Creates a result.
-    public init(key: String, facts: ResultMetadata, expiresAt: Double?, inline: [UInt8]? = nil) {
+    public init(
+        key: String, facts: ResultMetadata, expiresAt: Double?, inline: [UInt8]? = nil, name: String? = nil,
+        uploadedTo: String? = nil
+    ) {
         self.key = key
         self.facts = facts
         self.expiresAt = expiresAt
         self.inline = inline
+        self.name = name
+        self.uploadedTo = uploadedTo
     }
 }
 

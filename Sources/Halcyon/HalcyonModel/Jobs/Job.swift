@@ -6,6 +6,8 @@ public struct Job: Sendable {
     public var source: Source
     /// The outputs to render, at least one, in the order of the event.
     public var variants: [Variant]
+    /// The names of the variants, in their order; empty if no variant has a name.
+    public var names: [String?]
     /// True if the job succeeds when at least one variant succeeds. Otherwise the failure of a variant fails the job.
     public var partial: Bool
     /// The requested TTL of results in seconds; see ``ResultTTLPolicy``.
@@ -31,7 +33,8 @@ public struct Job: Sendable {
 
     /// Creates a job without validating the values.
     public init(
-        id: String, source: Source, variants: [Variant], partial: Bool = false, maxAge: Double = 0,
+        id: String, source: Source, variants: [Variant], names: [String?] = [], partial: Bool = false,
+        maxAge: Double = 0,
         cache: CachePolicy = CachePolicy(), tenant: String? = nil, headers: RequestHeaders = RequestHeaders(),
         tags: [String] = [], slot: DisplaySlot? = nil,
         delivery: Delivery = .reference, deadline: Deadline? = nil, webhook: Webhook? = nil,
@@ -40,6 +43,7 @@ public struct Job: Sendable {
         self.id = id
         self.source = source
         self.variants = variants
+        self.names = names
         self.partial = partial
         self.maxAge = maxAge
         self.cache = cache
@@ -55,6 +59,19 @@ public struct Job: Sendable {
 
     /// The request for the source.
     public var request: SourceRequest { SourceRequest(source, tenant: tenant, headers: headers) }
+
+    /// Returns the name of a variant; nil if it has none.
+    public func name(ofVariant index: Int) -> String? { names.indices.contains(index) ? names[index] : nil }
+
+    /// The name of each variant, or its index if it has no name. Labels are unique.
+    public var labels: [String] { variants.indices.map { name(ofVariant: $0) ?? "\($0)" } }
+
+    /// Returns true if the text is a valid name of a variant: 1 to 64 letters, digits, dots, hyphens and underscores, the
+    /// first of them a letter or a digit.
+    public static func isVariantName(_ name: String) -> Bool {
+        guard isTenant(name), let first = name.utf8.first else { return false }
+        return first != UInt8(ascii: ".") && first != UInt8(ascii: "-") && first != UInt8(ascii: "_")
+    }
 
     /// The maximum length of an id, in characters.
     public static let longestID = 128
@@ -88,9 +105,8 @@ public struct Job: Sendable {
         case reference
         /// The event contains the bytes as base64, and the key if the result is stored.
         case inline
-        /// The result is uploaded to this URL by HTTP PUT; the event contains the key if the result is stored. Only for
-        /// jobs with one variant. The URL may be a secret.
-        case put(WebURL)
+        /// The results are uploaded by HTTP PUT; the event contains the key of each result that is stored.
+        case put(UploadTargets)
 
         /// The delivery methods that have no parameters.
         public enum Word: String, CaseIterable, Sendable {

@@ -70,8 +70,9 @@ struct RenderedResult: Sendable {
     var isStored: Bool { if case .stored = storing { true } else { false } }
 }
 
-/// The memory of results that are being stored or delivered. It is counted like the memory of sources. While Redis or
-/// an upload target is slow, fewer sources are loaded (backpressure).
+/// The memory of results that are being stored. It is counted like the memory of sources. While Redis is slow, fewer
+/// sources are loaded (backpressure). Results that are being uploaded do not count: a slow target holds back no other
+/// job, and its queue is bounded.
 final class ResultMemory: Sendable {
     /// The reserved memory of one result, released with the last reference.
     final class Reservation: Sendable {

@@ -28,6 +28,7 @@ final class JobContext: Sendable {
     /// The trace of the job. Nil if it is not recorded.
     let trace: JobTrace?
     private let isStarted: Lock<Bool>
+    private let uploaded: Lock<[Int: String]>
 
     /// The state of a job that was retried through a topic, by any worker.
     struct Retry: Sendable {
@@ -53,6 +54,7 @@ final class JobContext: Sendable {
         self.unknownFields = unknownFields
         self.trace = trace
         isStarted = Lock(retry?.message.hasStarted ?? false)
+        uploaded = Lock(retry?.message.uploads ?? [:])
     }
 
     /// True if the `started` event of the job has been published.
@@ -67,6 +69,28 @@ final class JobContext: Sendable {
         }
     }
 
+    /// The uploads of this and earlier attempts: the beginning of the SHA-256 of the bytes, by the index of the variant.
+    var uploads: [Int: String] { uploaded.withLock { $0 } }
+
+    /// Records that the bytes with this SHA-256 were uploaded for a variant.
+    func uploaded(_ sha256: String, ofVariant index: Int) {
+        uploaded.withLock { $0[index] = RetryMessage.uploadMark(sha256) }
+    }
+
+    /// Returns true if these bytes were uploaded for a variant by this or an earlier attempt.
+    func hasUploaded(_ sha256: String, ofVariant index: Int) -> Bool {
+        uploads[index] == RetryMessage.uploadMark(sha256)
+    }
+
+    /// Returns the results of the variants that have one, in the order of the job, with the names of the variants.
+    func named(_ results: [ResultKey: ImageResult]) -> [ImageResult] {
+        keys.indices.compactMap { index in
+            var result = results[keys[index]]
+            result?.name = job.name(ofVariant: index)
+            return result
+        }
+    }
+
     /// Returns the indices of the variants that have no result yet. Of equal variants only the first is included.
     func missing(from found: [ResultKey: ImageResult]) -> [Int] {
         var seen: Set<ResultKey> = []
@@ -76,7 +100,7 @@ final class JobContext: Sendable {
     /// Returns the event of a job whose results are all cached, or nil if some must be rendered or uploaded.
     func ready(from cached: [ResultKey: ImageResult]) -> Ready? {
         guard !job.delivery.isPut, missing(from: cached).isEmpty else { return nil }
-        return Ready(results: keys.compactMap { cached[$0] }, origin: .memory, timings: Timings())
+        return Ready(results: named(cached), origin: .memory, timings: Timings())
     }
 
     /// The identity by which the job is cancelled or superseded.

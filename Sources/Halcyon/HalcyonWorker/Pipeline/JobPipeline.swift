@@ -110,17 +110,20 @@ final class JobPipeline: Sendable {
             while true {
                 try job.checkDeadline()
                 attempts.begin()
-                let failure: JobError
+                let (failed, decision): (FailedJob, RetryPolicy.Decision)
                 do {
                     var ready = try await attempt(attempts.number)
                     try await cancellations.checkSuperseded(job.identity)
                     attempts.succeeded(&ready, job)
                     return .ended(.ready(ready))
+                } catch let error as PostponedUpload {
+                    failed = attempts.postponed(error.failure)
+                    decision = retries.decidePostponed(failed, job)
                 } catch let error where !(error is JobCancellationReason || error is CancellationError) {
-                    failure = error as? JobError ?? JobError(unforeseen: error)
+                    failed = attempts.failed(error as? JobError ?? JobError(unforeseen: error))
+                    decision = retries.decide(failed, job)
                 }
-                let failed = attempts.failed(failure)
-                switch retries.decide(failed, job) {
+                switch decision {
                 case .giveUp(let reason): return .gaveUp(failed, reason)
                 case .later(let topic, let seconds): return .postponed(failed, topic: topic, after: seconds)
                 case .now(let seconds):

@@ -104,5 +104,5 @@ struct FailedJob: Sendable {
     func isPutAside(_ reason: RetryExhaustedReason) -> Bool { reason.isForLater || failure.code == .poison }
 
     /// The body of its final event.
-    var body: Event.Body { .failed(failure, attempts: history.count, timings: timings) }
+    var body: Event.Body { .failed(failure, attempts: max(1, history.count), timings: timings) }
 }

@@ -14,10 +14,27 @@ struct RetryScheduler: Sendable {
     }
 
     func decide(_ failed: FailedJob, _ job: JobContext) -> RetryPolicy.Decision {
+        decide(failed.failure, failed.history, job, policy)
+    }
+
+    /// Decides about a job that was postponed before its attempt was complete, because its target accepts no request.
+    ///
+    /// It waits in a retry topic, where it occupies nothing that other jobs need, or in the worker if there are no
+    /// retry topics. Only the budget and the deadline end it.
+    func decidePostponed(_ failed: FailedJob, _ job: JobContext) -> RetryPolicy.Decision {
+        var patient = policy
+        patient.attempts = .max
+        if delays.isEmpty { patient.inProcess = .infinity }
+        return decide(failed.failure.retryAfter(atLeast: policy.inProcess), failed.history, job, patient)
+    }
+
+    private func decide(
+        _ failure: JobError, _ history: AttemptHistory, _ job: JobContext, _ policy: RetryPolicy
+    ) -> RetryPolicy.Decision {
         policy.decide(
-            failed.failure,
+            failure,
             RetryPolicy.RetryContext(
-                attempts: failed.history.count, elapsed: failed.history.elapsed(at: Timestamp.now.milliseconds),
+                attempts: max(1, history.count), elapsed: history.elapsed(at: Timestamp.now.milliseconds),
                 left: job.worthRetrying, topic: job.retry?.topic),
             delays: delays)
     }
@@ -60,6 +77,13 @@ struct JobAttempts {
 
     mutating func failed(_ failure: JobError) -> FailedJob {
         history.add(failure, at: Timestamp.now.milliseconds)
+        timings[.total] = start.duration(to: .now).milliseconds
+        return FailedJob(failure: failure, history: history, timings: timings)
+    }
+
+    /// Takes back an attempt that was postponed. It does not count.
+    mutating func postponed(_ failure: JobError) -> FailedJob {
+        number -= 1
         timings[.total] = start.duration(to: .now).milliseconds
         return FailedJob(failure: failure, history: history, timings: timings)
     }

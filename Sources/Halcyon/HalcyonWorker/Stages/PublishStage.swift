@@ -91,7 +91,7 @@ struct PublishStage: Sendable {
         _ job: JobContext, _ history: AttemptHistory, to topic: String, after seconds: Double, _ delivery: JobDelivery
     ) async throws(KafkaError) {
         let message = RetryMessage(
-            provenance: job.origin, history: history, after: seconds, hasStarted: job.hasStarted)
+            provenance: job.origin, history: history, after: seconds, hasStarted: job.hasStarted, uploads: job.uploads)
         var record = message.record(of: delivery.record, to: topic)
         if let trace = job.trace, !record.headers.contains(where: { $0.name == "traceparent" }) {
             // The next attempt is a child span of this one. A trace context from the producer is passed on unchanged.

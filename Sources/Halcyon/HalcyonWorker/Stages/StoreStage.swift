@@ -61,8 +61,7 @@ struct StoreStage: Sendable {
             if !made.allSatisfy(\.isStored) { trace.add(.store, stored) }
         }
         return Ready(
-            results: job.keys.compactMap { results[$0] }, failures: resolved.namedFailures, origin: resolved.origin,
-            timings: timings)
+            results: job.named(results), failures: resolved.namedFailures, origin: resolved.origin, timings: timings)
     }
 
     /// Delivers rendered results to a job concurrently.

@@ -111,6 +111,7 @@ extension JSONWriter {
             for (index, output) in outputs.enumerated() {
                 writer.object { writer in
                     writer.member("key", output.key)
+                    writer.member("name", output.name)
                     writer.member("width", output.width)
                     writer.member("height", output.height)
                     writer.member("format", output.format?.rawValue)
@@ -118,6 +119,7 @@ extension JSONWriter {
                     writer.member("frames", output.frames)
                     writer.member("blurhash", output.blurhash)
                     writer.member("dominantColor", output.dominantColor)
+                    writer.member("put", output.uploadedTo)
                     writer.member("file", files?[index])
                 }
             }
