@@ -105,6 +105,19 @@ import Testing
         #expect(failure.code == .invalidJob && failure.message.hasPrefix(message), "\(failure.message)")
     }
 
+    @Test func eventsContainNameAndAddress() throws {
+        guard case .ready(var ready) = SampleEvents.ready.body else { return }
+        #expect(!String(decoding: SampleEvents.ready.json, as: UTF8.self).contains(#""put""#))
+        (ready.results[0].name, ready.results[0].uploadedTo) = ("small", "https://h/small.jpeg")
+        var event = SampleEvents.ready
+        event.body = .ready(ready)
+        guard case .ready(let outputs, _) = DecodedEvent(json: event.json)?.ending else {
+            Issue.record("the event is not ready")
+            return
+        }
+        #expect(outputs[0].name == "small" && outputs[0].uploadedTo == "https://h/small.jpeg")
+    }
+
     @Test func nameIsUnknownOutsideVariants() throws {
         #expect(try read(message: #"{"source":"http://h/a","name":"a"}"#, by: JobDecoder()).unknownFields == ["name"])
     }

@@ -72,6 +72,17 @@ import Testing
         #expect(ready.failures[0].code == HalcyonKit.FailureCode(rawValue: "bad_moon"))
     }
 
+    @Test func uploadedVariantsHaveNameAndAddress() throws {
+        let variant = try JSONDecoder().decode(
+            ImageEvent.Variant.self,
+            from: Data(
+                #"""
+                {"key": "k", "name": "small", "width": 1, "height": 2, "format": "jpeg", "bytes": 3, "sha256": "0",
+                "put": "https://bucket.example.org/items/7/small.jpeg"}
+                """#.utf8))
+        #expect(variant.name == "small" && variant.put == "https://bucket.example.org/items/7/small.jpeg")
+    }
+
     @Test func valuesMatchTheModel() {
         let codes: [HalcyonKit.FailureCode] = [
             .invalidJob, .expired, .poison, .unsupportedSource, .blockedAddress, .notFound, .gone, .forbidden,
