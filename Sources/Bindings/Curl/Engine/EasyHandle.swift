@@ -61,7 +61,7 @@ final class EasyHandle {
         case .put:
             options.set(CURLOPT_UPLOAD, 1)
             options.setOffset(CURLOPT_INFILESIZE_LARGE, request.body.count)
-        case .delete: options.set(CURLOPT_CUSTOMREQUEST, "DELETE")
+        case .delete, .purge, .ban: options.set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
         }
     }
 

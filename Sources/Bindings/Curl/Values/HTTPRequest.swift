@@ -17,6 +17,10 @@ public struct HTTPRequest: Hashable, Sendable {
         case put = "PUT"
         /// Sends no body.
         case delete = "DELETE"
+        /// Removes a response, or responses with tags, from a cache such as Varnish. Sends no body.
+        case purge = "PURGE"
+        /// Makes responses in a cache invalid. Sends no body.
+        case ban = "BAN"
     }
 
     /// The threshold below which a transfer counts as stalled.

@@ -30,6 +30,15 @@ public struct S3Options: Sendable {
             self.secretKey = secretKey
             self.sessionToken = sessionToken
         }
+
+        /// Signs a request with AWS Signature Version 4.
+        public func sign(_ request: inout HTTPRequest, region: String, service: String) {
+            // libcurl 7.88 does not send this header, which Amazon requires, and hashes only bodies of forms.
+            request.headers["x-amz-content-sha256"] = SHA256.hash(request.body).description
+            if let sessionToken { request.headers["x-amz-security-token"] = sessionToken }
+            request.signature = HTTPRequest.Signature(
+                accessKey: accessKey, secretKey: secretKey, region: region, service: service)
+        }
     }
 
     /// The URL of the store, optionally with a path prefix; nil for Amazon's endpoint of the region. An explicit
@@ -66,12 +75,7 @@ extension S3Options {
 
     /// Signs a request, if there are credentials.
     public func sign(_ request: inout HTTPRequest) {
-        guard let credentials else { return }
-        // libcurl 7.88 does not send this header, which Amazon requires, and hashes only bodies of forms.
-        request.headers["x-amz-content-sha256"] = SHA256.hash(request.body).description
-        if let token = credentials.sessionToken { request.headers["x-amz-security-token"] = token }
-        request.signature = HTTPRequest.Signature(
-            accessKey: credentials.accessKey, secretKey: credentials.secretKey, region: region, service: "s3")
+        credentials?.sign(&request, region: region, service: "s3")
     }
 
     private func isVirtual(_ bucket: String) -> Bool {
