@@ -63,6 +63,8 @@ import Testing
         (SampleEvents.superseded, "1795257067290", "-1"),
         (SampleEvents.purged, #""count":5"#, #""count":-5"#),
         (SampleEvents.purged, #","count":5"#, ""),
+        (SampleEvents.purged, #""cacheTags":["#, #""cacheTags":["a b","#),
+        (SampleEvents.purged, #""source-3fa1"#, #""source,3fa1"#),
         (SampleEvents.purged, #""tenant":"#, #""tag":"#),
         (SampleEvents.purged, #""source":"https://example.org/cat.jpg","tenant":"shop-7","#, ""),
     ]

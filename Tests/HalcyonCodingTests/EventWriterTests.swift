@@ -142,11 +142,11 @@ import Testing
     }
 
     @Test func purgedEventHasNoJob() {
-        let purged = [Purged(.tag("t"), count: 0), Purged(.key("k"), of: "a", count: 1)]
+        let purged = [Purged(.tag("t"), count: 0), Purged(.key("k"), of: "a", count: 1, cacheTags: ["x", "y"])]
         let events = purged.map { Event(id: "p", time: 0, subject: nil, jobID: nil, body: .purged($0)) }
         #expect(
             events.map { Self.text($0).split(separator: #""data":"#)[1] } == [
-                #"{"tag":"t","count":0}}"#, #"{"key":"k","tenant":"a","count":1}}"#,
+                #"{"tag":"t","count":0}}"#, #"{"key":"k","tenant":"a","count":1,"cacheTags":["x","y"]}}"#,
             ])
         #expect(events.map(\.key) == ["t", "k"])
         #expect(SampleEvents.purged.key == "https://example.org/cat.jpg" && SampleEvents.ready.key == "article-17-hero")

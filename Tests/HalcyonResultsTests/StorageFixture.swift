@@ -70,6 +70,15 @@ enum Samples {
     }
 }
 
+extension StoredResult {
+    /// Returns the result as it is found in a store that it was written to with these tags.
+    func found(with tags: [String]) -> StoredResult {
+        var found = self
+        found.tagDigests = tags.map { TagDigest.of($0, tenant: tenant) }
+        return found
+    }
+}
+
 extension ResultStore {
     /// Opens a store, runs `body` and closes the store.
     /// - Parameter isStarted: false for a store that reads no tombstones by itself.

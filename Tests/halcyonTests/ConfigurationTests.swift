@@ -162,6 +162,9 @@ import Testing
         ("gateway.deadLetterTimeout=1m", "gateway.deadLetterTimeout: expected a duration"),
         ("gateway.overviewInterval=0", "gateway.overviewInterval: expected a duration"),
         ("gateway.overviewTimeout=1m", "gateway.overviewTimeout: expected a duration"),
+        ("gateway.cacheTags=etag", "gateway.cacheTags: expected a list, each one of cache-tag, surrogate-key, xkey"),
+        ("gateway.cacheTagBytes=100", "gateway.cacheTagBytes: expected a byte size"),
+        ("gateway.cacheTagBytes=17KiB", "gateway.cacheTagBytes: expected a byte size"),
         ("gateway.formats=bmp", "gateway.formats: expected a list, each one of"),
     ])
     func rejectsInvalidSettings(setting: String, message: String) async throws {

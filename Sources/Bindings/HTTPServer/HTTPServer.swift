@@ -103,6 +103,8 @@ extension HTTPServer {
         /// Memory of a connection for its request head and its response head, in bytes; at least 4096. A longer target
         /// is answered with 414, longer headers with 431.
         public var headBytes = 16 << 10
+        /// Additional memory of a connection for long headers of responses, in bytes.
+        public var responseHeadBytes = 0
         /// Maximum size of a request body in bytes. A longer one is answered with 413, before it is read if the request
         /// declares its length.
         public var bodyBytes = 16 << 20

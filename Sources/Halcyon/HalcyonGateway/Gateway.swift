@@ -96,7 +96,7 @@ public final class Gateway: Sendable {
             let headers = CommonHeaders(crossOrigin: CrossOrigin(origins: options.access.origins))
             let images = ImageRoutes(
                 results: results, store: store, redirects: options.redirectsToStore, imageCache: imageCache,
-                headers: headers, log: log)
+                headers: headers, cacheTags: options.cacheTags, log: log)
             let jobs = JobRoutes(
                 submitter: submitter, memory: memory, feed: feed, control: control, options: options.jobs)
             let render = RenderRoutes(
@@ -119,7 +119,9 @@ public final class Gateway: Sendable {
                 authenticator: Authenticator(options.access), log: log, metrics: metrics, tracer: tracer)
             let chain = MiddlewareChain(
                 probes: probes, router: router, headers: headers, hosts: HostRule(options.access))
-            let servers = try await listen(on: addresses, options.limits, log) { chain.reply(to: $0) }
+            var limits = options.limits
+            limits.responseHeadBytes = options.cacheTags.headBytes
+            let servers = try await listen(on: addresses, limits, log) { chain.reply(to: $0) }
             gateway = Gateway(servers, router.routes, producer, redis, feed, states, overview, store)
         } catch {
             await Gateway([], [], producer, redis, feed, states, overview, store).shutdown(gracePeriod: .zero)

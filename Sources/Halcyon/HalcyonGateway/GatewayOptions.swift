@@ -25,6 +25,8 @@ public struct GatewayOptions: Sendable {
     public var access = AccessOptions()
     /// The in-memory cache of images.
     public var imageCache = ImageMemoryCacheOptions()
+    /// The headers by which shared caches purge images.
+    public var cacheTags = CacheTagOptions()
     /// The quota of each tenant, the same as that of the workers. If it is set, renderings count as uses of results.
     public var budget = Budget()
     /// Settings for submitting jobs.

@@ -23,7 +23,7 @@ struct RandomEvents {
     private mutating func purged() -> Purged {
         Purged(
             pick([.source(text()), .tag(text()), .key(SampleEvents.key), .tenant("shop-7")]), of: maybe("shop-7"),
-            count: count() - 1)
+            count: count() - 1, cacheTags: pick([[], ["shop-7/a%20b"], ["a", "b"]]))
     }
 
     private mutating func body() -> Event.Body {

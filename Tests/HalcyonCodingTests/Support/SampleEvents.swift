@@ -51,7 +51,10 @@ enum SampleEvents {
 
     static let purged = Event(
         id: "purge-3f0c9a51d2b84e67", time: 1_795_257_067.5, subject: "https://example.org/cat.jpg", jobID: nil,
-        body: .purged(Purged(.source("https://example.org/cat.jpg"), of: "shop-7", count: 5)))
+        body: .purged(
+            Purged(
+                .source("https://example.org/cat.jpg"), of: "shop-7", count: 5,
+                cacheTags: ["source-\(String(repeating: "3fa1", count: 8))"])))
 
     /// All events, in the order of the page.
     static let all = [started, progress, ready, failed, cancelled, superseded, purged]

@@ -58,7 +58,7 @@ struct ImageFixture {
     static func with(
         _ kind: RedisDeployment.Kind = .server, _ access: AccessOptions = AccessOptions(),
         _ settings: RedisSettings? = nil, imageCache: ImageMemoryCacheOptions = .none, store: ResultStore? = nil,
-        redirects: Bool = false,
+        redirects: Bool = false, cacheTags: CacheTagOptions = CacheTagOptions(),
         _ body: (ImageFixture) async throws -> Void
     ) async throws {
         var patient = RedisSettings()
@@ -72,9 +72,9 @@ struct ImageFixture {
             let headers = CommonHeaders(crossOrigin: CrossOrigin(origins: access.origins))
             let routes = ImageRoutes(
                 results: cache, store: store, redirects: redirects, imageCache: ImageMemoryCache(imageCache),
-                headers: headers, log: .silent
+                headers: headers, cacheTags: cacheTags, log: .silent
             ).all
-            try await withServer(routes, access) {
+            try await withServer(routes, access, responseHeadBytes: cacheTags.headBytes) {
                 try await body(ImageFixture(port: $0, cache: cache, redis: redis, server: server))
             }
             result = .success(())

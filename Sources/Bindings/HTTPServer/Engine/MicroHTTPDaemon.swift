@@ -24,8 +24,9 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             to: cmicrohttp_callbacks(
                 context: kept.toOpaque(), on_connection: onConnection, on_target: onTarget, on_request: onRequest,
                 on_end: onEnd, on_log: onLog))
-        let daemon = cmicrohttp_start(
-            callbacks, UInt32(settings.threads), connections, max(4096, settings.limits.headBytes))
+        // libmicrohttpd reserves half of the memory for the request.
+        let memory = max(4096, settings.limits.headBytes) + 2 * max(0, settings.limits.responseHeadBytes)
+        let daemon = cmicrohttp_start(callbacks, UInt32(settings.threads), connections, memory)
         guard let daemon else {
             callbacks.deallocate()
             kept.release()

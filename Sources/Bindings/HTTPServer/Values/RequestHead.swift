@@ -142,11 +142,14 @@ func receivedHead(
     let name = String(cString: method)
     if readsLeniently {
         let size = cmicrohttp_head_size(connection)
+        // Memory for long response heads is not for requests.
+        guard size <= max(4096, settings.limits.headBytes) else {
+            throw HTTPServer.HTTPRequestError(431, "The request head is too long.")
+        }
         // Both pointers point into the buffer that the head was read into.
         let start = UnsafeRawPointer(version) + "HTTP/1.1".utf8.count
         let count = UnsafeRawPointer(method) + size - start
         guard version - method == name.utf8.count + target.utf8.count + 2, count > 0,
-            size <= max(4096, settings.limits.headBytes),
             RawHead.isSound(UnsafeRawBufferPointer(start: start, count: count), count: headers.fields.count)
         else { throw HTTPServer.HTTPRequestError(400, "Malformed header lines in the request head.") }
     }

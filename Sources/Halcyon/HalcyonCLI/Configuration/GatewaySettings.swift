@@ -61,6 +61,14 @@ extension ProgramOptions {
                 """),
         Setting("gateway.imageCacheBytes", \.gateway.imageCache.bytes, .byteSize(in: 0...(64 << 30)))
             .help("Maximum size of the image cache; images up to 64 KiB count twice because responses are cached too."),
+        Setting("gateway.cacheTags", \.gateway.cacheTags.headers, .list(of: .oneOf))
+            .help(
+                """
+                Headers of images with the tags by which CDNs purge them: cache-tag (Cloudflare, CloudFront), \
+                surrogate-key (Fastly), xkey (Varnish). None by default.
+                """),
+        Setting("gateway.cacheTagBytes", \.gateway.cacheTags.maximumBytes, .byteSize(in: 256...(16 << 10)))
+            .help("Maximum size of each of these headers; an image with more tags is private, so no CDN caches it."),
         Setting("gateway.formats", \.gateway.render.formats, .list(of: .oneOf))
             .help(
                 """

@@ -211,7 +211,7 @@ public struct PurgeService: Sendable {
         var count = try await Purger(redis).run(purge)
         // Work that begins from now on is not affected. Redis rejects what began before.
         if let store { count = max(count, try await store.purge(purge, at: try await now())) }
-        let purged = Purged(purge, count: count)
+        let purged = Purged(purge, count: count, cacheTags: CacheTag.all(of: purge, hasStore: store != nil))
         do throws(KafkaError) {
             try await ControlPublisher(producer, topics: topics).publish(.purge(purge))
             _ = try await producer.send(EventPublisher.record(of: Self.event(purged), topics))

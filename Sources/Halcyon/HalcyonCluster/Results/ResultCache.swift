@@ -11,8 +11,9 @@ import Telemetry
 ///
 /// A result is a hash: `body` (the file), `facts` (JSON, ``ResultMetadata``), `expiresAt` and `storedAt` (milliseconds
 /// since 1970), `rule` (the ``ResultTTLPolicy/name`` of the policy that determined the expiry), `fence` and `since`
-/// (the fencing tokens of the lease and of the oldest input), and optionally `tenant` and `trace` (the `traceparent` of
-/// the job that produced it). The expiry is absolute and uses the Redis clock, so that workers with different clocks agree.
+/// (the fencing tokens of the lease and of the oldest input), and optionally `tenant`, `tags` (``ResultTags``) and
+/// `trace` (the `traceparent` of the job that produced it). The expiry is absolute and uses the Redis clock, so that
+/// workers with different clocks agree.
 public struct ResultCache: Sendable {
     let redis: RedisClient
     private let accounts: QuotaTracker?
@@ -94,16 +95,17 @@ public struct ResultCache: Sendable {
     ///   - fence: the fencing token of the lease; 0 for none.
     ///   - since: the fencing token of the oldest input; nil for that of the lease.
     ///   - maker: the trace context in which the result was produced, if it was recorded.
+    ///   - tags: the tags of the job.
     /// - Returns: the expiry and the time of storing; nil if nothing was stored because a newer result is there or the
     ///   key has been purged since.
     /// - Throws: ``RedisError``, with the code `server("OOM")` if the memory of Redis is full.
     public func store(
         _ body: [UInt8], _ facts: ResultMetadata, as key: String, for lifetime: Double, by rule: ResultTTLPolicy,
-        of tenant: String? = nil, fence: Int = 0, since: Int? = nil, maker: TraceContext? = nil
+        of tenant: String? = nil, fence: Int = 0, since: Int? = nil, maker: TraceContext? = nil, tags: [String] = []
     ) async throws(RedisError) -> StoredLife? {
         guard
             let (expiresAt, storedAt, rule) = try await put(
-                body, facts, as: key, for: lifetime, rule, fence, since ?? fence, maker, tenant)
+                body, facts, as: key, for: lifetime, rule, fence, since ?? fence, maker, tags: tags, of: tenant)
         else { return nil }
         await accounts?.insert(
             QuotaTracker.Entry(key: key, storedAt: storedAt, expiresAt: expiresAt, cost: Cost(facts)),
@@ -125,7 +127,7 @@ public struct ResultCache: Sendable {
             arguments: [
                 .integer(Int(result.expiresAt)), .bytes(result.body), .bytes(json.bytes), .string(result.rule),
                 .integer(Int(result.fence)), .string(String(name.item)), .integer(Int(result.since)),
-                .integer(Int(result.storedAt)), .string(result.tenant ?? ""),
+                .integer(Int(result.storedAt)), .string(ResultTags.text(of: result)), .string(result.tenant ?? ""),
             ])
         guard let storedAt = reply.string else { return false }
         await accounts?.insert(
@@ -176,7 +178,7 @@ public struct ResultCache: Sendable {
     public func storeOnce(
         _ body: [UInt8], _ facts: ResultMetadata, as key: String, for lifetime: Double
     ) async throws(RedisError) -> Double {
-        guard let stored = try await put(body, facts, as: key, for: lifetime, .never, -1, -1, nil, nil) else {
+        guard let stored = try await put(body, facts, as: key, for: lifetime, .never, -1, -1, nil) else {
             throw RedisError(.protocolError, "storing a one-time result returned no expiry")
         }
         return stored.expiresAt / 1000
@@ -184,7 +186,7 @@ public struct ResultCache: Sendable {
 
     private func put(
         _ body: [UInt8], _ facts: ResultMetadata, as key: String, for lifetime: Double, _ rule: ResultTTLPolicy,
-        _ fence: Int, _ since: Int, _ maker: TraceContext?, _ tenant: String?
+        _ fence: Int, _ since: Int, _ maker: TraceContext?, tags: [String] = [], of tenant: String? = nil
     ) async throws(RedisError) -> (expiresAt: Double, storedAt: String, rule: String)? {
         var json = JSONWriter(capacity: 256)
         json.value(facts)
@@ -194,7 +196,7 @@ public struct ResultCache: Sendable {
             arguments: [
                 .integer(Self.milliseconds(lifetime)), .bytes(body), .bytes(json.bytes), .string(rule.name),
                 .integer(fence), .string(String(name.item)), .integer(since), .string(maker?.traceparent ?? ""),
-                .string(tenant ?? ""),
+                .string(ResultTags.text(tags, of: tenant)), .string(tenant ?? ""),
             ])
         if reply.isNull { return nil }
         guard let fields = reply.array, fields.count == 3, let expiresAt = fields[0].string.flatMap(Double.init),
@@ -308,22 +310,27 @@ extension ResultCache {
         public var remainingMilliseconds: Int64
         /// The file; nil if it was not requested.
         public let body: [UInt8]?
+        /// The ``CacheTag`` of each tag of the jobs that have made or hit the result; nil if they are too many.
+        public let tags: [String]?
     }
 
     /// Reads a result in one round trip; nil if it is missing, or was written by a version whose format cannot be read.
     /// This does not count as a use, and a one-time result is not removed.
     /// - Throws: ``RedisError``.
     public func stored(_ key: String, withBody: Bool) async throws(RedisError) -> Stored? {
-        let fields: [RedisArgument] = ["HMGET", .string(key), "facts"]
+        let fields: [RedisArgument] = ["HMGET", .string(key), "facts", "tags"]
         let replies = try await redis.pipeline([withBody ? fields + ["body"] : fields, ["PTTL", .string(key)]])
         for case .error(let error) in replies { throw error }
         // Metadata of another version may be unreadable.
-        guard replies.count == 2, let values = replies[0].array, values.count == (withBody ? 2 : 1),
+        guard replies.count == 2, let values = replies[0].array, values.count == (withBody ? 3 : 2),
             let json = values[0].bytes, let facts = try? ResultMetadata(json: json), let remaining = replies[1].integer
         else { return nil }
-        let body = withBody ? values[1].bytes : nil
+        let body = withBody ? values[2].bytes : nil
         if withBody && body == nil { return nil }
-        return Stored(facts: facts, remainingMilliseconds: Int64(max(0, remaining)), body: body)
+        let tags = values[1].string ?? ""
+        return Stored(
+            facts: facts, remainingMilliseconds: Int64(max(0, remaining)), body: body,
+            tags: tags == ResultTags.overflow ? nil : tags.split(separator: "\n").map(String.init))
     }
 
     /// True if a text has the format of ``handOffKey(for:)``.

@@ -1,4 +1,5 @@
 import HalcyonCoordination
+import HalcyonResults
 import Redis
 
 /// The atomic operations on a result. The first key of each script is that of the result, the second that of the index
@@ -37,14 +38,41 @@ enum ResultScripts {
 
         """
 
+    /// Adds tags to the field `tags` of the result (``ResultTags``). Tags of earlier jobs remain, because the result
+    /// remains in their indexes. An empty text adds none.
+    private static let tagging = """
+        local function addTags(list)
+          if list == '' then return end
+          local tags, size, seen = {}, 0, {}
+          for tag in string.gmatch(list .. '\\n' .. (redis.call('HGET', KEYS[1], 'tags') or ''), '[^\\n]+') do
+            if not seen[tag] then
+              seen[tag] = true
+              size = size + #tag + 1
+              table.insert(tags, tag)
+            end
+          end
+          local isTooLong = seen['\(ResultTags.overflow)'] or size > \(ResultTags.maximumBytes)
+          redis.call('HSET', KEYS[1], 'tags', isTooLong and '\(ResultTags.overflow)' or table.concat(tags, '\\n'))
+        end
+
+        """
+
+    /// KEYS: result. ARGV: tags. Does nothing if the result is gone.
+    static let addTags = RedisScript(
+        tagging + """
+            if redis.call('EXISTS', KEYS[1]) == 1 then addTags(ARGV[1]) end
+            """)
+
     /// KEYS: result, index, fences. ARGV: TTL in milliseconds, body, facts, rule, fence, item, fence of the oldest
-    /// input, `traceparent` of the producer or an empty string, the tenant or an empty string. Returns `expiresAt`, `storedAt` and the rule; nil if a
-    /// newer result is there, or the result has been purged since the work started. A negative fence is not checked.
+    /// input, `traceparent` of the producer or an empty string, tags, the tenant or an empty string. Returns
+    /// `expiresAt`, `storedAt` and the rule; nil if a newer result is there, or the result has been purged since the
+    /// work started. A negative fence is not checked.
     ///
-    /// All fields are written, so that none of an older result remains, except for a later expiry that another policy
-    /// determined. HSET precedes all other writes, because Redis allows a script that has written to exceed maxmemory.
+    /// All fields are written, so that none of an older result remains, except for its tags, and for a later expiry
+    /// that another policy determined. HSET precedes all other writes, because Redis allows a script that has written
+    /// to exceed maxmemory.
     static let store = RedisScript(
-        indexing + FencingTokens.check + StoreTimestamp.lua + """
+        indexing + tagging + FencingTokens.check + StoreTimestamp.lua + """
             local fence = tonumber(ARGV[5])
             if fence >= 0 and isFencedOut(KEYS[3], KEYS[1], ARGV[6], fence, tonumber(ARGV[7])) then return false end
             local expires, rule = math.floor(now) + ARGV[1], ARGV[4]
@@ -59,25 +87,27 @@ enum ResultScripts {
               'rule', rule, 'fence', ARGV[5], 'since', ARGV[7])
             if ARGV[8] ~= '' then redis.call('HSET', KEYS[1], 'trace', ARGV[8])
             elseif old[4] then redis.call('HDEL', KEYS[1], 'trace') end
-            if ARGV[9] ~= '' then redis.call('HSET', KEYS[1], 'tenant', ARGV[9]) end
+            addTags(ARGV[9])
+            if ARGV[10] ~= '' then redis.call('HSET', KEYS[1], 'tenant', ARGV[10]) end
             redis.call('PEXPIREAT', KEYS[1], expires)
             if fence >= 0 then enter(expires) end
             return {expires, stored, rule}
             """)
 
     /// KEYS: result, index, fences. ARGV: `expiresAt`, body, facts, rule, fence, item, fence of the oldest input,
-    /// `storedAt`, the tenant or an empty string. Returns `storedAt`; nil if the result has expired or has been purged since, or if another one is
-    /// there.
+    /// `storedAt`, tags, the tenant or an empty string. Returns `storedAt`; nil if the result has expired or has been
+    /// purged since, or if another one is there.
     ///
     /// The time of storing remains, so that policies extend the life as if it had never been evicted.
     static let restore = RedisScript(
-        indexing + FencingTokens.check + StoreTimestamp.lua + """
+        indexing + tagging + FencingTokens.check + StoreTimestamp.lua + """
             if isFencedOut(KEYS[3], KEYS[1], ARGV[6], tonumber(ARGV[5]), tonumber(ARGV[7])) then return false end
             if tonumber(ARGV[1]) <= now or redis.call('EXISTS', KEYS[1]) == 1 then return false end
             redis.call(
               'HSET', KEYS[1], 'body', ARGV[2], 'facts', ARGV[3], 'expiresAt', ARGV[1], 'storedAt', ARGV[8],
               'rule', ARGV[4], 'fence', ARGV[5], 'since', ARGV[7])
-            if ARGV[9] ~= '' then redis.call('HSET', KEYS[1], 'tenant', ARGV[9]) end
+            addTags(ARGV[9])
+            if ARGV[10] ~= '' then redis.call('HSET', KEYS[1], 'tenant', ARGV[10]) end
             redis.call('PEXPIREAT', KEYS[1], ARGV[1])
             enter(ARGV[1])
             return ARGV[8]
@@ -121,4 +151,23 @@ enum ResultScripts {
         redis.call('UNLINK', KEYS[1])
         return fields
         """)
+}
+
+/// The field `tags` of a result: the ``CacheTag`` of each tag, with a line break between two.
+enum ResultTags {
+    /// The maximum size of the field. CDNs accept no more in a header.
+    static let maximumBytes = 16 << 10
+    /// The text in place of more tags than that. No tag contains the character.
+    static let overflow = "*"
+
+    /// Returns the tags of a result from the result store as a text.
+    static func text(of result: StoredResult) -> String {
+        let tags = result.tagDigests.map { CacheTag.of(digest: $0) }
+        return (tags + (result.tenant.map { [CacheTag.of(tenant: $0)] } ?? [])).joined(separator: "\n")
+    }
+
+    /// Returns the tags of a job as a text.
+    static func text(_ tags: [String], of tenant: String?) -> String {
+        CacheTag.all(of: tags, of: tenant).joined(separator: "\n")
+    }
 }

@@ -40,7 +40,7 @@ public struct TagIndex: Sendable {
         return TagVersions(purged: purged, tenant: tenant == nil ? nil : replies.last?.string)
     }
 
-    /// Adds a result to its tags.
+    /// Adds a result to its tags, and the tags to the result.
     /// - Parameters:
     ///   - expiresAt: the expiry in seconds since 1970 by the Redis clock. If the result is in the index already, the
     ///     later expiry applies.
@@ -64,6 +64,11 @@ public struct TagIndex: Sendable {
         if let marks, let tenant {
             let purged = try await redis.send("GET", .string(Self.purged(tenant: tenant))).string
             if let purged, purged != marks.tenant { isGood = false }
+        }
+        if !tags.isEmpty {
+            // For responses with the result. A result that was purged in the meantime stays absent.
+            _ = try await redis.run(
+                ResultScripts.addTags, keys: [.string(key)], arguments: [.string(ResultTags.text(tags, of: tenant))])
         }
         return isGood
     }

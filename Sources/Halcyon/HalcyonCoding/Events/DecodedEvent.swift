@@ -63,6 +63,8 @@ public struct DecodedEvent: Sendable {
     public let ending: Ending?
     /// The purged target; nil for other events.
     public let purged: Purged.Target?
+    /// The tags by which shared caches find responses with purged results; empty for other events.
+    public let cacheTags: [String]
     /// The milliseconds from the worker's receipt of the job to its end.
     public let total: Double?
 
@@ -90,6 +92,14 @@ public struct DecodedEvent: Sendable {
         total = data.member("timings")?.member("total")?.asDouble
         let kind = Event.Kind(rawValue: self.type)
         purged = kind == .purged ? Purged.Target(data) : nil
+        var cacheTags: [String] = []
+        // Events of later releases may have another type here; they have no tags then.
+        if kind == .purged {
+            try? data.member("cacheTags")?.forEachElement { tag in
+                if let tag = tag.asString { cacheTags.append(tag) }
+            }
+        }
+        self.cacheTags = cacheTags
         switch kind {
         case .ready: ending = Output.all(in: data).map { .ready($0, failures: VariantFailure.all(in: data)) }
         case .failed: ending = .failed(code: data.text("code") ?? "internal", message: data.text("message") ?? "")

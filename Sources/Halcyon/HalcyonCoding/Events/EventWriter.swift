@@ -111,6 +111,7 @@ extension Purged: JSONWritable {
         }
         writer.member("tenant", tenant)
         writer.member("count", count)
+        writer.member("cacheTags", cacheTags.isEmpty ? nil : cacheTags)
     }
 }
 

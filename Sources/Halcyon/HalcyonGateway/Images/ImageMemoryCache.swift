@@ -88,10 +88,11 @@ final class CachedImage: Sendable {
 
     init(_ stored: ResultCache.Stored, read: ContinuousClock.Instant) { (self.stored, self.read) = (stored, read) }
 
-    /// The size of the image and of its shared response, which contains a copy of the bytes.
+    /// The size of the image and of its shared response, which contains a copy of the bytes and up to three of the tags.
     var size: Int {
         let count = stored.body?.count ?? 0
-        return count + (count <= HTTPServer.SharedResponse.mostBytes ? count : 0) + Self.overhead
+        let tags = stored.tags?.reduce(0) { $0 + $1.utf8.count } ?? 0
+        return count + (count <= HTTPServer.SharedResponse.mostBytes ? count : 0) + 4 * tags + Self.overhead
     }
 
     /// Returns the remaining lifetime of the result.

@@ -27,21 +27,27 @@ struct ImageResponse {
 
     private let facts: ResultMetadata
     private let validity: ImageCacheControl
+    /// The headers with tags; nil if the tags do not fit.
+    private let tags: HTTPFields?
 
-    init(_ facts: ResultMetadata, _ validity: ImageCacheControl) { (self.facts, self.validity) = (facts, validity) }
+    init(_ facts: ResultMetadata, _ validity: ImageCacheControl, tags: HTTPFields? = [:]) {
+        (self.facts, self.validity, self.tags) = (facts, validity, tags)
+    }
 
     /// True if shared caches may store the response. The origin of the source can forbid that, too.
-    private var isPublic: Bool { validity.isPublic && !facts.isPrivate }
+    private var isPublic: Bool { validity.isPublic && !facts.isPrivate && tags != nil }
 
     /// The entity tag, which depends only on the bytes.
     private var tag: EntityTag { EntityTag(value: facts.sha256) }
 
     /// The headers of every response that can be cached.
     private var keeping: HTTPFields {
-        [
+        var headers: HTTPFields = [
             "ETag": tag.description,
             "Cache-Control": "\(isPublic ? "public" : "private"), max-age=\(validity.maxAge)",
         ]
+        for field in tags?.fields ?? [] { headers.add(field.name, field.value) }
+        return headers
     }
 
     private var headers: HTTPFields {

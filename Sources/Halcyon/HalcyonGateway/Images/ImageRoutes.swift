@@ -14,6 +14,8 @@ struct ImageRoutes: Sendable {
     let redirects: Bool
     let imageCache: ImageMemoryCache
     let headers: CommonHeaders
+    /// The headers by which shared caches purge images.
+    let cacheTags: CacheTagOptions
     let log: Log
 
     var all: [Route] {
@@ -31,7 +33,7 @@ struct ImageRoutes: Sendable {
         }
         let validity = ImageResponse.ImageCacheControl(
             image.remainingMilliseconds(at: call.began), leave: call.caller.leave)
-        let answer = ImageResponse(image.stored.facts, validity)
+        let answer = response(call["key"], image.stored, validity)
         if ImageResponse.isForAll(call.request), headers.areCommon(to: call.request),
             let shared = image.answer(
                 validity,
@@ -97,14 +99,20 @@ struct ImageRoutes: Sendable {
         if let kept = imageCache.image(key, at: start) {
             let validity = ImageResponse.ImageCacheControl(
                 kept.remainingMilliseconds(at: start), leave: call.caller.leave)
-            return (ImageResponse(kept.stored.facts, validity), kept.stored.body)
+            return (response(key, kept.stored, validity), kept.stored.body)
         }
         var stored = try await results.stored(key, withBody: withBody)
         if stored == nil { stored = try await restore(key, withBody: withBody) }
         guard let stored else { return nil }
         if withBody { imageCache.insert(stored, as: key, at: start) }
         let validity = ImageResponse.ImageCacheControl(stored.remainingMilliseconds, leave: call.caller.leave)
-        return (ImageResponse(stored.facts, validity), stored.body)
+        return (response(key, stored, validity), stored.body)
+    }
+
+    private func response(
+        _ key: String, _ stored: ResultCache.Stored, _ validity: ImageResponse.ImageCacheControl
+    ) -> ImageResponse {
+        ImageResponse(stored.facts, validity, tags: cacheTags.fields(of: key, stored.tags))
     }
 
     /// Puts a result back into Redis from the result store; nil if it is not there.

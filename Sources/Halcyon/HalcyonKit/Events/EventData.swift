@@ -137,5 +137,7 @@ extension ImageEvent {
         public let tenant: String?
         /// The number of results.
         public let count: Int
+        /// The tags by which CDNs find responses with the purged results.
+        public let cacheTags: [String]?
     }
 }

@@ -277,16 +277,19 @@ public struct Purged: Hashable, Sendable {
     public var tenant: String?
     /// The number of purged results.
     public var count: Int
+    /// The tags by which shared caches find responses with these results.
+    public var cacheTags: [String]
 
     /// Creates the outcome of a purge. The target ``Target/tenant(_:)`` names the tenant itself.
-    public init(_ target: Target, of tenant: String? = nil, count: Int) {
+    public init(_ target: Target, of tenant: String? = nil, count: Int, cacheTags: [String] = []) {
         self.target = target
         self.tenant = if case .tenant(let name) = target { name } else { tenant }
         self.count = count
+        self.cacheTags = cacheTags
     }
 
     /// Creates the outcome of a purge that removed `count` results.
-    public init(_ purge: Purge, count: Int) {
+    public init(_ purge: Purge, count: Int, cacheTags: [String] = []) {
         let target: Target =
             switch purge.target {
             case .source(let source): .source(source.shownText)
@@ -294,7 +297,7 @@ public struct Purged: Hashable, Sendable {
             case .key(let key): .key(key.description)
             case .tenant(let tenant): .tenant(tenant)
             }
-        self.init(target, of: purge.tenant, count: count)
+        self.init(target, of: purge.tenant, count: count, cacheTags: cacheTags)
     }
 
     /// The text of the target.

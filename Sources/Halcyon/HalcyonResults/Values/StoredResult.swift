@@ -20,6 +20,8 @@ public struct StoredResult: Hashable, Sendable {
     public var fence: Int64
     /// The fencing token of the oldest input.
     public var since: Int64
+    /// The ``TagDigest`` of each tag of the job that made the result; empty for a result that was not read from a store.
+    public internal(set) var tagDigests: [String] = []
 
     /// Creates a result from all values.
     public init(
@@ -43,5 +45,6 @@ public struct StoredResult: Hashable, Sendable {
             key: record.key, tenant: record.tenant, body: body, metadata: record.metadata,
             expiresAt: record.expiresAt, storedAt: record.storedAt, rule: record.rule, fence: record.fence,
             since: record.since)
+        tagDigests = record.tagDigests
     }
 }

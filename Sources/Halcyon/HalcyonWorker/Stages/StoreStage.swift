@@ -120,7 +120,7 @@ struct StoreStage: Sendable {
                 let stored = try await keepTrying(untilDone: !fits) { () throws(RedisError) in
                     try await results.store(
                         body, made.facts, as: name, for: lifetime, by: rule, of: job.job.tenant, fence: made.fence,
-                        since: made.since, maker: made.maker)
+                        since: made.since, maker: made.maker, tags: job.job.tags)
                 }
                 if let stored {
                     metrics.stored.add(body.count)
