@@ -246,6 +246,37 @@ import Testing
         #expect(age.errors.contains("notifications.maximumAge: expected a duration"))
     }
 
+    @Test func validatesAndMasksPurgeHooks() async throws {
+        let fastly = #"{"template":"fastly","service":"hidden-1","token":"hidden-2"}"#
+        let run = try await Executable.run(
+            ["config"],
+            environment: [
+                "HALCYON_PURGE_HOOKS_fastly": fastly, "HALCYON_WEBHOOKS_TYPES": "purged",
+                "HALCYON_GATEWAY_CACHE_TAGS": "cache-tag,surrogate-key,xkey",
+            ]
+        ).expect(0)
+        #expect(run.lines.contains { $0.hasPrefix("purge.hooks.fastly ") && $0.contains("****") })
+        #expect(run.lines.contains { $0.hasPrefix("webhooks.types ") && $0.contains("purged") })
+        #expect(run.output.contains("cache-tag,surrogate-key,xkey") && !run.output.contains("hidden"))
+        let plain = try await Executable.run(["config"]).expect(0)
+        #expect(plain.lines.contains { $0.hasPrefix("gateway.cacheTags ") && $0.hasSuffix("-  (default)") })
+        #expect(plain.lines.contains { $0.hasPrefix("gateway.cacheTagBytes ") && $0.contains(" 8KiB ") })
+        for (text, words) in [
+            ("hidden", "purge.hooks.cdn: expected a JSON object"),
+            (#"{"template":"fastly","token":"hidden"}"#, "purge.hooks.cdn: service: is missing"),
+            (#"{"url":"http://hidden:x@h/"}"#, "purge.hooks.cdn: url: expected an http or https URL"),
+        ] {
+            for command in ["config", "worker"] {
+                let wrong = try await Executable.run(
+                    [command], environment: ["HALCYON_PURGE_HOOKS_cdn": text]
+                ).expect(2)
+                #expect(wrong.errors.contains(words) && !wrong.errors.contains("hidden"), "\(wrong.errors)")
+            }
+        }
+        let name = try await Executable.run(["config", "--set", "purge.hooks.a/b=\(fastly)"]).expect(2)
+        #expect(name.errors.contains("purge.hooks: expected a name of letters") && !name.errors.contains("hidden"))
+    }
+
     @Test func devRejectsExactlyOnceDelivery() async throws {
         let run = try await Executable.run(["dev"], environment: ["HALCYON_DELIVERY": "exactly-once"]).expect(2)
         #expect(run.errors.contains("delivery: the embedded broker has no transactions"), "\(run.errors)")

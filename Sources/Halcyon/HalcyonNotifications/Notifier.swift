@@ -29,7 +29,7 @@ public final class Notifier: Sendable {
             EventRelay($0, to: options.redis, log: log, metrics: metrics, EventChannel.publishing)
         }
         let webhooks =
-            options.webhooks.targets.isEmpty
+            options.isSendingNothing
             ? nil : try WebhookSender(options, log: log, metrics: metrics, onEnd: onEnd)
         let notifier = Notifier(relay, webhooks)
         do throws(KafkaError) {
@@ -76,7 +76,17 @@ extension NotifierOptions {
 
     /// The groups that are in use.
     public var groups: [NotifierGroup] {
-        (pubSub == nil ? [] : [pubSubGroup]) + (webhooks.targets.isEmpty ? [] : [webhookGroup])
+        (pubSub == nil ? [] : [pubSubGroup]) + (isSendingNothing ? [] : [webhookGroup])
+    }
+
+    /// True if there is no receiver of webhooks and purges.
+    var isSendingNothing: Bool { webhooks.targets.isEmpty && purgeHooks.isEmpty }
+
+    /// The receivers of purges, which belong to no job: all hooks, and all named webhooks if purges are sent to
+    /// webhooks.
+    var purgeReceivers: [NotificationTarget] {
+        let names = webhooks.kinds.contains(.purged) ? webhooks.targets.names : []
+        return purgeHooks.keys.sorted().map { .purgeHook($0) } + names.map { .webhook(.name($0)) }
     }
 }
 
@@ -96,6 +106,8 @@ public struct NotifierOptions: Sendable {
     public var pubSub: PubSubOptions? = PubSubOptions()
     /// The options of webhooks.
     public var webhooks = WebhookOptions()
+    /// The hooks that are notified of purges, by name.
+    public var purgeHooks: [String: PurgeHook] = [:]
     /// The policy for addresses to which webhooks may connect.
     public var policy = AddressPolicy()
     /// The User-Agent of webhook requests.

@@ -38,6 +38,7 @@
 {{- $places := dict
     "HALCYON_GATEWAY_KEYS_NAME" (list "gateway" "keys")
     "HALCYON_GATEWAY_URL_KEYS_ID" (list "gateway" "urlKeys")
+    "HALCYON_PURGE_HOOKS_NAME" (list "purge" "hooks")
     "HALCYON_SOURCES_CREDENTIALS_NAME" (list "sources" "credentials")
     "HALCYON_WEBHOOKS_SECRET" (list "webhooks" "secret")
     "HALCYON_WEBHOOKS_SECRET_NAME" (list "webhooks" "secrets")

@@ -22,6 +22,8 @@ struct Configuration {
     /// The options of the persistent result store; nil if there is none.
     let resultStore: ResultStoreOptions?
     let webhookTargets: WebhookTargets
+    /// The hooks that are notified of purges, by name.
+    let purgeHooks: [String: PurgeHook]
     /// The trace options; nil if tracing is disabled.
     let traces: TraceOptions?
 
@@ -40,6 +42,7 @@ struct Configuration {
         resultStore = try Self.resultStore(settings)
         credentials = try Self.credentials(settings.options)
         webhookTargets = try WebhookTargets(settings.options)
+        purgeHooks = try PurgeHook.all(settings.options)
         traces = try TraceOptions(settings)
         try checkGuarantee()
         try checkProgressInterval()

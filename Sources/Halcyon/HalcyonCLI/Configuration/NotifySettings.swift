@@ -17,7 +17,7 @@ extension ProgramOptions {
         Setting("webhooks.allow", \.webhookHosts, .list(of: .hostPattern))
             .help("Hosts (hooks.example.org, *.example.org) that jobs may use in webhook URLs. None by default."),
         Setting("webhooks.types", \.webhookKinds, .list(of: .oneOf))
-            .help("Types of job events that are sent to webhooks."),
+            .help("Types of events that are sent to webhooks. Those of purges are sent to all webhooks.urls."),
         Setting("webhooks.timeout", \.webhooks.timeout, .duration(in: .milliseconds(10) ... .seconds(600)))
             .help("Timeout of one webhook request."),
         Setting("webhooks.maximumResponseBytes", \.webhooks.maximumResponseBytes, .byteSize(in: 0...(64 << 20)))
@@ -59,9 +59,30 @@ extension Configuration {
         notifier.webhooks = options.webhooks
         notifier.webhooks.targets = webhookTargets
         notifier.webhooks.kinds = Set(options.webhookKinds)
+        notifier.purgeHooks = purgeHooks
         notifier.policy = worker.sources.policy
         notifier.userAgent = worker.sources.userAgent
         return notifier
+    }
+}
+
+extension PurgeHook {
+    /// Creates the hooks by name.
+    /// - Throws: ``ConfigurationError`` that names the setting without its value.
+    static func all(_ options: ProgramOptions) throws(ConfigurationError) -> [String: PurgeHook] {
+        var hooks: [String: PurgeHook] = [:]
+        for (name, text) in options.purgeHooks.sorted(by: { $0.key < $1.key }) {
+            guard Webhook.isName(name) else {
+                throw ConfigurationError(
+                    "purge.hooks: expected a name of letters, digits, dots, hyphens and underscores, found \(name)")
+            }
+            do throws(PurgeHookError) {
+                hooks[name] = try PurgeHook(definition: text)
+            } catch {
+                throw ConfigurationError("purge.hooks.\(name): \(error)")
+            }
+        }
+        return hooks
     }
 }
 

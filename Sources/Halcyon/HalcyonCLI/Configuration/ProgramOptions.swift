@@ -48,6 +48,8 @@ struct ProgramOptions: Sendable {
     /// The secrets of all other webhooks.
     var webhookSecrets: [WebhookSecret] = []
     var webhookHosts: [HostPattern] = []
+    /// The definitions of hooks that are notified of purges, by name.
+    var purgeHooks: [String: String] = [:]
 
     var gateway = GatewayOptions(kafka: KafkaProperties(brokers: ""), redis: RedisEndpoint(loopbackPort: 6379))
     var gatewayListen = [HostPort(host: "127.0.0.1", port: 8080)]
@@ -138,6 +140,12 @@ extension ProgramOptions {
             .help("http or https URLs of named webhooks, which may be private."),
         SettingMap("webhooks.secrets", \.webhookOwnSecrets, variables: "WEBHOOKS_SECRET_", isSecret: true)
             .help("Signing secrets of named webhooks."),
+        SettingMap("purge.hooks", \.purgeHooks, variables: "PURGE_HOOKS_", isSecret: true)
+            .help(
+                """
+                HTTP requests by name that notify CDNs of purges. Each is a JSON object with a template (cloudflare, \
+                fastly, cloudfront, varnish) and its parameters, or with url, method, headers and body.
+                """),
         SettingMap("gateway.keys", \.gatewayKeys, variables: "GATEWAY_KEYS_", isSecret: true)
             .help("Secrets of API keys by name, each of at least 16 visible ASCII characters, chosen at random."),
         SettingMap("gateway.scopes", \.gatewayScopes, variables: "GATEWAY_SCOPES_", isSecret: false)

@@ -12,15 +12,17 @@ struct WebhookDelivery: Sendable {
     let options: WebhookOptions
     let topics: Topics
     let limiter: TargetLimiter
+    let hooks: PurgeHookSender
     let outbox: AcknowledgedOutbox
     let refusals: Refusals
     let metrics: WebhookMetrics
+    let hookMetrics: WebhookMetrics
     let log: Log
 
     /// The outcome of a delivery.
     private enum DeliveryOutcome {
         case delivered
-        /// Events of this kind are not sent.
+        /// Events of this kind are not sent, or a purge has no tags.
         case unwanted
         case later(AttemptHistory, topic: Int, after: Double)
         case dead(JobError, AttemptHistory, RetryExhaustedReason)
@@ -48,9 +50,56 @@ struct WebhookDelivery: Sendable {
         }
     }
 
+    /// Passes a purge to its receivers: a copy for each of them is written to the first topic for retries, so that each
+    /// has attempts of its own.
+    func distribute(_ delivery: JobDelivery, to receivers: [NotificationTarget]) async {
+        guard delivery.claim() else { return delivery.returnToQueue() }
+        let provenance = OriginalRecord(delivery.record)
+        let message = RetryMessage(
+            provenance: provenance, history: AttemptHistory(began: Timestamp.now.milliseconds), after: 0,
+            hasStarted: false)
+        let records = receivers.map { receiver in
+            var record = message.record(of: delivery.record, to: topics.webhookRetries[0])
+            record.headers.append(RecordHeader(EventPublisher.webhookHeader, receiver.text))
+            return record
+        }
+        do throws(KafkaError) {
+            do throws(KafkaError) {
+                try await outbox.complete(delivery, publishing: records)
+            } catch {
+                // The topic may not exist.
+                guard error.code != .closed else { throw error }
+                let failure = JobError(.internal, "the purge cannot be distributed: \(error.message)", cause: error)
+                try await putAside(delivery, from: provenance, failure, nil, nil)
+            }
+        } catch {
+            // The producer is closed because the notifier is shutting down. Another one repeats this.
+            log.error("could not distribute purge", ["error": "\(error)"])
+            delivery.returnToQueue()
+        }
+    }
+
+    /// The counters for a kind of receiver.
+    private func metrics(of notice: WebhookRequest?) -> WebhookMetrics {
+        if case .purgeHook = notice?.target { hookMetrics } else { metrics }
+    }
+
+    /// The retry policy of a receiver.
+    private func policy(of notice: WebhookRequest) -> RetryPolicy {
+        var policy = options.retries
+        if case .purgeHook(let name) = notice.target, let attempts = hooks[name]?.hook.attempts {
+            policy.attempts = attempts
+        }
+        return policy
+    }
+
     /// - Throws: `CancellationError` if the record is to be returned to the queue.
     private func fate(of notice: WebhookRequest, _ delivery: JobDelivery) async throws -> DeliveryOutcome {
-        if let kind = notice.kind, !options.kinds.contains(kind) { return .unwanted }
+        switch notice.target {
+        case .webhook: if let kind = notice.kind, !options.kinds.contains(kind) { return .unwanted }
+        case .purgeHook: if notice.cacheTags.isEmpty { return .unwanted }
+        }
+        let retries = policy(of: notice)
         if notice.wait > 0 { try await delivery.untilRecalled { try await Task.sleep(for: .seconds(notice.wait)) } }
         var history = notice.history
         while true {
@@ -60,12 +109,12 @@ struct WebhookDelivery: Sendable {
                 guard let reason = found.failure else { return .delivered }
                 failure = reason
                 history.add(failure, at: Timestamp.now.milliseconds)
-                decision = decide(failure, history, notice, options.retries)
+                decision = decide(failure, history, notice, retries)
             } else {
                 // No request was made. This does not count as an attempt, so only the retry budget can end the
                 // delivery.
                 failure = JobError(.connectError, "the webhook's host is down or has too many requests waiting")
-                var patient = options.retries
+                var patient = retries
                 patient.attempts = .max
                 decision = decide(failure.retryAfter(atLeast: patient.inProcess), history, notice, patient)
             }
@@ -73,7 +122,7 @@ struct WebhookDelivery: Sendable {
             case .giveUp(let reason): return .dead(failure, history, reason)
             case .later(let topic, let seconds): return .later(history, topic: topic, after: seconds)
             case .now(let seconds):
-                metrics.count(.retried)
+                metrics(of: notice).count(.retried)
                 log.debug("retrying failed webhook", fields(notice, failure, ["after": seconds]))
                 guard delivery.release() else { throw CancellationError() }
                 try await delivery.untilRecalled { try await Task.sleep(for: .seconds(seconds)) }
@@ -95,6 +144,16 @@ struct WebhookDelivery: Sendable {
     private struct Attempt {
         /// The error, or nil if the webhook was delivered.
         let failure: JobError?
+
+        init(failure: JobError?) { self.failure = failure }
+
+        /// Creates the result for a receiver that is not in the settings. Another process accepted it, whose settings
+        /// may be newer.
+        init(unknown failure: JobError) {
+            var failure = failure
+            failure.isRetryable = true
+            self.failure = failure
+        }
     }
 
     /// Makes one request when the target's limits permit it.
@@ -102,13 +161,20 @@ struct WebhookDelivery: Sendable {
     /// - Throws: `CancellationError` if the record is to be returned to the queue.
     private func attempt(_ notice: WebhookRequest, _ delivery: JobDelivery) async throws -> Attempt? {
         let endpoint: WebhookTargets.Endpoint
-        do throws(JobError) {
-            endpoint = try options.targets.endpoint(of: notice.webhook)
-        } catch {
-            // Another process accepted the webhook. Its settings may be newer.
-            var failure = error
-            failure.isRetryable = true
-            return Attempt(failure: failure)
+        switch notice.target {
+        case .webhook(let webhook):
+            do throws(JobError) {
+                endpoint = try options.targets.endpoint(of: webhook)
+            } catch {
+                return Attempt(unknown: error)
+            }
+        case .purgeHook(let name):
+            guard let batcher = hooks[name]?.batcher else {
+                return Attempt(
+                    unknown: JobError(
+                        .invalidJob, "no purge hook has the name \(name); hooks are defined in purge.hooks"))
+            }
+            return try await report(notice, delivery, to: batcher)
         }
         let target = Origin(endpoint.url)
         guard try await delivery.untilRecalled({ try await limiter.acquire(target) }) else { return nil }
@@ -118,6 +184,20 @@ struct WebhookDelivery: Sendable {
         let failure = try await post.send(notice, to: endpoint)
         outcome = failure == nil ? .success : .failure
         return Attempt(failure: failure)
+    }
+
+    /// Reports a purge to a hook, together with others.
+    /// - Returns: The result, or nil if no request was made.
+    /// - Throws: `CancellationError` if the record is to be returned to the queue.
+    private func report(
+        _ notice: WebhookRequest, _ delivery: JobDelivery, to batcher: PurgeHookBatcher
+    ) async throws -> Attempt? {
+        guard delivery.claim() else { throw CancellationError() }
+        switch await batcher.report(PurgeNotice(id: notice.id, tags: notice.cacheTags)) {
+        case .done(let failure): return Attempt(failure: failure)
+        case .postponed: return nil
+        case .unknown: throw CancellationError()
+        }
     }
 
     // MARK: Completion
@@ -130,7 +210,7 @@ struct WebhookDelivery: Sendable {
         case .unwanted: delivery.acknowledge()
         case .delivered:
             delivery.acknowledge()
-            metrics.count(.delivered)
+            metrics(of: notice).count(.delivered)
             log.debug("webhook delivered", fields(notice))
         case .later(let history, let topic, let seconds):
             let message = RetryMessage(
@@ -144,7 +224,7 @@ struct WebhookDelivery: Sendable {
                 let failure = JobError(.internal, "the webhook cannot be postponed: \(error.message)", cause: error)
                 return try await putAside(delivery, from: notice.provenance, failure, history, .attempts, notice)
             }
-            metrics.count(history.count > notice.history.count ? .retried : .postponed)
+            metrics(of: notice).count(history.count > notice.history.count ? .retried : .postponed)
             log.info(
                 "webhook will be retried later",
                 fields(
@@ -165,7 +245,7 @@ struct WebhookDelivery: Sendable {
             reason, topics)
         let more: LogMetadata = ["given_up": reason?.rawValue, "attempts": history?.count]
         try await outbox.complete(delivery, publishingOneOf: [[letter], [DeadLetter.shortened(letter)]], refusals)
-        metrics.count(.dead)
+        metrics(of: notice).count(.dead)
         log.warning("webhook given up", fields(notice, failure, more))
     }
 
@@ -174,9 +254,9 @@ struct WebhookDelivery: Sendable {
     private func fields(_ notice: WebhookRequest?, _ failure: JobError? = nil, _ more: LogMetadata = [:]) -> LogMetadata
     {
         let target: String? =
-            switch notice?.webhook {
-            case .name(let name): name
-            case .url(let url): Origin(url).description
+            switch notice?.target {
+            case .webhook(.url(let url)): Origin(url).description
+            case let target?: target.text
             case nil: nil
             }
         let common: LogMetadata = ["webhook": target, "event": notice?.id]
@@ -184,8 +264,13 @@ struct WebhookDelivery: Sendable {
     }
 }
 
-/// The counters of webhook deliveries.
+/// The counters of deliveries to webhooks or to purge hooks.
 struct WebhookMetrics: Sendable {
+    /// The kind of receiver.
+    enum Receiver {
+        case webhook, purgeHook
+    }
+
     private let webhooks: [WebhookOutcome: Counter]
 
     /// The outcome of a webhook delivery, temporary or final.
@@ -201,12 +286,15 @@ struct WebhookMetrics: Sendable {
         case dead
     }
 
-    init(_ metrics: Metrics) {
+    init(_ metrics: Metrics, of receiver: Receiver) {
+        let (name, help) =
+            switch receiver {
+            case .webhook: ("halcyon_webhooks_total", "Webhook deliveries, by outcome.")
+            case .purgeHook: ("halcyon_purge_hooks_total", "Purges reported to hooks, by outcome.")
+            }
         webhooks = Dictionary(
             uniqueKeysWithValues: WebhookOutcome.allCases.map { outcome in
-                let counter = metrics.counter(
-                    "halcyon_webhooks_total", help: "Webhook deliveries, by outcome.",
-                    labels: ["outcome": outcome.rawValue])
+                let counter = metrics.counter(name, help: help, labels: ["outcome": outcome.rawValue])
                 return (outcome, counter)
             })
     }

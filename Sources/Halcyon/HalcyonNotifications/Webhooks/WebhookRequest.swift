@@ -6,16 +6,44 @@ import Hashing
 import JSON
 import Kafka
 
-/// An event for a webhook, with the history of its delivery.
+/// The receiver of an event: a webhook, or a hook that is notified of purges.
+enum NotificationTarget: Hashable, Sendable {
+    case webhook(Webhook)
+    case purgeHook(String)
+
+    /// The beginning of the text of a purge hook. It is not valid in a ``Webhook``, so that jobs cannot name one.
+    private static let hookPrefix = "purge/"
+
+    /// Parses the value of the header.
+    /// - Throws: ``JobError`` `invalid_job` if it is neither.
+    init(_ text: String) throws(JobError) {
+        let name = text.dropFirst(Self.hookPrefix.count)
+        self =
+            text.hasPrefix(Self.hookPrefix) && Webhook.isName(String(name))
+            ? .purgeHook(String(name)) : .webhook(try Webhook(text))
+    }
+
+    /// The value of the header.
+    var text: String {
+        switch self {
+        case .webhook(let webhook): webhook.text
+        case .purgeHook(let name): Self.hookPrefix + name
+        }
+    }
+}
+
+/// An event for a webhook or a purge hook, with the history of its delivery.
 struct WebhookRequest: Sendable {
-    /// The webhook.
-    let webhook: Webhook
+    /// The receiver.
+    let target: NotificationTarget
     /// The id of the event, which is the same for each attempt.
     let id: String
     /// The kind of the event. Nil if this version does not know it.
     let kind: Event.Kind?
     /// The event as it was committed.
     let body: [UInt8]
+    /// The tags of the responses that a purge makes invalid (``CacheTag``); empty for other events.
+    var cacheTags: [String] { DecodedEvent(json: body)?.cacheTags ?? [] }
     /// The record that the event was committed as.
     let provenance: OriginalRecord
     /// The attempts so far.
@@ -34,7 +62,7 @@ struct WebhookRequest: Sendable {
     init(_ record: ConsumedRecord, _ topics: Topics) throws(JobError) {
         let header = record.headers.last { $0.name == EventPublisher.webhookHeader }?.value
         guard let header else { throw JobError(.invalidJob, "the message has no webhook header") }
-        webhook = try Webhook(String(decoding: header, as: UTF8.self))
+        target = try NotificationTarget(String(decoding: header, as: UTF8.self))
         body = record.value ?? []
         let text: (id: String, type: String)
         do {

@@ -35,6 +35,9 @@ public struct WebhookTargets: Sendable {
         self.secrets = secrets
     }
 
+    /// The names of the configured URLs, sorted.
+    var names: [String] { named.keys.sorted() }
+
     /// True if no target is allowed.
     public var isEmpty: Bool { named.isEmpty && allowed.isEmpty }
 

@@ -31,7 +31,7 @@ enum PurgeCommand: Subcommand {
             cached copies of the source, including those on the disks of workers. Otherwise, results are \
             rendered again from cached sources.
 
-            Consumers receive a halcyon.image.purged event. If nothing matches, the count is 0 and the exit code is 0.
+            Consumers receive a halcyon.image.purged event, and workers pass it to CDNs (purge.hooks). If nothing matches, the count is 0 and the exit code is 0.
             """, parameters: [source, tag, key, tenant, json],
         examples: [
             .init(
