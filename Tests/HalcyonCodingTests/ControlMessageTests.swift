@@ -19,6 +19,7 @@ import Testing
             .purge(Purge(.source(try! Source("https://example.org/cat.jpg"))))
         ),
         (#"{"purge":{"tag":"article-17","tenant":"shop-7"}}"#, .purge(Purge(.tag("article-17"), of: "shop-7"))),
+        (#"{"purge":{"tag":"a"},"time":1764115200000001}"#, .purge(Purge(.tag("a")), at: 1_764_115_200_000_001)),
         (#"{"purge":{"key":"\#(SampleEvents.key)"}}"#, .purge(Purge(.key(key)))),
     ]
 

@@ -210,10 +210,11 @@ public struct PurgeService: Sendable {
     public func run(_ purge: Purge) async throws -> Purged {
         var count = try await Purger(redis).run(purge)
         // Work that begins from now on is not affected. Redis rejects what began before.
-        if let store { count = max(count, try await store.purge(purge, at: try await now())) }
+        let time = try await now()
+        if let store { count = max(count, try await store.purge(purge, at: time)) }
         let purged = Purged(purge, count: count, cacheTags: CacheTag.all(of: purge, hasStore: store != nil))
         do throws(KafkaError) {
-            try await ControlPublisher(producer, topics: topics).publish(.purge(purge))
+            try await ControlPublisher(producer, topics: topics).publish(.purge(purge, at: time))
             _ = try await producer.send(EventPublisher.record(of: Self.event(purged), topics))
         } catch {
             throw PurgeNotBroadcast(purged: purged, reason: error)

@@ -23,7 +23,9 @@ extension ControlMessage: JSONWritable {
         writer.object { writer in
             switch self {
             case .cancel(let id): writer.member("cancel", id)
-            case .purge(let purge): writer.member("purge", purge)
+            case .purge(let purge, let time):
+                writer.member("purge", purge)
+                writer.member("time", time)
             }
         }
     }
@@ -56,13 +58,14 @@ extension JobDecoder {
     /// - Throws: ``InvalidControlMessageError`` if the message is malformed or of an unknown kind.
     public func control(_ bytes: [UInt8]) throws(InvalidControlMessageError) -> ControlMessage {
         var id: String?
-        var purge: Purge?
+        var (purge, time): (Purge?, Int64?)
         do throws(JSONError) {
             let root = try JSON.parse(bytes, maximumSize: maximumBytes)
             try root.forEachMember { name, value throws(JSONError) in
                 switch name {
                 case "cancel": id = try JobFields.id(value)
                 case "purge": purge = try self.purge(value)
+                case "time": time = try value.given.map { given throws(JSONError) in try given.integer() }
                 default: break
                 }
             }
@@ -71,7 +74,7 @@ extension JobDecoder {
         }
         switch (id, purge) {
         case (let id?, nil): return .cancel(id)
-        case (nil, let purge?): return .purge(purge)
+        case (nil, let purge?): return .purge(purge, at: time)
         case (nil, nil): throw .unknown
         case (_?, _?): throw .wrong("expected either cancel or purge, found both")
         }

@@ -2,8 +2,9 @@
 public enum ControlMessage: Hashable, Sendable {
     /// Cancels the jobs with this id.
     case cancel(String)
-    /// Announces a purge of the shared caches; workers drop their local copies.
-    case purge(Purge)
+    /// Announces a purge of the shared caches; workers drop their local copies. The time is that of Redis in
+    /// microseconds since 1970, as in fencing tokens; nil if it is unknown.
+    case purge(Purge, at: Int64? = nil)
 }
 
 /// A request to purge cached results.

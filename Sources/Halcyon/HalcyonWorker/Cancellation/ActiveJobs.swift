@@ -193,8 +193,9 @@ struct ControlMessageHandler: Sendable {
     func handle(_ told: ControlReader.ReceivedControlMessage) async {
         switch told.message {
         case .cancel(let id): activeJobs.cancel(id, at: told.moment, isOld: told.isOld)
-        case .purge(let purge):
-            resultStore?.heard(purge, at: told.isOld ? told.moment * 1000 : Timestamp.now.milliseconds * 1000)
+        case .purge(let purge, let time):
+            // Results that were made between the purge and this message remain.
+            resultStore?.heard(purge, at: time ?? told.moment * 1000)
             guard case .source(let source) = purge.target else { return }
             let request = SourceRequest(source, tenant: purge.tenant)
             // A source that was cached after an old purge is newer than the purge.
