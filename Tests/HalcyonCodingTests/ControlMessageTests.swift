@@ -66,7 +66,10 @@ import Testing
         (#"{"cancel":"a","purge":{"tag":"b"}}"#, "expected either cancel or purge, found both"),
         (#"{"cancel":"a","cancel":"b"}"#, "cancel: duplicate name"),
         (#"{"purge":{}}"#, "purge: expected one of source, tag and key, or tenant alone"),
-        (#"{"purge":{"tag":"a","source":"http://h/a"}}"#, "purge: expected one of source, tag and key, or tenant alone"),
+        (
+            #"{"purge":{"tag":"a","source":"http://h/a"}}"#,
+            "purge: expected one of source, tag and key, or tenant alone"
+        ),
         (
             #"{"purge":{"tags":"a","tenant":"t"}}"#,
             "purge.tags: expected nothing else in a purge of all results of a tenant"

@@ -1,6 +1,6 @@
 import Concurrency
-import Foundation
 import Formats
+import Foundation
 import HalcyonCluster
 import HalcyonModel
 import HalcyonResults
@@ -234,6 +234,30 @@ import Testing
             try await fixture.forget()
             #expect(try await submit("c").kind == "ready")
             #expect(fixture.origin.requests.count == 1)
+        }
+    }
+
+    /// Workers hear of a purge later than it happens. What was made in between stays.
+    @Test func resultsMadeAfterAPurgeStay() async throws {
+        try await Self.with { fixture in
+            let first = try await fixture.end("a", #","tags":["x"]"#)
+            try await fixture.written(1)
+            let key = try #require(ResultKey(first.key))
+            let time = try #require(
+                try await fixture.cluster.client.send("HGET", .string(first.key), "fence").string.flatMap { Int64($0) })
+            func publish(at time: Int64) async throws {
+                let before = fixture.metrics.value(of: #"halcyon_control_messages_total{kind="purge"}"#)
+                // Messages are handled one after the other: with the second one, the first has been handled.
+                for _ in 1...2 { try await fixture.cluster.publish(.purge(Purge(.key(key)), at: time)) }
+                try await until("the messages arrive") {
+                    fixture.metrics.value(of: #"halcyon_control_messages_total{kind="purge"}"#) == before + 2
+                }
+                try await fixture.forget()
+            }
+            try await publish(at: time - 1)
+            #expect(try await fixture.end("b").origin == "store")
+            try await publish(at: time)
+            #expect(try await fixture.end("c").origin == "network")
         }
     }
 

@@ -63,7 +63,8 @@ struct ConsumerFixture: Sendable {
             for number in numbers {
                 // Tests treat multiples alike, which are not to be in the same partition.
                 let record = ProducerRecord(
-                    topic: topics.jobs(.normal), partition: Int32(number % 11 % partitions), value: Array("\(number)".utf8))
+                    topic: topics.jobs(.normal), partition: Int32(number % 11 % partitions),
+                    value: Array("\(number)".utf8))
                 group.addTask { try await producer.send(record) }
             }
             try await group.waitForAll()

@@ -77,7 +77,9 @@ extension ValueKind<String> {
     fileprivate static var publicURL: Self {
         ValueKind("an http or https URL without a user, a query and a fragment") { text in
             // Any other text is rejected.
-            guard let url = try? WebURL(text), !url.hasUser, !text.contains("?"), !text.contains("#") else { return nil }
+            guard let url = try? WebURL(text), !url.hasUser, !text.contains("?"), !text.contains("#") else {
+                return nil
+            }
             return String(text.reversed().drop { $0 == "/" }.reversed())
         }
     }

@@ -35,7 +35,7 @@ struct PurgeRoutes: Sendable {
             throw Problem(
                 .unavailable, "the results were removed, but workers and consumers could not be notified; try again",
                 retryAfter: 5)
-        } catch where error is RedisError || error is StorageError {
+        } catch  where error is RedisError || error is StorageError {
             log.warning("failed to purge results", ["error": "\(error)"])
             throw Problem(.unavailable, "the results cannot be removed at the moment; try again", retryAfter: 5)
         }
