@@ -114,7 +114,7 @@ import Testing
     @Test func redisSourcesStayWithinTheirBudget() async throws {
         let size = try SampleImages.bytes().count
         try await Self.withOrigin("add_header Cache-Control max-age=600;") {
-            $0.sourceTier.redisBudget = size * 5 / 2
+            $0.sourceTier.redisBudget = .bytes(size * 5 / 2)
         } _: { cluster, nginx, _ async throws in
             for name in ["a", "b", "c"] {
                 #expect(try await Self.job(cluster, nginx, width: 30, path: "rocket.jpg?\(name)").origin == "network")

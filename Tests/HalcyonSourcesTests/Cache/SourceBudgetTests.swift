@@ -52,7 +52,7 @@ import Testing
         let budget = 20_000
         var random = SeededNumbers(seed: 11)
         try await Self.with(kind) { client, _ in
-            var store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: budget)
+            var store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: .bytes(budget))
             var list: [(key: String, cost: Int)] = []
             for step in 0..<800 {
                 let key = Self.keys[Int(random.next() % UInt64(Self.keys.count))]
@@ -68,7 +68,7 @@ import Testing
                     #expect((found != nil) == list.contains { $0.key == key })
                     // Closing the store records the use.
                     await store.close()
-                    store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: budget)
+                    store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: .bytes(budget))
                     if let place = list.firstIndex(where: { $0.key == key }) { list.append(list.remove(at: place)) }
                 case 9:
                     try await store.remove(key)
@@ -111,7 +111,7 @@ import Testing
                 for worker in 0..<6 as Range<UInt64> {
                     group.addTask {
                         var random = SeededNumbers(seed: worker)
-                        let store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: 30_000)
+                        let store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: .bytes(30_000))
                         for _ in 0..<80 {
                             let key = Self.keys[Int(random.next() % UInt64(Self.keys.count))]
                             try await store.store(Self.entry(Int(random.next() % 4000)), as: key, for: 600)
@@ -130,12 +130,44 @@ import Testing
 
     @Test func cachedFailuresCountTowardBudget() async throws {
         try await Self.with { client, _ in
-            let store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: 2000)
+            let store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: .bytes(2000))
             var entry = Self.entry(0)
             entry.failure = JobError(.notFound, "the origin answered 404")
             for key in Self.keys { try await store.store(entry, as: key, for: 60) }
             let found = try await Self.storedSizes(client)
             #expect(found.count == 2000 / Self.cost(entry) && found[Self.keys[39]] != nil)
+            await store.close()
+        }
+    }
+
+    /// The budget follows the memory of Redis, also if the memory changes.
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func automaticBudgetIsAQuarterOfRedis(on kind: RedisDeployment.Kind) async throws {
+        try await Self.with(kind) { client, deployment in
+            func budget() async -> Int? {
+                await SourceBudgetReader(.automatic, client, errors: .silent).current()?.bytes
+            }
+            #expect(await budget() == 256 << 20)
+            try await deployment.runOnAll("CONFIG", "SET", "maxmemory", "16mb")
+            let total = try await client.masters().count * 16 << 20
+            #expect(await budget() == total / 4)
+            let store = RedisSourceStore(client, maximumBytes: 4 << 20, budget: .automatic)
+            // A seventh of the budget each.
+            for key in Self.keys[..<20] { try await store.store(Self.entry(total / 28), as: key, for: 600) }
+            let stored = try await Self.storedSizes(client)
+            #expect(stored.count == 6 && stored[Self.keys[19]] != nil)
+            #expect(try await Self.recordedBytes(client) <= total / 4)
+            await store.close()
+        }
+    }
+
+    /// Without permission for INFO, sources are stored without a quota.
+    @Test func storesWithoutAutomaticBudget() async throws {
+        try await Self.with { client, redis in
+            _ = try await client.send("ACL", "SETUSER", "default", "-info")
+            let store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: .automatic)
+            for key in Self.keys { try await store.store(Self.entry(1000), as: key, for: 60) }
+            #expect(try await Self.storedSizes(client).count == 40)
             await store.close()
         }
     }
@@ -153,7 +185,7 @@ import Testing
     @Test func storesAndRemovesDespiteBrokenAccounting() async throws {
         try await Self.with { client, _ in
             _ = try await client.send("SET", "halcyon:{source-budget}:cost", "not a hash")
-            let store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: 3000)
+            let store = RedisSourceStore(client, maximumBytes: 1 << 20, budget: .bytes(3000))
             for key in Self.keys[..<5] { try await store.store(Self.entry(1000), as: key, for: 60) }
             #expect(try await store.find(Self.keys[0])?.entry == Self.entry(1000))
             try await store.remove(Self.keys[0])

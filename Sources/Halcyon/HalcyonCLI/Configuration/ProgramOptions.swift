@@ -71,6 +71,7 @@ struct ProgramOptions: Sendable {
         // 0 means that the resources of the machine are used.
         worker.concurrency = 0
         worker.memoryLimit = 0
+        worker.sourceTier.redisBudget = .automatic
         gateway.limits.bodyBytes = 64 << 20
     }
 }

@@ -44,8 +44,12 @@ extension ProgramOptions {
             .help("Maximum size of a source cached in Redis for all workers; 0 caches none there."),
         Setting("sources.handOverBytes", \.worker.sourceTier.handOverBytes, .byteSize(in: 0...(512 << 20)))
             .help("Maximum size of a source passed through Redis to workers that wait for it."),
-        Setting("sources.redisBudget", \.worker.sourceTier.redisBudget, .zeroAsNil(.byteSize(in: 0...(1 << 50))))
-            .help("Quota in bytes of all sources in Redis, with LRU eviction; 0 for no limit except that of Redis."),
+        Setting("sources.redisBudget", \.worker.sourceTier.redisBudget, .sourceBudget)
+            .help(
+                """
+                Quota in bytes of all sources in Redis, with LRU eviction. auto: a quarter of maxmemory of Redis, or \
+                256 MiB without maxmemory. 0 for no limit except that of Redis.
+                """),
         Setting("sources.redisRetention", \.worker.sourceTier.redisRetention, .seconds(in: .zero ... .days(36_525)))
             .help("Retention in Redis of sources that can be revalidated, fresh or not."),
         Setting("sources.diskCache", \.worker.sourceTier.folder, .optional(.absolutePath))
@@ -111,4 +115,21 @@ extension ProgramOptions {
 extension ValueKind<AddressRule> {
     /// A value kind for an address, a range or a host.
     static var addressRule: Self { ValueKind(AddressRule.expectation) { AddressRule($0) } }
+}
+
+extension ValueKind<SourceBudget> {
+    /// A value kind for the quota of sources.
+    fileprivate static var sourceBudget: Self {
+        let size = ValueKind<Int>.byteSize(in: 0...(1 << 50))
+        return ValueKind("auto, or \(size.expectation)") { text in
+            if text == "auto" { return .automatic }
+            return size.value(of: text).map { $0 == 0 ? .unlimited : .bytes($0) }
+        } write: { budget in
+            switch budget {
+            case .automatic: "auto"
+            case .bytes(let bytes): size.text(of: bytes)
+            case .unlimited: "0"
+            }
+        }
+    }
 }

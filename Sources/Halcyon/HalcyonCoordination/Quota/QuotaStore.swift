@@ -177,7 +177,9 @@ public struct QuotaTracker: Sendable {
     }
 
     /// Records a stored entry, and evicts others if the quota is exceeded.
-    public func insert(_ entry: Entry, in quota: String) async {
+    /// - Parameter budget: The limits of the quota if they are not those of all quotas.
+    public func insert(_ entry: Entry, in quota: String, within budget: Budget? = nil) async {
+        let budget = budget ?? self.budget
         await errors.tolerating {
             let clearing = try await quotas.insert(entry, in: quota, budget)
             _ = try await quotas.remove(clearing.victims)

@@ -11,22 +11,24 @@ struct RedisSourceStore: SourceStore {
     private let redis: RedisClient
     private let maximumBytes: Int
     private let handOverBytes: Int
+    private let budget: SourceBudgetReader
     private let accounts: QuotaTracker?
 
     /// Creates a store. The caller closes the client.
     /// - Parameters:
     ///   - maximumBytes: The size limit of a cached body.
     ///   - handOverBytes: The size limit of a body that is passed to other workers that wait for it.
-    ///   - budget: The quota of all entries in bytes; nil for no quota and no accounting.
+    ///   - budget: The quota of all entries.
     ///   - errors: Counts and logs errors of quota accounting.
     init(
-        _ redis: RedisClient, maximumBytes: Int, handOverBytes: Int = 0, budget: Int? = nil,
+        _ redis: RedisClient, maximumBytes: Int, handOverBytes: Int = 0, budget: SourceBudget = .unlimited,
         errors: ToleratedErrors = .silent
     ) {
         self.redis = redis
         self.maximumBytes = maximumBytes
         self.handOverBytes = handOverBytes
-        accounts = budget.map { QuotaTracker(redis, Budget(bytes: $0), errors: errors) }
+        self.budget = SourceBudgetReader(budget, redis, errors: errors)
+        accounts = budget == .unlimited ? nil : QuotaTracker(redis, Budget(), errors: errors)
     }
 
     /// One quota covers the entries of all tenants.
@@ -49,8 +51,9 @@ struct RedisSourceStore: SourceStore {
     func store(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async throws -> Bool {
         let (description, name) = (entry.description, LeaseName(product: key))
         let cost = Cost(bytes: entry.body.count + description.count)
+        let budget = await budget.current()
         var (seconds, isKept) = (seconds, true)
-        if entry.body.count > maximumBytes || accounts?.budget.canHold(cost) == false {
+        if entry.body.count > maximumBytes || budget?.canHold(cost) == false {
             guard entry.body.count <= handOverBytes, await terms.isWanted() else {
                 try await remove(key)
                 return false
@@ -67,9 +70,10 @@ struct RedisSourceStore: SourceStore {
         guard let moments = reply.array, moments.count == 2, let expiresAt = moments[0].string.flatMap(Double.init),
             let storedAt = moments[1].string
         else { throw RedisError(.protocolError, "unexpected reply from the source store script: \(reply)") }
-        if isKept {
+        if isKept, let budget {
             await accounts?.insert(
-                QuotaTracker.Entry(key: key, storedAt: storedAt, expiresAt: expiresAt, cost: cost), in: Self.quota)
+                QuotaTracker.Entry(key: key, storedAt: storedAt, expiresAt: expiresAt, cost: cost), in: Self.quota,
+                within: budget)
         }
         return true
     }

@@ -155,8 +155,8 @@ public struct SourceCacheOptions: Sendable {
     /// The size limit of a source that is passed through Redis to other workers that wait for it, in bytes. It stays
     /// there for 30 seconds. With 0, each waiting worker fetches a source that exceeds the cache limit itself.
     public var handOverBytes = 32 << 20
-    /// The quota of all sources in Redis, over all tenants and including metadata, in bytes; nil for no quota.
-    public var redisBudget: Int?
+    /// The quota of all sources in Redis.
+    public var redisBudget = SourceBudget.unlimited
     /// The retention in Redis of responses that can be revalidated, fresh or not, in seconds.
     public var redisRetention = 3600.0
     /// The folder of the disk cache; nil for none.
