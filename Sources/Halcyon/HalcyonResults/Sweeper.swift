@@ -33,7 +33,8 @@ extension ResultStore {
         var report = SweepReport()
         try await removeOldTombstones(&report)
         guard storage.isSwept else { return report }
-        try await removeExpired(ObjectName.index, &report) { _ in }
+        let now = Timestamp.now.seconds
+        report.expired += try await remove(ObjectName.index, where: { $0.isExpired(at: now) })
         try await removeResults(&report)
         return report
     }
@@ -52,37 +53,43 @@ extension ResultStore {
         }
     }
 
-    private func removeExpired(
-        _ prefix: String, _ report: inout SweepReport, keep: ([StorageEntry]) -> Void
-    ) async throws(StorageError) {
+    private func removeResults(_ report: inout SweepReport) async throws(StorageError) {
         let now = Timestamp.now.seconds
-        var count = 0
-        try await forEachPage(prefix) { page throws(StorageError) in
-            let expired = page.filter { $0.expiresAt.map { $0 <= now } ?? false }
-            try await delete(expired.map(\.name))
-            count += expired.count
-            keep(page.filter { $0.expiresAt.map { $0 > now } ?? true })
+        // Without names, so that a million results need 16 MB.
+        var uses: [(at: Double, bytes: Int)] = []
+        report.expired += try await remove(ObjectName.results, where: { $0.isExpired(at: now) }) {
+            uses.append(($0.usedAt, $0.bytes))
         }
-        report.expired += count
+        (report.results, report.bytes) = (uses.count, uses.reduce(0) { $0 + $1.bytes })
+        guard let budget = try await budget(using: report.bytes), report.bytes > budget else { return }
+        uses.sort { $0.at < $1.at }
+        // A tenth below the budget, so that not every sweep has to evict.
+        var (excess, last) = (report.bytes - (budget - budget / 10), -Double.infinity)
+        for use in uses where excess > 0 {
+            excess -= use.bytes
+            last = use.at
+        }
+        (report.results, report.bytes) = (0, 0)
+        report.evicted = try await remove(ObjectName.results, where: { $0.usedAt <= last }) {
+            report.results += 1
+            report.bytes += $0.bytes
+        }
     }
 
-    private func removeResults(_ report: inout SweepReport) async throws(StorageError) {
-        var kept: [StorageEntry] = []
-        try await removeExpired(ObjectName.results, &report) { kept += $0 }
-        (report.results, report.bytes) = (kept.count, kept.reduce(0) { $0 + $1.bytes })
-        guard let budget = try await budget(using: report.bytes), report.bytes > budget else { return }
-        // A tenth below the budget, so that not every sweep has to evict.
-        var evicted: [String] = []
-        for entry in kept.sorted(by: { $0.usedAt < $1.usedAt }) {
-            if report.bytes <= budget - budget / 10 { break }
-            evicted.append(entry.name)
-            report.bytes -= entry.bytes
-            report.results -= 1
+    /// Removes the objects with a prefix that meet a condition.
+    /// - Parameter others: Called for each object that remains.
+    /// - Returns: The number of objects removed.
+    private func remove(
+        _ prefix: String, where condition: (StorageEntry) -> Bool, others: (StorageEntry) -> Void = { _ in }
+    ) async throws(StorageError) -> Int {
+        var count = 0
+        try await forEachPage(prefix) { page throws(StorageError) in
+            let names = page.filter(condition).map(\.name)
+            try await delete(names)
+            count += names.count
+            for entry in page where !condition(entry) { others(entry) }
         }
-        for start in stride(from: 0, to: evicted.count, by: pageSize) {
-            try await delete(Array(evicted[start..<min(start + pageSize, evicted.count)]))
-        }
-        report.evicted = evicted.count
+        return count
     }
 
     /// The configured budget, or else all but a tenth of the file system.
@@ -90,4 +97,9 @@ extension ResultStore {
         if let budget = options.budget { return budget }
         return try await storage.space().map { max(0, bytes + $0.free - $0.total / 10) }
     }
+}
+
+extension StorageEntry {
+    /// True if the expiry has passed at a time in seconds since 1970.
+    fileprivate func isExpired(at now: Double) -> Bool { expiresAt.map { $0 <= now } ?? false }
 }
