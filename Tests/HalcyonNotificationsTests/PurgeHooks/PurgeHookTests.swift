@@ -63,9 +63,9 @@ import Testing
                 $0.pubSub = nil
                 $0.purgeHooks = ["cdn": try! Self.hook(origin, #","batch":4,"linger":"60s""#)]
             } _: {
-                // The tags of the third purge are known.
-                for tags in [["a", "b"], ["c"], ["a", "c"], ["d"]] { try await fixture.publishPurge(of: tags) }
-                try await until("the request is full") { fixture.count("purge_hooks", "delivered") == 4 }
+                // In any order, two of them have three tags together.
+                for tags in [["a", "b"], ["a", "c"], ["d"]] { try await fixture.publishPurge(of: tags) }
+                try await until("the request is full") { fixture.count("purge_hooks", "delivered") == 3 }
                 #expect(Self.tags(origin) == [["a", "b", "c", "d"]])
             }
         }
