@@ -20,6 +20,8 @@ def source(value):
     if isinstance(value, dict):
         if "initials" in value:
             return initials(value["initials"], value.get("background"), value.get("foreground"))
+        if value.get("url") is not None:
+            return source(value["url"]) if value.get("cacheKey") is None else f"url:key={value['cacheKey']}"
         if "base64" in value:
             return data(padded(value["base64"]), value.get("cacheKey"))
         if "video" in value:

@@ -53,6 +53,30 @@ import Testing
         }
     }
 
+    /// The signature of a URL changes with each job, and the image does not.
+    @Test(arguments: [false, true]) func changingURLsShareSourceAndResult(hasRule: Bool) async throws {
+        let photograph = try SampleImages.bytes()
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        try await WorkerFixture.with { cluster in
+            let rules = hasRule ? [SourceIdentityRule("127.0.0.1?Signature")].compactMap(\.self) : []
+            try await cluster.withWorker({ $0.reader.identityRules = rules }) { () async throws in
+                func job(_ id: String, signature: Int, width: Int, path: String = "/a") async throws -> String? {
+                    let url = origin.url("\(path)?Signature=\(signature)")
+                    let source = hasRule ? "\"\(url)\"" : #"{"url":"\#(url)","cacheKey":"\#(path)"}"#
+                    try await cluster.submit(#"{"id":"\#(id)","source":\#(source),"width":\#(width)}"#)
+                    return try await cluster.events.terminal(of: id).origin
+                }
+                #expect(try await job("first", signature: 1, width: 30) == "network")
+                #expect(try await job("again", signature: 2, width: 30) == "memory")
+                #expect(try await job("size", signature: 3, width: 31) == "source-cache")
+                #expect(try await job("other", signature: 3, width: 30, path: "/b") == "network")
+            }
+        }
+        // The origin gets the URL of the job.
+        #expect(origin.requests.map { $0.head.split(separator: " ")[1] } == ["/a?Signature=1", "/b?Signature=3"])
+        try await origin.stop()
+    }
+
     @Test func staleSourceIsRevalidatedWithoutABody() async throws {
         try await Self.withOrigin("add_header Cache-Control max-age=0;") { cluster, nginx, folder async throws in
             #expect(try await Self.job(cluster, nginx, width: 30).origin == "network")

@@ -145,6 +145,7 @@ import Testing
         ("worker.fetchesWithoutLeases=0", "worker.fetchesWithoutLeases: expected a whole number"),
         ("lanes.low=0", "lanes.low: expected a whole number"),
         ("sources.handOverBytes=-1", "sources.handOverBytes: expected a byte size"),
+        ("sources.identity=example.org", "sources.identity: expected a list, each HOST?NAME&NAME"),
         ("sources.redisBudget=-1", "sources.redisBudget: expected auto, or a byte size"),
         ("sources.maximumResumes=x", "sources.maximumResumes: expected a whole number"),
         ("worker.heartbeatInterval=0", "worker.heartbeatInterval: expected a duration"),

@@ -31,6 +31,14 @@ extension ProgramOptions {
         Setting("sources.assetCacheBytes", \.worker.sources.sharedBytes, .byteSize(in: 0...(1 << 40)))
             .help("Memory for cached watermarks and overlays; 0 disables the cache."),
 
+        Setting("sources.identity", \.worker.reader.identityRules, .list(of: .identityRule))
+            .help(
+                """
+                Query parameters that do not identify an image, per host: HOST?NAME&NAME, such as \
+                *.s3.amazonaws.com?X-Amz-*. URLs that differ in them share fetch, cache and result. The first rule for \
+                a host counts. Set it for workers, gateways and commands alike.
+                """),
+
         // Videos.
         Setting("sources.video.timeout", \.worker.sources.video.time, .duration(in: .seconds(1) ... .seconds(600)))
             .help("Timeout for extracting one video frame."),
@@ -115,6 +123,13 @@ extension ProgramOptions {
 extension ValueKind<AddressRule> {
     /// A value kind for an address, a range or a host.
     static var addressRule: Self { ValueKind(AddressRule.expectation) { AddressRule($0) } }
+}
+
+extension ValueKind<SourceIdentityRule> {
+    /// A value kind for a rule about the identity of sources.
+    fileprivate static var identityRule: Self {
+        ValueKind(SourceIdentityRule.expectation) { SourceIdentityRule($0) }
+    }
 }
 
 extension ValueKind<SourceBudget> {

@@ -39,6 +39,8 @@ public struct JobDecoder: Sendable {
     public var customSources: Set<String> = []
     /// A function that returns the key of a custom source, or throws if the provider does not accept the reference.
     public var customSourceKey: @Sendable (_ name: String, _ reference: String) throws(JobError) -> String = { $1 }
+    /// The rules by which URLs identify images. They are the same in all programs of a cluster.
+    public var identityRules: [SourceIdentityRule] = []
     /// A function that validates the parameters of custom processors and sizers in each variant.
     public var checkCustom: @Sendable (Variant) throws(JobError) -> Void = { _ in }
 

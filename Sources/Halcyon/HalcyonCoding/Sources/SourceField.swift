@@ -13,6 +13,7 @@ extension JobDecoder {
         }
         if value.member("initials")?.given != nil { return .initials(try Initials(value)) }
         if value.member("base64")?.given != nil { return .data(try DataSource(value)) }
+        if value.member("url")?.given != nil { return .web(try named(value)) }
         if value.member("video")?.given != nil { return .video(try video(value)) }
         return .custom(try custom(value))
     }
@@ -20,9 +21,29 @@ extension JobDecoder {
     private func source(_ text: String) throws(JobError) -> Source {
         if Source.scheme(of: text) == DataSource.scheme { return .data(try DataSource(url: text)) }
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), customSources.contains(String(text[..<colon]))
-        else { return try Source(text) }
+        else {
+            let source = try Source(text)
+            guard case .web(let url) = source else { return source }
+            return .web(url.identified(by: identityRules))
+        }
         let reference = String(decoding: text.utf8[colon...].dropFirst(), as: UTF8.self)
         return .custom(try CustomSource(name: String(text[..<colon]), reference: reference, customSourceKey))
+    }
+
+    /// Decodes a URL with a name in cache keys.
+    private func named(_ value: JSONElement) throws(JSONError) -> WebURL {
+        var (text, name): (String, String?) = ("", nil)
+        try value.forEachGiven { member, value throws(JSONError) in
+            switch member {
+            case "url": text = try value.string()
+            case "cacheKey": name = try value.string()
+            default: throw JSONError(.unknown, "unknown member of a URL source; expected url or cacheKey")
+            }
+        }
+        return try checked { () throws(JobError) in
+            let url = try WebURL(text)
+            return try name.map { name throws(JobError) in try url.named(name) } ?? url.identified(by: identityRules)
+        }
     }
 
     private func video(_ value: JSONElement) throws(JSONError) -> VideoSource {
@@ -43,7 +64,7 @@ extension JobDecoder {
         var given: [(name: String, parameters: JSONElement)] = []
         try value.forEachGiven { name, parameters in given.append(("\(name)", parameters)) }
         guard given.count == 1, customSources.contains(given[0].name) else {
-            let kinds = ["initials", "base64", "video"] + customSources.sorted()
+            let kinds = ["url", "initials", "base64", "video"] + customSources.sorted()
             throw JSONError(
                 .unsupported,
                 "no provider for sources of this kind; expected a URL, or an object with one of "
@@ -147,7 +168,13 @@ extension Source: JSONWritable {
     /// Writes the source as in a job. Decoding it results in an equal source.
     public func write(to writer: inout JSONWriter) {
         switch self {
-        case .web, .file, .s3, .custom: writer.value(text)
+        case .web(let url):
+            guard let name = url.cacheKeyName else { return writer.value(text) }
+            writer.object { writer in
+                writer.member("url", text)
+                writer.member("cacheKey", name)
+            }
+        case .file, .s3, .custom: writer.value(text)
         case .initials(let initials):
             writer.object { writer in
                 writer.member("initials", initials.text)

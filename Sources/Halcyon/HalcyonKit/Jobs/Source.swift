@@ -15,6 +15,12 @@ extension ImageJob {
         /// Creates a source from a URL or from `initials:JD`.
         public init(stringLiteral value: String) { self.init(value) }
 
+        /// An image at a URL that may change, such as a presigned URL. URLs with the same `cacheKey` lead to the same
+        /// image.
+        public static func url(_ url: URL, cacheKey: String) -> Self {
+            Self(["url": .string(url.absoluteString), "cacheKey": .string(cacheKey)])
+        }
+
         /// An image sent with the job. It is identified by its SHA-256, or by `cacheKey`.
         public static func bytes(_ data: Data, cacheKey: String? = nil) -> Self {
             Self([

@@ -35,12 +35,17 @@ public struct DataSource: Sendable {
     /// - Throws: ``JobError`` `invalid_job` if `bytes` is empty or the name is invalid.
     public init(_ bytes: [UInt8], name: String) throws(JobError) {
         guard !bytes.isEmpty else { throw JobError(.invalidJob, "the data is empty") }
-        guard (1...Self.longestName).contains(name.unicodeScalars.count), !name.utf8.hasControlCharacter else {
-            throw JobError(
-                .invalidJob, "cacheKey: expected 1 to \(Self.longestName) characters, none of them a control character")
-        }
+        try Self.check(name: name)
         self.bytes = bytes
         text = Self.namePrefix + name
+    }
+
+    /// - Throws: ``JobError`` `invalid_job` if a name of an image in cache keys is invalid.
+    static func check(name: String) throws(JobError) {
+        guard (1...longestName).contains(name.unicodeScalars.count), !name.utf8.hasControlCharacter else {
+            throw JobError(
+                .invalidJob, "cacheKey: expected 1 to \(longestName) characters, none of them a control character")
+        }
     }
 }
 

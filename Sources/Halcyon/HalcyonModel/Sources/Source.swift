@@ -53,7 +53,7 @@ public enum Source: Hashable, Codable, Sendable {
     /// The identity in cache keys, a single line. Equal sources have equal keys.
     public var cacheKey: String {
         switch self {
-        case .web(let url): "url:\(url.canonical)"
+        case .web(let url): url.cacheKey
         case .initials(let initials): "initials:\(initials.cacheKey)"
         case .file(let file): "file:\(file.path)"
         case .data(let data): data.text

@@ -14,6 +14,12 @@ public struct WebURL: StringRepresentableSource {
     /// True if the URL contains a user.
     public let hasUser: Bool
 
+    /// The name of the image in cache keys in place of the URL; nil for none. URLs with the same name lead to the same
+    /// image.
+    public private(set) var cacheKeyName: String?
+    /// The ``canonical`` form without the query parameters that do not identify the image (``SourceIdentityRule``).
+    private var identity: String?
+
     /// The maximum length of a URL, in bytes.
     public static let longest = 8192
 
@@ -44,6 +50,26 @@ public struct WebURL: StringRepresentableSource {
         canonical = "\(scheme)://\(authority.text)\(root)\(String(decoding: tail, as: UTF8.self))"
     }
 
+    /// The identity in cache keys.
+    var cacheKey: String { "url:\(cacheKeyName.map { "key=\($0)" } ?? identity ?? canonical)" }
+
+    /// Returns the URL with a name that identifies the image in cache keys.
+    /// - Throws: ``JobError`` `invalid_job` for an invalid name.
+    public func named(_ name: String) throws(JobError) -> WebURL {
+        try DataSource.check(name: name)
+        var url = self
+        url.cacheKeyName = name
+        return url
+    }
+
+    /// Returns the URL with the identity that the first rule for its host gives it.
+    public func identified(by rules: [SourceIdentityRule]) -> WebURL {
+        guard let rule = rules.first(where: { $0.applies(to: host) }) else { return self }
+        var url = self
+        url.identity = rule.identity(of: canonical)
+        return url
+    }
+
     /// Parses a URL that may be a secret, such as a signed URL. Error messages do not quote it.
     /// - Throws: ``JobError`` `invalid_job` if the URL is malformed or has another scheme.
     public init(secret text: String) throws(JobError) {
@@ -55,6 +81,13 @@ public struct WebURL: StringRepresentableSource {
                 "expected an http or https URL of at most \(Self.longest) bytes, percent-encoded and with an ASCII host"
             )
         }
+    }
+}
+
+extension WebURL {
+    /// Returns true if both have the same text and the same identity in cache keys, byte for byte.
+    public static func == (left: WebURL, right: WebURL) -> Bool {
+        left.text.utf8.elementsEqual(right.text.utf8) && left.cacheKey.utf8.elementsEqual(right.cacheKey.utf8)
     }
 }
 
