@@ -49,12 +49,8 @@ extension ResultStore {
 
     /// Reads the record of a result; nil if there is none.
     func record(of key: ResultKey) async throws(StorageError) -> ResultRecord? {
-        let (name, storage) = (ObjectName.result(key), storage)
-        let head = try await reads.run(within: options.readTimeout) { () throws(StorageError) in
-            try await storage.head(name)
-        }
         // An object of another program or version has no record for us.
-        return head.flatMap { try? ResultRecord(json: $0.record) }
+        try await head(of: key).flatMap { try? ResultRecord(json: $0.record) }
     }
 
     /// Reads the tombstones of all processes.

@@ -111,11 +111,8 @@ public final class ResultStore: Sendable {
     /// purged, or while the storage is unavailable. It does not read the file.
     public func publicURL(of key: ResultKey) async -> String? {
         guard let url = options.publicURL(of: key), await isLoaded() else { return nil }
-        let (name, storage) = (ObjectName.result(key), storage)
-        let head = await reads.attempt(within: options.readTimeout) { () throws(StorageError) in
-            try await storage.head(name)
-        }
-        guard let head = head ?? nil, let record = valid(head.record, key), record.metadata.bytes == head.bytes else {
+        let found = await reads.errors.tolerating { try await head(of: key) }
+        guard let head = found ?? nil, let record = valid(head.record, key), record.metadata.bytes == head.bytes else {
             return nil
         }
         return url
@@ -138,6 +135,14 @@ public final class ResultStore: Sendable {
         metrics.hits.add()
         metrics.readBytes.add(object.body.count)
         return StoredResult(record, body: object.body)
+    }
+
+    /// Reads what is known about the object of a result without its file; nil if there is none.
+    func head(of key: ResultKey) async throws(StorageError) -> StorageHead? {
+        let (name, storage) = (ObjectName.result(key), storage)
+        return try await reads.run(within: options.readTimeout) { () throws(StorageError) in
+            try await storage.head(name)
+        }
     }
 
     /// Returns the record of a living result of this key; nil for anything else.
@@ -184,11 +189,8 @@ public final class ResultStore: Sendable {
     /// - Throws: ``StorageError``; `CancellationError`.
     public func ensure(_ result: StoredResult, tags: [String]) async throws {
         await queue.wait(for: result.key.description)
-        let (name, storage) = (ObjectName.result(result.key), storage)
-        let head = try await reads.run(within: options.readTimeout) { () throws(StorageError) in
-            try await storage.head(name)
-        }
-        if let head, let record = valid(head.record, result.key), head.bytes == record.metadata.bytes,
+        if let head = try await head(of: result.key), let record = valid(head.record, result.key),
+            head.bytes == record.metadata.bytes,
             record.metadata.sha256 == result.metadata.sha256, record.expiresAt >= result.expiresAt
         {
             return

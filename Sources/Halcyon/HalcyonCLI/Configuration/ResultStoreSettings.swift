@@ -52,19 +52,14 @@ extension Configuration {
     /// Creates the options of the result store; nil if there is none.
     /// - Throws: ``ConfigurationError`` that names the setting.
     static func resultStore(_ settings: Settings<ProgramOptions>) throws(ConfigurationError) -> ResultStoreOptions? {
-        guard let location = settings.options.resultStoreLocation else {
-            if settings.options.resultStore.publicURL != nil {
-                throw ConfigurationError("results.store.publicURL: needs results.store")
-            }
-            if settings.options.gateway.redirectsToStore {
-                throw ConfigurationError("gateway.redirectsToStore: needs results.store and results.store.publicURL")
-            }
-            return nil
-        }
-        if settings.options.gateway.redirectsToStore, settings.options.resultStore.publicURL == nil {
-            throw ConfigurationError("gateway.redirectsToStore: needs results.store.publicURL")
-        }
         var options = settings.options.resultStore
+        if settings.options.gateway.redirectsToStore, options.publicURL == nil {
+            throw ConfigurationError("gateway.redirectsToStore: needs results.store and results.store.publicURL")
+        }
+        guard let location = settings.options.resultStoreLocation else {
+            if options.publicURL == nil { return nil }
+            throw ConfigurationError("results.store.publicURL: needs results.store")
+        }
         options.location = location
         options.s3 = try S3Options(settings, .results)
         options.userAgent = "Halcyon/\(Version.number)"

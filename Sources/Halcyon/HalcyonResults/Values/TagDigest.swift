@@ -1,6 +1,7 @@
 /// The digest of a tag or of a tenant, which a result store has in place of the name.
 public enum TagDigest {
-    /// Returns 32 hexadecimal digits for a tag of a tenant; nil for results without a tenant.
+    /// Returns 32 hexadecimal digits for a tag.
+    /// - Parameter tenant: The tenant of the results; nil for those without a tenant.
     public static func of(_ tag: String, tenant: String?) -> String { PurgeScope.tag(tag, of: tenant).hash }
 
     /// Returns 32 hexadecimal digits for a tenant.

@@ -26,12 +26,13 @@ enum PurgeCommand: Subcommand {
     static let command = Command(
         "purge", summary: "Delete results before they expire, and publish an event.",
         discussion: """
-            Select the results by source, tag or key, or all results of a tenant. They are deleted from Redis and from the result store, if \
-            results.store is set, without a worker. Jobs in flight do not restore them. A purge by source also removes \
-            cached copies of the source, including those on the disks of workers. Otherwise, results are \
-            rendered again from cached sources.
+            Select the results by source, tag or key, or all results of a tenant. They are deleted from Redis and from \
+            the result store, if results.store is set, without a worker. Jobs in flight do not restore them. A purge \
+            by source also removes cached copies of the source, including those on the disks of workers. Otherwise, \
+            results are rendered again from cached sources.
 
-            Consumers receive a halcyon.image.purged event, and workers pass it to CDNs (purge.hooks). If nothing matches, the count is 0 and the exit code is 0.
+            Consumers receive a halcyon.image.purged event, and workers pass it to CDNs (purge.hooks). If nothing \
+            matches, the count is 0 and the exit code is 0.
             """, parameters: [source, tag, key, tenant, json],
         examples: [
             .init(
