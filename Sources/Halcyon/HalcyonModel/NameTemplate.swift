@@ -13,7 +13,9 @@ public struct NameTemplate: Hashable, Sendable {
     private let parts: [Part]
 
     /// Parses a template.
-    /// - Parameter known: The names of all placeholders, without braces.
+    /// - Parameters:
+    ///   - text: A text with placeholders in braces.
+    ///   - known: The names of all placeholders, without braces.
     /// - Throws: ``JobError`` `invalid_job` for an unknown placeholder or an unpaired brace. Its message does not quote
     ///   the text around placeholders, which may be a secret.
     public init(_ text: String, placeholders known: [String]) throws(JobError) {
