@@ -6,6 +6,7 @@ struct WorkerMetrics: Sendable {
     private let lanes: [Lane: LaneMetrics]
     private let retries: [RetryMechanism: [JobErrorCode: Counter]]
     private let dead: [JobErrorCode: Counter]
+    private let fallbacks: [JobErrorCode: Counter]
     private let lookups: (hits: Counter, misses: Counter)
     /// The number of unknown top-level fields in jobs.
     let unknownFields: Counter
@@ -39,6 +40,12 @@ struct WorkerMetrics: Sendable {
                 help: "Messages written to the dead-letter topic, by error code.",
                 labels: ["code": $0.rawValue])
         }
+        fallbacks = .ofCodes {
+            metrics.counter(
+                "halcyon_fallbacks_total",
+                help: "Jobs that ended with their fallback picture, by the error code of their failure.",
+                labels: ["code": $0.rawValue])
+        }
         func lookups(_ result: String) -> Counter {
             metrics.counter(
                 "halcyon_result_lookups_total",
@@ -67,6 +74,9 @@ struct WorkerMetrics: Sendable {
 
     /// Counts a failed attempt that is retried.
     func retried(_ code: JobErrorCode, _ way: RetryMechanism) { retries[way]?[code]?.add() }
+
+    /// Counts a job that ended with its fallback picture.
+    func fellBack(_ code: JobErrorCode) { fallbacks[code]?.add() }
 
     /// Counts a message that was written to the dead-letter topic.
     func putAside(_ code: JobErrorCode) { dead[code]?.add() }

@@ -87,6 +87,8 @@ extension RandomJobs {
                 "HTTP://h:080", "http://[2001:DB8::1]:8080/x/@y",
             ]
         ),
+        ("alternatives", [nil, [], ["https://example.org/b"], .array(Array(sources.prefix(8)))]),
+        ("fallback", [nil, false, "initials:JD", "https://example.org/none.png", ["base64": "AAE="]]),
         ("tenant", [nil, "a", "A-b_c.9", .string(String(repeating: "t", count: 64))]),
     ]
 
@@ -290,6 +292,11 @@ extension RandomJobs {
                 .string("http://h/" + String(repeating: "a", count: WebURL.longest - 8)),
             ]
         ),
+        (
+            "alternatives",
+            ["initials:JD", [nil], [false], ["cat.jpg"], [7], [:], .array(Array(repeating: "http://h", count: 9))]
+        ),
+        ("fallback", [true, "", 0, [], ["https://example.org/b"], "cat.jpg", ["initials": ""]]),
         (
             "tenant",
             ["", "a b", "a/b", "é", "a\n", "{a}", ":", .string(String(repeating: "t", count: 65)), 7, ["a"]]

@@ -37,12 +37,14 @@ struct RandomEvents {
             return .failed(failure, attempts: Int.random(in: 1...9, using: &generator), timings: timings())
         default:
             let origin = pick([CacheStatus.memory, .sourceCache, .network, .coalesced])
-            return .ready(
-                Ready(
-                    results: (0..<Int.random(in: 1...3, using: &generator)).map { _ in result() },
-                    failures: maybe([JobError(pick(JobErrorCode.allCases), "words", variant: 3)]) ?? [], origin: origin,
-                    timings: timings(), attempts: Int.random(in: 1...4, using: &generator),
-                    warnings: [[], [text()], ["a", "b"]].randomElement(using: &generator)!))
+            var ready = Ready(
+                results: (0..<Int.random(in: 1...3, using: &generator)).map { _ in result() },
+                failures: maybe([JobError(pick(JobErrorCode.allCases), "words", variant: 3)]) ?? [], origin: origin,
+                timings: timings(), attempts: Int.random(in: 1...4, using: &generator),
+                warnings: [[], [text()], ["a", "b"]].randomElement(using: &generator)!)
+            ready.alternative = maybe("https://mirror.example.org/cat.jpg")
+            ready.fallback = maybe(JobError(pick(JobErrorCode.allCases), text()))
+            return .ready(ready)
         }
     }
 

@@ -110,6 +110,29 @@ import Testing
         try await origin.stop()
     }
 
+    /// Shared caches must not take the picture for the image.
+    @Test func fallbackPicturesAreNotCached() async throws {
+        let origin = try Self.origin()
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    let fallback = "&width=60&height=40&fallback=\(PercentEncoding.encode(origin.url("/a")))"
+                    for _ in 0..<2 {
+                        let answer = try await client.send(.get, Self.path(origin, fallback, file: "/missing"))
+                        #expect(answer.status == 200 && answer.headers["Content-Type"] == "image/jpeg")
+                        #expect(answer.headers["Halcyon-Failure"] == "not_found" && !answer.body.isEmpty)
+                        #expect(answer.headers["Cache-Control"] == "no-store" && answer.headers["ETag"] == nil)
+                    }
+                    let own = try await client.send(.get, Self.path(origin, fallback))
+                    #expect(own.status == 200 && own.headers["Halcyon-Failure"] == nil && own.headers["ETag"] != nil)
+                    let failed = try await client.send(.get, Self.path(origin, file: "/missing"))
+                    #expect(failed.status == 404)
+                }
+            }
+        }
+        try await origin.stop()
+    }
+
     @Test func reportsFailuresAsProblemOrPlaceholderImage() async throws {
         let origin = try Self.origin()
         try await GatewayFixture.with { fixture in

@@ -46,7 +46,9 @@ import struct HalcyonCoding.JobDecoder
         (job.slot, job.generation) = ("cell-12", 7)
         (job.placeholder, job.altText, job.metadata) = ("L", "a cat", ["article": 17, "tags": [nil, true, 0.5]])
         (job.tags, job.webhook, job.headers, job.tenant) = (["a"], "shop", ["Accept": "image/webp"], "shop-7")
+        (job.alternatives, job.fallback) = (["https://mirror.example.org/cat.jpg"], .source("initials:JD"))
         #expect(try decodedID(of: job) == "one")
+        job.fallback = ImageJob.Fallback.none
         job.deadline = .at(Date(timeIntervalSince1970: 1_790_000_000))
         #expect(try decodedID(of: job) == "one")
     }

@@ -1,4 +1,5 @@
 import Formats
+import HalcyonCoding
 import HalcyonModel
 import HalcyonSources
 import ProgramSettings
@@ -37,6 +38,13 @@ extension ProgramOptions {
                 Query parameters that do not identify an image, per host: HOST?NAME&NAME, such as \
                 *.s3.amazonaws.com?X-Amz-*. URLs that differ in them share fetch, cache and result. The first rule for \
                 a host counts. Set it for workers, gateways and commands alike.
+                """),
+
+        Setting("sources.fallback", \.worker.reader.fallback, .optional(.source))
+            .help(
+                """
+                Source of the fallback picture of jobs that have none of their own: a URL, a file: in \
+                sources.fileRoots, or initials:. None by default.
                 """),
 
         // Videos.
@@ -129,6 +137,17 @@ extension ValueKind<SourceIdentityRule> {
     /// A value kind for a rule about the identity of sources.
     fileprivate static var identityRule: Self {
         ValueKind(SourceIdentityRule.expectation) { SourceIdentityRule($0) }
+    }
+}
+
+extension ValueKind<Source> {
+    /// A value kind for a source in one line.
+    fileprivate static var source: Self {
+        ValueKind("a source such as https://img.example.org/none.png or file:///srv/none.png") { text in
+            try? JobDecoder().source(text)
+        } write: {
+            $0.text
+        }
     }
 }
 

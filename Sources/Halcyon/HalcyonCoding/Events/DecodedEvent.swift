@@ -61,6 +61,8 @@ public struct DecodedEvent: Sendable {
     public let jobID: String?
     /// The outcome of the job; nil if the event is not terminal.
     public let ending: Ending?
+    /// The error code of a ready job whose outputs show its fallback picture; nil for others.
+    public let fallback: String?
     /// The purged target; nil for other events.
     public let purged: Purged.Target?
     /// The tags by which shared caches find responses with purged results; empty for other events.
@@ -91,6 +93,7 @@ public struct DecodedEvent: Sendable {
         jobID = data.member("job")?.text("id")
         total = data.member("timings")?.member("total")?.asDouble
         let kind = Event.Kind(rawValue: self.type)
+        fallback = data.member("fallback")?.text("code")
         purged = kind == .purged ? Purged.Target(data) : nil
         var cacheTags: [String] = []
         // Events of later releases may have another type here; they have no tags then.

@@ -94,6 +94,15 @@ extension Ready {
         writer.member("attempts", attempts > 1 ? attempts : nil)
         writer.member("timings", timings)
         writer.member("source", results[0].facts.source)
+        writer.member("alternative", alternative)
+        if let fallback {
+            writer.name("fallback")
+            writer.object { writer in
+                writer.member("code", fallback.code.rawValue)
+                writer.member("message", fallback.message)
+                writer.member("retryable", fallback.isRetryable)
+            }
+        }
         writer.member("warnings", warnings.isEmpty ? nil : warnings)
     }
 }

@@ -41,6 +41,8 @@ public struct JobDecoder: Sendable {
     public var customSourceKey: @Sendable (_ name: String, _ reference: String) throws(JobError) -> String = { $1 }
     /// The rules by which URLs identify images. They are the same in all programs of a cluster.
     public var identityRules: [SourceIdentityRule] = []
+    /// The fallback picture of jobs that have no field `fallback` and are not delivered by `put`; nil for none.
+    public var fallback: Source?
     /// A function that validates the parameters of custom processors and sizers in each variant.
     public var checkCustom: @Sendable (Variant) throws(JobError) -> Void = { _ in }
 

@@ -7,6 +7,8 @@ struct JobFields {
     let reader: JobDecoder
     var id: String?
     var source: Source?
+    var alternatives: [Source] = []
+    var fallback = FallbackField.standard
     /// The defaults of all variants, and the only output of a job without `variants`.
     var defaults = VariantFields()
     var variants: JSONElement?
@@ -60,6 +62,8 @@ struct JobFields {
     private mutating func readRare(_ name: JSONName, _ value: JSONElement) throws(JSONError) -> Bool {
         switch name {
         case "partial": partial = try value.bool()
+        case "alternatives": alternatives = try Self.alternatives(value, reader)
+        case "fallback": fallback = try FallbackField(value, reader)
         case "cache": cache = try CachePolicy(value)
         case "tenant": tenant = try Self.tenant(value)
         case "headers": headers = try RequestHeaders(value)
@@ -76,7 +80,8 @@ struct JobFields {
     private static func isOfTheJob(_ name: JSONName) -> Bool {
         switch name {
         case "id", "source", "variants", "maxAge", "delivery", "deadline", "metadata", "placeholder", "altText",
-            "priority", "partial", "cache", "tenant", "headers", "tags", "slot", "generation", "webhook":
+            "priority", "partial", "alternatives", "fallback", "cache", "tenant", "headers", "tags", "slot",
+            "generation", "webhook":
             true
         default: false
         }
@@ -96,8 +101,9 @@ struct JobFields {
             throw error.within("delivery")
         }
         return Job(
-            id: id ?? defaultID, source: source, variants: variants, names: names, partial: partial, maxAge: maxAge,
-            cache: cache, tenant: tenant, headers: headers, tags: tags,
+            id: id ?? defaultID, source: source, alternatives: alternatives,
+            fallback: try fallback.source(standard: reader.fallback, delivery), variants: variants, names: names,
+            partial: partial, maxAge: maxAge, cache: cache, tenant: tenant, headers: headers, tags: tags,
             slot: slot.map { Job.DisplaySlot(name: $0, generation: generation) },
             delivery: delivery, deadline: deadline, webhook: webhook, echo: echo)
     }
@@ -150,6 +156,17 @@ struct JobFields {
         }
     }
 
+    private static func alternatives(
+        _ list: JSONElement, _ reader: JobDecoder
+    ) throws(JSONError) -> [Source] {
+        var sources: [Source] = []
+        try list.forEachElement { element throws(JSONError) in
+            guard sources.count < Job.mostAlternatives else { throw .tooMany(Job.mostAlternatives) }
+            sources.append(try reader.source(element))
+        }
+        return sources
+    }
+
     static func id(_ value: JSONElement) throws(JSONError) -> String {
         let id = try value.string()
         guard Job.isID(id) else {
@@ -175,6 +192,41 @@ struct JobFields {
                 .invalid, "\(bytes.count) bytes, and at most \(Job.PassthroughMetadata.longest) are allowed")
         }
         return bytes
+    }
+}
+
+/// The field `fallback`.
+enum FallbackField {
+    /// The field is absent. The job has the fallback of the settings.
+    case standard
+    /// The field is `false`.
+    case none
+    case source(Source)
+
+    init(_ value: JSONElement, _ reader: JobDecoder) throws(JSONError) {
+        guard value.kind == .bool else {
+            self = .source(try reader.source(value))
+            return
+        }
+        guard try !value.bool() else {
+            throw JSONError(.invalid, "expected a source, or false for no fallback picture")
+        }
+        self = .none
+    }
+
+    /// Returns the fallback of a job. A job with uploads has none, because its target would take it for the result.
+    func source(standard: Source?, _ delivery: Job.Delivery) throws(JSONError) -> Source? {
+        switch self {
+        case .standard: return delivery.isPut ? nil : standard
+        case .none: return nil
+        case .source(let source):
+            guard !delivery.isPut else {
+                throw JSONError(
+                    .invalid, "excludes delivery by put, because the target would take it for the result",
+                    path: "fallback")
+            }
+            return source
+        }
     }
 }
 

@@ -18,7 +18,9 @@ extension JobDecoder {
         return .custom(try custom(value))
     }
 
-    private func source(_ text: String) throws(JobError) -> Source {
+    /// Parses a source that is a string.
+    /// - Throws: ``JobError`` `unsupported_source` or `invalid_job`.
+    public func source(_ text: String) throws(JobError) -> Source {
         if Source.scheme(of: text) == DataSource.scheme { return .data(try DataSource(url: text)) }
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), customSources.contains(String(text[..<colon]))
         else {

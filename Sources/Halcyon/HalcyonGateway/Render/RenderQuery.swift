@@ -24,7 +24,7 @@ struct RenderQuery {
         "source", "width", "height", "screenScale", "cropRect", "gravity", "sizeForDisplay", "sizer", "upscale",
         "processors", "quality", "lossless", "effort", "progressive", "stripMetadata", "keepProfile", "frames",
         "maxAge",
-        "cache", "tags",
+        "cache", "tags", "fallback",
     ]
     /// Parameters of signed URLs, which do not describe the image (``URLSigner``).
     static let others: Set = ["signature", "expires", "keyId"]

@@ -85,12 +85,26 @@ struct RenderRoutes: Sendable {
         return response
     }
 
+    /// Returns the response with the fallback picture of a job. Caches must not take it for the image.
+    private func fallback(
+        _ output: DecodedEvent.Output, _ format: ImageFormat, _ code: String
+    ) async throws -> HTTPServer.Response {
+        guard let data = if let data = output.data { data } else { try await results.read(output.key)?.body } else {
+            throw Problem(
+                .unavailable, "the fallback picture expired before it could be read; try again", retryAfter: 1)
+        }
+        var response = ImageResponse.once(format, data.count, data)
+        response.headers["Halcyon-Failure"] = code
+        return response
+    }
+
     private func answer(_ event: DecodedEvent, _ call: RequestContext) async throws -> HTTPServer.Response {
         switch event.ending {
         case .ready(let outputs, _):
             guard let output = outputs.first, let format = output.format else {
                 throw Problem(.unavailable, "the image has a format that this gateway does not know")
             }
+            if let code = event.fallback { return try await fallback(output, format, code) }
             if let data = output.data { return ImageResponse.once(format, data.count, data) }
             guard let response = try await images.find(output.key, call, isNew: true) else {
                 throw Problem(.unavailable, "the image expired before it could be read; try again", retryAfter: 1)

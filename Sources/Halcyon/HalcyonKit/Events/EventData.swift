@@ -37,6 +37,20 @@ extension ImageEvent {
         public let timings: [String: Double]
         /// Warnings for people, for example about unknown fields of the job.
         public let warnings: [String]
+        /// The alternative source that was used; nil for the source of the job.
+        public let alternative: String?
+        /// The failure of the job, if the images show its fallback picture.
+        public let fallback: FallbackReason?
+
+        /// The reason why a job ended with its fallback picture.
+        public struct FallbackReason: Sendable, Equatable, Decodable {
+            /// The reason.
+            public let code: FailureCode
+            /// A description of the failure for people.
+            public let message: String
+            /// True if the same job may succeed later.
+            public let retryable: Bool
+        }
 
         /// A variant that could not be made or uploaded.
         public struct Failure: Sendable, Equatable, Decodable {
@@ -63,7 +77,7 @@ extension ImageEvent {
         }
 
         private enum CodingKeys: String, CodingKey {
-            case job, variants, failures, cacheStatus = "origin", timings, warnings
+            case job, variants, failures, cacheStatus = "origin", timings, warnings, alternative, fallback
         }
 
         /// Decodes the data of an event.
@@ -75,6 +89,8 @@ extension ImageEvent {
             cacheStatus = try container.decode(CacheStatus.self, forKey: .cacheStatus)
             timings = try container.decode([String: Double].self, forKey: .timings)
             warnings = try container.decodeIfPresent([String].self, forKey: .warnings) ?? []
+            alternative = try container.decodeIfPresent(String.self, forKey: .alternative)
+            fallback = try container.decodeIfPresent(FallbackReason.self, forKey: .fallback)
         }
     }
 

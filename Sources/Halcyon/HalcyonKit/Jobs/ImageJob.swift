@@ -4,6 +4,10 @@ import Foundation
 public struct ImageJob: Sendable, Hashable, Encodable {
     /// The image to load.
     public var source: Source
+    /// The images to load, in this order, if ``source`` fails; at most 8.
+    public var alternatives: [Source]?
+    /// The picture to deliver if all of them fail; nil for the cluster's setting.
+    public var fallback: Fallback?
     /// The only output, or the fields that all ``variants`` have in common.
     public var output: Output
     /// Several outputs of one source; at most 16.
@@ -55,7 +59,8 @@ public struct ImageJob: Sendable, Hashable, Encodable {
     }
 
     private enum CodingKeys: String, CodingKey {
-        case source, variants, partial, id, maxAge, cache, delivery, priority, deadline, slot, generation
+        case source, alternatives, fallback, variants, partial, id, maxAge, cache, delivery, priority, deadline, slot,
+            generation
         case placeholder, altText, metadata, tags, webhook, headers, tenant
     }
 
@@ -64,6 +69,8 @@ public struct ImageJob: Sendable, Hashable, Encodable {
         try output.encode(to: encoder)
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(source, forKey: .source)
+        try container.encodeIfPresent(alternatives, forKey: .alternatives)
+        try container.encodeIfPresent(fallback, forKey: .fallback)
         try container.encodeIfPresent(variants, forKey: .variants)
         try container.encodeIfPresent(partial, forKey: .partial)
         try container.encodeIfPresent(id, forKey: .id)
@@ -136,6 +143,19 @@ extension ImageJob {
         public static func put(_ urls: [String: URL]) -> Self {
             Self(rawValue: ["put": .object(urls.mapValues { .string($0.absoluteString) })])
         }
+    }
+
+    /// The picture that a job delivers if it fails.
+    public struct Fallback: RawRepresentable, Sendable, Hashable, Codable {
+        /// The value in the job's JSON.
+        public let rawValue: JSONValue
+        /// Creates a value that has no static member here.
+        public init(rawValue: JSONValue) { self.rawValue = rawValue }
+
+        /// No picture: the job fails, regardless of the cluster's setting.
+        public static let none = Self(rawValue: false)
+        /// This picture.
+        public static func source(_ source: Source) -> Self { Self(rawValue: source.rawValue) }
     }
 
     /// The time after which a job is no longer wanted.

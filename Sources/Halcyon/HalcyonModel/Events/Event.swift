@@ -113,6 +113,10 @@ public struct Ready: Sendable {
     public var attempts: Int
     /// Human-readable warnings about the job.
     public var warnings: [String]
+    /// The alternative source that was used, as in ``Source/shownText``; nil for the source of the job.
+    public var alternative: String?
+    /// The failure of the job, if the results show its fallback picture instead; nil otherwise.
+    public var fallback: JobError?
 
     /// Creates the outcome of a job that is ready.
     public init(

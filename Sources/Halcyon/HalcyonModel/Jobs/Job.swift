@@ -4,6 +4,10 @@ public struct Job: Sendable {
     public var id: String
     /// The source to load.
     public var source: Source
+    /// The sources to try in this order if ``source`` cannot be loaded or decoded; at most ``mostAlternatives``.
+    public var alternatives: [Source]
+    /// The picture to deliver when the job would fail otherwise; nil for none. Its result has the key of this source.
+    public var fallback: Source?
     /// The outputs to render, at least one, in the order of the event.
     public var variants: [Variant]
     /// The names of the variants, in their order; empty if no variant has a name.
@@ -33,8 +37,8 @@ public struct Job: Sendable {
 
     /// Creates a job without validating the values.
     public init(
-        id: String, source: Source, variants: [Variant], names: [String?] = [], partial: Bool = false,
-        maxAge: Double = 0,
+        id: String, source: Source, alternatives: [Source] = [], fallback: Source? = nil, variants: [Variant],
+        names: [String?] = [], partial: Bool = false, maxAge: Double = 0,
         cache: CachePolicy = CachePolicy(), tenant: String? = nil, headers: RequestHeaders = RequestHeaders(),
         tags: [String] = [], slot: DisplaySlot? = nil,
         delivery: Delivery = .reference, deadline: Deadline? = nil, webhook: Webhook? = nil,
@@ -42,6 +46,8 @@ public struct Job: Sendable {
     ) {
         self.id = id
         self.source = source
+        self.alternatives = alternatives
+        self.fallback = fallback
         self.variants = variants
         self.names = names
         self.partial = partial
@@ -59,6 +65,18 @@ public struct Job: Sendable {
 
     /// The request for the source.
     public var request: SourceRequest { SourceRequest(source, tenant: tenant, headers: headers) }
+
+    /// Returns the job with another source and no alternatives or fallback. Its requests have the header fields of the
+    /// job only if the source has the same origin (RFC 6454, section 4), because they may contain credentials.
+    public func using(_ other: Source) -> Job {
+        var job = self
+        if source.origin == nil || other.origin != source.origin { job.headers = RequestHeaders() }
+        (job.source, job.alternatives, job.fallback) = (other, [], nil)
+        return job
+    }
+
+    /// The maximum number of alternative sources of a job.
+    public static let mostAlternatives = 8
 
     /// Returns the name of a variant; nil if it has none.
     public func name(ofVariant index: Int) -> String? { names.indices.contains(index) ? names[index] : nil }

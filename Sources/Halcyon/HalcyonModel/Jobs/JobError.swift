@@ -50,6 +50,14 @@ public enum JobErrorCode: String, CaseIterable, Codable, Sendable {
         default: false
         }
     }
+
+    /// True if another source may succeed where one has failed with this code.
+    public var isOfSource: Bool {
+        switch self {
+        case .invalidJob, .expired, .internal: false
+        default: true
+        }
+    }
 }
 
 /// The failure of a job.

@@ -50,6 +50,15 @@ public enum Source: Hashable, Codable, Sendable {
         }
     }
 
+    /// The scheme, host and port of a source that is loaded over HTTP; nil for others.
+    var origin: String? {
+        switch self {
+        case .web(let url): url.origin
+        case .video(let video): video.input.origin
+        case .initials, .file, .data, .s3, .custom: nil
+        }
+    }
+
     /// The identity in cache keys, a single line. Equal sources have equal keys.
     public var cacheKey: String {
         switch self {

@@ -11,6 +11,8 @@ public struct WebURL: StringRepresentableSource {
     /// The host in lower case, without brackets or port.
     public let host: String
 
+    /// The scheme, host and port (RFC 6454, section 4), normalized like ``canonical``.
+    let origin: String
     /// True if the URL contains a user.
     public let hasUser: Bool
 
@@ -47,6 +49,7 @@ public struct WebURL: StringRepresentableSource {
         self.text = text
         host = authority.host
         hasUser = !authority.user.isEmpty
+        origin = "\(scheme)://\(authority.hostAndPort)"
         canonical = "\(scheme)://\(authority.text)\(root)\(String(decoding: tail, as: UTF8.self))"
     }
 
@@ -149,9 +152,12 @@ private struct Authority {
     }
 
     /// The normalized authority.
-    var text: String {
+    var text: String { user + hostAndPort }
+
+    /// The normalized authority without the user.
+    var hostAndPort: String {
         let bracketed = isIPv6 ? "[\(host)]" : host
-        return "\(user)\(bracketed)\(port.map { ":\($0)" } ?? "")"
+        return "\(bracketed)\(port.map { ":\($0)" } ?? "")"
     }
 }
 

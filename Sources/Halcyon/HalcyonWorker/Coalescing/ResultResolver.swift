@@ -24,6 +24,7 @@ struct ResultResolver: Sendable {
     func resolve(
         _ job: JobContext, _ cached: [ResultKey: ImageResult], _ start: StartNotifier
     ) async throws -> ResolvedResults {
+        start.follow(job)
         let begun = ContinuousClock.now
         var resolved = ResolvedResults(job, cached)
         var round = 0

@@ -3,7 +3,8 @@ import Formats
 import HalcyonCluster
 import HalcyonModel
 
-/// A job in the pipeline, with everything that is known about it from the start.
+/// A job in the pipeline, with everything that is known about it from the start. A job with alternative sources has a
+/// context for each of them.
 ///
 /// A class, because it is passed from task to task and a job has some fifty fields.
 final class JobContext: Sendable {
@@ -27,8 +28,30 @@ final class JobContext: Sendable {
     let unknownFields: [String]
     /// The trace of the job. Nil if it is not recorded.
     let trace: JobTrace?
-    private let isStarted: Lock<Bool>
-    private let uploaded: Lock<[Int: String]>
+    /// The part of its source in the job.
+    let role: SourceRole
+    private let state: JobState
+
+    /// The part of a source in a job.
+    enum SourceRole: Equatable {
+        /// The source of the job itself.
+        case own
+        /// The alternative with this index.
+        case alternative(Int)
+        /// The picture that is used when the job would fail otherwise.
+        case fallback
+    }
+
+    /// The state of a job that its contexts share.
+    private final class JobState: Sendable {
+        let isStarted: Lock<Bool>
+        let uploaded: Lock<[Int: String]>
+
+        init(_ retry: Retry?) {
+            isStarted = Lock(retry?.message.hasStarted ?? false)
+            uploaded = Lock(retry?.message.uploads ?? [:])
+        }
+    }
 
     /// The state of a job that was retried through a topic, by any worker.
     struct Retry: Sendable {
@@ -53,28 +76,51 @@ final class JobContext: Sendable {
         self.warnings = warnings
         self.unknownFields = unknownFields
         self.trace = trace
-        isStarted = Lock(retry?.message.hasStarted ?? false)
-        uploaded = Lock(retry?.message.uploads ?? [:])
+        role = .own
+        state = JobState(retry)
     }
 
+    private init(_ other: JobContext, source: Source, _ role: SourceRole) {
+        job = other.job.using(source)
+        keys = job.keys
+        lane = other.lane
+        origin = other.origin
+        traceparent = other.traceparent
+        waitTimeout = other.waitTimeout
+        retry = other.retry
+        warnings = other.warnings
+        unknownFields = other.unknownFields
+        trace = other.trace
+        self.role = role
+        state = other.state
+    }
+
+    /// Returns the context of the job with each of its alternative sources, in order.
+    var alternatives: [JobContext] {
+        job.alternatives.enumerated().map { JobContext(self, source: $1, .alternative($0)) }
+    }
+
+    /// Returns the context of the job with its fallback picture as the source; nil if it has none.
+    var fallback: JobContext? { job.fallback.map { JobContext(self, source: $0, .fallback) } }
+
     /// True if the `started` event of the job has been published.
-    var hasStarted: Bool { isStarted.withLock { $0 } }
+    var hasStarted: Bool { state.isStarted.withLock { $0 } }
 
     /// Marks the job as started.
     /// - Returns: True if the `started` event is to be published. It is published once, however often the job is tried.
     func start() -> Bool {
-        isStarted.withLock { isStarted in
+        state.isStarted.withLock { isStarted in
             defer { isStarted = true }
             return !isStarted
         }
     }
 
     /// The uploads of this and earlier attempts: the beginning of the SHA-256 of the bytes, by the index of the variant.
-    var uploads: [Int: String] { uploaded.withLock { $0 } }
+    var uploads: [Int: String] { state.uploaded.withLock { $0 } }
 
     /// Records that the bytes with this SHA-256 were uploaded for a variant.
     func uploaded(_ sha256: String, ofVariant index: Int) {
-        uploaded.withLock { $0[index] = RetryMessage.uploadMark(sha256) }
+        state.uploaded.withLock { $0[index] = RetryMessage.uploadMark(sha256) }
     }
 
     /// Returns true if these bytes were uploaded for a variant by this or an earlier attempt.

@@ -57,9 +57,9 @@ final class JobPipeline: Sendable {
         case .job(let decoded): job = decoded
         case .refused(let refusal, let trace): return await reject(delivery, refusal, trace)
         }
-        let outcome = await retryLoop(job, delivery) { [self] attempt in
+        let outcome = await retryLoop(job, delivery) { [self] job, attempt in
             try await cancellations.checkBeforeStart(job.identity)
-            let cached = if let found, attempt == 1 { found } else { try await lookup.find(job) }
+            let cached = if let found, attempt == 1, job.role == .own { found } else { try await lookup.find(job) }
             report.lookedUp(job, cached)
             if let ready = job.ready(from: cached) {
                 await tags.index(ready.results, of: job)
@@ -72,8 +72,10 @@ final class JobPipeline: Sendable {
                 let tagVersions = await tags.versions(of: job)
                 let start = StartNotifier(delivery, job, attempt, publisher, progress)
                 let ready = try await start.notifying {
-                    let resolved = try await resolver.resolve(job, cached, start)
-                    return try await store.deliver(resolved, job)
+                    try await job.firstSource(cached, lookup) { source, cached in
+                        let resolved = try await resolver.resolve(source, cached, start)
+                        return try await store.deliver(resolved, source)
+                    }
                 }
                 let uploaded = try await upload.upload(ready, of: job)
                 await tags.index(uploaded.results, of: job, since: tagVersions)
@@ -97,8 +99,10 @@ final class JobPipeline: Sendable {
     ///
     /// A job that waits for its next attempt occupies an entry in the window of its partition and nothing else. If it
     /// is revoked, cancelled or superseded, the wait ends at once.
+    ///
+    /// A job that is given up ends with its fallback picture if it has one.
     private func retryLoop(
-        _ job: JobContext, _ delivery: JobDelivery, _ attempt: (_ number: Int) async throws -> Ready
+        _ job: JobContext, _ delivery: JobDelivery, _ attempt: (JobContext, _ number: Int) async throws -> Ready
     ) async -> Outcome {
         var attempts = JobAttempts(job)
         do {
@@ -112,7 +116,7 @@ final class JobPipeline: Sendable {
                 attempts.begin()
                 let (failed, decision): (FailedJob, RetryPolicy.Decision)
                 do {
-                    var ready = try await attempt(attempts.number)
+                    var ready = try await attempt(job, attempts.number)
                     try await cancellations.checkSuperseded(job.identity)
                     attempts.succeeded(&ready, job)
                     return .ended(.ready(ready))
@@ -124,7 +128,17 @@ final class JobPipeline: Sendable {
                     decision = retries.decide(failed, job)
                 }
                 switch decision {
-                case .giveUp(let reason): return .gaveUp(failed, reason)
+                case .giveUp(let reason):
+                    guard let fallback = job.fallback else { return .gaveUp(failed, reason) }
+                    do {
+                        var ready = try await attempt(fallback, attempts.number)
+                        ready.fallback = failed.failure
+                        attempts.succeeded(&ready, job)
+                        return .ended(.ready(ready))
+                    } catch let error as JobError {
+                        report.fallbackFailed(job, error)
+                        return .gaveUp(failed, reason)
+                    }
                 case .later(let topic, let seconds): return .postponed(failed, topic: topic, after: seconds)
                 case .now(let seconds):
                     report.willRetry(job, failed, after: seconds)

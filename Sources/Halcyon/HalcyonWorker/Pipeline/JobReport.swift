@@ -29,6 +29,10 @@ struct JobReport: Sendable {
         log.debug("retrying failed job", fields(of: job, failed.fields.merging(["after": seconds])))
     }
 
+    func fallbackFailed(_ job: JobContext, _ error: JobError) {
+        log.warning("fallback picture not available", fields(of: job, LogMetadata(error)))
+    }
+
     func notPublished(_ error: KafkaError) {
         if error.code == .illegalGeneration {
             log.info("partition revoked; another worker will publish this job's event", ["reason": error.message])
@@ -52,6 +56,10 @@ struct JobReport: Sendable {
             metrics.ended(body, job.lane)
             switch body {
             case .ready(let ready):
+                if let failure = ready.fallback {
+                    metrics.fellBack(failure.code)
+                    log.info("job ready with its fallback picture", fields(of: job, LogMetadata(failure)))
+                }
                 log.debug(
                     "job ready", fields(of: job, ["origin": ready.origin.rawValue, "ms": ready.timings[.total]]))
             case .failed(let failure, _, _):

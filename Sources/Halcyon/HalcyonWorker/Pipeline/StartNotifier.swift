@@ -5,6 +5,8 @@ import HalcyonModel
 /// Handles the point at which this worker commits to a job. Publishes its `started` and progress events.
 final class StartNotifier: Sendable {
     private struct State {
+        /// The job with the source that is being loaded.
+        var current: JobContext
         var moment: ContinuousClock.Instant?
         var publishing: Task<Void, Never>?
         var reporting: Task<Void, Never>?
@@ -17,7 +19,7 @@ final class StartNotifier: Sendable {
     private let attempt: Int
     private let publisher: PublishStage
     private let progress: ProgressReports
-    private let state = Lock(State())
+    private let state: Lock<State>
 
     init(
         _ delivery: JobDelivery, _ job: JobContext, _ attempt: Int, _ publisher: PublishStage,
@@ -28,7 +30,11 @@ final class StartNotifier: Sendable {
         self.attempt = attempt
         self.publisher = publisher
         self.progress = progress
+        state = Lock(State(current: job))
     }
+
+    /// Reports the progress of this source from now on.
+    func follow(_ source: JobContext) { state.withLock { $0.current = source } }
 
     /// Claims the job. A revoked job always leaves. A job that joined an operation in flight gets progress events only.
     /// A job that accepts only cached results may end at once.
@@ -45,7 +51,9 @@ final class StartNotifier: Sendable {
                     state.publishing = Task { [job, publisher] in await publisher.started(job) }
                 }
             }
-            if state.reporting == nil { state.reporting = progress.begin(job, attempt) }
+            if state.reporting == nil {
+                state.reporting = progress.begin(job, attempt) { [state = self.state] in state.withLock { $0.current } }
+            }
         }
         return true
     }
@@ -90,14 +98,17 @@ struct ProgressReports: Sendable {
     let publisher: PublishStage
 
     /// Publishes events until the task is cancelled. The task ends when the event in flight, if any, is acknowledged.
+    /// - Parameter current: A function that returns the job with the source that is being loaded.
     /// - Returns: The task, or nil if the job gets no progress events.
-    func begin(_ job: JobContext, _ attempt: Int) -> Task<Void, Never>? {
+    func begin(
+        _ job: JobContext, _ attempt: Int, _ current: @escaping @Sendable () -> JobContext
+    ) -> Task<Void, Never>? {
         guard interval > .zero, !job.job.cache.onlyIfCached else { return nil }
         return Task {
             var (last, count) = (LoadProgress?.none, 0)
             while await Task.sleepUnlessCancelled(for: interval) {
                 // A stalled load has nothing new to report.
-                guard let progress = render.progress(of: job), progress != last else { continue }
+                guard let progress = render.progress(of: current()), progress != last else { continue }
                 (last, count) = (progress, count + 1)
                 await publisher.progress(progress, attempt, count, job)
             }

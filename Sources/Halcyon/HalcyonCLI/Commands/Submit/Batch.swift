@@ -7,9 +7,11 @@ import Kafka
 final class Batch: Sendable {
     /// The outcome of a job.
     enum Outcome: Sendable {
-        /// The images are ready, and written to these files if that was requested.
+        /// The images are ready, and written to these files if that was requested. With an error code they show the
+        /// fallback picture.
         case ready(
-            [DecodedEvent.Output], failures: [DecodedEvent.VariantFailure], milliseconds: Double?, files: [String]?)
+            [DecodedEvent.Output], failures: [DecodedEvent.VariantFailure], fallback: String?, milliseconds: Double?,
+            files: [String]?)
         /// The job failed.
         case failed(code: String, message: String)
         /// The job was cancelled.

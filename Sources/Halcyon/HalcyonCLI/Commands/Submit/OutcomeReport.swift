@@ -27,11 +27,12 @@ struct OutcomeReport {
     private func lines(_ prepared: ValidatedJob, _ outcome: Batch.Outcome?, _ isSent: Bool) -> [String] {
         let source = prepared.job.source.text
         switch outcome {
-        case .ready(let outputs, let failures, let milliseconds, let files):
+        case .ready(let outputs, let failures, let fallback, let milliseconds, let files):
             let lines = outputs.enumerated().map { index, output in
                 let facts =
                     ["\(output.width)x\(output.height)", output.format?.rawValue, output.frames.map { "\($0) frames" }]
                     + [byteText(output.bytes), output.blurhash, output.dominantColor]
+                    + [fallback.map { "fallback picture: \($0)" }]
                     + [milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key]
                 return "\(Console.green("ok"))      \(source)  \(facts.compactMap(\.self).joined(separator: "  "))"
             }
@@ -55,10 +56,11 @@ struct OutcomeReport {
             writer.member("id", prepared.job.id)
             writer.member("source", prepared.job.source.text)
             switch outcome {
-            case .ready(let outputs, let failures, let milliseconds, let files):
+            case .ready(let outputs, let failures, let fallback, let milliseconds, let files):
                 writer.member("outcome", "ready")
                 writer.members(of: outputs, in: files)
                 writer.members(of: failures)
+                writer.member("fallback", fallback)
                 writer.member("ms", milliseconds)
             case .failed(let code, let message):
                 writer.member("outcome", "failed")

@@ -173,18 +173,19 @@ struct ResultWatcher: Sendable {
             case .cancelled: batch.end(index, .cancelled)
             case .superseded(let generation): batch.end(index, .superseded(by: generation))
             case .ready(let outputs, let failures):
-                batch.end(index, await outcome(index, outputs, failures, event.total))
+                batch.end(index, await outcome(index, outputs, failures, event))
             }
         }
     }
 
     private func outcome(
         _ index: Int, _ outputs: [DecodedEvent.Output], _ failures: [DecodedEvent.VariantFailure],
-        _ milliseconds: Double?
+        _ event: DecodedEvent
     ) async -> Batch.Outcome {
         do {
             let files = try await output?.write(outputs, ofJob: index)
-            return .ready(outputs, failures: failures, milliseconds: milliseconds, files: files)
+            return .ready(
+                outputs, failures: failures, fallback: event.fallback, milliseconds: event.total, files: files)
         } catch {
             return .notWritten(outputs, reason: "\(error)")
         }
