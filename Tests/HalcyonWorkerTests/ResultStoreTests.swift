@@ -48,7 +48,9 @@ import Testing
         _ change: (inout ResultStoreOptions) -> Void = { _ in }, _ body: (Fixture) async throws -> Void
     ) async throws {
         let (photograph, folder, metrics) = (try SampleImages.bytes(), TemporaryFolder("results"), Metrics())
-        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, headers) }
+        let origin = RawOrigin { request in
+            request.path == "/none" ? RawOrigin.answer("404 Not Found") : RawOrigin.Step.response(photograph, headers)
+        }
         var store = ResultStoreOptions(.folder("\(folder.path)/store"))
         change(&store)
         try await WorkerFixture.with { [store] cluster in
@@ -262,9 +264,13 @@ import Testing
     }
 
     /// The public URL leads to the file.
-    @Test func eventsNamePublicURLs() async throws {
-        try await Self.with({ $0.publicURL = "https://images.test" }) { fixture in
-            guard case .folder(let folder) = fixture.options.location else { return }
+    @Test(arguments: [nil, "{source.path}/{width}.{format}"]) func eventsNamePublicURLs(names: String?) async throws {
+        try await Self.with({
+            $0.publicURL = "https://images.test"
+            $0.names = names.flatMap(FileNameTemplate.init)
+        }) { fixture in
+            guard case .folder(let store) = fixture.options.location else { return }
+            let folder = names == nil ? store : store + "/files"
             func url(_ event: EventLog.Entry) -> String? {
                 (event.data["variants"] as? [[String: Any]])?.first?["url"] as? String
             }
@@ -274,7 +280,16 @@ import Testing
             let file = try [UInt8](Data(contentsOf: URL(filePath: path)))
             let stored = try await fixture.cluster.client.send("HGET", .string(first.key), "body").bytes
             #expect(stored == file)
+            #expect(names == nil || path.hasPrefix("\(folder)/a/64-"))
             #expect(try await url(fixture.end("b")) == url(first))
+            // Redis has lost it, and the store gives it back.
+            try await fixture.forget()
+            let restored = try await fixture.end("again")
+            #expect(restored.origin == "store" && url(restored) == url(first))
+            // The file of an alternative has the name of the alternative.
+            let alternative = try await fixture.end(
+                "alternative", #","alternatives":["\#(fixture.origin.url("/a"))"]"#, path: "/none")
+            #expect(url(alternative) == url(first))
             // Results that are not in the store have no URL.
             #expect(try await url(fixture.end("c", #","maxAge":-1"#, path: "/c")) == nil)
             let excluded = #","cache":{"source":false,"store":false}"#

@@ -54,16 +54,23 @@ public struct NameTemplate: Hashable, Sendable {
     /// - Throws: ``JobError`` `invalid_job` if a value is empty or consists of dots, which could be a segment of its own:
     ///   `.` and `..` mean the same with and without percent-encoding.
     public func expanded(_ value: (String) -> String) throws(JobError) -> String {
+        try joined { name throws(JobError) in
+            let value = value(name)
+            guard !value.utf8.allSatisfy({ $0 == UInt8(ascii: ".") }) else {
+                throw JobError(.invalidJob, "the value of {\(name)} is \"\(value)\"; expected a name")
+            }
+            return PercentEncoding.encode(value)
+        }
+    }
+
+    /// Replaces the placeholders by their values, unchanged.
+    /// - Parameter value: A function that returns the value of a placeholder. Its errors are rethrown.
+    public func joined<Failure>(_ value: (String) throws(Failure) -> String) throws(Failure) -> String {
         var result = ""
         for part in parts {
             switch part {
             case .text(let text): result += text
-            case .placeholder(let name):
-                let value = value(name)
-                guard !value.utf8.allSatisfy({ $0 == UInt8(ascii: ".") }) else {
-                    throw JobError(.invalidJob, "the value of {\(name)} is \"\(value)\"; expected a name")
-                }
-                result += PercentEncoding.encode(value)
+            case .placeholder(let name): result += try value(name)
             }
         }
         return result

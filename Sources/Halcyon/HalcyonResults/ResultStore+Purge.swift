@@ -28,21 +28,29 @@ extension ResultStore {
     ) async throws(StorageError) -> Int {
         if let key = scope.resultKey {
             guard try await record(of: key) != nil, try await isPurged(key) else { return 0 }
+            let files = try await files(of: [key])
+            try await delete(files)
             try await delete([ObjectName.result(key)])
             return 1
         }
+        let storage = storage
+        let hasFiles = try await reads.run(within: options.writeTimeout) { () throws(StorageError) in
+            try await !storage.list(ObjectName.files, after: nil).isEmpty
+        }
         var count = 0
         try await forEachPage(ObjectName.prefix(of: scope)) { page throws(StorageError) in
-            var (results, entries): ([String], [String]) = ([], [])
+            var (keys, entries): ([ResultKey], [String]) = ([], [])
             for entry in page {
                 guard let key = ObjectName.key(of: entry.name), try await isPurged(key) else { continue }
-                results.append(ObjectName.result(key))
+                keys.append(key)
                 if scope.isIndexed { entries.append(entry.name) }
             }
-            // The entries are deleted after their results, so that a purge that fails in between finds them again.
-            try await delete(results)
+            // Files are deleted before their results, and these before their entries, so that a purge that fails in
+            // between finds them again.
+            if hasFiles { try await delete(files(of: keys)) }
+            try await delete(keys.map(ObjectName.result))
             try await delete(entries)
-            count += results.count
+            count += keys.count
         }
         return count
     }
@@ -50,7 +58,7 @@ extension ResultStore {
     /// Reads the record of a result; nil if there is none.
     func record(of key: ResultKey) async throws(StorageError) -> ResultRecord? {
         // An object of another program or version has no record for us.
-        try await head(of: key).flatMap { try? ResultRecord(json: $0.record) }
+        try await objectHead(ObjectName.result(key)).flatMap { try? ResultRecord(json: $0.record) }
     }
 
     /// Reads the tombstones of all processes.

@@ -110,12 +110,11 @@ public final class ResultStore: Sendable {
     /// The URL under which clients find a result; nil if they cannot, if the result is missing, has expired or has been
     /// purged, or while the storage is unavailable. It does not read the file.
     public func publicURL(of key: ResultKey) async -> String? {
-        guard let url = options.publicURL(of: key), await isLoaded() else { return nil }
-        let found = await reads.errors.tolerating { try await head(of: key) }
-        guard let head = found ?? nil, let record = valid(head.record, key), record.metadata.bytes == head.bytes else {
+        guard options.publicURL != nil, await isLoaded() else { return nil }
+        guard let head = await reads.errors.tolerating({ try await head(of: key) }) ?? nil, head.isComplete else {
             return nil
         }
-        return url
+        return options.publicURL(ofObject: head.name)
     }
 
     private func look(for key: ResultKey) async -> StoredResult? {
@@ -128,25 +127,33 @@ public final class ResultStore: Sendable {
             metrics.misses.add()
             return nil
         }
-        guard record.describes(object.body) else {
+        var body = object.body
+        if record.isNamed {
+            guard let file = ObjectName.file(body) else {
+                reject(key, "it does not contain the name of its file")
+                return nil
+            }
+            let found = await reads.attempt(within: options.readTimeout) { () throws(StorageError) in
+                try await storage.read(file, upTo: limit)
+            }
+            guard let found else { return nil }
+            guard let found else {
+                metrics.misses.add()
+                return nil
+            }
+            body = found.body
+        }
+        guard record.describes(body) else {
             reject(key, "its file has been altered or truncated")
             return nil
         }
         metrics.hits.add()
-        metrics.readBytes.add(object.body.count)
-        return StoredResult(record, body: object.body)
-    }
-
-    /// Reads what is known about the object of a result without its file; nil if there is none.
-    func head(of key: ResultKey) async throws(StorageError) -> StorageHead? {
-        let (name, storage) = (ObjectName.result(key), storage)
-        return try await reads.run(within: options.readTimeout) { () throws(StorageError) in
-            try await storage.head(name)
-        }
+        metrics.readBytes.add(body.count)
+        return StoredResult(record, body: body)
     }
 
     /// Returns the record of a living result of this key; nil for anything else.
-    private func valid(_ json: [UInt8], _ key: ResultKey) -> ResultRecord? {
+    func valid(_ json: [UInt8], _ key: ResultKey) -> ResultRecord? {
         let record: ResultRecord
         do {
             record = try ResultRecord(json: json)
@@ -189,9 +196,8 @@ public final class ResultStore: Sendable {
     /// - Throws: ``StorageError``; `CancellationError`.
     public func ensure(_ result: StoredResult, tags: [String]) async throws {
         await queue.wait(for: result.key.description)
-        if let head = try await head(of: result.key), let record = valid(head.record, result.key),
-            head.bytes == record.metadata.bytes,
-            record.metadata.sha256 == result.metadata.sha256, record.expiresAt >= result.expiresAt
+        if let head = try await head(of: result.key), head.isComplete, head.record.isNamed == (result.file != nil),
+            head.record.metadata.sha256 == result.metadata.sha256, head.record.expiresAt >= result.expiresAt
         {
             return
         }
@@ -214,15 +220,26 @@ public final class ResultStore: Sendable {
         let end = Double(result.expiresAt) / 1000
         // An entry without an object is harmless. An object without its entries would escape a purge.
         for scope in scopes { try await put(.marker(expiresAt: end), as: ObjectName.entry(result.key, in: scope)) }
-        let object = StorageObject(
+        var object = StorageObject(
             body: result.body, mediaType: result.metadata.format.mediaType, record: record.json, expiresAt: end,
             isPrivate: result.metadata.isPrivate)
-        try await put(object, as: ObjectName.result(result.key))
+        if let file = result.file {
+            let old = try await self.file(of: result.key)
+            object.record = StorageObject.marker().record
+            try await put(object, as: ObjectName.files + file)
+            object.record = record.json
+            (object.body, object.mediaType) = (Array(file.utf8), "text/plain")
+            try await put(object, as: ObjectName.result(result.key))
+            // The source has another size now.
+            if let old, old != ObjectName.files + file { try await delete([old]) }
+        } else {
+            try await put(object, as: ObjectName.result(result.key))
+        }
         metrics.written.add()
         metrics.writtenBytes.add(result.body.count)
         // A newer result may have been written before this one, and a purge may have deleted it before it was written.
         if await isSuperseded(result) {
-            try await delete([ObjectName.result(result.key)])
+            try await delete(result.key)
             metrics.fenced.add()
         }
     }
@@ -280,7 +297,7 @@ public final class ResultStore: Sendable {
     /// Deletes a result in the background, because it must not be stored any longer.
     public func remove(_ key: ResultKey) async throws {
         try await enqueue(key.description, 0) { [self] in
-            _ = await reads.errors.tolerating { try await delete([ObjectName.result(key)]) }
+            _ = await reads.errors.tolerating { try await delete(key) }
         }
     }
 

@@ -10,8 +10,11 @@ public struct ResultStoreOptions: Sendable {
     public var s3 = S3Options()
     /// The value of `User-Agent` in requests to it.
     public var userAgent: String?
-    /// The URL under which clients find the objects, without a slash at the end; nil if they cannot.
+    /// The URL under which clients find the objects, or the files that have names, without a slash at the end; nil if
+    /// they cannot.
     public var publicURL: String?
+    /// The names of files; nil if files have no names of their own.
+    public var names: FileNameTemplate?
     /// The maximum size of results that wait to be written, in bytes.
     public var queueBytes = 64 << 20
     /// The maximum size of a result in the store, in bytes.
@@ -33,8 +36,18 @@ public struct ResultStoreOptions: Sendable {
     /// Creates default options.
     public init(_ location: ResultStoreLocation) { self.location = location }
 
-    /// The URL under which clients find a result; nil if they cannot.
-    public func publicURL(of key: ResultKey) -> String? { publicURL.map { "\($0)/\(ObjectName.result(key))" } }
+    /// The URL under which clients find a result of a source; nil if they cannot.
+    public func publicURL(of key: ResultKey, _ metadata: ResultMetadata, from source: Source) -> String? {
+        let file = names?.name(of: key, metadata, from: source)
+        return publicURL(ofObject: file.map { ObjectName.files + $0 } ?? ObjectName.result(key))
+    }
+
+    /// The URL under which clients find an object; nil if they cannot.
+    func publicURL(ofObject name: String) -> String? {
+        guard names != nil else { return publicURL.map { "\($0)/\(name)" } }
+        guard name.hasPrefix(ObjectName.files) else { return nil }
+        return publicURL.map { "\($0)/\(name.dropFirst(ObjectName.files.count))" }
+    }
 }
 
 /// The place of the objects of a result store.

@@ -60,7 +60,9 @@ extension ResultStore {
         report.expired += try await remove(ObjectName.results, where: { $0.isExpired(at: now) }) {
             uses.append(($0.usedAt, $0.bytes))
         }
-        (report.results, report.bytes) = (uses.count, uses.reduce(0) { $0 + $1.bytes })
+        report.results = uses.count
+        _ = try await remove(ObjectName.files, where: { $0.isExpired(at: now) }) { uses.append(($0.usedAt, $0.bytes)) }
+        report.bytes = uses.reduce(0) { $0 + $1.bytes }
         guard let budget = try await budget(using: report.bytes), report.bytes > budget else { return }
         uses.sort { $0.at < $1.at }
         // A tenth below the budget, so that not every sweep has to evict.
@@ -74,6 +76,8 @@ extension ResultStore {
             report.results += 1
             report.bytes += $0.bytes
         }
+        // A result whose file is missing is a miss.
+        _ = try await remove(ObjectName.files, where: { $0.usedAt <= last }) { report.bytes += $0.bytes }
     }
 
     /// Removes the objects with a prefix that meet a condition.

@@ -162,6 +162,7 @@ extension RandomJobs {
                 ["x": 0, "y": 0, "width": 1, "height": 1, "unit": "points"],
                 ["x": 5, "y": 0, "width": 1, "height": 1, "unit": "fractions"],
                 ["x": 5, "y": 0, "width": 1, "height": 1, "unit": nil],
+                ["x": 0, "y": 0, "width": 1, "height": 1, "unit": nil],
                 ["x": 0, "y": 0, "width": 1, "height": 1, "depth": 1], [0, 0, 1, 1],
             ]
         ),

@@ -19,6 +19,13 @@ extension ProgramOptions {
                 URL under which clients find the objects of the store, such as https://images.example.org. Events then \
                 name the URL of each result.
                 """),
+        Setting("results.store.names", \.resultStore.names, .optional(.fileNames))
+            .help(
+                """
+                Names of files in the folder files of the store, such as {source.path}/{width}x{height}.{format}. A hash \
+                of the key is inserted unless the template contains {key}. None by default: files have the names of \
+                their keys.
+                """),
         Setting("results.store.maximumBytes", \.resultStore.budget, .zeroAsNil(.byteSize(in: 0...(1 << 50))))
             .help(
                 """
@@ -57,8 +64,9 @@ extension Configuration {
             throw ConfigurationError("gateway.redirectsToStore: needs results.store and results.store.publicURL")
         }
         guard let location = settings.options.resultStoreLocation else {
-            if options.publicURL == nil { return nil }
-            throw ConfigurationError("results.store.publicURL: needs results.store")
+            if options.publicURL != nil { throw ConfigurationError("results.store.publicURL: needs results.store") }
+            if options.names != nil { throw ConfigurationError("results.store.names: needs results.store") }
+            return nil
         }
         options.location = location
         options.s3 = try S3Options(settings, .results)
@@ -76,6 +84,17 @@ extension ValueKind<String> {
                 return nil
             }
             return String(text.reversed().drop { $0 == "/" }.reversed())
+        }
+    }
+}
+
+extension ValueKind<FileNameTemplate> {
+    /// A value kind for a template of names.
+    fileprivate static var fileNames: Self {
+        ValueKind(FileNameTemplate.expectation) {
+            FileNameTemplate($0)
+        } write: {
+            $0.text
         }
     }
 }

@@ -4,14 +4,17 @@ import Hashing
 /// The names of objects in the result store.
 ///
 ///     results/3f/3fa1…/9b04…              a result: the hashes of its source and of its variant
+///     files/…                             the file of a result, by a template (``FileNameTemplate``)
 ///     index/tag/77/77c0…/3fa1….9b04…      a result under a tag, without content
 ///     index/tenant/…                      the same for a tenant
 ///     purges/tag/77c0….1764115200000000   a purge and its time in microseconds since 1970, without content
 ///     probes/…                            an object that `halcyon doctor` writes and deletes
 ///
-/// The results of a source have a prefix of their own, so that a purge finds them without an index.
+/// The results of a source have a prefix of their own, so that a purge finds them without an index. With a template the
+/// content of the result is the name of its file.
 enum ObjectName {
     static let results = "results/"
+    static let files = "files/"
     static let purges = "purges/"
     static let index = "index/"
     static let probes = "probes/"
@@ -20,6 +23,15 @@ enum ObjectName {
     static func result(_ key: ResultKey) -> String { "\(results(of: key.sourceHash))\(key.variantHash)" }
 
     private static func results(of sourceHash: String) -> String { "\(results)\(sourceHash.prefix(2))/\(sourceHash)/" }
+
+    /// The maximum length of a name in bytes: that of S3.
+    static let longest = 1024
+
+    /// The name of the object with a file from the content of its result; nil if it is not a name of a file.
+    static func file(_ content: [UInt8]) -> String? {
+        let name = String(decoding: content, as: UTF8.self)
+        return FileNameTemplate.isName(name) ? files + name : nil
+    }
 
     /// The name of the entry for a result in an index.
     static func entry(_ key: ResultKey, in scope: PurgeScope) -> String {

@@ -24,6 +24,9 @@ struct ResultRecord: Hashable, Sendable {
     /// The tags and the tenant of the job that made the result.
     var scopes: [PurgeScope]
 
+    /// True if the content of the object is the name of the file, which is another object.
+    var isNamed: Bool
+
     /// The version of the format. A record of another version is a miss.
     private static let version: Int64 = 1
 
@@ -40,6 +43,7 @@ struct ResultRecord: Hashable, Sendable {
             writer.member("rule", rule)
             writer.member("fence", fence)
             writer.member("since", since)
+            writer.member("named", isNamed ? true : nil)
             // One text, because S3 limits records to 2 KB, and a job may have 32 tags.
             writer.member("scopes", scopes.map(\.compact).joined())
         }
@@ -68,6 +72,7 @@ struct ResultRecord: Hashable, Sendable {
         rule = try required("rule").string()
         fence = try required("fence").integer()
         since = try required("since").integer()
+        isNamed = try value.member("named")?.bool() ?? false
         let list = Array(try required("scopes").string().utf8)
         guard list.count % PurgeScope.compactLength == 0 else {
             throw JSONError(.invalid, "is not a list of scopes", path: "scopes")
@@ -88,6 +93,7 @@ struct ResultRecord: Hashable, Sendable {
         metadata = result.metadata
         (expiresAt, storedAt, rule) = (result.expiresAt, result.storedAt, result.rule)
         (fence, since) = (result.fence, result.since)
+        isNamed = result.file != nil
         self.scopes = scopes
     }
 

@@ -103,6 +103,12 @@ final class JobContext: Sendable {
     /// Returns the context of the job with its fallback picture as the source; nil if it has none.
     var fallback: JobContext? { job.fallback.map { JobContext(self, source: $0, .fallback) } }
 
+    /// Returns the context of the source that has a result with this key; nil if none has.
+    func context(of key: ResultKey) -> JobContext? {
+        if keys.contains(key) { return self }
+        return (alternatives + [fallback].compactMap(\.self)).first { $0.keys.contains(key) }
+    }
+
     /// True if the `started` event of the job has been published.
     var hasStarted: Bool { state.isStarted.withLock { $0 } }
 

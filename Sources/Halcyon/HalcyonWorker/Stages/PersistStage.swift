@@ -32,10 +32,11 @@ struct PersistStage: Sendable {
     /// Writes a result that is in Redis now to the store, in the background. It waits while too much is being written.
     func persist(_ made: RenderedResult, _ life: ResultCache.StoredLife, of job: JobContext) async {
         guard job.job.cache.store != .excluded else { return }
-        let result = StoredResult(
+        var result = StoredResult(
             key: made.key, tenant: job.job.tenant, body: made.image.body, metadata: made.facts,
             expiresAt: life.expiresAtMilliseconds, storedAt: life.storedAtMilliseconds, rule: life.rule,
             fence: Int64(made.fence), since: Int64(made.since))
+        result.file = store.fileName(of: made.key, made.facts, from: job.job.source)
         // The work is cancelled if nobody waits for the result any more. It is in Redis.
         try? await store.writeBehind(result, tags: job.job.tags)
     }
@@ -43,7 +44,7 @@ struct PersistStage: Sendable {
     /// Writes a result again whose life in Redis a job has extended.
     func extend(_ key: ResultKey, of job: JobContext) async {
         guard job.job.cache.store != .excluded,
-            let result = await errors.tolerating({ try await results.whole(key, of: job.job.tenant) }) ?? nil
+            let result = await errors.tolerating({ try await whole(key, of: job) }) ?? nil
         else { return }
         // A cancelled job does not wait for space in the queue. The shorter life remains.
         try? await store.writeBehind(result, tags: job.job.tags)
@@ -55,7 +56,7 @@ struct PersistStage: Sendable {
     func ensure(_ ready: [ImageResult], of job: JobContext) async throws {
         for result in ready {
             guard result.expiresAt != nil, let key = ResultKey(result.key),
-                let stored = try await whole(key, of: job)
+                let stored = try await required(key, of: job)
             else {
                 throw JobError(
                     .invalidJob,
@@ -71,9 +72,16 @@ struct PersistStage: Sendable {
         }
     }
 
-    private func whole(_ key: ResultKey, of job: JobContext) async throws(JobError) -> StoredResult? {
+    /// Reads a result from Redis with the name that its file gets.
+    private func whole(_ key: ResultKey, of job: JobContext) async throws(RedisError) -> StoredResult? {
+        var result = try await results.whole(key, of: job.job.tenant)
+        if let found = result { result?.file = store.fileName(of: key, found.metadata, from: job.job.source) }
+        return result
+    }
+
+    private func required(_ key: ResultKey, of job: JobContext) async throws(JobError) -> StoredResult? {
         do throws(RedisError) {
-            return try await results.whole(key, of: job.job.tenant)
+            return try await whole(key, of: job)
         } catch {
             throw JobError(.internal, "the result could not be read from Redis", isRetryable: true, cause: error)
         }

@@ -146,7 +146,7 @@ struct PublishStage: Sendable {
     private func event(_ body: Event.Body, _ job: JobContext, _ suffix: String) -> Event {
         var body = body
         if case .ready(var ready) = body, resultStore?.publicURL != nil, job.job.cache.store != .excluded {
-            for place in ready.results.indices { ready.results[place].url = publicURL(of: ready.results[place]) }
+            for place in ready.results.indices { ready.results[place].url = publicURL(of: ready.results[place], job) }
             body = .ready(ready)
         }
         return Event(
@@ -157,9 +157,11 @@ struct PublishStage: Sendable {
     }
 
     /// The public URL of a result; nil if it is not stored.
-    private func publicURL(of result: ImageResult) -> String? {
-        guard result.expiresAt != nil, let key = ResultKey(result.key) else { return nil }
-        return resultStore?.publicURL(of: key)
+    private func publicURL(of result: ImageResult, _ job: JobContext) -> String? {
+        guard result.expiresAt != nil, let key = ResultKey(result.key), let used = job.context(of: key) else {
+            return nil
+        }
+        return resultStore?.publicURL(of: key, result.facts, from: used.job.source)
     }
 }
 
