@@ -184,7 +184,7 @@ let package = Package(
 
         // Chaos: injects faults and checks the delivery guarantees.
         library(
-            "ChaosHarness", "Chaos/Harness", clustering + ["Vips", "HalcyonCluster", "MalformedImages", "TestSupport"]),
+            "ChaosHarness", "Chaos/Harness", clustering + storage + ["Vips", "MalformedImages", "TestSupport"]),
         program("Chaos", "Chaos/Program", ["Formats", "ProgramSettings", "ChaosHarness", "TestSupport"]),
 
         tests(of: "Curl", ["CLinux"]),

@@ -23,6 +23,11 @@ import TestSupport
         "faults", .integer(in: 0 ... .max), as: "N", default: .max, help: "Maximum number of faults.")
     private static let only = Parameter.repeated(
         "only", kinds, as: "KIND", help: "Inject only faults of this kind; may be repeated.")
+    private static let store = Parameter.option(
+        "store", .oneOf, as: "STORE", default: StoreKind.s3,
+        help: """
+            Result store of the workers. A folder requires root. Faults that the store does not support are left out.
+            """)
     private static let lines = Parameter.option(
         "lines", .integer(in: 1...8), as: "N", default: 2, help: "Maximum number of simultaneous faults.")
     private static let healing = Parameter.option(
@@ -50,15 +55,15 @@ import TestSupport
     private static let command = Command(
         "Chaos", summary: "Inject faults and verify the delivery guarantees of workers.",
         discussion: """
-            Starts Apache Kafka (KAFKA_HOME), redis-server, nginx and workers (HALCYON_EXECUTABLE), sends jobs with \
-            known outcomes, and compares jobs, events and origin requests. Exits with 1 if a guarantee was violated, \
+            Starts Apache Kafka (KAFKA_HOME), redis-server, nginx, a result store and workers (HALCYON_EXECUTABLE), \
+            sends jobs with known outcomes, and compares jobs, events, images and origin requests. Exits with 1 if a guarantee was violated, \
             and with 2 if the guarantees could not be checked.
             """,
         parameters: [seed, mode, workers, rate, books, journal],
         commands: [
             Command(
                 "run", summary: "Inject faults of all kinds.",
-                parameters: [length, jobs, faults, only, lines, healing]),
+                parameters: [length, jobs, faults, only, store, lines, healing]),
             Command("rolling", summary: "Replace workers gracefully under load.", parameters: [rounds, from]),
             Command(
                 "head", summary: "Measure one worker with an endless job at the head of a partition.",
@@ -97,6 +102,7 @@ import TestSupport
         default:
             options.duration = .seconds(parsed[length])
             (options.jobs, options.faults, options.lines) = (parsed[jobs], parsed[faults], parsed[lines])
+            options.store = parsed[store]
             options.healingTime = .seconds(parsed[healing])
             if !parsed[only].isEmpty { options.kinds = parsed[only] }
             return try await ChaosRun.run(options)

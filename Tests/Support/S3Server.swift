@@ -49,6 +49,24 @@ public struct S3Server: Sendable {
         }
     }
 
+    /// An error that the server responds with, by its name in `s3_server.py`.
+    public enum Failure: String, Sendable {
+        /// 503 SlowDown for all requests.
+        case slowDown = "slow-down"
+        /// 507 for requests that write an object.
+        case storageFull = "storage-full PUT"
+    }
+
+    /// Makes all requests fail from now on.
+    /// - Parameter failure: The error; nil to serve requests again.
+    public func fail(with failure: Failure?) {
+        // Renamed, so that the server never reads a part of it.
+        let (draft, file) = ("\(folder.path)/failure.draft", "\(folder.path)/failure")
+        guard let failure else { return _ = unlink(file) }
+        folder.write(failure.rawValue.utf8, to: "failure.draft")
+        rename(draft, file)
+    }
+
     private func lines(_ name: String) -> [String] {
         String(decoding: folder.read(name), as: UTF8.self).split(separator: "\n").map(String.init)
     }

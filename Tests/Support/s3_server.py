@@ -5,7 +5,8 @@
 Files in FOLDER/buckets become objects: the first component of their path is the bucket, the rest is the key. All
 buckets have versioning enabled. The bucket called public can be read without a signature. The server appends a line for
 each request to FOLDER/requests, and a line with bucket, key and version of each object to FOLDER/versions. Requests for
-some keys (ERRORS) fail with an error of S3 and a custom message.
+some keys (ERRORS) fail with an error of S3 and a custom message. While FOLDER/failure contains the name of one of them, all
+requests fail with it; after a blank and a method, all requests with this method.
 """
 import http.client
 import pathlib
@@ -21,11 +22,13 @@ from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 PORT, FOLDER = int(sys.argv[1]), pathlib.Path(sys.argv[2])
+FAILURE = FOLDER / "failure"
 SECRETS = {"PLAIN": ("plain-secret", None), "LENT": ("lent-secret", "lent/token+==")}
 ERRORS = {
     "slow-down": ("503 Slow Down", "SlowDown", {}),
     "internal-error": ("500 Internal Server Error", "InternalError", {}),
     "access-denied": ("403 Forbidden", "AccessDenied", {}),
+    "storage-full": ("507 Insufficient Storage", "XMinioStorageFull", {}),
     "request-timeout": ("400 Bad Request", "RequestTimeout", {}),
     "moved": ("301 Moved Permanently", "PermanentRedirect", {
         "Location": "http://127.0.0.1:1/", "x-amz-bucket-region": "eu-central-1"}),
@@ -54,6 +57,9 @@ class CheckingApplication:
 def find_error(environ, target):
     """Returns the status, code and headers of the error response to a request; None if the request is valid."""
     name = target.split("?")[0].rsplit("/", 1)[1]
+    failure, _, method = FAILURE.read_text().partition(" ") if FAILURE.exists() else ("", "", "")
+    if failure and method in ("", environ["REQUEST_METHOD"]):
+        return ERRORS[failure]
     if name in ERRORS:
         return ERRORS[name]
     authorization = environ.get("HTTP_AUTHORIZATION")

@@ -18,6 +18,8 @@ final class ChaosEnvironment: Sendable {
         /// The maximum number of jobs that have not ended.
         var most = 1500
         var kinds = JobKind.usual
+        /// The result store of the workers.
+        var store = StoreKind.none
         /// The executable of the first workers.
         var executable = HalcyonExecutable.path
         /// The file to which the ledger is written at the end.
@@ -36,6 +38,8 @@ final class ChaosEnvironment: Sendable {
     let origin: Origin
     /// The disk of the source cache; nil if none can be mounted.
     let disk: ScratchDisk?
+    /// The result store of the workers.
+    let store: RunStore
     /// The supervised workers. The last one runs only during membership faults.
     let seats: [SupervisedWorker]
     let traffic: Traffic
@@ -57,10 +61,14 @@ final class ChaosEnvironment: Sendable {
         redis = try await .start()
         origin = try await .start()
         disk = await .mount(mebibytes: 8)
+        store = try await .start(plan.store)
         let ports = (0...plan.workers).map { _ in LoopbackPort.reserve() }
-        var ways: [(kafka: Relay, redis: Relay)] = []
+        var ways: [(kafka: Relay, redis: Relay, store: Relay?)] = []
         for port in ports {
-            ways.append((try await .start(to: port, on: loop), try await .start(to: redis.port, on: loop)))
+            let kafka = try await Relay.start(to: port, on: loop)
+            let redis = try await Relay.start(to: redis.port, on: loop)
+            let server = store.server
+            ways.append((kafka, redis, server == nil ? nil : try await Relay.start(to: server!.port, on: loop)))
         }
         kafka = try await ApacheKafka(
             listeners: zip(ports, ways).map { ApacheKafka.Listener(port: $0, advertised: $1.kafka.port) },
@@ -76,11 +84,11 @@ final class ChaosEnvironment: Sendable {
         traffic = Traffic(
             producer, ledger, JobMix(origin, seed: plan.seed, kinds: plan.kinds), seed: plan.seed &+ 1,
             rate: plan.rate, most: plan.most)
-        let settings = Self.settings(plan, disk)
+        let (settings, store) = (Self.settings(plan, disk), store)
         seats = ways.enumerated().map { number, way in
             SupervisedWorker(
-                number, kafka: way.kafka, redis: way.redis, executable: plan.executable, settings: settings, ledger,
-                journal)
+                number, kafka: way.kafka, redis: way.redis, store: way.store, executable: plan.executable,
+                settings: store.settings(port: way.store?.port).merging(settings) { $1 }, ledger, journal)
         }
         for supervised in seats.dropLast() { try await supervised.fill() }
     }
@@ -114,6 +122,26 @@ final class ChaosEnvironment: Sendable {
         try await until("all jobs end", within: limit) { [ledger] in ledger.open <= count }
     }
 
+    /// False for kinds of faults that need a server, a permission or a mode that this environment does not have.
+    func canInject(_ kind: FaultKind) -> Bool {
+        switch kind {
+        // Only a scratch disk may be filled.
+        case .diskFull: disk != nil
+        case .transactionPause: plan.mode == .exactlyOnce
+        default: store.canInject(kind)
+        }
+    }
+
+    /// The audit of the content of the result store; nil if there is none.
+    /// - Throws: An error if the store cannot be opened.
+    func auditStore() async throws -> StoreAudit? {
+        guard let store = try store.open() else { return nil }
+        store.start()
+        let audit = await StoreAudit(sent: ledger.sent, ends: ledger.ends) { await store.find($0) }
+        await store.close(within: .zero)
+        return audit
+    }
+
     /// The audit of the current ledger.
     var audit: Audit {
         Audit(
@@ -137,11 +165,13 @@ final class ChaosEnvironment: Sendable {
         for supervised in seats {
             await supervised.kafka.close()
             await supervised.redis.close()
+            await supervised.store?.close()
         }
         await blocking { [loop] in loop.stop() }
         await kafka.remove()
         await redis.stop()
         await origin.stop()
         await disk?.remove()
+        await store.stop()
     }
 }

@@ -12,7 +12,8 @@ struct Origin: Sendable {
         let ends: Set<String>
     }
 
-    /// The URL prefix of images that stay fresh for longer than any run.
+    /// The URL prefix of images that stay fresh for longer than any run. A number is appended. Its last digit is the
+    /// number of the picture, so that an image of another source is recognized.
     let fresh: String
     /// Images that must not be stored.
     let volatile: String
@@ -34,12 +35,14 @@ struct Origin: Sendable {
 
     static func start() async throws -> Origin {
         let folder = TemporaryFolder("origin")
-        let picture = try Image(color: [200, 100, 50], width: 480, height: 360).encoded(as: .jpeg)
-        folder.write(picture, to: "picture.jpg")
+        let pictures = try (0..<10).map { number in
+            try Image(color: [200, 100, Double(25 * number)], width: 480, height: 360).encoded(as: .jpeg)
+        }
+        for (number, picture) in pictures.enumerated() { folder.write(picture, to: "picture-\(number).jpg") }
         // A PNG is always decoded completely, even for a small result.
         folder.write(try Image(color: [90, 40, 160], width: 4000, height: 3000).encoded(as: .png), to: "heavy.png")
         // A JPEG may have any data after its end.
-        folder.write(picture + [UInt8](repeating: 0, count: 1 << 20), to: "endless.jpg")
+        folder.write(pictures[0] + [UInt8](repeating: 0, count: 1 << 20), to: "endless.jpg")
         let files = MalformedImage.all().compactMap { file -> (file: MalformedImage, ends: Set<String>)? in
             guard case .fails(let codes) = file.end, file.time > .seconds(60), !file.isBoundByChild else { return nil }
             return (file, Set(codes.map { "failed/\($0.rawValue)" }))
@@ -52,11 +55,13 @@ struct Origin: Sendable {
             """
             listen 127.0.0.2:\(port);
             listen 127.0.0.3:\(port);
-            location /fresh/ { rewrite ^ /picture.jpg break; expires 24h; }
-            location /slow/ { rewrite ^ /picture.jpg break; expires 24h; limit_rate \(max(500, picture.count / 2)); }
+            location /fresh/ { rewrite ([0-9])$ /picture-$1.jpg break; expires 24h; }
+            location /slow/ {
+                rewrite ([0-9])$ /picture-$1.jpg break; expires 24h; limit_rate \(max(500, pictures[0].count / 2));
+            }
             location /heavy/ { rewrite ^ /heavy.png break; expires 24h; }
             location /endless/ { rewrite ^ /endless.jpg break; expires 24h; limit_rate 2k; }
-            location /volatile/ { rewrite ^ /picture.jpg break; add_header Cache-Control no-store; }
+            location /volatile/ { rewrite ([0-9])$ /picture-$1.jpg break; add_header Cache-Control no-store; }
             location /missing/ { return 404; }
             location /broken/ { return 500; }
             location /hostile/ { rewrite ^/hostile/([0-9]+)/ /hostile-$1 break; expires 24h; }
@@ -78,6 +83,12 @@ struct Origin: Sendable {
             if words.count > 1 { counts[String(words[1]), default: 0] += 1 }
         }
         return counts
+    }
+
+    /// Returns the picture of a URL: the first component of its path and the last digit.
+    static func picture(of url: String) -> String {
+        let name = path(of: url).split(separator: "/")
+        return "\(name.first ?? "")\(url.last ?? " ")"
     }
 
     /// Returns the path of a URL, as it appears in the log.

@@ -11,6 +11,8 @@ actor SupervisedWorker {
     nonisolated let kafka: Relay
     /// The relay to Redis.
     nonisolated let redis: Relay
+    /// The relay to the server of the result store; nil if there is none.
+    nonisolated let store: Relay?
 
     private var executable: String
     private let settings: [String: String]
@@ -21,12 +23,13 @@ actor SupervisedWorker {
     private var keeper: Task<Void, Never>?
 
     init(
-        _ number: Int, kafka: Relay, redis: Relay, executable: String, settings: [String: String], _ ledger: Ledger,
-        _ journal: WorkerLogCollector
+        _ number: Int, kafka: Relay, redis: Relay, store: Relay?, executable: String, settings: [String: String],
+        _ ledger: Ledger, _ journal: WorkerLogCollector
     ) {
         self.number = number
         self.kafka = kafka
         self.redis = redis
+        self.store = store
         self.executable = executable
         self.settings = settings
         self.ledger = ledger

@@ -18,7 +18,7 @@ protocol Fault: Sendable {
 
 /// The target of a fault.
 enum Victim: Hashable, Sendable {
-    case broker, redis, disk, group
+    case broker, redis, disk, store, group
     case worker(Int)
 }
 
@@ -54,14 +54,22 @@ public enum FaultKind: String, CaseIterable, Sendable {
     case duplicates
     /// The disk of the source cache is full.
     case diskFull = "disk-full"
+    /// The network between the workers and the result store delivers data late.
+    case storeSlow = "store-slow"
+    /// The result store responds with 503 to all requests.
+    case store503 = "store-503"
+    /// The result store has no space left.
+    case storeFull = "store-full"
+    /// The network between one worker and the result store is interrupted.
+    case storeCut = "store-cut"
 
     /// The relative probability of this kind.
     var weight: Int {
         switch self {
         case .kill: 5
         case .freeze, .kafkaCut: 3
-        case .brokerPause, .transactionPause, .redisCut, .poison, .duplicates, .redisFlush: 2
-        case .rolling, .storm, .brokerKill, .redisKill, .redisPause, .diskFull: 1
+        case .brokerPause, .transactionPause, .redisCut, .poison, .duplicates, .redisFlush, .storeCut: 2
+        case .rolling, .storm, .brokerKill, .redisKill, .redisPause, .diskFull, .storeSlow, .store503, .storeFull: 1
         }
     }
 
@@ -69,6 +77,14 @@ public enum FaultKind: String, CaseIterable, Sendable {
     var hitsRedis: Bool {
         switch self {
         case .redisKill, .redisPause, .redisFlush, .redisCut: true
+        default: false
+        }
+    }
+
+    /// True if workers cannot use the result store, or only slowly.
+    public var hitsStore: Bool {
+        switch self {
+        case .storeSlow, .store503, .storeFull, .storeCut: true
         default: false
         }
     }

@@ -23,6 +23,10 @@ extension FaultKind {
         case .poison: Poison()
         case .duplicates: Duplicates()
         case .diskFull: DiskFull(length: time(2000...6000))
+        case .storeSlow: StoreSlow(delay: time(100...1500), length: time(3000...8000))
+        case .store503: StoreUnavailable(length: time(1000...8000))
+        case .storeFull: StoreFull(length: time(2000...6000))
+        case .storeCut: Cut(kind: .storeCut, worker: worker, how: cut, length: time(1000...8000))
         }
     }
 }

@@ -21,20 +21,13 @@ final class FaultSchedule: Sendable {
 
     /// Creates a schedule.
     /// - Parameters:
-    ///   - kinds: The kinds to draw from, by weight.
+    ///   - kinds: The kinds to draw from, by weight. Those that the environment does not support are left out.
     ///   - most: The maximum number of faults.
     ///   - healingTime: The time for which ending a fault is retried.
     init(_ environment: ChaosEnvironment, kinds: [FaultKind], most: Int, healingTime: Duration) {
         self.environment = environment
         self.healingTime = healingTime
-        self.kinds = kinds.filter { kind in
-            switch kind {
-            // Only a scratch disk may be filled.
-            case .diskFull: environment.disk != nil
-            case .transactionPause: environment.plan.mode == .exactlyOnce
-            default: true
-            }
-        }
+        self.kinds = kinds.filter(environment.canInject)
         self.most = most
     }
 

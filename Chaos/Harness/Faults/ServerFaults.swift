@@ -68,6 +68,6 @@ struct DiskFull: Fault {
     let victims: Set<Victim> = [.disk]
     let disturbances = 0
 
-    func begin(_ environment: ChaosEnvironment) async { environment.disk?.fill() }
-    func end(_ environment: ChaosEnvironment) async { environment.disk?.clear() }
+    func begin(_ environment: ChaosEnvironment) async throws { try await environment.disk?.fill() }
+    func end(_ environment: ChaosEnvironment) async throws { try await environment.disk?.clear() }
 }

@@ -9,10 +9,14 @@ struct DraftJob: Sendable {
     /// See ``SentJob/allowed``.
     var allowed: Set<String> = ["ready"]
     var source: String?
+    /// See ``SentJob/outputs``.
+    var outputs: [String] = []
     var slot: String?
     var generation = 0
     /// True if it is cancelled soon after it was sent.
     var isCancelled = false
+    /// See ``SentJob/requiresStore``.
+    var requiresStore = false
 }
 
 /// The kinds of jobs.
@@ -27,6 +31,10 @@ enum JobKind: String, CaseIterable, Sendable {
     case unstored
     /// A job whose source must not be stored.
     case volatile
+    /// A job whose result must be in the result store before its event.
+    case required
+    /// A job whose result must not be in the result store.
+    case excluded
     /// A job for a display slot that later jobs reuse.
     case slot
     /// A job that is cancelled soon.
@@ -47,15 +55,15 @@ enum JobKind: String, CaseIterable, Sendable {
     case heavy
 
     /// The kinds of a run that does not select any.
-    static let usual = allCases.filter { $0 != .heavy }
+    static let usual = allCases.filter { $0 != .heavy && $0 != .required }
 
     /// The weight of this kind: jobs per thousand of the default mix.
     var share: Int {
         switch self {
-        case .ordinary: 650
-        case .variants, .slot, .cancelled: 50
+        case .ordinary: 580
+        case .variants, .slot, .cancelled, .required: 50
         case .slow, .unstored, .missing: 40
-        case .deadline, .invalid: 25
+        case .deadline, .invalid, .excluded: 25
         case .late, .volatile: 10
         case .hostile, .broken: 5
         case .heavy: 1000

@@ -43,55 +43,77 @@ struct JobMix {
         let size = Self.sizes.randomElement(using: &numbers)!
         let fresh = origin.fresh + "\(number)"
         switch kind {
-        case .ordinary: return draft(kind, fresh, size, counts: true)
-        case .slow: return draft(kind, origin.slow + "\(number / 10)", size, counts: true)
+        case .ordinary: return draft(kind, fresh, [size], delivery(), counts: true)
+        case .slow: return draft(kind, origin.slow + "\(number / 10)", [size], counts: true)
         case .variants:
-            let all = Self.sizes.shuffled(using: &numbers).prefix(3).map { "{\($0)}" }.joined(separator: ",")
-            return draft(kind, fresh, #""variants":[\#(all)]"#, counts: true)
-        case .unstored: return draft(kind, fresh, size + #","maxAge":-1"#, counts: true)
-        case .volatile: return draft(kind, origin.volatile + "\(number / 20)", size)
+            return draft(kind, fresh, Array(Self.sizes.shuffled(using: &numbers).prefix(3)), counts: true)
+        case .unstored: return draft(kind, fresh, [size], #","maxAge":-1"#, counts: true)
+        case .volatile: return draft(kind, origin.volatile + "\(number / 20)", [size])
+        case .required:
+            let sizes = Array(Self.sizes.shuffled(using: &numbers).prefix(Int.random(in: 1...2, using: &numbers)))
+            var job = draft(kind, fresh, sizes, #","cache":{"store":"required"}"# + delivery(), counts: true)
+            job.requiresStore = true
+            return job
+        case .excluded:
+            return draft(kind, fresh, [size], #","cache":{"store":false}"# + delivery(), counts: true)
         case .slot:
             generations += 1
             let slot = "cell-\(count / 2_000)-\(Int.random(in: 0..<10, using: &numbers))"
             var job = draft(
-                kind, fresh, size + #","slot":"\#(slot)","generation":\#(generations)"#, ["ready", "superseded"],
-                counts: true)
+                kind, fresh, [size], #","slot":"\#(slot)","generation":\#(generations)"#,
+                allowed: ["ready", "superseded"], counts: true)
             (job.slot, job.generation) = (slot, generations)
             return job
         case .cancelled:
-            var job = draft(kind, fresh, size, ["ready", "cancelled"], counts: true)
+            var job = draft(kind, fresh, [size], allowed: ["ready", "cancelled"], counts: true)
             job.isCancelled = true
             return job
         case .deadline:
             let deadline = Int.random(in: 1...5, using: &numbers)
-            return draft(kind, fresh, size + #","deadline":\#(deadline)"#, ["ready", "failed/expired"], counts: true)
+            return draft(
+                kind, fresh, [size], #","deadline":\#(deadline)"#, allowed: ["ready", "failed/expired"], counts: true)
         case .late:
-            return draft(kind, fresh, size + #","deadline":"2001-01-01T00:00:00Z""#, ["failed/expired"])
-        case .missing: return draft(kind, origin.missing + "\(number / 20)", size, ["failed/not_found"])
+            return draft(kind, fresh, [size], #","deadline":"2001-01-01T00:00:00Z""#, allowed: ["failed/expired"])
+        case .missing: return draft(kind, origin.missing + "\(number / 20)", [size], allowed: ["failed/not_found"])
         case .broken:
             // The circuit breaker opens for an origin that fails repeatedly.
             return draft(
-                kind, origin.broken + "\(count)", size,
-                ["failed/http_error", "failed/connect_error", "failed/origin_unavailable"])
+                kind, origin.broken + "\(count)", [size],
+                allowed: ["failed/http_error", "failed/connect_error", "failed/origin_unavailable"])
         case .hostile:
             let file = origin.hostile.randomElement(using: &numbers)!
-            return draft(kind, file.url + "\(count)", #""width":40,"height":40"#, file.ends)
+            return draft(kind, file.url + "\(count)", [#""width":40,"height":40"#], allowed: file.ends)
         case .heavy:
             // Jobs with the same result would share it, so each has another size.
             let (width, height) = (200 + count % 400, 150 + count / 400 % 400)
-            let fields = #""width":\#(width),"height":\#(height),"maxAge":-1,"format":"png","deadline":60"#
-            return draft(kind, origin.heavy + "\(number % 3)", fields, ["ready", "failed/expired"])
-        case .invalid: return draft(kind, fresh, #""width":-1"#, ["failed/invalid_job"])
+            let size = #""width":\#(width),"height":\#(height),"format":"png""#
+            return draft(
+                kind, origin.heavy + "\(number % 3)", [size], #","maxAge":-1,"deadline":60"#,
+                allowed: ["ready", "failed/expired"])
+        case .invalid: return draft(kind, fresh, [#""width":-1"#], allowed: ["failed/invalid_job"])
         }
     }
 
+    /// Draws the delivery of a job. Some events carry the bytes, so that they can be verified.
+    private mutating func delivery() -> String {
+        Int.random(in: 0..<4, using: &numbers) == 0 ? #","delivery":"inline""# : ""
+    }
+
+    /// - Parameters:
+    ///   - sizes: The outputs, as members of a JSON object.
+    ///   - members: Other members of the job, each after a comma.
     private mutating func draft(
-        _ kind: JobKind, _ source: String, _ fields: String, _ allowed: Set<String> = ["ready"], counts: Bool = false
+        _ kind: JobKind, _ source: String, _ sizes: [String], _ members: String = "",
+        allowed: Set<String> = ["ready"], counts: Bool = false
     ) -> DraftJob {
         let id = "\(kind.rawValue)-\(count)"
         let lane: Lane = [.normal, .normal, .normal, .high, .low].randomElement(using: &numbers)!
+        let output =
+            sizes.count == 1
+            ? sizes[0] : #""variants":[\#(sizes.map { "{\($0)}" }.joined(separator: ","))]"#
         return DraftJob(
-            id: id, kind: kind, lane: lane, json: #"{"id":"\#(id)","source":"\#(source)",\#(fields)}"#,
-            allowed: allowed, source: counts ? Origin.path(of: source) : nil)
+            id: id, kind: kind, lane: lane, json: #"{"id":"\#(id)","source":"\#(source)",\#(output)\#(members)}"#,
+            allowed: allowed, source: counts ? Origin.path(of: source) : nil,
+            outputs: sizes.map { "\(Origin.picture(of: source)) \($0)" })
     }
 }

@@ -113,7 +113,9 @@ final class Traffic: Sendable {
         ledger.add(
             SentJob(
                 id: draft.id, place: "\(topic)-\(delivery.partition)-\(delivery.offset)", kind: draft.kind.rawValue,
-                allowed: draft.allowed, source: draft.source, slot: draft.slot, generation: draft.generation, at: at))
+                allowed: draft.allowed, source: draft.source, outputs: draft.outputs,
+                requiresStore: draft.requiresStore,
+                slot: draft.slot, generation: draft.generation, at: at))
         guard draft.isCancelled else { return }
         let patience = state.withLock { Int.random(in: 0..<300, using: &$0.numbers) }
         try await Task.sleep(for: .milliseconds(patience))

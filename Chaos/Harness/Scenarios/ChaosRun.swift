@@ -16,6 +16,8 @@ public struct ChaosRun: Sendable {
         public var faults = Int.max
         /// The kinds of faults.
         public var kinds = FaultKind.allCases
+        /// The result store of the workers.
+        public var store = StoreKind.s3
         /// The maximum number of simultaneous faults.
         public var lines = 2
         /// The time for which ending a fault is retried.
@@ -45,9 +47,14 @@ public struct ChaosRun: Sendable {
     public static func run(_ options: Options) async throws -> Bool {
         var plan = ChaosEnvironment.Plan()
         (plan.mode, plan.seed, plan.workers, plan.rate) = (options.mode, options.seed, options.workers, options.rate)
-        plan.most = options.rate * 5
+        (plan.most, plan.store) = (options.rate * 5, options.store)
+        if plan.store != .none { plan.kinds.append(.required) }
         (plan.settings, plan.books, plan.journal) = (options.settings, options.books, options.journal)
         return try await Scenario.on(plan) { environment in
+            let others = options.kinds.filter { !environment.canInject($0) }.map(\.rawValue)
+            if !others.isEmpty {
+                say("left out, because this environment does not support them: \(others.joined(separator: ", "))")
+            }
             let schedule = FaultSchedule(
                 environment, kinds: options.kinds, most: options.faults, healingTime: options.healingTime)
             async let traffic: Void = environment.traffic.run()

@@ -9,7 +9,6 @@ enum Scenario {
         -> Bool
     {
         let environment = try await ChaosEnvironment(plan)
-        if environment.disk == nil { say("cannot mount a scratch disk; disk-full faults are disabled") }
         let progress = Task { try await report(environment) }
         let result: Result<[String], any Error>
         do {
@@ -21,12 +20,21 @@ enum Scenario {
         await environment.closeSeats()
         // The event reader needs a moment for the last events of the workers.
         try? await Task.sleep(for: .seconds(1))
-        let summary = Summary(audit: environment.audit, ledger: environment.ledger, journal: environment.journal)
+        let stored: Result<StoreAudit?, any Error>
+        do {
+            stored = .success(try await environment.auditStore())
+        } catch {
+            stored = .failure(error)
+        }
+        let summary = Summary(
+            audit: environment.audit, store: // An error is thrown below.
+            (try? stored.get()) ?? nil, ledger: environment.ledger,
+            journal: environment.journal)
         let crashes = environment.journal.ends.filter { $0.contains("signal") }
         await environment.remove()
         if let path = plan.books { LedgerExport(ledger: environment.ledger).write(to: path) }
         summary.lines.forEach(say)
-        var broken = summary.audit.broken + (try result.get())
+        var broken = summary.audit.broken + (try result.get()) + (try stored.get()?.broken ?? [])
         if !crashes.isEmpty { broken.append("\(crashes.count) workers crashed") }
         for promise in broken { say("VIOLATED: \(promise)") }
         if broken.isEmpty { say("no guarantee was violated") }

@@ -24,6 +24,8 @@ public struct Audit: Sendable {
     public let unknown: [TerminalEvent]
     /// The maximum number of such records: records that were sent and never acknowledged.
     public let unsure: Int
+    /// Records whose events have another image than most events about the same image.
+    public let wrongImages: [(job: SentJob, ends: [TerminalEvent])]
     /// The check of the number of fetches.
     public let fetches: FetchAudit
     /// The recovery time of each fault: the time from its end until all jobs that had been sent by then have ended.
@@ -43,6 +45,8 @@ public struct Audit: Sendable {
         self.unsure = unsure
         let told = Dictionary(grouping: ends, by: \.place)
         let places = Set(sent.map(\.place))
+        let firsts = told.mapValues { $0.map(\.at).min()! }
+        let outages = faults.filter { $0.hitsRedis || $0.kind.hitsStore }
         var newest: [String: Int] = [:]
         for job in sent { if let slot = job.slot { newest[slot] = max(newest[slot] ?? 0, job.generation) } }
 
@@ -54,11 +58,16 @@ public struct Audit: Sendable {
         otherwise = sent.compactMap { job in
             // The last job of a display slot cannot be superseded.
             let isLast = job.slot.map { newest[$0] == job.generation } ?? false
-            let allowed = isLast ? job.allowed.subtracting(["superseded"]) : job.allowed
+            var allowed = isLast ? job.allowed.subtracting(["superseded"]) : job.allowed
+            // Retries of a job that requires the store end while it is unavailable. The result is in Redis until then.
+            if job.requiresStore, outages.contains(where: { $0.affects(from: job.at, to: firsts[job.place] ?? job.at) })
+            {
+                allowed.insert("failed/internal")
+            }
             let wrong = (told[job.place] ?? []).filter { !allowed.contains($0.end) }
             return wrong.isEmpty ? nil : (job, wrong)
         }
-        let firsts = told.mapValues { $0.map(\.at).min()! }
+        wrongImages = ImageAudit(sent: sent, ends: told).wrong
         fetches = FetchAudit(sent: sent, ends: firsts, faults: faults, requests: requests)
         recoveries = Self.recoveries(sent, firsts, faults)
         slowest = sent.compactMap { job in firsts[job.place].map { (job, $0 - job.at) } }.sorted { $0.1 > $1.1 }
@@ -71,6 +80,7 @@ public struct Audit: Sendable {
         if !lost.isEmpty { list.append("\(lost.count) jobs were lost") }
         if !otherwise.isEmpty { list.append("\(otherwise.count) jobs ended with an unexpected outcome") }
         if !unrecognised.isEmpty { list.append("\(unrecognised.count) jobs have terminal events with different ids") }
+        if !wrongImages.isEmpty { list.append("\(wrongImages.count) jobs received a wrong image") }
         let strange = Set(unknown.map(\.place)).count
         if strange > unsure { list.append("\(strange - unsure) events refer to records that were never sent") }
         if !fetches.beyond.isEmpty { list.append("\(fetches.beyond.count) sources exceed their fetch bound") }

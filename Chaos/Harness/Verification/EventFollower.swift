@@ -1,3 +1,4 @@
+import Hashing
 import JSON
 import Kafka
 
@@ -43,7 +44,21 @@ struct EventFollower {
         let data = json.member("data")
         let code = try? data?.member("code")?.string()
         let message = try? data?.member("message")?.string()
+        var outputs: [TerminalEvent.Output] = []
+        try? data?.member("variants")?.forEachElement { variant in
+            outputs.append(
+                TerminalEvent.Output(key: variant.member("key")?.asString ?? "", sha256: digest(of: variant)))
+        }
         return TerminalEvent(
-            id: id, end: kind == "failed" ? "failed/\(code ?? "?")" : String(kind), message: message ?? "", at: now)
+            id: id, end: kind == "failed" ? "failed/\(code ?? "?")" : String(kind), message: message ?? "",
+            origin: data?.member("origin")?.asString, outputs: outputs, at: now)
+    }
+
+    /// The SHA-256 of the bytes of an output, or else the one that the event states.
+    private static func digest(of variant: JSONElement) -> String {
+        if let bytes = variant.member("data")?.asString.flatMap({ Base64.decode($0) }) {
+            return SHA256.hash(bytes).description
+        }
+        return variant.member("sha256")?.asString ?? "none"
     }
 }

@@ -18,9 +18,6 @@ public struct FetchAudit: Sendable {
     /// Sources with more requests than their bound: path, requests, bound.
     public let beyond: [(source: String, requests: Int, bound: Int)]
 
-    /// The time in seconds after its end during which a fault may still cause fetches: leases expire and the group
-    /// rebalances.
-    static let echo = 20.0
     private static let givenUp: Set = ["cancelled", "superseded", "failed/expired"]
 
     init(sent: [SentJob], ends: [String: Double], faults: [FaultRecord], requests: [String: Int]) {
@@ -32,10 +29,10 @@ public struct FetchAudit: Sendable {
             let lives = jobs.map { (from: $0.at, to: ends[$0.place] ?? .infinity) }
             let (from, to) = (lives.map(\.from).min()!, lives.map(\.to).max()!)
             var most = 1 + jobs.count { !Self.givenUp.isDisjoint(with: $0.allowed) }
-            for fault in faults where fault.begin <= to && fault.end + Self.echo >= from {
+            for fault in faults where fault.affects(from: from, to: to) {
                 most += fault.disturbances
                 if fault.hitsRedis {
-                    most += lives.count { fault.begin <= $0.to && fault.end + Self.echo >= $0.from }
+                    most += lives.count { fault.affects(from: $0.from, to: $0.to) }
                 }
             }
             extra += max(0, asked - 1)

@@ -10,6 +10,10 @@ public struct SentJob: Sendable {
     public var allowed: Set<String>
     /// The path of its source at the origin, if requests for it are counted.
     public var source: String?
+    /// A text for each output. Outputs with the same text are the same image.
+    public var outputs: [String]
+    /// True if the job is ready only when its results are in the result store.
+    public var requiresStore: Bool
     /// The display slot of the job.
     public var slot: String?
     /// The generation of the job in its display slot.
@@ -19,14 +23,16 @@ public struct SentJob: Sendable {
 
     /// Creates a record.
     public init(
-        id: String, place: String, kind: String, allowed: Set<String>, source: String? = nil, slot: String? = nil,
-        generation: Int = 0, at: Double
+        id: String, place: String, kind: String, allowed: Set<String>, source: String? = nil, outputs: [String] = [],
+        requiresStore: Bool = false, slot: String? = nil, generation: Int = 0, at: Double
     ) {
         self.id = id
         self.place = place
         self.kind = kind
         self.allowed = allowed
         self.source = source
+        self.outputs = outputs
+        self.requiresStore = requiresStore
         self.slot = slot
         self.generation = generation
         self.at = at
@@ -41,14 +47,36 @@ public struct TerminalEvent: Sendable {
     public var end: String
     /// The error message of a failure.
     public var message: String
+    /// The cache status of a `ready` event.
+    public var origin: String?
+    /// The outputs of a `ready` event.
+    public var outputs: [Output]
     /// The time at which it was read, in seconds of the run.
     public var at: Double
 
+    /// An output of an event.
+    public struct Output: Hashable, Sendable {
+        /// The key of the result.
+        public var key: String
+        /// The SHA-256 of the bytes, if the event carries them, or else the one that it states.
+        public var sha256: String
+
+        /// Creates an output.
+        public init(key: String, sha256: String) {
+            self.key = key
+            self.sha256 = sha256
+        }
+    }
+
     /// Creates an event.
-    public init(id: String, end: String, message: String = "", at: Double) {
+    public init(
+        id: String, end: String, message: String = "", origin: String? = nil, outputs: [Output] = [], at: Double
+    ) {
         self.id = id
         self.end = end
         self.message = message
+        self.origin = origin
+        self.outputs = outputs
         self.at = at
     }
 
@@ -71,6 +99,13 @@ public struct FaultRecord: Sendable {
     public var disturbances: Int
     /// True if workers lost data in Redis or the connection to it.
     public var hitsRedis: Bool
+
+    /// The time in seconds after its end during which a fault may still have effects: leases expire, the group
+    /// rebalances, and circuit breakers are open.
+    static let echo = 20.0
+
+    /// True if the fault may affect something that lives from one time to another.
+    func affects(from: Double, to: Double) -> Bool { begin <= to && end + Self.echo >= from }
 
     /// Creates a record of a fault.
     public init(

@@ -1,6 +1,8 @@
 /// The summary of a run.
 struct Summary {
     let audit: Audit
+    /// The audit of the result store; nil if there is none.
+    let store: StoreAudit?
     let ledger: Ledger
     let journal: WorkerLogCollector
     /// The maximum number of jobs that are listed for each violated guarantee.
@@ -12,20 +14,29 @@ struct Summary {
         let kinds = Dictionary(grouping: sent, by: \.kind).map { "\($0) \($1.count)" }.sorted()
         let ends = Dictionary(grouping: ledger.ends, by: \.end).map { "\($0) \($1.count)" }.sorted()
         let faults = Dictionary(grouping: ledger.faults, by: \.kind.rawValue).map { "\($0) \($1.count)" }.sorted()
+        let origins = Dictionary(grouping: ledger.ends.compactMap(\.origin), by: \.self)
+            .map { "\($0) \($1.count)" }.sorted()
         var lines = [
             "mode                       \(audit.mode.rawValue)",
             "jobs                       \(sent.count): \(kinds.joined(separator: ", "))",
             "terminal events            \(ledger.ends.count): \(ends.joined(separator: ", "))",
+            "origins                    \(origins.joined(separator: ", "))",
             "lost                       \(audit.lost.count)",
             "unexpected outcomes        \(audit.otherwise.count)",
             "duplicated terminal events \(audit.toldAgain.reduce(0) { $0 + $1.ends.count - 1 }) of "
                 + "\(audit.toldAgain.count) jobs",
             "different outcomes         \(audit.severalEnds.count) jobs",
+            "wrong images               \(audit.wrongImages.count) jobs",
             "events of unknown jobs     \(audit.unknown.count); \(audit.unsure) were sent without acknowledgement",
             "extra fetches              \(audit.fetches.extra) of \(audit.fetches.sources) sources "
                 + "(bound \(audit.fetches.bound)); \(audit.fetches.beyond.count) sources exceed their bound",
             "faults                     \(ledger.faults.count): \(faults.joined(separator: ", "))",
         ]
+        if let store {
+            lines.append(
+                "result store               \(store.found) of \(store.sought) results found; "
+                    + "\(store.missing.count) required ones missing, \(store.wrong.count) wrong images")
+        }
         if let slowest = audit.recoveries.max(by: { $0.seconds < $1.seconds }) {
             lines.append("slowest recovery           \(seconds(slowest.seconds)) after \(slowest.fault.description)")
         }
@@ -60,6 +71,10 @@ struct Summary {
         }
         name("LOST", audit.lost.map { ($0, []) })
         name("UNEXPECTED OUTCOME", audit.otherwise)
+        name("WRONG IMAGE", audit.wrongImages)
+        for (title, results) in [("MISSING RESULT", store?.missing ?? []), ("WRONG RESULT", store?.wrong ?? [])] {
+            for (job, key) in results.prefix(Self.most) { lines.append("\(title): \(key) of \(describe(job))") }
+        }
         // At-least-once delivery allows it, so only a few examples are shown.
         name("DIFFERENT OUTCOMES", audit.severalEnds, most: audit.mode == .exactlyOnce ? Self.most : 2)
         name("DIFFERENT IDS", audit.unrecognised)
