@@ -206,7 +206,7 @@ let package = Package(
         tests(
             of: "HalcyonGateway", clustering + storage + ["Curl", "HTTPServer", "HalcyonTelemetry", "HalcyonWorker"]),
         tests(of: "HalcyonKit", ["HalcyonModel", "HalcyonCoding", "client-example"]),
-        tests(of: "ChaosHarness", ["Chaos"]),
+        tests(of: "ChaosHarness", ["Chaos", "HalcyonModel", "HalcyonResults"]),
         tests(of: "halcyon", clustering + storage + ["ProgramSettings", "Curl", "HalcyonTelemetry", "HalcyonCLI"]),
     ]
         + [

@@ -1,4 +1,6 @@
 import ChaosHarness
+import HalcyonModel
+import HalcyonResults
 import Testing
 
 /// The audit of synthetic ledgers. Each violation must be found.
@@ -112,6 +114,70 @@ import Testing
         // Without Redis, each job may have fetched the source.
         let redis = FaultRecord(kind: .redisKill, begin: 1.5, end: 1.6, disturbances: 1, hitsRedis: true)
         #expect(audit(sent, ends, [redis], requests: ["/a": 3]).broken.isEmpty)
+    }
+
+    @Test func requiredJobsMayFailOnlyWhileTheStoreOrRedisIsUnavailable() {
+        var job = job(1)
+        job.requiresStore = true
+        func broken(_ end: String, _ faults: FaultRecord...) -> Int {
+            audit([job], [event(1, end, id: "failed")], faults).broken.count
+        }
+        let outage = FaultRecord(kind: .storeCut, begin: 1.5, end: 1.6)
+        #expect(broken("failed/internal") == 1 && broken("failed/internal", outage) == 0)
+        #expect(broken("failed/internal", FaultRecord(kind: .redisKill, begin: 1.5, end: 1.6, hitsRedis: true)) == 0)
+        #expect(broken("failed/internal", FaultRecord(kind: .kill, begin: 1.5, end: 1.6)) == 1)
+        #expect(broken("failed/internal", FaultRecord(kind: .storeFull, begin: 2.5, end: 9)) == 1)
+        #expect(broken("failed/invalid_job", outage) == 1)
+        job.requiresStore = false
+        #expect(broken("failed/internal", outage) == 1)
+    }
+
+    @Test func findsWrongImages() {
+        let sent = (1...4).map { number in
+            var job = job(number)
+            job.outputs = ["cat 64", "cat 32"]
+            return job
+        }
+        func ready(_ number: Int, _ digests: String...) -> TerminalEvent {
+            var event = event(number)
+            event.outputs = digests.map { TerminalEvent.Output(key: "key", sha256: $0) }
+            return event
+        }
+        let right = [ready(1, "a", "b"), ready(2, "a", "b")]
+        #expect(audit(sent.prefix(2) + [], right).broken.isEmpty)
+        #expect(audit(sent, right + [event(3, "cancelled"), event(4, "cancelled")]).wrongImages.isEmpty)
+        let wrong = audit(sent, right + [ready(3, "b", "a"), ready(4, "a")])
+        #expect(wrong.wrongImages.map(\.job.id) == ["job3", "job4"] && wrong.broken.count == 1)
+    }
+
+    @Test func findsMissingAndWrongResultsInTheStore() async throws {
+        var sent = (1...4).map { job($0) }
+        sent[0].requiresStore = true
+        sent[1].requiresStore = true
+        let keys = (1...4).map {
+            "halcyon:{\(String(repeating: "\($0)", count: 32))}:\(String(repeating: "a", count: 32))"
+        }
+        let ends = (1...4).map { number in
+            var event = event(number)
+            event.outputs = [TerminalEvent.Output(key: keys[number - 1], sha256: "digest \(number)")]
+            return event
+        }
+        func stored(_ number: Int, _ digest: String) throws -> (ResultKey, StoredResult) {
+            let key = try #require(ResultKey(keys[number - 1]))
+            let source = SourceMetadata(status: 200, etag: nil, bytes: 1, format: .jpeg, width: 1, height: 1)
+            let metadata = ResultMetadata(
+                width: 1, height: 1, format: .jpeg, bytes: 1, sha256: digest, source: source)
+            return (
+                key,
+                StoredResult(
+                    key: key, tenant: nil, body: [0], metadata: metadata, expiresAt: 0, storedAt: 0, rule: "", fence: 0,
+                    since: 0)
+            )
+        }
+        let content = Dictionary(uniqueKeysWithValues: [try stored(1, "digest 1"), try stored(3, "digest 4")])
+        let audit = await StoreAudit(sent: sent, ends: ends) { content[$0] }
+        #expect(audit.sought == 4 && audit.found == 2 && audit.broken.count == 2)
+        #expect(audit.missing.map(\.job.id) == ["job2"] && audit.wrong.map(\.job.id) == ["job3"])
     }
 
     @Test func recoveryLastsUntilEarlierJobsHaveEnded() {

@@ -24,7 +24,7 @@ import Testing
                 try await body(store) { key, body, width in
                     var result = Samples.result(key, body: body, fence: Samples.now - 1_000_000)
                     result.metadata.width = width
-                    result.file = store.fileName(of: key, result.metadata, from: Samples.source("cat.jpg"))
+                    result.source = Samples.source("cat.jpg")
                     return result
                 }
             }

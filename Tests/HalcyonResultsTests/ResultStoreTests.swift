@@ -126,12 +126,12 @@ import Testing
         }
     }
 
-    /// A newer result of the same key, or a purge that Redis knows of, wins over a late write.
-    @Test func removesWhatWasSupersededMeanwhile() async throws {
+    /// A purge that Redis knows of wins over a late write.
+    @Test func removesWhatWasPurgedMeanwhile() async throws {
         try await StorageKind.folder.with { options in
             let metrics = Metrics()
             try await ResultStore.with(options, metrics: metrics) {
-                $0.fence < 5000
+                $0.fence < 5000 ? .purged : .current
             } _: { store in
                 try await store.put(Samples.result(fence: 4000))
                 #expect(await store.find(Samples.key("a")) == nil)
@@ -139,6 +139,37 @@ import Testing
                 #expect(await store.find(Samples.key("a")) != nil)
             }
             #expect(metrics.value(of: "halcyon_result_store_fenced_total") == 1)
+        }
+    }
+
+    /// A newer result of the same key wins over a late write, also if its object had been written before.
+    @Test(arguments: StorageKind.allCases) func lateWritesDoNotReplaceNewerResults(_ kind: StorageKind) async throws {
+        try await kind.with { options in
+            let newer = Samples.result(body: "newer", fence: 6000)
+            try await ResultStore.with(options) {
+                $0.fence < 6000 ? .replaced(by: newer) : .current
+            } _: { store in
+                try await store.put(newer)
+                try await store.put(Samples.result(body: "older", fence: 4000))
+                #expect(await store.find(newer.key) == newer)
+            }
+        }
+    }
+
+    /// A result that was made after a purge stays, although a late write of a purged one was removed meanwhile.
+    @Test func removalOfALateWriteSparesTheNextResult() async throws {
+        try await StorageKind.folder.with { options in
+            let (next, checks) = (Samples.result(body: "next", fence: 6000), Lock(0))
+            try await ResultStore.with(options) { result in
+                guard result.fence < 6000 else { return .current }
+                // The next result comes while the late write is being removed.
+                return checks.withLock {
+                    $0 += 1; return $0
+                } == 1 ? .purged : .replaced(by: next)
+            } _: { store in
+                try await store.put(Samples.result(body: "older", fence: 4000))
+                #expect(await store.find(next.key) == next)
+            }
         }
     }
 

@@ -84,10 +84,10 @@ extension ResultStore {
     /// - Parameter isStarted: false for a store that reads no tombstones by itself.
     static func with(
         _ options: ResultStoreOptions, isStarted: Bool = true, metrics: Metrics = Metrics(), log: Log = .silent,
-        isSuperseded: @escaping @Sendable (StoredResult) async -> Bool = { _ in false },
+        standing: @escaping @Sendable (StoredResult) async -> ResultStanding = { _ in .current },
         _ body: (ResultStore) async throws -> Void
     ) async throws {
-        let store = try ResultStore.open(options, log: log, metrics: metrics, isSuperseded: isSuperseded)
+        let store = try ResultStore.open(options, log: log, metrics: metrics, standing: standing)
         if isStarted { store.start() }
         do {
             try await body(store)

@@ -192,6 +192,41 @@ import Testing
         try await bucket.stop()
     }
 
+    /// A job whose result Redis loses before the store has it makes the result again.
+    @Test func requiredResultsSurviveTheLossOfRedis() async throws {
+        let photograph = try SampleImages.bytes()
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let isOpen = Lock(false)
+        let bucket = RawOrigin { request in
+            guard request.head.hasPrefix("PUT") else { return RawOrigin.answer("404 Not Found") }
+            return [.wait { isOpen.withLock { $0 } }] + RawOrigin.answer()
+        }
+        try await WorkerFixture.with { cluster in
+            var store = ResultStoreOptions(.s3(bucket: "results", prefix: ""))
+            store.s3.endpoint = try WebURL("http://127.0.0.1:\(bucket.port)")
+            // The first result fills the queue, so that the second waits before it is written.
+            store.queueBytes = 1024
+            try await cluster.withWorker({ $0.resultStore = store }) {
+                let fields = #""width":64,"cache":{"store":"required"}"#
+                for id in ["a", "b"] {
+                    try await cluster.submit(#"{"id":"\#(id)","source":"\#(origin.url("/" + id))",\#(fields)}"#)
+                    try await until("the result is in Redis") {
+                        try await cluster.storedKeys().count { $0.split(separator: ":").count == 3 }
+                            == (id == "a" ? 1 : 2)
+                    }
+                }
+                _ = try await cluster.client.send("FLUSHALL")
+                isOpen.withLock { $0 = true }
+                for id in ["a", "b"] {
+                    let ready = try await cluster.events.terminal(of: id)
+                    #expect(ready.kind == "ready", "\(ready.json)")
+                }
+            }
+        }
+        try await origin.stop()
+        try await bucket.stop()
+    }
+
     @Test func requirementWithoutAStoreIsInvalid() async throws {
         let origin = try SampleImages.origin()
         try await WorkerFixture.with { cluster in

@@ -57,8 +57,8 @@ extension ResultStore {
     }
 
     /// The name that the file of a result gets; nil for none.
-    public func fileName(of key: ResultKey, _ metadata: ResultMetadata, from source: Source) -> String? {
-        options.names?.name(of: key, metadata, from: source)
+    func fileName(of result: StoredResult) -> String? {
+        result.source.flatMap { options.names?.name(of: result.key, result.metadata, from: $0) }
     }
 
     /// The names of the objects with the files of results that have names of their own.

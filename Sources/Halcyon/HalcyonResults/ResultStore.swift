@@ -25,30 +25,31 @@ public final class ResultStore: Sendable {
     /// The reads in flight.
     private let searches = Lock<[ResultKey: Task<StoredResult?, Never>]>([:])
     private let sweeping = Lock<Task<Void, Never>?>(nil)
-    private let isSuperseded: @Sendable (StoredResult) async -> Bool
+    private let standing: @Sendable (StoredResult) async -> ResultStanding
+    /// The maximum number of newer results that replace one after its writing.
+    private static let mostReplacements = 3
     private let log: Log
 
     init(
         _ storage: any ObjectStorage, _ options: ResultStoreOptions, log: Log, metrics: Metrics,
-        isSuperseded: @escaping @Sendable (StoredResult) async -> Bool = { _ in false }
+        standing: @escaping @Sendable (StoredResult) async -> ResultStanding = { _ in .current }
     ) {
         self.storage = storage
         self.options = options
         self.log = log
         self.metrics = ResultStoreMetrics(metrics)
-        self.isSuperseded = isSuperseded
+        self.standing = standing
         queue = WriteQueue(limit: options.queueBytes)
         reads = StorageGuard("read", log: log, metrics: metrics)
         writes = StorageGuard("write", log: log, metrics: metrics)
     }
 
     /// Opens a store. The call blocks while a folder is created.
-    /// - Parameter isSuperseded: Returns true if the result cache in Redis has a newer result of the same key, or knows
-    ///   of a purge of this one. It is called after each write.
+    /// - Parameter standing: Returns what the result cache in Redis knows of a result. It is called after each write.
     /// - Throws: ``StorageError`` if the folder cannot be used.
     public static func open(
         _ options: ResultStoreOptions, log: Log, metrics: Metrics,
-        isSuperseded: @escaping @Sendable (StoredResult) async -> Bool = { _ in false }
+        standing: @escaping @Sendable (StoredResult) async -> ResultStanding = { _ in .current }
     ) throws(StorageError) -> ResultStore {
         let storage: any ObjectStorage =
             switch options.location {
@@ -56,7 +57,7 @@ public final class ResultStore: Sendable {
             case .s3(let bucket, let prefix):
                 S3Storage(options.s3, bucket: bucket, prefix: prefix, userAgent: options.userAgent)
             }
-        return ResultStore(storage, options, log: log, metrics: metrics, isSuperseded: isSuperseded)
+        return ResultStore(storage, options, log: log, metrics: metrics, standing: standing)
     }
 
     /// Reads the tombstones now and then, and sweeps when this process may.
@@ -196,7 +197,7 @@ public final class ResultStore: Sendable {
     /// - Throws: ``StorageError``; `CancellationError`.
     public func ensure(_ result: StoredResult, tags: [String]) async throws {
         await queue.wait(for: result.key.description)
-        if let head = try await head(of: result.key), head.isComplete, head.record.isNamed == (result.file != nil),
+        if let head = try await head(of: result.key), head.isComplete, head.record.isNamed == (fileName(of: result) != nil),
             head.record.metadata.sha256 == result.metadata.sha256, head.record.expiresAt >= result.expiresAt
         {
             return
@@ -215,7 +216,34 @@ public final class ResultStore: Sendable {
 
     private func write(_ result: StoredResult, tags: [String]) async throws(StorageError) {
         let scopes = tags.map { PurgeScope.tag($0, of: result.tenant) } + (result.tenant.map { [.tenant($0)] } ?? [])
-        let record = ResultRecord(result, scopes: scopes)
+        try await write(result, in: scopes)
+        try await settle(result, in: scopes)
+    }
+
+    /// Corrects the object of a result if it has been purged or replaced before it was written.
+    ///
+    /// The object of a newer result may have been there before. It is written again, because a job may require it.
+    private func settle(_ result: StoredResult, in scopes: [PurgeScope]) async throws(StorageError) {
+        var (result, isDeleted) = (result, false)
+        for _ in 0..<Self.mostReplacements {
+            switch await standing(result) {
+            case .current: return
+            case .replaced(var newer):
+                newer.source = result.source
+                try await write(newer, in: scopes)
+                (result, isDeleted) = (newer, false)
+            case .purged:
+                if isDeleted { return }
+                try await delete(result.key)
+                isDeleted = true
+            }
+            metrics.fenced.add()
+        }
+    }
+
+    private func write(_ result: StoredResult, in scopes: [PurgeScope]) async throws(StorageError) {
+        let file = fileName(of: result)
+        let record = ResultRecord(result, scopes: scopes, isNamed: file != nil)
         guard !tombstones.withLock({ $0.cover(record) }) else { return metrics.fenced.add() }
         let end = Double(result.expiresAt) / 1000
         // An entry without an object is harmless. An object without its entries would escape a purge.
@@ -223,7 +251,7 @@ public final class ResultStore: Sendable {
         var object = StorageObject(
             body: result.body, mediaType: result.metadata.format.mediaType, record: record.json, expiresAt: end,
             isPrivate: result.metadata.isPrivate)
-        if let file = result.file {
+        if let file {
             let old = try await self.file(of: result.key)
             object.record = StorageObject.marker().record
             try await put(object, as: ObjectName.files + file)
@@ -237,11 +265,6 @@ public final class ResultStore: Sendable {
         }
         metrics.written.add()
         metrics.writtenBytes.add(result.body.count)
-        // A newer result may have been written before this one, and a purge may have deleted it before it was written.
-        if await isSuperseded(result) {
-            try await delete(result.key)
-            metrics.fenced.add()
-        }
     }
 
     /// Writes an object, with up to three attempts.

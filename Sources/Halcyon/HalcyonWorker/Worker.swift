@@ -135,7 +135,7 @@ public final class Worker: Sendable {
         resultStore = try options.resultStore.map { [results] options in
             let errors = errors(of: "superseded results")
             return try ResultStore.open(options, log: log, metrics: metrics) { result in
-                await errors.tolerating { try await results.isSuperseded(result) } ?? false
+                await errors.tolerating { try await results.standing(of: result) } ?? .current
             }
         }
         let persist = resultStore.map { [results] in

@@ -137,14 +137,19 @@ public struct ResultCache: Sendable {
         return true
     }
 
-    /// True if a newer result of the same key is stored, or if this one has been purged.
+    /// Returns whether a newer result of the same key is stored, and whether this one has been purged.
     /// - Throws: ``RedisError``.
-    public func isSuperseded(_ result: StoredResult) async throws(RedisError) -> Bool {
+    public func standing(of result: StoredResult) async throws(RedisError) -> ResultStanding {
         let name = LeaseName(product: result.key.description)
         let reply = try await redis.run(
-            ResultScripts.isSuperseded, keys: ResultScripts.keys(of: result.key.description, fencedBy: name),
+            ResultScripts.standing, keys: ResultScripts.keys(of: result.key.description, fencedBy: name),
             arguments: [.integer(Int(result.fence)), .string(String(name.item)), .integer(Int(result.since))])
-        return reply.integer == 1
+        switch reply.integer {
+        case 1: return .purged
+        // A newer one that has gone since is not in the way.
+        case 2: return try await whole(result.key, of: result.tenant).map { .replaced(by: $0) } ?? .current
+        default: return .current
+        }
     }
 
     /// Returns true in at most one process of the cluster within an interval: the one that sweeps the result store.

@@ -113,10 +113,12 @@ enum ResultScripts {
             return ARGV[8]
             """)
 
-    /// KEYS: result, index, fences. ARGV: fence, item, fence of the oldest input. Returns 1 if a newer result is there
-    /// or the result has been purged.
-    static let isSuperseded = RedisScript(
+    /// KEYS: result, index, fences. ARGV: fence, item, fence of the oldest input. Returns 2 if a newer result is there,
+    /// and otherwise 1 if the result has been purged.
+    static let standing = RedisScript(
         FencingTokens.check + """
+            local made = redis.call('HGET', KEYS[1], 'fence')
+            if made and tonumber(made) > tonumber(ARGV[1]) then return 2 end
             return isFencedOut(KEYS[3], KEYS[1], ARGV[2], tonumber(ARGV[1]), tonumber(ARGV[3])) and 1 or 0
             """)
 

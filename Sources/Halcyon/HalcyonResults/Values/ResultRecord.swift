@@ -88,12 +88,12 @@ struct ResultRecord: Hashable, Sendable {
     }
 
     /// Creates the record of a result.
-    init(_ result: StoredResult, scopes: [PurgeScope]) {
+    init(_ result: StoredResult, scopes: [PurgeScope], isNamed: Bool = false) {
         (key, tenant) = (result.key, result.tenant)
         metadata = result.metadata
         (expiresAt, storedAt, rule) = (result.expiresAt, result.storedAt, result.rule)
         (fence, since) = (result.fence, result.since)
-        isNamed = result.file != nil
+        self.isNamed = isNamed
         self.scopes = scopes
     }
 

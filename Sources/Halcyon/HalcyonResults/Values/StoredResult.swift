@@ -20,9 +20,9 @@ public struct StoredResult: Hashable, Sendable {
     public var fence: Int64
     /// The fencing token of the oldest input.
     public var since: Int64
-    /// The name that its file gets in the store (``FileNameTemplate``); nil for none, and for a result that was read from
-    /// a store.
-    public var file: String?
+    /// The source from which it was made, which may be part of the name of its file (``FileNameTemplate``); nil if it is
+    /// unknown.
+    public var source: Source?
     /// The ``TagDigest`` of each tag of the job that made the result; empty for a result that was not read from a store.
     public internal(set) var tagDigests: [String] = []
 

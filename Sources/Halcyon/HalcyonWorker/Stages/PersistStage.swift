@@ -36,7 +36,7 @@ struct PersistStage: Sendable {
             key: made.key, tenant: job.job.tenant, body: made.image.body, metadata: made.facts,
             expiresAt: life.expiresAtMilliseconds, storedAt: life.storedAtMilliseconds, rule: life.rule,
             fence: Int64(made.fence), since: Int64(made.since))
-        result.file = store.fileName(of: made.key, made.facts, from: job.job.source)
+        result.source = job.job.source
         // The work is cancelled if nobody waits for the result any more. It is in Redis.
         try? await store.writeBehind(result, tags: job.job.tags)
     }
@@ -52,16 +52,18 @@ struct PersistStage: Sendable {
 
     /// Returns when the results are durable.
     /// - Throws: ``JobError`` `invalid_job` if a result may not be stored, and a retryable `internal` if it cannot be
-    ///   written; `CancellationError`.
+    ///   written or Redis has lost it; `CancellationError`.
     func ensure(_ ready: [ImageResult], of job: JobContext) async throws {
         for result in ready {
-            guard result.expiresAt != nil, let key = ResultKey(result.key),
-                let stored = try await required(key, of: job)
-            else {
+            guard result.expiresAt != nil, let key = ResultKey(result.key) else {
                 throw JobError(
                     .invalidJob,
                     "cache.store is \"required\", but the result is not stored: its origin forbids that, or it does "
                         + "not fit; set maxAge or remove the requirement")
+            }
+            guard let stored = try await required(key, of: job) else {
+                throw JobError(
+                    .internal, "the result was removed from Redis before it was in the result store", isRetryable: true)
             }
             do {
                 try await store.ensure(stored, tags: job.job.tags)
@@ -72,10 +74,10 @@ struct PersistStage: Sendable {
         }
     }
 
-    /// Reads a result from Redis with the name that its file gets.
+    /// Reads a result from Redis.
     private func whole(_ key: ResultKey, of job: JobContext) async throws(RedisError) -> StoredResult? {
         var result = try await results.whole(key, of: job.job.tenant)
-        if let found = result { result?.file = store.fileName(of: key, found.metadata, from: job.job.source) }
+        result?.source = job.job.source
         return result
     }
 

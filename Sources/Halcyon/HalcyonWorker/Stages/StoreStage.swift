@@ -107,17 +107,19 @@ struct StoreStage: Sendable {
             ImageResult(key: key, facts: made.facts, expiresAt: expiresAt, inline: inline)
         }
         let asked = fits && job.job.delivery.wantsBytes ? body : nil
+        // A result that must be in the result store must be in Redis first.
+        let isRequired = job.job.cache.store == .required
         switch made.storing {
         case .stored(let expiresAt): return result(name, expiresAt, asked)
-        case .failed where fits: return result(name, nil, body)
+        case .failed where fits && !isRequired: return result(name, nil, body)
         case .failed, .none: break
         }
         let rule = ResultTTLPolicy(maxAge: job.job.maxAge)
         let lifetime = await lifetime(of: made, job, rule)
         if lifetime == nil, fits { return result(name, nil, body) }
-        do throws(RedisError) {
+        do {
             if let lifetime {
-                let stored = try await keepTrying(untilDone: !fits) { () throws(RedisError) in
+                let stored = try await keepTrying(untilDone: !fits || isRequired) { () throws(RedisError) in
                     try await results.store(
                         body, made.facts, as: name, for: lifetime, by: rule, of: job.job.tenant, fence: made.fence,
                         since: made.since, maker: made.maker, tags: job.job.tags)
@@ -128,6 +130,9 @@ struct StoreStage: Sendable {
                     return result(name, stored.expiresAt, asked)
                 }
                 // A newer result is stored under the key.
+                if isRequired {
+                    throw JobError(.internal, "the result was replaced or purged while it was made", isRetryable: true)
+                }
                 if fits { return result(name, nil, body) }
             }
             let key = ResultCache.handOffKey(for: made.key)
@@ -136,10 +141,10 @@ struct StoreStage: Sendable {
             }
             metrics.handedOff.add(body.count)
             return result(key, expiresAt, asked)
-        } catch {
+        } catch let error as RedisError {
             switch error.code {
             case .cancelled, .closed: throw CancellationError()
-            case _ where fits:
+            case _ where fits && !isRequired:
                 log.warning("result not stored; delivering it in its event", ["key": name, "error": "\(error)"])
                 return result(name, nil, body)
             default: throw JobError(.internal, "the result could not be stored in Redis", cause: error)
