@@ -19,6 +19,16 @@ import Testing
                 == .code(0))
     }
 
+    /// The loss of Redis makes results come back from the store. A folder needs a file system of its own.
+    @Test(arguments: getuid() == 0 ? ["s3", "folder"] : ["s3"])
+    func guaranteesHoldWhileTheResultStoreFails(store: String) async throws {
+        let kinds = ["store-slow", "store-503", "store-full", "store-cut", "redis-flush"].flatMap { ["--only", $0] }
+        #expect(
+            try await run(
+                ["run", "--store", store, "--seed", "2", "--seconds", "30", "--jobs", "1000", "--faults", "8"]
+                    + ["--rate", "60"] + kinds) == .code(0))
+    }
+
     /// Redis cannot be started again, because its executable is gone.
     @Test func endsWithTwoIfAFaultCannotBeEnded() async throws {
         let folder = TemporaryFolder("programs")

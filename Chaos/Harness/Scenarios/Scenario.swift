@@ -26,10 +26,10 @@ enum Scenario {
         } catch {
             stored = .failure(error)
         }
+        // An error is thrown below, after the summary.
+        let storeAudit = (try? stored.get()) ?? nil
         let summary = Summary(
-            audit: environment.audit, store: // An error is thrown below.
-            (try? stored.get()) ?? nil, ledger: environment.ledger,
-            journal: environment.journal)
+            audit: environment.audit, store: storeAudit, ledger: environment.ledger, journal: environment.journal)
         let crashes = environment.journal.ends.filter { $0.contains("signal") }
         await environment.remove()
         if let path = plan.books { LedgerExport(ledger: environment.ledger).write(to: path) }
