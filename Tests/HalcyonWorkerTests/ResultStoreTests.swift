@@ -361,4 +361,23 @@ import Testing
             await store.close(within: .seconds(5))
         }
     }
+
+    /// A purge removes results from Redis, too, if Redis has lost its own indexes.
+    @Test(arguments: [PurgeKind.source, .tag]) func purgeReachesResultsThatWerePutBack(_ kind: PurgeKind) async throws {
+        try await Self.with { fixture in
+            let first = try await fixture.end("a", #","tags":["x"]"#)
+            try await fixture.written(1)
+            try await fixture.forget()
+            #expect(try await fixture.end("b").origin == "store")
+            let key = try #require(ResultKey(first.key))
+            _ = try await fixture.cluster.client.send("UNLINK", "halcyon:{\(key.sourceHash)}:results")
+            let target = kind == .tag ? Purge.Target.tag("x") : .source(try Source(fixture.origin.url("/a")))
+            let store = try ResultStore.open(fixture.options, log: .silent, metrics: Metrics())
+            let service = PurgeService(
+                fixture.cluster.client, store, fixture.cluster.producer, topics: fixture.cluster.topics)
+            #expect(try await service.run(Purge(target)).count == 1)
+            #expect(try await fixture.end("c").origin == "network")
+            await store.close(within: .seconds(5))
+        }
+    }
 }

@@ -41,7 +41,7 @@ extension ResultStore {
             object = try await reads.run(within: options.readTimeout) { () throws(StorageError) in
                 try await storage.read(name, upTo: ObjectName.longest)
             }
-        } catch  where error.kind == .tooLarge {
+        } catch let error where error.kind == .tooLarge {
             // It contains the file itself.
             return nil
         }

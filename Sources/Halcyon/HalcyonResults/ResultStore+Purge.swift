@@ -6,14 +6,27 @@ extension ResultStore {
     /// Removes results. Results that were made before `time` are not found any more: in this process at once, and in
     /// others when they hear of it, at the latest after ``ResultStoreOptions/refreshInterval``. Then their objects are
     /// deleted.
-    /// - Parameter time: Microseconds since 1970 by the Redis clock, as fencing tokens.
+    /// - Parameters:
+    ///   - time: Microseconds since 1970 by the Redis clock, as fencing tokens.
+    ///   - removeElsewhere: Called with the keys of results before their objects are deleted. A single key
+    ///     (``Purge/Target/key(_:)``) is not passed.
     /// - Returns: The number of objects deleted.
-    /// - Throws: ``StorageError``. Repeating the purge completes it.
-    public func purge(_ purge: Purge, at time: Int64) async throws(StorageError) -> Int {
+    /// - Throws: ``StorageError``, also what `removeElsewhere` throws. Repeating the purge completes it.
+    public func purge(
+        _ purge: Purge, at time: Int64, removeElsewhere: ([ResultKey]) async throws -> Void = { _ in }
+    ) async throws -> Int {
         let scope = PurgeScope(purge)
         note(scope, at: time)
         try await put(.marker(), as: ObjectName.tombstone(scope, at: time))
-        return try await delete(scope) { _ in true }
+        if scope.resultKey != nil { return try await delete(scope) { _ in true } }
+        var (count, last) = (0, String?.none)
+        repeat {
+            let page = try await page(ObjectName.prefix(of: scope), after: last)
+            try await removeElsewhere(page.compactMap { ObjectName.key(of: $0.name) })
+            count += try await delete(page, of: scope) { _ in true }
+            last = next(after: page)
+        } while last != nil
+        return count
     }
 
     /// Takes note of a purge by another process, before its tombstone is read.
@@ -33,26 +46,30 @@ extension ResultStore {
             try await delete([ObjectName.result(key)])
             return 1
         }
-        let storage = storage
-        let hasFiles = try await reads.run(within: options.writeTimeout) { () throws(StorageError) in
-            try await !storage.list(ObjectName.files, after: nil).isEmpty
-        }
         var count = 0
         try await forEachPage(ObjectName.prefix(of: scope)) { page throws(StorageError) in
-            var (keys, entries): ([ResultKey], [String]) = ([], [])
-            for entry in page {
-                guard let key = ObjectName.key(of: entry.name), try await isPurged(key) else { continue }
-                keys.append(key)
-                if scope.isIndexed { entries.append(entry.name) }
-            }
-            // Files are deleted before their results, and these before their entries, so that a purge that fails in
-            // between finds them again.
-            if hasFiles { try await delete(files(of: keys)) }
-            try await delete(keys.map(ObjectName.result))
-            try await delete(entries)
-            count += keys.count
+            count += try await delete(page, of: scope, where: isPurged)
         }
         return count
+    }
+
+    private func delete(
+        _ page: [StorageEntry], of scope: PurgeScope, where isPurged: (ResultKey) async throws(StorageError) -> Bool
+    ) async throws(StorageError) -> Int {
+        var (keys, entries): ([ResultKey], [String]) = ([], [])
+        for entry in page {
+            guard let key = ObjectName.key(of: entry.name), try await isPurged(key) else { continue }
+            keys.append(key)
+            if scope.isIndexed { entries.append(entry.name) }
+        }
+        // Files are deleted before their results, and these before their entries, so that a purge that fails in between
+        // finds them again.
+        if !keys.isEmpty, try await !self.page(ObjectName.files, after: nil).isEmpty {
+            try await delete(files(of: keys))
+        }
+        try await delete(keys.map(ObjectName.result))
+        try await delete(entries)
+        return keys.count
     }
 
     /// Reads the record of a result; nil if there is none.
@@ -87,17 +104,23 @@ extension ResultStore {
     func forEachPage(
         _ prefix: String, _ body: ([StorageEntry]) async throws(StorageError) -> Void
     ) async throws(StorageError) {
-        let storage = storage
         var last: String?
-        while true {
-            let page = try await reads.run(within: options.writeTimeout) { [last] () throws(StorageError) in
-                try await storage.list(prefix, after: last)
-            }
+        repeat {
+            let page = try await page(prefix, after: last)
             try await body(page)
-            guard page.count == pageSize else { return }
-            last = page.last?.name
+            last = next(after: page)
+        } while last != nil
+    }
+
+    private func page(_ prefix: String, after last: String?) async throws(StorageError) -> [StorageEntry] {
+        let storage = storage
+        return try await reads.run(within: options.writeTimeout) { () throws(StorageError) in
+            try await storage.list(prefix, after: last)
         }
     }
+
+    /// The name after which the next page begins; nil if this is the last one.
+    private func next(after page: [StorageEntry]) -> String? { page.count == pageSize ? page.last?.name : nil }
 }
 
 extension PurgeScope {

@@ -197,7 +197,8 @@ public final class ResultStore: Sendable {
     /// - Throws: ``StorageError``; `CancellationError`.
     public func ensure(_ result: StoredResult, tags: [String]) async throws {
         await queue.wait(for: result.key.description)
-        if let head = try await head(of: result.key), head.isComplete, head.record.isNamed == (fileName(of: result) != nil),
+        if let head = try await head(of: result.key), head.isComplete,
+            head.record.isNamed == (fileName(of: result) != nil),
             head.record.metadata.sha256 == result.metadata.sha256, head.record.expiresAt >= result.expiresAt
         {
             return

@@ -94,6 +94,17 @@ public struct Purger: Sendable {
     /// The number of keys that Redis looks at in one step of a scan, which blocks it for about half a millisecond.
     private static let scanned = 1000
 
+    /// Removes results by their keys.
+    /// - Returns: the number of results removed.
+    /// - Throws: ``RedisError``. Results that were removed before the error are gone.
+    func remove(_ keys: [ResultKey], of tenant: String?) async throws(RedisError) -> Int {
+        var count = 0
+        for start in stride(from: 0, to: keys.count, by: Self.step) {
+            count += try await delete(Array(keys[start..<min(start + Self.step, keys.count)]), tenant)
+        }
+        return count
+    }
+
     /// Removes each result in its own step, concurrently.
     private func delete(_ keys: [ResultKey], _ tenant: String?) async throws(RedisError) -> Int {
         let results = await withTaskGroup(of: Result<Int, RedisError>.self) { group in
@@ -211,7 +222,14 @@ public struct PurgeService: Sendable {
         var count = try await Purger(redis).run(purge)
         // Work that begins from now on is not affected. Redis rejects what began before.
         let time = try await now()
-        if let store { count = max(count, try await store.purge(purge, at: time)) }
+        if let store {
+            let purger = Purger(redis)
+            let stored = try await store.purge(purge, at: time) { keys in
+                // Redis may have lost its index of them, and jobs put results back while the purge runs.
+                count += try await purger.remove(keys, of: purge.tenant)
+            }
+            count = max(count, stored)
+        }
         let purged = Purged(purge, count: count, cacheTags: CacheTag.all(of: purge, hasStore: store != nil))
         do throws(KafkaError) {
             try await ControlPublisher(producer, topics: topics).publish(.purge(purge, at: time))
