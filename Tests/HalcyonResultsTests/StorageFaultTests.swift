@@ -65,6 +65,44 @@ import Testing
         try await origin.stop()
     }
 
+    /// A store that hangs from the beginning delays all jobs together by the timeout.
+    @Test func skipsAStoreWhoseTombstonesCannotBeRead() async throws {
+        let origin = RawOrigin(keepsLog: false) { _ in [.awaitEnd] }
+        var options = try options(of: origin)
+        options.readTimeout = .milliseconds(200)
+        try await ResultStore.with(options) { store in
+            let time = await ContinuousClock().measure {
+                for number in 0..<50 { #expect(await store.find(Samples.key("\(number)")) == nil) }
+            }
+            #expect(time < .seconds(5))
+        }
+        try await origin.stop()
+    }
+
+    /// A store that hangs holds a limited number of connections.
+    @Test func limitsConnections() async throws {
+        let origin = RawOrigin(keepsLog: false) {
+            $0.path.contains("list-type") ? RawOrigin.answer("200 OK", [], "<a/>") : [.awaitEnd]
+        }
+        try await ResultStore.with(try options(of: origin)) { store in
+            await store.loaded.wait()
+            for number in 0..<1000 {
+                try await store.writeBehind(Samples.result(Samples.key("\(number)")), tags: [])
+            }
+            try await until("writes have begun") { origin.connections >= WriteQueue.writers }
+            let reads = Task {
+                await withDiscardingTaskGroup { group in
+                    for number in 0..<1000 { group.addTask { _ = await store.find(Samples.key("\(number)")) } }
+                }
+            }
+            try await until("reads have begun") { origin.connections > WriteQueue.writers }
+            try await Task.sleep(for: .milliseconds(500))
+            #expect(origin.connections <= 2 * WriteQueue.writers)
+            try await origin.stop()
+            await reads.value
+        }
+    }
+
     @Test func retriesTransientErrorsOfWrites() async throws {
         let count = Lock(0)
         let origin = RawOrigin { request in

@@ -20,6 +20,7 @@ public final class ResultStore: Sendable {
     let (reads, writes): (StorageGuard, StorageGuard)
     let metrics: ResultStoreMetrics
     private let queue: WriteQueue
+    private let opened = ContinuousClock.now
     /// The names of the index entries that this process has written.
     private let indexed = Lock(LRUCache<String, Bool>(capacity: 100_000))
     /// The reads in flight.
@@ -170,9 +171,11 @@ public final class ResultStore: Sendable {
         return isAlive && !tombstones.withLock({ $0.cover(record) }) ? record : nil
     }
 
+    /// Waits for the tombstones. All calls together wait for the time of one read after the start, so that a storage
+    /// that is unavailable from the beginning does not delay every job.
     private func isLoaded() async -> Bool {
-        if loaded.isSignaled { return true }
-        await withTimeout(options.readTimeout) { [loaded] in await loaded.wait() }
+        let left = opened + options.readTimeout - .now
+        if !loaded.isSignaled, left > .zero { await withTimeout(left) { [loaded] in await loaded.wait() } }
         return loaded.isSignaled
     }
 

@@ -30,6 +30,8 @@ final class S3Storage: ObjectStorage {
         self.prefix = prefix
         var settings = CurlSettings()
         settings.userAgent = userAgent
+        // Half of them remain for reads while a store does not respond to writes.
+        settings.maxConnectionsPerHost = 2 * WriteQueue.writers
         client = CurlClient(settings)
     }
 
