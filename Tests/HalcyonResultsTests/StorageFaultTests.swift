@@ -209,7 +209,10 @@ import Testing
             try await store.put(Samples.result(Samples.key("next"), body: body))
             return true
         }
-        #expect(metrics.value(of: "halcyon_result_store_swept_total{reason=\"evicted\"}") >= 1)
+        // Counted when the sweep has ended, which has deleted them before.
+        try await until("the sweep is counted") {
+            metrics.value(of: "halcyon_result_store_swept_total{reason=\"evicted\"}") >= 1
+        }
         await store.close(within: .seconds(5))
         #expect(umount(folder.path) == 0)
         await folder.remove()

@@ -207,7 +207,7 @@ import Testing
             // The first result fills the queue, so that the second waits before it is written.
             store.queueBytes = 1024
             try await cluster.withWorker({ $0.resultStore = store }) {
-                let fields = #""width":64,"cache":{"store":"required"}"#
+                let fields = #""width":64,"cache":{"store":"required","source":false}"#
                 for id in ["a", "b"] {
                     try await cluster.submit(#"{"id":"\#(id)","source":"\#(origin.url("/" + id))",\#(fields)}"#)
                     try await until("the result is in Redis") {
