@@ -198,6 +198,8 @@ import Testing
         let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
         let isOpen = Lock(false)
         let bucket = RawOrigin { request in
+            // Lists and deletions.
+            if request.path.contains("?") { return RawOrigin.answer("200 OK", [], "<Empty/>") }
             guard request.head.hasPrefix("PUT") else { return RawOrigin.answer("404 Not Found") }
             return [.wait { isOpen.withLock { $0 } }] + RawOrigin.answer()
         }
@@ -206,7 +208,11 @@ import Testing
             store.s3.endpoint = try WebURL("http://127.0.0.1:\(bucket.port)")
             // The first result fills the queue, so that the second waits before it is written.
             store.queueBytes = 1024
-            try await cluster.withWorker({ $0.resultStore = store }) {
+            let options: (inout WorkerOptions) -> Void = { [store] in
+                RetryTests.useShortBackoff(&$0)
+                $0.resultStore = store
+            }
+            try await cluster.withWorker(options) {
                 let fields = #""width":64,"cache":{"store":"required","source":false}"#
                 for id in ["a", "b"] {
                     try await cluster.submit(#"{"id":"\#(id)","source":"\#(origin.url("/" + id))",\#(fields)}"#)
