@@ -57,7 +57,7 @@ class CheckingApplication:
 def find_error(environ, target):
     """Returns the status, code and headers of the error response to a request; None if the request is valid."""
     name = target.split("?")[0].rsplit("/", 1)[1]
-    failure, _, method = FAILURE.read_text().partition(" ") if FAILURE.exists() else ("", "", "")
+    failure, _, method = read_failure().partition(" ")
     if failure and method in ("", environ["REQUEST_METHOD"]):
         return ERRORS[failure]
     if name in ERRORS:
@@ -81,6 +81,13 @@ def find_error(environ, target):
         name = header.upper().replace("-", "_")
         signed[header] = environ[name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else "HTTP_" + name]
     return None if signature(environ, target, signed, secret) == found[3] else ("403 Forbidden", "SignatureDoesNotMatch", {})
+
+
+def read_failure():
+    try:
+        return FAILURE.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
 
 
 def signature(environ, target, signed, secret):

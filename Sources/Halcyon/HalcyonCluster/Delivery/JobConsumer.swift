@@ -43,6 +43,9 @@ public final class JobConsumer: Sendable {
         }
     }
 
+    /// The time that leaving the group may take.
+    private static let leaveTimeout = Duration.seconds(5)
+
     let options: Options
     let log: Log
     let things: String
@@ -128,9 +131,22 @@ public final class JobConsumer: Sendable {
         // Jobs that are left must not delay leaving the group.
         update { $0.ledger.revokeAll() }
         reportPartitions()
-        await consumer.withLock { $0 }?.close()
-        consumer.withLock { $0 = nil }
+        await leave()
         return left
+    }
+
+    /// Leaves the group. If librdkafka does not end, the group notices when the session expires, as after a crash.
+    private func leave() async {
+        guard let member = consumer.withLock({ $0 }) else { return }
+        let hasLeft = Lock(false)
+        await withTimeout(Self.leaveTimeout) {
+            await member.close()
+            hasLeft.withLock { $0 = true }
+        }
+        consumer.withLock { $0 = nil }
+        if !hasLeft.withLock({ $0 }) {
+            log.warning("worker did not leave its group in time", ["of": things, "timeout": Self.leaveTimeout])
+        }
     }
 
     /// True if the group has assigned partitions to this consumer, possibly none, and it is not draining.
