@@ -79,12 +79,13 @@ export class Gallery {
 }
 
 function captions(event) {
-  const { variants, origin, timings } = event.data;
+  const { variants, origin, timings, fallback } = event.data;
   const others = variants.length > 1 ? ` and ${variants.length - 1} more` : "";
   return [
     element("span", { className: "source", title: shortened(String(event.subject ?? ""), 500) },
       tail(String(event.subject ?? "no source"), 18)),
     element("span", {}, `${sizes(variants[0])}${others}`),
     element("span", {}, `${originName(origin)}, ${duration(timings?.total)}`),
+    ...(fallback === undefined ? [] : [element("span", {}, `fallback: ${shortened(String(fallback.code), 40)}`)]),
   ];
 }

@@ -100,7 +100,10 @@ export class Trial {
     if (!["ready", "failed", "cancelled", "superseded"].includes(end)) return;
     this.#awaited = undefined;
     if (end === "ready") {
-      this.#say(`Ready, from ${originName(event.data.origin)}.${warning(event.data.warnings)}`);
+      const { origin, warnings, fallback } = event.data;
+      const reason = fallback === undefined
+        ? "" : ` This is the fallback picture, ${fallback.code}: ${shortened(String(fallback.message), 500)}`;
+      this.#say(`Ready, from ${originName(origin)}.${reason}${warning(warnings)}`);
       this.#show(event);
     } else {
       const { code, message } = event.data;
