@@ -26,7 +26,7 @@ import Testing
             #expect(try await storage.read("results/aa/b", upTo: 100) == nil)
             #expect(try await storage.head("results/aa/b") == nil)
             for text in ["first", "the second, longer", ""] {
-                try await storage.write(object(text), as: "results/aa/b")
+                try await storage.write(object(text), as: "results/aa/b", isDurable: true)
                 let found = try #require(try await storage.read("results/aa/b", upTo: 100))
                 #expect(found.body == Array(text.utf8) && found.record == object(text).record)
                 let head = StorageHead(record: object(text).record, bytes: text.utf8.count)
@@ -41,7 +41,7 @@ import Testing
     @Test(arguments: StorageKind.allCases) func listsByPrefixInOrderAndInPages(_ kind: StorageKind) async throws {
         try await with(kind) { storage in
             let names = ["a/x", "a/y", "a.b/z", "b/1", "b/2/3"]
-            for name in names.shuffled() { try await storage.write(object(name), as: name) }
+            for name in names.shuffled() { try await storage.write(object(name), as: name, isDurable: true) }
             func list(_ prefix: String, _ last: String? = nil) async throws -> [String] {
                 try await storage.list(prefix, after: last).map(\.name)
             }
@@ -68,7 +68,7 @@ import Testing
                 for part in 0..<8 {
                     group.addTask {
                         for number in stride(from: part, to: count, by: 8) {
-                            try? await storage.write(.marker(), as: "x/\(number)")
+                            try? await storage.write(.marker(), as: "x/\(number)", isDurable: true)
                         }
                     }
                 }
@@ -81,9 +81,22 @@ import Testing
         }
     }
 
+    @Test func removesTemporaryFilesOfCrashes() async throws {
+        let folder = TemporaryFolder("results")
+        for (draftLifetime, isLeft) in [(3600, true), (0, false)] {
+            let storage = try FolderStorage(at: folder.path, draftLifetime: draftLifetime)
+            try await storage.write(object("text"), as: "a", isDurable: true)
+            folder.write(Array("te".utf8), to: "a-1234.draft")
+            #expect(try await storage.list("", after: nil).map(\.name) == ["a"])
+            #expect(folder.read("a-1234.draft").isEmpty != isLeft)
+            await storage.close()
+        }
+        await folder.remove()
+    }
+
     @Test(arguments: StorageKind.allCases) func refusesLargeObjects(_ kind: StorageKind) async throws {
         try await with(kind) { storage in
-            try await storage.write(object(String(repeating: "x", count: 1000)), as: "a")
+            try await storage.write(object(String(repeating: "x", count: 1000)), as: "a", isDurable: true)
             #expect(try await storage.read("a", upTo: 1000)?.body.count == 1000)
             let error = await #expect(throws: StorageError.self) { try await storage.read("a", upTo: 999) }
             #expect(error?.kind == .tooLarge)

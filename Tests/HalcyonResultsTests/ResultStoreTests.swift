@@ -198,7 +198,7 @@ import Testing
                     object.record = Array(json.replacing("\"v\":1,", with: "\"v\":2,").utf8)
                 case .noRecord: object.record = []
                 }
-                try await store.storage.write(object, as: name)
+                try await store.storage.write(object, as: name, isDurable: true)
                 #expect(await store.find(result.key) == nil)
                 #expect(metrics.value(of: "halcyon_result_store_reads_total{result=\"rejected\"}") >= 1)
                 // As after a rendering.
@@ -225,6 +225,26 @@ import Testing
                 #expect(await store.find(result.key) == longer)
             }
         }
+    }
+
+    /// Purges and required results survive a crash of the machine. Written behind, a result need not.
+    @Test func onlyWhatIsRequiredIsDurable() async throws {
+        let folder = TemporaryFolder("results")
+        let storage = RecordingStorage(try FolderStorage(at: folder.path))
+        let store = ResultStore(
+            storage, ResultStoreOptions(.folder(folder.path)), log: .silent, metrics: Metrics())
+        let (one, other) = (Samples.result(), Samples.result(Samples.key("b")))
+        try await store.writeBehind(one, tags: ["x"])
+        try await store.ensure(one, tags: ["x"])
+        let (name, entry) = (ObjectName.result(one.key), ObjectName.entry(one.key, in: .tag("x", of: nil)))
+        #expect(storage.calls == ["write \(entry)", "write \(name)", "synchronize \(name)"])
+        try await store.ensure(other, tags: [])
+        #expect(storage.calls.last == "write durably \(ObjectName.result(other.key))")
+        let time = Samples.now
+        _ = try await store.purge(Purge(.tag("x")), at: time)
+        #expect(storage.calls.last == "write durably \(ObjectName.tombstone(.tag("x", of: nil), at: time))")
+        await store.close(within: .seconds(5))
+        await folder.remove()
     }
 
     /// 32 tags and a long entity tag fit into the metadata of S3. A record that does not fit is an error.

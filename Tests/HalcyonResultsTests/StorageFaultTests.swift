@@ -79,6 +79,25 @@ import Testing
         try await origin.stop()
     }
 
+    /// While the store is skipped, writes of a full queue end quickly, so that jobs do not wait.
+    @Test func skippedWritesDoNotWaitForEachOther() async throws {
+        let origin = RawOrigin(keepsLog: false) {
+            $0.path.contains("list-type") ? RawOrigin.answer("200 OK", [], "<a/>") : [.awaitEnd]
+        }
+        var options = try options(of: origin)
+        (options.writeTimeout, options.queueBytes) = (.seconds(1), 100 << 10)
+        try await ResultStore.with(options) { store in
+            await store.loaded.wait()
+            let time = try await ContinuousClock().measure {
+                for number in 0..<1000 {
+                    try await store.writeBehind(Samples.result(Samples.key("\(number)")), tags: [])
+                }
+            }
+            #expect(time < .seconds(25))
+        }
+        try await origin.stop()
+    }
+
     /// A store that hangs holds a limited number of connections.
     @Test func limitsConnections() async throws {
         let origin = RawOrigin(keepsLog: false) {
@@ -89,15 +108,15 @@ import Testing
             for number in 0..<1000 {
                 try await store.writeBehind(Samples.result(Samples.key("\(number)")), tags: [])
             }
-            try await until("writes have begun") { origin.connections >= WriteQueue.writers }
+            try await until("writes have begun") { origin.connections >= ResultStore.writers }
             let reads = Task {
                 await withDiscardingTaskGroup { group in
                     for number in 0..<1000 { group.addTask { _ = await store.find(Samples.key("\(number)")) } }
                 }
             }
-            try await until("reads have begun") { origin.connections > WriteQueue.writers }
+            try await until("reads have begun") { origin.connections > ResultStore.writers }
             try await Task.sleep(for: .milliseconds(500))
-            #expect(origin.connections <= 2 * WriteQueue.writers)
+            #expect(origin.connections <= 4 * ResultStore.writers)
             try await origin.stop()
             await reads.value
         }

@@ -108,3 +108,38 @@ extension ResultStore {
         return names
     }
 }
+
+/// A storage that records what it is told to write.
+final class RecordingStorage: ObjectStorage {
+    private let storage: FolderStorage
+    private let log = Lock<[String]>([])
+
+    init(_ storage: FolderStorage) { self.storage = storage }
+
+    var calls: [String] { log.withLock { $0 } }
+    var isSwept: Bool { storage.isSwept }
+
+    func write(_ object: StorageObject, as name: String, isDurable: Bool) async throws(StorageError) {
+        log.withLock { $0.append("write \(isDurable ? "durably " : "")\(name)") }
+        try await storage.write(object, as: name, isDurable: isDurable)
+    }
+
+    func synchronize(_ name: String) async throws(StorageError) {
+        log.withLock { $0.append("synchronize \(name)") }
+        try await storage.synchronize(name)
+    }
+
+    func read(_ name: String, upTo limit: Int) async throws(StorageError) -> StorageObject? {
+        try await storage.read(name, upTo: limit)
+    }
+
+    func head(_ name: String) async throws(StorageError) -> StorageHead? { try await storage.head(name) }
+    func remove(_ names: [String]) async throws(StorageError) { try await storage.remove(names) }
+
+    func list(_ prefix: String, after last: String?) async throws(StorageError) -> [StorageEntry] {
+        try await storage.list(prefix, after: last)
+    }
+
+    func space() async throws(StorageError) -> StorageSpace? { try await storage.space() }
+    func close() async { await storage.close() }
+}

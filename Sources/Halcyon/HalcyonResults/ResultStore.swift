@@ -20,6 +20,9 @@ public final class ResultStore: Sendable {
     let (reads, writes): (StorageGuard, StorageGuard)
     let metrics: ResultStoreMetrics
     private let queue: WriteQueue
+    private let writers = PrioritySemaphore(ResultStore.writers)
+    /// The maximum number of writes at the same time. Each needs a connection to an object store.
+    static let writers = 32
     private let opened = ContinuousClock.now
     /// The names of the index entries that this process has written.
     private let indexed = Lock(LRUCache<String, Bool>(capacity: 100_000))
@@ -192,7 +195,7 @@ public final class ResultStore: Sendable {
         // The entries of these tags are written with the result.
         for tag in tags { _ = isNew(ObjectName.entry(result.key, in: .tag(tag, of: result.tenant))) }
         try await enqueue(result.key.description, result.body.count) { [self] in
-            _ = await writes.errors.tolerating { try await write(result, tags: tags) }
+            _ = await writes.errors.tolerating { try await write(result, tags: tags, isDurable: false) }
         }
     }
 
@@ -204,9 +207,12 @@ public final class ResultStore: Sendable {
             head.record.isNamed == (fileName(of: result) != nil),
             head.record.metadata.sha256 == result.metadata.sha256, head.record.expiresAt >= result.expiresAt
         {
-            return
+            let (names, storage) = (Set([head.name, ObjectName.result(result.key)]), storage)
+            return try await writes.run(within: options.writeTimeout) { () throws(StorageError) in
+                for name in names { try await storage.synchronize(name) }
+            }
         }
-        try await write(result, tags: tags)
+        try await write(result, tags: tags, isDurable: true)
     }
 
     private func enqueue(_ name: String, _ bytes: Int, _ write: @escaping @Sendable () async -> Void) async throws {
@@ -218,15 +224,16 @@ public final class ResultStore: Sendable {
         if !isAccepted { log.warning("result not written to the result store: the worker stops", ["name": name]) }
     }
 
-    private func write(_ result: StoredResult, tags: [String]) async throws(StorageError) {
+    private func write(_ result: StoredResult, tags: [String], isDurable: Bool) async throws(StorageError) {
         let scopes = tags.map { PurgeScope.tag($0, of: result.tenant) } + (result.tenant.map { [.tenant($0)] } ?? [])
-        try await write(result, in: scopes)
+        try await write(result, in: scopes, isDurable: isDurable)
         try await settle(result, in: scopes)
     }
 
     /// Corrects the object of a result if it has been purged or replaced before it was written.
     ///
-    /// The object of a newer result may have been there before. It is written again, because a job may require it.
+    /// The object of a newer result may have been there before. It is written again and durably, because a job may
+    /// require it.
     private func settle(_ result: StoredResult, in scopes: [PurgeScope]) async throws(StorageError) {
         var (result, isDeleted) = (result, false)
         for _ in 0..<Self.mostReplacements {
@@ -234,7 +241,7 @@ public final class ResultStore: Sendable {
             case .current: return
             case .replaced(var newer):
                 newer.source = result.source
-                try await write(newer, in: scopes)
+                try await write(newer, in: scopes, isDurable: true)
                 (result, isDeleted) = (newer, false)
             case .purged:
                 if isDeleted { return }
@@ -245,12 +252,15 @@ public final class ResultStore: Sendable {
         }
     }
 
-    private func write(_ result: StoredResult, in scopes: [PurgeScope]) async throws(StorageError) {
+    private func write(
+        _ result: StoredResult, in scopes: [PurgeScope], isDurable: Bool
+    ) async throws(StorageError) {
         let file = fileName(of: result)
         let record = ResultRecord(result, scopes: scopes, isNamed: file != nil)
         guard !tombstones.withLock({ $0.cover(record) }) else { return metrics.fenced.add() }
         let end = Double(result.expiresAt) / 1000
-        // An entry without an object is harmless. An object without its entries would escape a purge.
+        // An entry without an object is harmless. An object without its entries would escape a purge, also after a
+        // crash.
         for scope in scopes { try await put(.marker(expiresAt: end), as: ObjectName.entry(result.key, in: scope)) }
         var object = StorageObject(
             body: result.body, mediaType: result.metadata.format.mediaType, record: record.json, expiresAt: end,
@@ -258,33 +268,47 @@ public final class ResultStore: Sendable {
         if let file {
             let old = try await self.file(of: result.key)
             object.record = StorageObject.marker().record
-            try await put(object, as: ObjectName.files + file)
+            try await put(object, as: ObjectName.files + file, isDurable: isDurable)
             object.record = record.json
             (object.body, object.mediaType) = (Array(file.utf8), "text/plain")
-            try await put(object, as: ObjectName.result(result.key))
+            try await put(object, as: ObjectName.result(result.key), isDurable: isDurable)
             // The source has another size now.
             if let old, old != ObjectName.files + file { try await delete([old]) }
         } else {
-            try await put(object, as: ObjectName.result(result.key))
+            try await put(object, as: ObjectName.result(result.key), isDurable: isDurable)
         }
         metrics.written.add()
         metrics.writtenBytes.add(result.body.count)
     }
 
     /// Writes an object, with up to three attempts.
-    func put(_ object: StorageObject, as name: String) async throws(StorageError) {
+    func put(_ object: StorageObject, as name: String, isDurable: Bool = true) async throws(StorageError) {
         var backoff = Backoff(initial: .milliseconds(200), maximum: .seconds(2), jitter: 0.5)
         let storage = storage
         for isLast in [false, false, true] {
             do throws(StorageError) {
-                return try await writes.run(within: options.writeTimeout) { () throws(StorageError) in
-                    try await storage.write(object, as: name)
+                return try await oneOfTheWriters { () throws(StorageError) in
+                    try await writes.run(within: options.writeTimeout) { () throws(StorageError) in
+                        try await storage.write(object, as: name, isDurable: isDurable)
+                    }
                 }
             } catch {
                 guard error.kind == .unavailable, !isLast else { throw error }
             }
             await Task.sleepUnlessCancelled(for: backoff.next())
         }
+    }
+
+    private func oneOfTheWriters(
+        _ write: () async throws(StorageError) -> Void
+    ) async throws(StorageError) {
+        do {
+            try await writers.acquire()
+        } catch {
+            throw StorageError(.cancelled, "cancelled while waiting to write")
+        }
+        defer { writers.release() }
+        try await write()
     }
 
     /// Deletes objects.
@@ -301,7 +325,7 @@ public final class ResultStore: Sendable {
             guard isNew(name) else { continue }
             try await enqueue(name, name.utf8.count) { [self] in
                 let isWritten: Void? = await writes.errors.tolerating {
-                    try await put(.marker(expiresAt: end), as: name)
+                    try await put(.marker(expiresAt: end), as: name, isDurable: false)
                 }
                 if isWritten == nil { indexed.withLock { _ = $0.remove(name) } }
             }

@@ -6,14 +6,10 @@ import Concurrency
 /// storage that hangs costs bounded memory, because writes have a timeout.
 final class WriteQueue: Sendable {
     private let permits: PrioritySemaphore
-    private let writers = PrioritySemaphore(WriteQueue.writers)
     private let state = Lock(State())
 
     /// The size of a permit in bytes.
     private static let unit = 1024
-
-    /// The maximum number of writes at the same time. Each needs a connection to an object store.
-    static let writers = 64
 
     private struct State {
         var running = 0
@@ -54,10 +50,7 @@ final class WriteQueue: Sendable {
         }
         Task.detached { [self] in
             await previous?.wait()
-            // A task that nobody can cancel.
-            try? await writers.acquire()
             await write()
-            writers.release()
             permits.release(count)
             let idle = state.withLock { state in
                 state.running -= 1

@@ -7,11 +7,13 @@ import Subprocess
 ///
 /// An object is a file of its name and a file `NAME.record` beside it. Both are written to temporary files and renamed,
 /// the record last. The expiry is the time of modification of the file, so that it is known without opening the record.
-/// Files that a crash has left behind are removed by ``removeLeftovers(olderThan:)``.
+/// Temporary files that a crash has left behind are removed when their folder is listed.
 final class FolderStorage: ObjectStorage {
     let isSwept = true
     private let root: String
     private let threads: ThreadPool
+    /// The age in seconds of a temporary file whose writer must have crashed.
+    private let draftLifetime: Int
     /// The number of calls that have not ended, although nobody waits for them any more: the file system hangs. Each
     /// holds its file in memory.
     private let abandoned = Lock(0)
@@ -23,10 +25,13 @@ final class FolderStorage: ObjectStorage {
     private static let draftEnding = ".draft"
 
     /// Creates the folder unless it exists. The call blocks.
-    /// - Parameter root: The absolute path.
+    /// - Parameters:
+    ///   - root: The absolute path.
+    ///   - draftLifetime: The age in seconds of a temporary file whose writer must have crashed.
     /// - Throws: ``StorageError``.
-    init(at root: String, threads: Int = 4) throws(StorageError) {
+    init(at root: String, threads: Int = 4, draftLifetime: Int = 3600) throws(StorageError) {
         self.root = root
+        self.draftLifetime = draftLifetime
         self.threads = ThreadPool(name: "results", threads: threads)
         do throws(StorageError) {
             try Self.makeFolders(root)
@@ -63,7 +68,7 @@ final class FolderStorage: ObjectStorage {
         }
     }
 
-    func write(_ object: StorageObject, as name: String) async throws(StorageError) {
+    func write(_ object: StorageObject, as name: String, isDurable: Bool) async throws(StorageError) {
         try await perform { [self] () throws(StorageError) in
             let path = path(of: name)
             let folder = Self.folder(of: path)
@@ -72,14 +77,28 @@ final class FolderStorage: ObjectStorage {
                 attempts += 1
                 try Self.makeFolders(folder)
                 do throws(StorageError) {
-                    try Self.replace(path, with: object.body, expiresAt: object.expiresAt)
-                    try Self.replace(path + Self.recordEnding, with: object.record)
-                    return try Self.synchronize(folder)
+                    // Other programs may read the file, which therefore is complete before it gets its name. A record
+                    // that a crash has damaged makes the object a miss.
+                    try Self.replace(
+                        path, with: object.body, expiresAt: object.expiresAt,
+                        synchronizes: isDurable || !object.body.isEmpty)
+                    try Self.replace(path + Self.recordEnding, with: object.record, synchronizes: isDurable)
+                    if isDurable { try Self.synchronize(folder, O_DIRECTORY) }
+                    return
                 } catch {
                     // Another process has just removed the folder with its last object.
                     guard access(folder, F_OK) != 0, attempts < 3 else { throw error }
                 }
             }
+        }
+    }
+
+    func synchronize(_ name: String) async throws(StorageError) {
+        try await perform { [self] () throws(StorageError) in
+            let path = path(of: name)
+            // The file has been synchronized by its writer.
+            try Self.synchronize(path + Self.recordEnding)
+            try Self.synchronize(Self.folder(of: path), O_DIRECTORY)
         }
     }
 
@@ -149,11 +168,14 @@ final class FolderStorage: ObjectStorage {
             let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
                 pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            guard !name.hasPrefix("."), !name.hasSuffix(Self.recordEnding), !name.hasSuffix(Self.draftEnding) else {
-                continue
-            }
+            guard !name.hasPrefix("."), !name.hasSuffix(Self.recordEnding) else { continue }
             var status = stat()
             guard fstatat(dirfd(stream), name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { continue }
+            if name.hasSuffix(Self.draftEnding) {
+                // The time of modification may be set already. That of the last change cannot be set.
+                if status.st_ctim.tv_sec + draftLifetime <= time(nil) { unlinkat(dirfd(stream), name, 0) }
+                continue
+            }
             let kind = status.st_mode & S_IFMT
             guard kind == S_IFREG || kind == S_IFDIR else { continue }
             files.append(
@@ -207,9 +229,10 @@ final class FolderStorage: ObjectStorage {
         return bytes
     }
 
-    /// Writes a file beside the given one and renames it when it is on the disk.
+    /// Writes a file beside the given one and renames it.
+    /// - Parameter synchronizes: True if the file has to be on the disk before it is renamed.
     private static func replace(
-        _ path: String, with bytes: [UInt8], expiresAt: Double? = nil
+        _ path: String, with bytes: [UInt8], expiresAt: Double? = nil, synchronizes: Bool
     ) throws(StorageError) {
         let draft = "\(path)-\(String(UInt64.random(in: .min ... .max), radix: 16))\(draftEnding)"
         let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
@@ -222,7 +245,7 @@ final class FolderStorage: ObjectStorage {
             let end = timespec(tv_sec: Int(expiresAt.rounded(.up)), tv_nsec: 0)
             if failure == 0, futimens(descriptor, [now, end]) != 0 { failure = errno }
         }
-        if failure == 0, fsync(descriptor) != 0 { failure = errno }
+        if failure == 0, synchronizes, fsync(descriptor) != 0 { failure = errno }
         // close() may be the first call to report a full disk.
         if Glibc.close(descriptor) != 0, failure == 0 { failure = errno }
         if failure == 0, rename(draft, path) != 0 { failure = errno }
@@ -232,12 +255,12 @@ final class FolderStorage: ObjectStorage {
         }
     }
 
-    /// Makes the names in a folder survive a crash of the machine.
-    private static func synchronize(_ folder: String) throws(StorageError) {
-        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw error("open", folder) }
+    /// Makes a file, or the names in a folder, survive a crash of the machine.
+    private static func synchronize(_ path: String, _ flags: Int32 = 0) throws(StorageError) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | flags)
+        guard descriptor >= 0 else { throw error("open", path) }
         defer { Glibc.close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw error("write", folder) }
+        guard fsync(descriptor) == 0 else { throw error("write", path) }
     }
 
     /// Creates a folder and those above it.

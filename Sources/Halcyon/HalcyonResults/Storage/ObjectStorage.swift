@@ -12,10 +12,16 @@ protocol ObjectStorage: Sendable {
     /// - Throws: ``StorageError``.
     func head(_ name: String) async throws(StorageError) -> StorageHead?
 
-    /// Writes an object and replaces the one of the same name. When it returns, the object survives a crash of the
-    /// machine. Readers see the old object, the new one or none, and never a part.
+    /// Writes an object and replaces the one of the same name. Readers see the old object, the new one or none, and
+    /// never a part.
+    /// - Parameter isDurable: True if the object has to survive a crash of the machine as soon as this returns. False if
+    ///   it may then be missing, or have an invalid record.
     /// - Throws: ``StorageError``.
-    func write(_ object: StorageObject, as name: String) async throws(StorageError)
+    func write(_ object: StorageObject, as name: String, isDurable: Bool) async throws(StorageError)
+
+    /// Makes an object durable that has been written by this or another process.
+    /// - Throws: ``StorageError``, also if the object is missing.
+    func synchronize(_ name: String) async throws(StorageError)
 
     /// Removes objects. Missing objects are not an error.
     /// - Throws: ``StorageError``. Some of the objects may have been removed.

@@ -30,8 +30,8 @@ final class S3Storage: ObjectStorage {
         self.prefix = prefix
         var settings = CurlSettings()
         settings.userAgent = userAgent
-        // Half of them remain for reads while a store does not respond to writes.
-        settings.maxConnectionsPerHost = 2 * WriteQueue.writers
+        // Most of them remain for reads while a store does not respond to writes.
+        settings.maxConnectionsPerHost = 4 * ResultStore.writers
         client = CurlClient(settings)
     }
 
@@ -61,7 +61,7 @@ final class S3Storage: ObjectStorage {
         return StorageHead(record: response.record, bytes: bytes)
     }
 
-    func write(_ object: StorageObject, as name: String) async throws(StorageError) {
+    func write(_ object: StorageObject, as name: String, isDurable: Bool) async throws(StorageError) {
         var request = request(.put, name)
         let record = Base64.encode(object.record)
         guard record.utf8.count <= Self.longestRecord else {
@@ -74,6 +74,9 @@ final class S3Storage: ObjectStorage {
         if object.isPrivate { request.headers["Cache-Control"] = "private" }
         try check(try await send(request), "write", name)
     }
+
+    /// An object that a store has accepted is durable.
+    func synchronize(_ name: String) async throws(StorageError) {}
 
     func remove(_ names: [String]) async throws(StorageError) {
         guard !names.isEmpty else { return }
