@@ -106,7 +106,7 @@ import Testing
             )
             var foreign = StorageObject.marker()
             foreign.body = Array("pictore".utf8)
-            try await store.storage.write(foreign, as: file)
+            try await store.storage.write(foreign, as: file, isDurable: true)
             #expect(await store.find(key) == nil)
             try await store.storage.remove([file])
             #expect(await store.find(key) == nil)
@@ -114,7 +114,7 @@ import Testing
             for text in ["../../etc/passwd", "/etc/passwd", "a/../b", "", "a\n", String(repeating: "a", count: 1100)] {
                 var changed = pointer
                 changed.body = Array(text.utf8)
-                try await store.storage.write(changed, as: name)
+                try await store.storage.write(changed, as: name, isDurable: true)
                 #expect(await store.find(key) == nil, "\(text)")
                 #expect(await store.publicURL(of: key) == nil)
                 #expect(try await store.file(of: key) == nil)
