@@ -237,7 +237,7 @@ import Testing
         try await store.writeBehind(one, tags: ["x"])
         try await store.ensure(one, tags: ["x"])
         let (name, entry) = (ObjectName.result(one.key), ObjectName.entry(one.key, in: .tag("x", of: nil)))
-        #expect(storage.calls == ["write \(entry)", "write \(name)", "synchronize \(name)"])
+        #expect(storage.calls == ["write durably \(entry)", "write \(name)", "synchronize \(name)"])
         try await store.ensure(other, tags: [])
         #expect(storage.calls.last == "write durably \(ObjectName.result(other.key))")
         let time = Samples.now
