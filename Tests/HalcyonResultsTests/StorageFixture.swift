@@ -1,16 +1,22 @@
 import Concurrency
 import Formats
+import Foundation
 import HalcyonModel
 import HalcyonSources
 import Hashing
 import Telemetry
 import TestSupport
+import Testing
 
 @testable import HalcyonResults
 
-/// A storage of each kind: a folder, and a bucket of a real S3-compatible server.
+/// A storage of each kind: a folder, and a bucket of two S3-compatible servers. `HALCYON_TEST_S3` names another server in
+/// place of the second one.
 enum StorageKind: String, CaseIterable, Sendable {
-    case folder, s3
+    case folder, s3, other
+
+    /// True for both servers.
+    var isBucket: Bool { self != .folder }
 
     /// Runs `body` with an empty storage.
     func with(_ body: (ResultStoreOptions) async throws -> Void) async throws {
@@ -22,14 +28,31 @@ enum StorageKind: String, CaseIterable, Sendable {
             try result.get()
         case .s3:
             let server = try await S3Server.start(["results/other/file": Array("foreign".utf8)])
-            var options = ResultStoreOptions(.s3(bucket: "results", prefix: "made/"))
-            options.s3.endpoint = try WebURL("http://127.0.0.1:\(server.port)")
-            options.s3.region = S3Server.region
-            options.s3.credentials = .init(accessKey: S3Server.accessKey, secretKey: S3Server.secretKey)
-            let result = await outcome { [options] in try await body(options) }
+            let url = "http://\(S3Server.accessKey):\(S3Server.secretKey)@127.0.0.1:\(server.port)/results"
+            let result = await outcome { try await body(Self.bucket("\(url)?\(S3Server.region)", prefix: "made/")) }
+            await server.stop()
+            try result.get()
+        case .other:
+            if let url = ProcessInfo.processInfo.environment["HALCYON_TEST_S3"] {
+                return try await body(Self.bucket(url, prefix: "\(UInt64.random(in: .min ... .max))/"))
+            }
+            let server = try await RcloneServer.start(bucket: "results")
+            let url = "http://\(S3Server.accessKey):\(S3Server.secretKey)@127.0.0.1:\(server.port)/results?here"
+            let result = await outcome { try await body(Self.bucket(url, prefix: "made/")) }
             await server.stop()
             try result.get()
         }
+    }
+
+    /// - Parameter url: `http://ACCESS_KEY:SECRET_KEY@HOST:PORT/BUCKET?REGION`.
+    private static func bucket(_ url: String, prefix: String) throws -> ResultStoreOptions {
+        let parts = try #require(URLComponents(string: url))
+        let (host, port) = (try #require(parts.host), try #require(parts.port))
+        var options = ResultStoreOptions(.s3(bucket: String(parts.path.dropFirst()), prefix: prefix))
+        options.s3.endpoint = try WebURL("\(parts.scheme ?? "http")://\(host):\(port)")
+        options.s3.region = parts.query ?? ""
+        options.s3.credentials = .init(accessKey: parts.user ?? "", secretKey: parts.password ?? "")
+        return options
     }
 
     private func outcome(_ body: () async throws -> Void) async -> Result<Void, any Error> {
