@@ -32,6 +32,18 @@ import Testing
         #expect(plan.at("redis", "results") == "1728000")
     }
 
+    @Test func plansAResultStore() async throws {
+        let options = ["plan", "--rate", "1000", "--hit-ratio", "0.5", "--life", "1000s", "--redis-bytes", "1GB"]
+        let run = try await Executable.run(options + ["--json"] + figures).expect(0)
+        let plan = try #require(try run.json().first)
+        #expect(plan.at("store", "results") == "500000" && plan.at("store", "putsPerSecond") == "500")
+        #expect(plan.at("redis", "resultBytes").flatMap(Double.init).map { abs($0 - 1e9) < 1 } == true)
+        let words = try await Executable.run(options + figures).expect(0)
+        #expect(words.output.contains("\nstore ") && words.output.contains("500 PUT and "))
+        let plain = try await Executable.run(Array(options.dropLast(2)) + figures).expect(0)
+        #expect(!plain.output.contains("\nstore "))
+    }
+
     @Test func reportsMissingAndInvalidFigures() async throws {
         let rateless = try await Executable.run(["plan"] + figures).expect(2)
         #expect(rateless.errors.contains("--rate") && rateless.errors.contains("500/s"))

@@ -84,6 +84,30 @@ import Testing
         #expect(few.storedResults == 5000 && few.sourceMemory == 0)
     }
 
+    @Test func aStoreHoldsAllResultsAndRedisThoseInUse() {
+        func plan(_ ratio: Double?, _ bytes: Double? = nil) -> CapacityPlan {
+            self.plan { workload, rules in
+                (workload.hitRatio, workload.life, workload.outputs, workload.storeRatio) = (0.5, 1000, 2, ratio)
+                (rules.redisSlack, rules.redisResultBytes) = (1, bytes)
+            }
+        }
+        #expect(plan(nil).store == nil && plan(nil).storedResults == 100_000)
+        let tenth = plan(0.1)
+        #expect(abs(tenth.storedResults - 90_000) < 1 && tenth.store?.results == 100_000)
+        #expect(tenth.store?.puts == 100 && abs((tenth.store?.gets ?? 0) - 110) < 1e-9)
+        #expect(tenth.store?.written == 1_500_000 && abs((tenth.store?.read ?? 0) - 150_000) < 1e-6)
+        #expect(tenth.store?.bytes == 100_000 * (15_000 + Self.costs.storeEntryBytes))
+        let work = (5 * Self.costs.storeHit + 50 * Self.costs.storeWrite) * 2
+        #expect(abs((tenth.store?.processors ?? 0) - work) < 1e-9)
+        #expect(abs(tenth.processors - plan(nil).processors - work) < 1e-9)
+        #expect(tenth.redisProcessors > plan(nil).redisProcessors && tenth.times.mean > plan(nil).times.mean)
+        // Room for a quarter of the results, which then serves a quarter of the hits.
+        let quarter = plan(nil, 25_000 * 15_900)
+        #expect(abs((quarter.store?.ratio ?? 0) - 0.75) < 1e-9 && abs(quarter.storedResults - 25_000) < 1e-6)
+        #expect(plan(0.2, 25_000 * 15_900).store?.ratio == 0.2)
+        #expect(plan(nil, 1e12).store?.ratio == 0 && plan(nil, 1e12).storedResults == 100_000)
+    }
+
     @Test func batchedEventsShareTheCostOfWakeUps() {
         let (few, many) = (Self.costs.gateway(events: 100), Self.costs.gateway(events: 10_000))
         #expect(few > 100 * Self.costs.following && many < 10 * few)

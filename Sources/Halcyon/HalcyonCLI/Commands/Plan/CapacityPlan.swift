@@ -31,6 +31,8 @@ public struct CapacityPlan: Sendable {
 
     /// The number of results that Redis stores at the same time.
     public let storedResults: Double
+    /// The use of the result store; nil if there is none.
+    public let store: StorePlan?
     /// The memory in bytes that Redis needs for results and for cached sources.
     public let (resultMemory, sourceMemory): (Double, Double)
     /// The mean number of processors that Redis uses. A single server uses at most one.
@@ -47,6 +49,20 @@ public struct CapacityPlan: Sendable {
 
     /// Estimates the capacity for a workload.
     public init(_ workload: Workload, _ costs: Costs, _ rules: PlanRules = PlanRules()) {
+        let results = min(workload.made * workload.life, workload.distinct ?? .infinity) * Double(workload.outputs)
+        let output = workload.resultBytes / Double(workload.outputs)
+        let resultBytes = (output + costs.redisEntryBytes) * rules.redisSlack
+        var workload = workload
+        if let limit = rules.redisResultBytes {
+            // With equally popular results, Redis serves the fraction that it stores.
+            storedResults = min(results, limit / resultBytes)
+            workload.storeRatio = workload.storeRatio ?? (1 - storedResults / results)
+        } else {
+            storedResults = results * (1 - (workload.storeRatio ?? 0))
+        }
+        resultMemory = storedResults * resultBytes
+        store = workload.storeRatio.map { _ in StorePlan(workload, costs, results: results) }
+
         processors = workload.rate * costs.worker(workload)
         fetchesUnderWay = workload.fetched * workload.originLatency
         let byProcessors = processors / (rules.utilization * Double(rules.processors))
@@ -63,10 +79,8 @@ public struct CapacityPlan: Sendable {
         let fetchesHere = max(1, fetchesUnderWay / Double(needed) / rules.utilization)
         workerBytes =
             costs.workerBytes + Double(rules.processors) * costs.renderingBytes + fetchesHere * workload.sourceBytes
+            + (store == nil ? 0 : rules.storeQueueBytes)
 
-        storedResults = min(workload.made * workload.life, workload.distinct ?? .infinity) * Double(workload.outputs)
-        let output = workload.resultBytes / Double(workload.outputs)
-        resultMemory = storedResults * (output + costs.redisEntryBytes) * rules.redisSlack
         let kept = workload.sourceSizes.filter { $0 <= rules.keptSourceBytes }
         let keptBytes = kept.reduce(0) { $0 + $1 + costs.redisEntryBytes } / Double(workload.sourceSizes.count)
         sourceMemory = workload.fetched * rules.sourceLife * keptBytes * rules.redisSlack
@@ -74,7 +88,8 @@ public struct CapacityPlan: Sendable {
         redisServers = max(1, Int((redisProcessors / rules.utilization).rounded(.up)))
 
         originTraffic = workload.fetched * workload.sourceBytes
-        redisTraffic = workload.made * (workload.resultBytes + workload.sourceBytes)
+        redisTraffic =
+            workload.made * (workload.resultBytes + workload.sourceBytes) + workload.restored * workload.resultBytes
         // A rendered job has two events: one when it starts and one when it ends.
         let events = workload.rate + workload.made
         let (jobTraffic, eventTraffic) = (workload.rate * workload.jobBytes, events * workload.eventBytes)
@@ -86,6 +101,30 @@ public struct CapacityPlan: Sendable {
     /// Rounds up to a multiple of `step`, at least `step`.
     private static func rounded(_ value: Double, to step: Int) -> Int {
         max(1, Int((value / Double(step)).rounded(.up))) * step
+    }
+}
+
+/// The use of a result store.
+public struct StorePlan: Sendable {
+    /// The number of results in the store and their size in bytes.
+    public let (results, bytes): (Double, Double)
+    /// The fraction of the cache hits that the store serves.
+    public let ratio: Double
+    /// Requests per second. Each result that is not in Redis is looked up, and each rendered result is written.
+    public let (gets, puts): (Double, Double)
+    /// The traffic in bytes per second.
+    public let (read, written): (Double, Double)
+    /// The mean number of processors that all workers use for the store.
+    public let processors: Double
+
+    init(_ workload: Workload, _ costs: Costs, results: Double) {
+        let outputs = Double(workload.outputs)
+        self.results = results
+        bytes = results * (workload.resultBytes / outputs + costs.storeEntryBytes)
+        ratio = workload.storeRatio ?? 0
+        (gets, puts) = ((workload.restored + workload.made) * outputs, workload.made * outputs)
+        (read, written) = (workload.restored * workload.resultBytes, workload.made * workload.resultBytes)
+        processors = costs.store(workload)
     }
 }
 
@@ -108,6 +147,10 @@ public struct PlanRules: Hashable, Sendable {
     /// The maximum size of a source that Redis caches (`sources.redisBytes`), and its retention in seconds
     /// (`sources.redisRetention`).
     public var (keptSourceBytes, sourceLife) = (1_048_576.0, 3600.0)
+    /// The memory of Redis for results above a result store in bytes; nil if ``Workload/storeRatio`` determines it.
+    public var redisResultBytes: Double?
+    /// The limit of results that wait to be written to a result store (`results.store.queueBytes`).
+    public var storeQueueBytes = 67_108_864.0
     /// The ratio of allocated to requested memory, which accounts for allocator overhead.
     public var redisSlack = 1.1
     /// The retention of jobs and of events in Kafka, in seconds (`halcyon topics create`).

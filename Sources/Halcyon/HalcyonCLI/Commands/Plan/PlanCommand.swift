@@ -26,6 +26,14 @@ enum PlanCommand: Subcommand {
     private static let distinct = Parameter<Double?>.option(
         "distinct", .amount, as: "N",
         help: "Number of distinct results, such as 2M. Default: every rendered result is distinct.")
+    private static let storeRatio = Parameter<Double?>.option(
+        "store-ratio", .part, as: "0…1",
+        help: "With a result store: fraction of the hits that it serves, because Redis has evicted the result. Default "
+            + "with --redis-bytes: the fraction of the results for which Redis has no room.")
+    private static let redisBytes = Parameter<Int?>.option(
+        "redis-bytes", .byteSize(in: 1...1 << 50), as: "SIZE",
+        help: "With a result store: memory of Redis for results. Default with --store-ratio: enough for the same "
+            + "fraction of the results as of the hits.")
     private static let rendering = Parameter<Double?>.option(
         "rendering", .milliseconds, as: "MS", help: "Processor time of a rendering, instead of a measurement.")
     private static let sourceBytes = Parameter<Int?>.option(
@@ -48,11 +56,16 @@ enum PlanCommand: Subcommand {
         "plan", summary: "Estimate the workers, partitions and memory that a workload needs.",
         discussion: """
             Renders the sources on this machine with the given job options for two seconds, and derives the capacity \
-            from the processor time. If this machine is busy or unlike those of the cluster, give --rendering instead. \
+            from the processor time. If this machine is busy or unlike those of the cluster, give --rendering instead.
+
+            --store-ratio or --redis-bytes plan a result store (results.store), which holds all results for their \
+            life, while Redis holds those in use. Otherwise Redis holds all results.
+
             docs/capacity.md explains the model and its accuracy. Needs neither Kafka nor Redis.
             """,
         parameters: [
-            sources, rate, hitRatio, keptRatio, originLatency, life, distinct, rendering, sourceBytes, resultBytes,
+            sources, rate, hitRatio, keptRatio, originLatency, life, distinct, storeRatio, redisBytes, rendering,
+            sourceBytes, resultBytes,
             processors, utilization, spare,
         ] + SizingOptions.all + [json],
         examples: [
@@ -63,6 +76,9 @@ enum PlanCommand: Subcommand {
             .init(
                 "halcyon plan --rate 500/s --rendering 12 --source-bytes 400kB --result-bytes 30kB",
                 "Estimate from given figures, without rendering."),
+            .init(
+                "halcyon plan cat.jpg --rate 500/s --hit-ratio 0.9 --width 400 --redis-bytes 20GB",
+                "Assume a result store below a Redis with 20 GB for results."),
         ])
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
@@ -81,6 +97,7 @@ enum PlanCommand: Subcommand {
         workload.life =
             arguments[life].map { $0 / .seconds(1) } ?? configuration.options.worker.results.defaultLifetime
         workload.distinct = arguments[distinct]
+        (workload.storeRatio, rules.redisResultBytes) = (arguments[storeRatio], arguments[redisBytes].map(Double.init))
         workload.outputs = sample.outputs
         let costs = Costs(
             unit: try await PaceMeasurement.unit(processors: configuration.concurrency),
@@ -126,6 +143,7 @@ extension Configuration {
         (rules.fetches, rules.window) = (options.worker.fetches, options.worker.consumer.window)
         rules.keptSourceBytes = Double(options.worker.sourceTier.redisBytes)
         rules.sourceLife = options.worker.sourceTier.redisRetention
+        rules.storeQueueBytes = Double(options.resultStore.queueBytes)
         return rules
     }
 }

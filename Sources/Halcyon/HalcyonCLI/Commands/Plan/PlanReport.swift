@@ -11,7 +11,7 @@ struct PlanReport {
 
     /// A text with a line for each resource, followed by notes.
     var text: String {
-        let job = costs.worker(workload) * 1000
+        let job = plan.processors / workload.rate * 1000
         let basis = pictures == 0 ? "as given" : "measured here with \(counted(pictures, "image"))"
         var lines = [
             """
@@ -20,7 +20,7 @@ struct PlanReport {
             """,
             "",
         ]
-        let rows: [(String, String)] = [
+        var rows: [(String, String)] = [
             (
                 "workers",
                 """
@@ -51,6 +51,17 @@ struct PlanReport {
             ),
             ("gateways", "\(decimal(plan.gatewayProcessors, places: 2)) processors each for following events"),
         ]
+        if let store = plan.store {
+            rows.insert(
+                (
+                    "store",
+                    """
+                    \(size(store.bytes)) for \(whole(store.results)) results, serving \(percent(store.ratio)) of the hits; \
+                    \(whole(store.puts)) PUT and \(whole(store.gets)) GET per second, \(size(store.written)) written \
+                    and \(size(store.read)) read; \(decimal(store.processors, places: 2)) processors of the workers
+                    """
+                ), at: 5)
+        }
         lines += rows.map { name, text in name.padded(to: 12) + text }
         if !notes.isEmpty { lines += [""] + notes }
         return lines.joined(separator: "\n")
@@ -80,6 +91,10 @@ struct PlanReport {
                     + "double its memory."
             )
         }
+        if plan.store == nil, plan.resultMemory > 50e9 {
+            notes.append(
+                "With a result store (results.store), Redis needs to hold only the results in use: --redis-bytes.")
+        }
         if plan.gatewayProcessors > 0.5 {
             notes.append("Each gateway follows all events, so few large gateways need less than many small ones.")
         }
@@ -104,11 +119,11 @@ struct PlanReport {
 
     /// The plan as JSON, in seconds, bytes and bytes per second.
     var json: [UInt8] {
-        let groups: [(String, [(String, Double)])] = [
+        var groups: [(String, [(String, Double)])] = [
             (
                 "costs",
                 [
-                    ("job", costs.worker(workload)), ("rendering", costs.rendering), ("hit", costs.hit),
+                    ("job", plan.processors / workload.rate), ("rendering", costs.rendering), ("hit", costs.hit),
                     ("miss", costs.miss), ("megabyte", costs.megabyte),
                 ]
             ),
@@ -140,6 +155,18 @@ struct PlanReport {
             ),
             ("gateways", [("work", plan.gatewayProcessors)]),
         ]
+        if let store = plan.store {
+            groups.append(
+                (
+                    "store",
+                    [
+                        ("results", store.results), ("bytes", store.bytes), ("hitRatio", store.ratio),
+                        ("putsPerSecond", store.puts), ("getsPerSecond", store.gets),
+                        ("bytesWrittenPerSecond", store.written), ("bytesReadPerSecond", store.read),
+                        ("work", store.processors), ("hit", costs.storeHit), ("write", costs.storeWrite),
+                    ]
+                ))
+        }
         return JSONWriter.object { writer in
             for (name, members) in groups {
                 writer.name(name)

@@ -67,8 +67,9 @@ public struct QueueSimulation: Sendable {
         }
         let made = times.isEmpty ? 0 : times.reduce(0, +) / Double(times.count)
         let part = Double(waiting.count) / Double(waiting.count + hits)
+        let hit = costs.hit + (workload.storeRatio ?? 0) * workload.storeLatency
         return Times(
-            mean: part * made + (1 - part) * costs.hit, half: percentile(0.5), most: percentile(0.99))
+            mean: part * made + (1 - part) * hit, half: percentile(0.5), most: percentile(0.99))
     }
 }
 

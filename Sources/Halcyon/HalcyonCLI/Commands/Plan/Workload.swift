@@ -4,6 +4,10 @@ public struct Workload: Hashable, Sendable {
     public var rate: Double
     /// The fraction of jobs (0 to 1) whose result is already stored, or shared with a concurrent job.
     public var hitRatio = 0.0
+    /// The fraction of these results (0 to 1) that Redis has evicted and the result store has; nil if there is no store.
+    public var storeRatio: Double?
+    /// The mean time in seconds to read a result from the result store.
+    public var storeLatency = 0.02
     /// The fraction of the other jobs (0 to 1) whose source is cached, so that no origin sends its bytes.
     public var keptRatio = 0.0
     /// The mean time in seconds for an origin to send a source.
@@ -31,6 +35,8 @@ public struct Workload: Hashable, Sendable {
 
     /// Jobs per second whose results must be rendered.
     public var made: Double { rate * (1 - hitRatio) }
+    /// Jobs per second whose results are read from the result store.
+    public var restored: Double { rate * hitRatio * (storeRatio ?? 0) }
     /// Sources per second that origins send.
     public var fetched: Double { made * (1 - keptRatio) }
 }
