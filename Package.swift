@@ -71,8 +71,7 @@ let imaging = ["Vips", "HalcyonModel", "HalcyonImaging"]
 let extensible = imaging + ["HalcyonSources", "HalcyonCLI"]
 
 /// The benchmarks, which print the cost of Halcyon relative to plain C.
-let benchmarks = ["Child", "Cluster", "Coding", "Delivery", "Events", "Gap", "Gateway", "Origin", "Plan", "Render"].map
-{
+let benchmarks = "Child Cluster Coding Delivery Events Gap Gateway Origin Plan Render Store".split(separator: " ").map {
     program(
         "\($0)Benchmark", "Benchmarks/\($0)Benchmark",
         clustering + imaging + ["CLinux", "Curl", "HalcyonCluster", "Measuring", "TestSupport"])

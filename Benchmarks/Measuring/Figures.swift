@@ -24,13 +24,26 @@ public func processorTime() -> Double {
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
-/// Seconds of CPU that another process has used so far, from /proc (proc_pid_stat(5), fields 14 and 15).
+/// Seconds of CPU that another process has used so far, user and system over all threads; 0 if it has ended.
 public func processorTime(of pid: pid_t) -> Double {
-    let text = systemText(of: "/proc/\(pid)/stat")
-    // The second field is a name in parentheses, which may hold anything.
-    let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
-    guard fields.count > 13, let user = Double(fields[12]), let system = Double(fields[13]) else { return 0 }
-    return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    var (clock, time) = (clockid_t(), timespec())
+    guard clock_getcpuclockid(pid, &clock) == 0, clock_gettime(clock, &time) == 0 else { return 0 }
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}
+
+/// The highest resident memory of another process so far in bytes (proc_pid_status(5)); 0 if it has ended.
+public func peakMemory(of pid: pid_t) -> Int {
+    for line in systemText(of: "/proc/\(pid)/status").split(separator: "\n") {
+        let words = line.split(whereSeparator: \.isWhitespace)
+        if words.first == "VmHWM:" { return words.dropFirst().first.flatMap { Int($0) }.map { $0 << 10 } ?? 0 }
+    }
+    return 0
+}
+
+/// The value that a part of all values does not exceed; 0 if there are none.
+public func percentile(_ values: [Double], _ part: Double) -> Double {
+    let sorted = values.sorted()
+    return sorted.isEmpty ? 0 : sorted[min(sorted.count - 1, Int(Double(sorted.count) * part))]
 }
 
 /// Prints a line at once, also into a file.

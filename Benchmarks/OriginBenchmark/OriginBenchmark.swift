@@ -48,9 +48,4 @@ import Vips
         let ratio = percentile(beside.map(\.seconds), 0.99) / percentile(alone.map(\.seconds), 0.99)
         say("p99 beside \(slow) slow ones of \(origins) origins is \(decimal(ratio, 2)) of p99 alone")
     }
-
-    static func percentile(_ values: [Double], _ part: Double) -> Double {
-        let sorted = values.sorted()
-        return sorted.isEmpty ? 0 : sorted[min(sorted.count - 1, Int(Double(sorted.count) * part))]
-    }
 }
