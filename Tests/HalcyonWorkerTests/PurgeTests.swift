@@ -104,9 +104,10 @@ import Testing
     func tenantPurgeRemovesStoredAndInFlightResults(on kind: RedisDeployment.Kind) async throws {
         try await Self.withOrigin(redis: kind) { cluster, origin, gate in
             let purge = Purge(.tenant("shop"))
-            try await cluster.submit(Self.job("other", origin, #","tenant":"shop-2""#))
             try await cluster.submit(Self.job("made", origin, #","tenant":"shop""#))
-            try await until("the transfers have started") { origin.requests.count == 2 }
+            try await until("the delayed transfer has started") { origin.requests.count == 1 }
+            try await cluster.submit(Self.job("other", origin, #","tenant":"shop-2""#))
+            try await until("the other transfer has started") { origin.requests.count == 2 }
             // The result is not stored yet: the purge finds nothing, and the result must not appear afterwards.
             #expect(try await Purger(cluster.client).run(purge) == 0)
             gate.open()
