@@ -20,7 +20,13 @@ extension JobContext {
         }
         for source in alternatives {
             do {
-                var ready = try await body(source, lookup.find(source))
+                let (cached, origin) = try await lookup.find(source)
+                var ready: Ready
+                if let found = source.ready(from: cached, origin) {
+                    ready = found
+                } else {
+                    ready = try await body(source, cached)
+                }
                 ready.alternative = source.job.source.shownText
                 return ready
             } catch let error as JobError where error.code.isOfSource {

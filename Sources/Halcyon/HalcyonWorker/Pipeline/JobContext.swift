@@ -150,9 +150,9 @@ final class JobContext: Sendable {
     }
 
     /// Returns the event of a job whose results are all cached, or nil if some must be rendered or uploaded.
-    func ready(from cached: [ResultKey: ImageResult]) -> Ready? {
+    func ready(from cached: [ResultKey: ImageResult], _ origin: CacheStatus = .memory) -> Ready? {
         guard !job.delivery.isPut, missing(from: cached).isEmpty else { return nil }
-        return Ready(results: named(cached), origin: .memory, timings: Timings())
+        return Ready(results: named(cached), origin: origin, timings: Timings())
     }
 
     /// The identity by which the job is cancelled or superseded.

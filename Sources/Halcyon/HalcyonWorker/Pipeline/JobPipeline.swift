@@ -59,9 +59,14 @@ final class JobPipeline: Sendable {
         }
         let outcome = await retryLoop(job, delivery) { [self] job, attempt in
             try await cancellations.checkBeforeStart(job.identity)
-            let cached = if let found, attempt == 1, job.role == .own { found } else { try await lookup.find(job) }
+            let (cached, origin) =
+                if let found, attempt == 1, job.role == .own {
+                    (found, CacheStatus.memory)
+                } else {
+                    try await lookup.find(job)
+                }
             report.lookedUp(job, cached)
-            if let ready = job.ready(from: cached) {
+            if let ready = job.ready(from: cached, origin) {
                 await tags.index(ready.results, of: job)
                 try await persist(ready, of: job)
                 return ready

@@ -17,19 +17,21 @@ struct LookupStage: Sendable {
     /// event, if they fit into it. The TTL of a result is extended to the TTL that the job requests, if that is longer.
     ///
     /// While Redis is unavailable no results are found, and the work is repeated.
+    /// - Returns: The results, and where they come from: `store` if one of them was put back from the result store.
     /// - Throws: ``JobError`` `internal` if Redis is unavailable and the job accepts only cached results; `not_found`
     ///   if such a job also excludes cached sources and a result is missing.
-    func find(_ job: JobContext) async throws(JobError) -> [ResultKey: ImageResult] {
+    func find(_ job: JobContext) async throws(JobError) -> (found: [ResultKey: ImageResult], origin: CacheStatus) {
         let keys = job.job.cache.looksAtResults ? job.keys : []
         guard job.job.cache.onlyIfCached else {
-            return await errors.tolerating { try await look(for: keys, job) } ?? [:]
+            return (await errors.tolerating { try await look(for: keys, job) } ?? [:], .memory)
         }
-        var found: [ResultKey: ImageResult]
+        var (found, origin): ([ResultKey: ImageResult], CacheStatus) = ([:], .memory)
         do throws(RedisError) {
             found = try await look(for: keys, job)
             // Other jobs look into the result store in coalesced work, which this one does not take part in.
             if let persist, await persist.restore(job.missing(from: found).map { job.keys[$0] }, of: job) {
                 found = try await look(for: keys, job)
+                origin = .store
             }
         } catch {
             throw JobError(.internal, "cannot look up the result because Redis is unavailable", cause: error)
@@ -37,7 +39,7 @@ struct LookupStage: Sendable {
         guard job.job.cache.source || job.missing(from: found).isEmpty else {
             throw JobError(.notFound, "the result is not in the cache, and the job has set cache.onlyIfCached")
         }
-        return found
+        return (found, origin)
     }
 
     /// Returns the cached results of several jobs, in one pipelined call, for jobs whose rules extend no TTL and whose
