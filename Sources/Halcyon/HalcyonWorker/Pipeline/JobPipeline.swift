@@ -137,11 +137,12 @@ final class JobPipeline: Sendable {
                     guard let fallback = job.fallback else { return .gaveUp(failed, reason) }
                     do {
                         var ready = try await attempt(fallback, attempts.number)
+                        try await cancellations.checkSuperseded(job.identity)
                         ready.fallback = failed.failure
                         attempts.succeeded(&ready, job)
                         return .ended(.ready(ready))
-                    } catch let error as JobError {
-                        report.fallbackFailed(job, error)
+                    } catch let error where !(error is JobCancellationReason || error is CancellationError) {
+                        report.fallbackFailed(job, error as? JobError ?? JobError(unforeseen: error))
                         return .gaveUp(failed, reason)
                     }
                 case .later(let topic, let seconds): return .postponed(failed, topic: topic, after: seconds)
