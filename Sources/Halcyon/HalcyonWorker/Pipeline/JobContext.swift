@@ -28,19 +28,9 @@ final class JobContext: Sendable {
     let unknownFields: [String]
     /// The trace of the job. Nil if it is not recorded.
     let trace: JobTrace?
-    /// The part of its source in the job.
-    let role: SourceRole
+    /// True for the source of the job itself, false for an alternative or the fallback picture.
+    let isOwnSource: Bool
     private let state: JobState
-
-    /// The part of a source in a job.
-    enum SourceRole: Equatable {
-        /// The source of the job itself.
-        case own
-        /// The alternative with this index.
-        case alternative(Int)
-        /// The picture that is used when the job would fail otherwise.
-        case fallback
-    }
 
     /// The state of a job that its contexts share.
     private final class JobState: Sendable {
@@ -76,11 +66,11 @@ final class JobContext: Sendable {
         self.warnings = warnings
         self.unknownFields = unknownFields
         self.trace = trace
-        role = .own
+        isOwnSource = true
         state = JobState(retry)
     }
 
-    private init(_ other: JobContext, source: Source, _ role: SourceRole) {
+    private init(_ other: JobContext, source: Source) {
         job = other.job.using(source)
         keys = job.keys
         lane = other.lane
@@ -91,17 +81,17 @@ final class JobContext: Sendable {
         warnings = other.warnings
         unknownFields = other.unknownFields
         trace = other.trace
-        self.role = role
+        isOwnSource = false
         state = other.state
     }
 
     /// Returns the context of the job with each of its alternative sources, in order.
     var alternatives: [JobContext] {
-        job.alternatives.enumerated().map { JobContext(self, source: $1, .alternative($0)) }
+        job.alternatives.map { JobContext(self, source: $0) }
     }
 
     /// Returns the context of the job with its fallback picture as the source; nil if it has none.
-    var fallback: JobContext? { job.fallback.map { JobContext(self, source: $0, .fallback) } }
+    var fallback: JobContext? { job.fallback.map { JobContext(self, source: $0) } }
 
     /// Returns the context of the source that has a result with this key; nil if none has.
     func context(of key: ResultKey) -> JobContext? {

@@ -60,7 +60,7 @@ final class JobPipeline: Sendable {
         let outcome = await retryLoop(job, delivery) { [self] job, attempt in
             try await cancellations.checkBeforeStart(job.identity)
             let (cached, origin) =
-                if let found, attempt == 1, job.role == .own {
+                if let found, attempt == 1, job.isOwnSource {
                     (found, CacheStatus.memory)
                 } else {
                     try await lookup.find(job)
