@@ -25,6 +25,27 @@ import Testing
         #expect((1...3).contains(most))
     }
 
+    @Test func flowsOfALevelTakeTurns() async throws {
+        let semaphore = PrioritySemaphore(1, shares: [4, 1])
+        try await semaphore.acquire()
+        let order = Lock<[String]>([])
+        await withThrowingTaskGroup(of: Void.self) { group in
+            for (count, name) in [(50, "big"), (3, "small")] {
+                for _ in 0..<count {
+                    let waiting = semaphore.waiting
+                    group.addTask {
+                        try await semaphore.acquire(WorkPriority(level: 1, flow: Flow(name)))
+                        order.withLock { $0.append(name) }
+                        semaphore.release()
+                    }
+                    while semaphore.waiting == waiting { await Task.yield() }
+                }
+            }
+            semaphore.release()
+        }
+        #expect(order.withLock { $0.prefix(8).count { $0 == "small" } } == 3)
+    }
+
     @Test func cancelledWaiterTakesNoPermit() async throws {
         let semaphore = PrioritySemaphore(1)
         try await semaphore.acquire()

@@ -29,11 +29,15 @@ import Testing
                 }
             }
             try await load(500)
-            let before = (memory: mallinfo2().uordblks, descriptors: descriptors())
-            try await load(3_000)
-            let memory = Int(mallinfo2().uordblks) - Int(before.memory)
-            let opened = descriptors() - before.descriptors
-            #expect(memory < 3_000 * 100 && opened < 300, "\(memory) bytes and \(opened) descriptors more")
+            // Caches and pools may grow in one round, by an amount that depends on the schedule. A leak grows in each.
+            var growth: [(bytes: Int, descriptors: Int)] = []
+            repeat {
+                let before = (memory: Int(mallinfo2().uordblks), descriptors: descriptors())
+                try await load(3_000)
+                growth.append((Int(mallinfo2().uordblks) - before.memory, descriptors() - before.descriptors))
+            } while growth.count < 4 && (growth.last.map { $0.bytes >= 3_000 * 100 || $0.descriptors >= 300 } ?? true)
+            let isStable = growth.contains { $0.bytes < 3_000 * 100 && $0.descriptors < 300 }
+            #expect(isStable, "\(growth) more in each round of 3,000 requests")
         }
     }
 

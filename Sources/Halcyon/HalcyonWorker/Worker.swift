@@ -166,9 +166,11 @@ public final class Worker: Sendable {
             sources: sources, assets: assets, service: service,
             permits: PrioritySemaphore(options.concurrency * 2, shares: lanes),
             memory: ResultMemory(fetches, bytesPerPermit: options.memory.fetch))
+        let decoder = DecodeStage(
+            reader: options.reader.withExtensions(options.extensions, options.providers), topics: options.topics,
+            tenants: options.tenants)
         let pipeline = JobPipeline(
-            decoder: DecodeStage(
-                reader: options.reader.withExtensions(options.extensions, options.providers), topics: options.topics),
+            decoder: decoder,
             lookup: lookup,
             resolver: ResultResolver(
                 lookup: lookup, render: render, store: store, persist: persist,
@@ -191,7 +193,7 @@ public final class Worker: Sendable {
             report: JobReport(metrics: WorkerMetrics(metrics), topics: options.topics, log: log))
         consumer = JobConsumer(
             options: options.consumer, commits: transactional ?? AsyncOffsetCommitter(), log: log, metrics: metrics,
-            onEnd: onEnd
+            onEnd: onEnd, flow: decoder.flow
         ) { [health, heartbeat] deliveries in
             for delivery in deliveries {
                 health.jobStarted()

@@ -23,7 +23,11 @@ public struct WorkerOptions: Sendable {
     /// The policy for retries of failed jobs.
     public var retries = RetryPolicy()
     /// The options for consuming jobs and committing offsets.
-    public var consumer = JobConsumer.Options()
+    public var consumer = {
+        var options = JobConsumer.Options()
+        options.lookahead = 5000
+        return options
+    }()
     /// The options for committing events and offsets together, exactly once. Nil for at-least-once delivery.
     public var transactions: TransactionOptions?
     /// The name of a static member of the group, which keeps its partitions while it is away for up to the session
@@ -50,6 +54,8 @@ public struct WorkerOptions: Sendable {
     public var fetchesWithoutLeases = 32
     /// The options of the leases that coordinate work with other workers.
     public var leases = LeaseOptions()
+    /// The options by which tenants share the capacity of a lane.
+    public var tenants = TenantOptions()
     /// The share of each lane in the capacity that becomes free while all lanes wait.
     public var shares: [Lane: Int] = [.high: 16, .normal: 4, .low: 1]
     /// The maximum number of concurrent renderings.

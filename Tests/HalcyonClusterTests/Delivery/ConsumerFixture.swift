@@ -73,13 +73,17 @@ struct ConsumerFixture: Sendable {
     }
 
     /// Submits jobs to the first partition, named by their offsets.
-    func submitInOrder(_ numbers: Range<Int>) async throws {
-        let producer = try Producer(
-            properties: properties.filter { $0.key == "bootstrap.servers" }.merging(["linger.ms": "0"]) { $1 })
-        for number in numbers {
-            _ = try await producer.send(
-                ProducerRecord(topic: topics.jobs(.normal), partition: 0, value: Array("\(number)".utf8)))
-        }
+    func submitInOrder(_ numbers: Range<Int>) async throws { try await submitInOrder(numbers.map(String.init)) }
+
+    /// Submits jobs with these names to the first partition.
+    func submitInOrder(_ names: [String]) async throws {
+        let servers = properties.filter { $0.key == "bootstrap.servers" }
+        let producer = try Producer(properties: servers.merging(["enable.idempotence": "true"]) { $1 })
+        // An idempotent producer keeps the order of a partition.
+        let topic = topics.jobs(.normal)
+        let errors = await producer.send(
+            all: names.map { ProducerRecord(topic: topic, partition: 0, value: Array($0.utf8)) })
+        for case let error? in errors { throw error }
         await producer.close()
     }
 

@@ -117,6 +117,29 @@ import Testing
         }
     }
 
+    /// The jobs of the small flow are the last of the partition.
+    @Test(arguments: BrokerKind.available) func aFlowPassesTheFloodOfAnother(_ broker: BrokerKind) async throws {
+        try await ConsumerFixture.with(broker, partitions: 1) { fixture in
+            let names = (0..<3000).map { "big:\($0)" } + (0..<20).map { "small:\($0)" }
+            try await fixture.submitInOrder(names)
+            var options = Self.options
+            (options.window, options.reserve, options.lookahead) = (100, 4, 5000)
+            let first = ScriptedJobHandler { $0.hasPrefix("small") ? .completes : .waits }
+            let consumer = first.consumer(options)
+            try await fixture.start(consumer)
+            try await until("all jobs of the small flow have completed") { first.completed.count == 20 }
+            #expect(first.received.count { $0.hasPrefix("big") } == 100)
+            #expect(await consumer.shutdown(gracePeriod: .seconds(600)) == 0)
+
+            let second = ScriptedJobHandler { _ in .completes }
+            let next = second.consumer(options)
+            try await fixture.start(next)
+            try await until("all jobs of the big flow have completed") { second.completed.count >= 3000 }
+            #expect(await next.shutdown(gracePeriod: .seconds(600)) == 0)
+            #expect(Set(second.completed) == Set(names.dropLast(20)))
+        }
+    }
+
     @Test(arguments: BrokerKind.available) func redeliversAndCountsUntrackedJobs(_ broker: BrokerKind) async throws {
         try await ConsumerFixture.with(broker, partitions: 1) { fixture in
             try await fixture.submitInOrder(0..<100)

@@ -36,9 +36,15 @@ final class ScriptedJobHandler: Sendable {
     /// The number of waiting jobs that could start after they were revoked.
     var startedAfterRevocation: Int { state.withLock { $0.startedAfterRevocation } }
 
-    /// Creates a consumer that passes its jobs to this handler.
+    /// Creates a consumer that passes its jobs to this handler. The flow of a job is the text before a colon in its name.
     func consumer(_ options: JobConsumer.Options, log: Log = .silent, metrics: Metrics = Metrics()) -> JobConsumer {
-        JobConsumer(options: options, log: log, metrics: metrics) { for record in $0 { self.receive(record) } }
+        JobConsumer(
+            options: options, log: log, metrics: metrics,
+            flow: { record in
+                let parts = String(decoding: record.value ?? [], as: UTF8.self).split(separator: ":")
+                return Flow(parts.count > 1 ? String(parts[0]) : nil)
+            },
+            receive: { for record in $0 { self.receive(record) } })
     }
 
     private func receive(_ job: JobDelivery) {

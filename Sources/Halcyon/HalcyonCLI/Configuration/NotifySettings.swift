@@ -55,6 +55,7 @@ extension Configuration {
         var notifier = NotifierOptions(topics: worker.topics, kafka: worker.kafka, redis: worker.redis)
         notifier.group = worker.group
         notifier.consumer = worker.consumer
+        notifier.consumer.lookahead = 0
         notifier.pubSub = options.notifiesRedis ? options.pubSub : nil
         notifier.webhooks = options.webhooks
         notifier.webhooks.targets = webhookTargets

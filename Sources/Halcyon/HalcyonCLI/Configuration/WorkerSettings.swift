@@ -1,3 +1,4 @@
+import Formats
 import HalcyonModel
 import HalcyonWorker
 import ProgramSettings
@@ -70,8 +71,14 @@ extension ProgramOptions {
                 """),
         Setting("worker.maximumInFlight", \.worker.consumer.window, .integer(in: 1...100_000))
             .help("Maximum number of jobs in flight per partition."),
+        Setting("worker.lookahead", \.worker.consumer.lookahead, .integer(in: 0...1_000_000))
+            .help(
+                """
+                Maximum number of jobs per partition that a worker has received, in flight or waiting. Only these can \
+                be processed before earlier jobs of other tenants. At least worker.maximumInFlight.
+                """),
         Setting("worker.maximumInFlightBytes", \.worker.consumer.windowBytes, .byteSize(in: 1...(1 << 40)))
-            .help("Maximum total size of their messages per partition; a larger message is processed alone."),
+            .help("Maximum total size of the received messages per partition; a larger message is processed alone."),
         Setting("worker.rebalanceTimeout", \.worker.consumer.revocationTimeout, .duration())
             .help("Time to finish jobs of revoked partitions during a rebalance; the whole group waits for it."),
         Setting(
@@ -143,11 +150,38 @@ extension ProgramOptions {
         Setting("poison.crashThreshold", \.worker.leases.deaths.coincidences, .integer(in: 2...1000))
             .help("Worker crashes after which a job is declared poison without any other evidence."),
         share(.high), share(.normal), share(.low),
+        Setting("tenants.weights", \.worker.tenants.weights, .weights)
+            .help(
+                """
+                Weights of tenants, such as acme=4,test=0.5, in proportion to which they share the capacity of a lane \
+                while several of them wait; 1 for all others.
+                """),
+        Setting("tenants.reserve", \.worker.consumer.reserve, .integer(in: 0...1000))
+            .help("Number of jobs in flight per tenant and partition that do not wait for worker.maximumInFlight."),
     ]
 
     private static func share(_ lane: Lane) -> Setting<ProgramOptions> {
         Setting("lanes.\(lane.rawValue)", \.worker.shares[of: lane], .integer(in: 1...1000))
             .help("Weight of this lane in fetching and rendering while jobs of all lanes wait.")
+    }
+}
+
+extension ValueKind<[String: Double]> {
+    /// A value kind for the weights of tenants.
+    fileprivate static var weights: Self {
+        ValueKind("tenants with weights from 0.001 to 1000, such as acme=4,test=0.5") { text in
+            var weights: [String: Double] = [:]
+            for entry in text.split(separator: ",") {
+                let parts = entry.split(separator: "=", maxSplits: 1).map { $0.filter { $0 != " " } }
+                guard parts.count == 2, Job.isTenant(parts[0]), weights[parts[0]] == nil, let weight = Double(parts[1]),
+                    (0.001...1000).contains(weight)
+                else { return nil }
+                weights[parts[0]] = weight
+            }
+            return weights
+        } write: { weights in
+            weights.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: ",")
+        }
     }
 }
 

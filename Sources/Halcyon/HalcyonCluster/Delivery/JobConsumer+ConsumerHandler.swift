@@ -17,22 +17,26 @@ extension JobConsumer: ConsumerHandler {
         Task { await open(assignments, of: consumer) }
     }
 
-    /// Adds records to the tracker and passes those to be processed on as one batch.
+    /// Adds records to the tracker and passes those to be processed now on as one batch.
     public func received(_ records: [ConsumedRecord], from consumer: Consumer) {
-        let takings = state.withLock { state in
-            records.map { state.ledger.receive($0.offset, bytes: $0.bytes, of: $0.topicPartition) }
-        }
-        var taken: [JobDelivery] = []
-        for (record, taking) in zip(records, takings) {
-            switch taking {
-            case .taken(let entry): taken.append(JobDelivery(record: record, entry: entry, consumer: self))
-            case .hasEnded(let credit):
-                metrics.skipped.add()
-                consumer.addCredit(credit, to: record.topicPartition)
-            case .notOurs: break
+        guard let partition = records.first?.topicPartition else { return }
+        let flows = records.map(flow)
+        let (admitted, skipped) = state.withLock { state in
+            var (taken, skipped): ([JobDelivery], [Credit]) = ([], [])
+            for (record, flow) in zip(records, flows) {
+                switch state.ledger.receive(record.offset, bytes: record.bytes, of: partition) {
+                case .taken(let entry):
+                    taken.append(JobDelivery(record: record, flow: flow, entry: entry, consumer: self))
+                case .hasEnded(let credit): skipped.append(credit)
+                case .notOurs: break
+                }
             }
+            let admitted = taken.first.flatMap { state.queues[$0.entry.assignment]?.receive(taken) }
+            return (admitted ?? [], skipped)
         }
-        if !taken.isEmpty { receive(taken) }
+        metrics.skipped.add(skipped.count)
+        for credit in skipped { consumer.addCredit(credit, to: partition) }
+        if !admitted.isEmpty { receive(admitted) }
     }
 
     /// Passes offsets at the end of a partition that do not belong to records, such as transaction markers.
@@ -48,7 +52,10 @@ extension JobConsumer: ConsumerHandler {
         } else {
             await close(partitions, within: options.revocationTimeout)
         }
-        update { state in for partition in partitions { state.ledger.revoke(partition) } }
+        update { state in
+            _ = state.dropWaiting(of: partitions)
+            for partition in partitions { state.ledger.revoke(partition) }
+        }
         reportPartitions()
         if !partitions.isEmpty {
             log.info("partitions revoked", ["partitions": partitions.sorted().map(\.description), "lost": lost])
@@ -80,10 +87,17 @@ extension JobConsumer {
         }
         metrics.observable(
             .gauge, "\(prefix)_window_fill_ratio",
-            help: "Fraction of the window that is in flight, from 0 to 1, maximum over all partitions."
+            help:
+                "Records in flight as a fraction of the window, maximum over all partitions; up to 2 with several tenants."
         ) { [weak self] in
             guard let self else { return 0 }
-            return Double(state.withLock { $0.ledger.mostUnderWay }) / Double(options.window)
+            return Double(state.withLock { $0.queues.values.map(\.inFlight).max() ?? 0 }) / Double(options.window)
+        }
+        metrics.observable(
+            .gauge, "\(prefix)_lookahead_records",
+            help: "Records that have been received and wait for others in their partition."
+        ) { [weak self] in
+            Double(self?.state.withLock { $0.queues.values.reduce(0) { $0 + $1.count } } ?? 0)
         }
         metrics.observable(
             .gauge, "\(prefix)_lag_offsets",

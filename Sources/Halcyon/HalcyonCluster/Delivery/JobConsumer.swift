@@ -11,8 +11,14 @@ import Telemetry
 public final class JobConsumer: Sendable {
     /// The limits of a consumer and its commit settings.
     public struct Options: Sendable {
-        /// The maximum number of jobs in flight per partition.
+        /// The maximum number of jobs in flight per partition. A flow with fewer than ``reserve`` jobs in flight may
+        /// exceed it.
         public var window = 256
+        /// The number of jobs in flight per partition up to which a flow does not wait for others.
+        public var reserve = 8
+        /// The maximum number of jobs per partition that are received, in flight or waiting, if that is more than
+        /// ``window``. Only jobs that have been received can be processed before earlier ones of other flows.
+        public var lookahead = 0
         /// The maximum total size of their messages in bytes. A larger message is received alone.
         public var windowBytes = 8 << 20
         /// The maximum number of characters of commit metadata, which lists jobs that ended beyond the offset; 0 for no
@@ -28,6 +34,8 @@ public final class JobConsumer: Sendable {
 
     struct State {
         var ledger: OffsetTracker
+        /// The jobs that wait to be processed, and the number in flight.
+        var queues: [OffsetTracker.Assignment: AdmissionQueue<JobDelivery>] = [:]
         var isDraining = false
         var ended = 0
         var handedBack = 0
@@ -40,6 +48,28 @@ public final class JobConsumer: Sendable {
             let idle = idleEvents.filter { ledger.begun(in: $0.partitions) == 0 }.map(\.event)
             idleEvents.removeAll { entry in entry.event.isSignaled || idle.contains { $0 === entry.event } }
             return idle
+        }
+
+        /// Removes jobs that are no longer in flight from their queues.
+        /// - Returns: the jobs that take their place.
+        mutating func replace(_ deliveries: [JobDelivery]) -> [JobDelivery] {
+            if deliveries.count == 1 {
+                return queues[deliveries[0].entry.assignment]?.end([deliveries[0].flow.name]) ?? []
+            }
+            return Dictionary(grouping: deliveries, by: \.entry.assignment).flatMap { assignment, ended in
+                queues[assignment]?.end(ended.map(\.flow.name)) ?? []
+            }
+        }
+
+        /// Drops the jobs of these partitions (nil for all) that wait to be processed.
+        /// - Returns: their number.
+        mutating func dropWaiting(of partitions: [TopicPartition]?) -> Int {
+            var dropped = 0
+            for (assignment, queue) in queues where partitions?.contains(assignment.partition) ?? true {
+                dropped += queue.count
+                queues[assignment] = nil
+            }
+            return dropped
         }
     }
 
@@ -57,6 +87,7 @@ public final class JobConsumer: Sendable {
     /// The event that opens when the group has assigned partitions to this consumer for the first time.
     let assignment = AsyncEvent()
     let onEnd: @Sendable (KafkaError) -> Void
+    let flow: @Sendable (ConsumedRecord) -> Flow
     let receive: @Sendable ([JobDelivery]) -> Void
 
     /// Creates a consumer.
@@ -65,16 +96,20 @@ public final class JobConsumer: Sendable {
     ///   - commits: the component that commits offsets.
     ///   - onEnd: the callback for an error that ends the membership in the group, for example if another member uses
     ///     the same `group.instance.id`.
-    ///   - take: the receiver of record batches, called on the consumer's thread. It must not block, and every record
-    ///     must be ended or returned to the queue.
+    ///   - flow: the flow of a record. Flows share the window of a partition in proportion to their weights.
+    ///   - receive: the receiver of record batches, called on any thread. It must not block, and every record must be
+    ///     ended or returned to the queue.
     public init(
         options: Options = Options(), of things: String = "jobs", commits: any OffsetCommitter = AsyncOffsetCommitter(),
         log: Log, metrics: Metrics,
-        onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in }, receive: @escaping @Sendable ([JobDelivery]) -> Void
+        onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in },
+        flow: @escaping @Sendable (ConsumedRecord) -> Flow = { _ in Flow() },
+        receive: @escaping @Sendable ([JobDelivery]) -> Void
     ) {
         self.options = options
         self.commits = commits
         self.onEnd = onEnd
+        self.flow = flow
         self.log = log
         self.things = things
         self.metrics = DeliveryMetrics(metrics, of: things)
@@ -82,7 +117,7 @@ public final class JobConsumer: Sendable {
         state = Lock(
             State(
                 ledger: OffsetTracker(
-                    window: Credit(records: options.window, bytes: options.windowBytes),
+                    window: Credit(records: max(options.window, options.lookahead), bytes: options.windowBytes),
                     metadataLimit: options.metadataLimit)))
         addReadings(to: metrics)
     }
@@ -178,31 +213,32 @@ public final class JobConsumer: Sendable {
         state.withLock { state in entries.map { state.ledger.begin($0) } }
     }
 
-    /// Ends several jobs.
-    func end(_ entries: [OffsetTracker.Entry]) {
-        let credits = update { state in
-            state.ended += entries.count
-            return entries.map { state.ledger.end($0) }
-        }
-        guard let consumer = consumer.withLock({ $0 }) else { return }
-        for (entry, credit) in zip(entries, credits) { consumer.addCredit(credit, to: entry.partition) }
-    }
-
     func release(_ entry: OffsetTracker.Entry) -> Bool { update { $0.ledger.release(entry) } }
 
-    func end(_ entry: OffsetTracker.Entry) {
-        let credit = update { state in
-            state.ended += 1
-            return state.ledger.end(entry)
+    /// Ends jobs. Their offsets may be committed, and jobs that wait take their place.
+    /// - Parameter committed: the offsets that the brokers have stored with their end.
+    func end(_ deliveries: [JobDelivery], committed: [TopicPartition: GroupOffset] = [:]) {
+        let (credits, admitted) = update { state in
+            state.ledger.committed(committed)
+            state.ended += deliveries.count
+            var credits: [TopicPartition: Credit] = [:]
+            for delivery in deliveries {
+                credits[delivery.entry.partition, default: .none] += state.ledger.end(delivery.entry)
+            }
+            return (credits, state.replace(deliveries))
         }
-        consumer.withLock { $0 }?.addCredit(credit, to: entry.partition)
+        let consumer = consumer.withLock { $0 }
+        for (partition, credit) in credits { consumer?.addCredit(credit, to: partition) }
+        if !admitted.isEmpty { receive(admitted) }
     }
 
-    func returnToQueue(_ entry: OffsetTracker.Entry) {
-        update { state in
+    func returnToQueue(_ delivery: JobDelivery) {
+        let admitted = update { state in
             state.handedBack += 1
-            state.ledger.returnToQueue(entry)
+            state.ledger.returnToQueue(delivery.entry)
+            return state.replace([delivery])
         }
+        if !admitted.isEmpty { receive(admitted) }
     }
 
     /// The time of the last poll, whether or not a broker was reachable; nil before the start and after leaving.
@@ -221,7 +257,13 @@ public final class JobConsumer: Sendable {
                     "ignoring commit metadata of another version; some jobs may be redelivered",
                     ["partition": assignment.partition.description])
             }
-            let credit = state.withLock { $0.ledger.open(assignment, committed: offset, map: map) }
+            let credit = state.withLock { state in
+                let credit = state.ledger.open(assignment, committed: offset, map: map)
+                if state.ledger.isCurrent(assignment) {
+                    state.queues[assignment] = AdmissionQueue(window: options.window, reserve: options.reserve)
+                }
+                return credit
+            }
             consumer.addCredit(credit, to: assignment.partition)
         }
     }
@@ -259,8 +301,12 @@ public final class JobConsumer: Sendable {
     }
 
     func recall(_ partitions: [TopicPartition]?) {
-        let bodies = state.withLock { $0.ledger.close(partitions) }
-        metrics.revoked.add(bodies.count)
+        let (bodies, dropped) = state.withLock { state in
+            let dropped = state.dropWaiting(of: partitions)
+            state.handedBack += dropped
+            return (state.ledger.close(partitions), dropped)
+        }
+        metrics.revoked.add(bodies.count + dropped)
         for body in bodies { body() }
     }
 }
@@ -270,6 +316,8 @@ public final class JobConsumer: Sendable {
 public struct JobDelivery: Sendable {
     /// The record as it was in the topic.
     public let record: ConsumedRecord
+    /// The flow that the record belongs to.
+    public let flow: Flow
     let entry: OffsetTracker.Entry
     let consumer: JobConsumer
 
@@ -291,7 +339,7 @@ public struct JobDelivery: Sendable {
     }
 
     /// Ends several records of one consumer at once, like ``acknowledge()``.
-    static func acknowledge(_ deliveries: [JobDelivery]) { deliveries.first?.consumer.end(deliveries.map(\.entry)) }
+    static func acknowledge(_ deliveries: [JobDelivery]) { deliveries.first?.consumer.end(deliveries) }
 
     /// Resets a job that waits for a retry to the state before ``claim()``, so that rebalances and drains do not wait
     /// for it.
@@ -299,11 +347,11 @@ public struct JobDelivery: Sendable {
     public func release() -> Bool { consumer.release(entry) }
 
     /// Ends the job after its event was published. Its offset may be committed.
-    public func acknowledge() { consumer.end(entry) }
+    public func acknowledge() { consumer.end([self]) }
 
     /// Returns a job that was not started or not finished to the queue. The next owner of the partition receives it
     /// again.
-    public func returnToQueue() { consumer.returnToQueue(entry) }
+    public func returnToQueue() { consumer.returnToQueue(self) }
 }
 
 /// The outcome of a drain.

@@ -54,19 +54,6 @@ extension JobConsumer {
 
     func isCurrent(_ entry: OffsetTracker.Entry) -> Bool { state.withLock { $0.ledger.isCurrent(entry) } }
 
-    /// Records that these jobs have ended and that the brokers have stored the offsets.
-    func committed(_ offsets: [TopicPartition: GroupOffset], ending entries: [OffsetTracker.Entry]) {
-        let grants = update { state in
-            state.ledger.committed(offsets)
-            state.ended += entries.count
-            var grants: [TopicPartition: Credit] = [:]
-            for entry in entries { grants[entry.partition, default: .none] += state.ledger.end(entry) }
-            return grants
-        }
-        let consumer = consumer.withLock { $0 }
-        for (partition, credit) in grants { consumer?.addCredit(credit, to: partition) }
-    }
-
     /// The ended offsets of these partitions according to the group's commits. It waits for pending transactions.
     func endedOffsets(
         of partitions: Set<TopicPartition>

@@ -14,7 +14,7 @@ struct OffsetTracker {
     /// Identifies a job that was received.
     struct Entry: Hashable, Sendable {
         let offset: Int64
-        fileprivate let assignment: Assignment
+        let assignment: Assignment
         var partition: TopicPartition { assignment.partition }
     }
 
@@ -149,9 +149,6 @@ struct OffsetTracker {
     }
 
     // MARK: Offsets
-
-    /// The number of jobs in flight in the partition that has most.
-    var mostUnderWay: Int { partitions.values.lazy.map(\.inFlight).max() ?? 0 }
 
     /// The range from the first incomplete offset to the last one received, for each partition that has had records.
     var spans: [TopicPartition: Range<Int64>] { partitions.compactMapValues(\.span) }

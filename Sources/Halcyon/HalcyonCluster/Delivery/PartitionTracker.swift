@@ -148,9 +148,6 @@ struct PartitionTracker {
 
     // MARK: Offsets
 
-    /// The number of jobs in flight.
-    var inFlight: Int { jobs.count }
-
     /// The range from the lowest incomplete offset to one past the highest received; nil before the first record.
     var span: Range<Int64>? { committedOffset.map { $0.base..<$0.next } }
 

@@ -1,3 +1,4 @@
+import Glibc
 import HalcyonModel
 import JSON
 
@@ -92,6 +93,16 @@ public struct JobDecoder: Sendable {
         return reading
     }
 
+    /// Returns the tenant of a job message without decoding the job; nil if it has none or the message is invalid.
+    public func tenant(of bytes: [UInt8]) -> String? {
+        // Most messages without a tenant are not parsed.
+        guard bytes.contains(text: "tenant\""), bytes.count <= maximumBytes,
+            // Invalid messages fail when the job is decoded.
+            let value = try? JSON.parse(bytes, maximumSize: maximumBytes).member("tenant")
+        else { return nil }
+        return try? value.given.map { given throws(JSONError) in try JobFields.tenant(given) }
+    }
+
     /// Returns the error for a message that is rejected for a reason outside its value.
     public func refuse(_ bytes: [UInt8], for failure: JobError) -> InvalidJobError {
         // Malformed JSON has no fields to report.
@@ -107,6 +118,25 @@ public struct JobDecoder: Sendable {
                 throw InvalidJobError(
                     failure.qualified(Array(variants.indices), of: variants.count), of: root, read: self)
             }
+        }
+    }
+}
+
+extension [UInt8] {
+    /// Returns true if the bytes contain this text, which is not empty.
+    fileprivate func contains(text: StaticString) -> Bool {
+        withUnsafeBytes { bytes in
+            var rest = bytes[...]
+            while rest.count >= text.utf8CodeUnitCount, let start = UnsafeRawBufferPointer(rebasing: rest).baseAddress,
+                let found = memchr(start, Int32(text.utf8Start.pointee), rest.count)
+            {
+                rest = rest[(rest.startIndex + (UnsafeRawPointer(found) - start))...]
+                if rest.starts(with: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)) {
+                    return true
+                }
+                rest = rest.dropFirst()
+            }
+            return false
         }
     }
 }

@@ -39,7 +39,7 @@ struct ResultResolver: Sendable {
                 render: render, store: store, persist: persist, job: job,
                 bypassesCache: job.job.cache.reload || round > 1)
             let context = WorkContext(
-                urgency: WorkPriority(level: job.lane.level), trace: job.trace?.context, start: start.start(isOwn:))
+                urgency: job.priority, trace: job.trace?.context, start: start.start(isOwn:))
             let outcomes: [CoalescingKey: SingleFlightGroup<CoalescingKey, CoalescedOutcome>.Result]
             do {
                 outcomes = try await singleFlight.run(

@@ -14,6 +14,8 @@ final class JobContext: Sendable {
     let keys: [ResultKey]
     /// The lane, which determines the priority.
     let lane: Lane
+    /// The flow of the tenant, which shares the capacity of its lane with other tenants.
+    let flow: Flow
     /// The record that first contained the job.
     let origin: OriginalRecord
     /// The trace context that the producer sent, if any.
@@ -52,13 +54,14 @@ final class JobContext: Sendable {
     }
 
     init(
-        job: Job, keys: [ResultKey], lane: Lane, origin: OriginalRecord, traceparent: String?,
+        job: Job, keys: [ResultKey], lane: Lane, flow: Flow, origin: OriginalRecord, traceparent: String?,
         waitTimeout: WaitTimeout? = nil, retry: Retry? = nil, warnings: [String] = [],
         unknownFields: [String] = [], trace: JobTrace? = nil
     ) {
         self.job = job
         self.keys = keys
         self.lane = lane
+        self.flow = flow
         self.origin = origin
         self.traceparent = traceparent
         self.waitTimeout = waitTimeout
@@ -74,6 +77,7 @@ final class JobContext: Sendable {
         job = other.job.using(source)
         keys = job.keys
         lane = other.lane
+        flow = other.flow
         origin = other.origin
         traceparent = other.traceparent
         waitTimeout = other.waitTimeout
@@ -150,6 +154,9 @@ final class JobContext: Sendable {
         JobIdentity(
             id: job.id, submitted: origin.submitted, slot: SupersedeToken(job, submitted: submitted))
     }
+
+    /// The priority of the work for the job.
+    var priority: WorkPriority { WorkPriority(level: lane.level, flow: flow) }
 
     /// True if the results are stored in the result cache, which all workers share.
     var sharesResults: Bool { job.cache.memory && ResultTTLPolicy(maxAge: job.maxAge) != .never }

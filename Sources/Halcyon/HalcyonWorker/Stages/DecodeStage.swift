@@ -1,3 +1,4 @@
+import Concurrency
 import HalcyonCluster
 import HalcyonCoding
 import HalcyonImaging
@@ -16,13 +17,15 @@ enum DecodedRecord: Sendable {
 /// Decodes records to jobs.
 struct DecodeStage: Sendable {
     private let reader: JobDecoder
+    private let tenants: TenantOptions
     /// The lanes by topic name.
     private let lanes: [String: Lane]
     /// The indices of the retry topics by topic name.
     private let retries: [String: Int]
 
-    init(reader: JobDecoder, topics: Topics) {
+    init(reader: JobDecoder, topics: Topics, tenants: TenantOptions = TenantOptions()) {
         self.reader = reader
+        self.tenants = tenants
         lanes = Dictionary(uniqueKeysWithValues: Lane.allCases.map { (topics.jobs($0), $0) })
         retries = Dictionary(uniqueKeysWithValues: topics.retries.enumerated().map { ($1, $0) })
     }
@@ -35,12 +38,16 @@ struct DecodeStage: Sendable {
         let origin = retry?.message.provenance ?? OriginalRecord(record)
         let reading = try reader.read(value, defaultID: origin.coordinates)
         let context = JobContext(
-            job: reading.job, keys: reading.job.keys, lane: lanes[origin.topic] ?? .normal, origin: origin,
-            traceparent: record.traceparent, waitTimeout: WaitTimeout(of: record), retry: retry,
+            job: reading.job, keys: reading.job.keys, lane: lanes[origin.topic] ?? .normal,
+            flow: tenants.flow(of: reading.job.tenant), origin: origin, traceparent: record.traceparent,
+            waitTimeout: WaitTimeout(of: record), retry: retry,
             warnings: reading.warnings, unknownFields: reading.unknownFields, trace: trace)
         trace?.describe(context)
         return context
     }
+
+    /// Returns the flow of a record without decoding its job.
+    func flow(of record: ConsumedRecord) -> Flow { tenants.flow(of: record.value.flatMap(reader.tenant)) }
 
     /// Returns the lane of a message, for metrics. It is `normal` if the message does not name one.
     func lane(of record: ConsumedRecord) -> Lane {

@@ -67,7 +67,7 @@ struct UploadStage: Sendable {
         guard let body = upload.body else {
             throw JobError(.internal, "the result was removed before it could be uploaded")
         }
-        let (target, priority) = (Origin(upload.url), WorkPriority(level: job.lane.level))
+        let (target, priority) = (Origin(upload.url), job.priority)
         let deadline = ContinuousClock.now + patience
         guard try await targets.acquire(target, priority, until: deadline) else { throw postponed(upload) }
         var outcome = TargetLimiter.Breaker.Outcome.unknown

@@ -1,5 +1,6 @@
 /// An asynchronous semaphore that grants permits in the order of requests. With several priority levels, each level
-/// gets its share of the released permits, so high priorities are served quickly and none starves.
+/// gets its share of the released permits, so high priorities are served quickly and none starves. Within a level, flows
+/// get equal or weighted shares (``FairQueue``).
 public final class PrioritySemaphore: Sendable {
     private typealias Waiter = CheckedContinuation<Void, any Error>
 
@@ -82,7 +83,7 @@ public final class PrioritySemaphore: Sendable {
         defer { listener?.end() }
         try await wait(number) { state, waiter in
             if state.takeFree() { return true }
-            state.queue.append(waiter, number: number, level: .max)
+            state.queue.append(waiter, number: number, level: .max, flow: urgency?.flow ?? Flow())
             return false
         } onQueued: {
             // Read the level only now, so that no increase in between is missed.
@@ -172,21 +173,22 @@ public final class PrioritySemaphore: Sendable {
     public var waiting: Int { state.withLock { $0.queue.count + $0.growthWaiters.count } }
 }
 
-/// The waiters for a permit, in one queue per priority level. A pure value.
+/// The waiters for a permit, in one fair queue per priority level. A pure value.
 struct SemaphoreWaitQueue<Waiter> {
     private struct Entry {
         var level: Int
+        let flow: Flow
         let waiter: Waiter
     }
 
     private var entries: [UInt64: Entry] = [:]
     /// Waiter numbers in order of arrival. A number that was removed or moved to another queue is skipped.
-    private var queues: [Deque<UInt64>]
+    private var queues: [FairQueue<UInt64>]
     private var lengths: [Int]
     private var scheduler: StrideScheduler
 
     init(shares: [Int]) {
-        queues = shares.map { _ in Deque() }
+        queues = shares.map { _ in FairQueue() }
         lengths = shares.map { _ in 0 }
         scheduler = StrideScheduler(shares: shares)
     }
@@ -194,25 +196,25 @@ struct SemaphoreWaitQueue<Waiter> {
     var count: Int { entries.count }
 
     /// Appends a waiter to its queue.
-    mutating func append(_ waiter: Waiter, number: UInt64, level: Int) {
+    mutating func append(_ waiter: Waiter, number: UInt64, level: Int, flow: Flow = Flow()) {
         let level = min(max(level, 0), queues.count - 1)
-        entries[number] = Entry(level: level, waiter: waiter)
-        enqueue(number, level)
+        entries[number] = Entry(level: level, flow: flow, waiter: waiter)
+        enqueue(number, level, flow)
     }
 
     /// Moves a waiter to the end of a higher-priority queue.
     mutating func escalate(_ number: UInt64, to level: Int) {
         let level = max(level, 0)
-        guard let old = entries[number]?.level, level < old else { return }
-        lengths[old] -= 1
+        guard let entry = entries[number], level < entry.level else { return }
+        lengths[entry.level] -= 1
         entries[number]?.level = level
-        enqueue(number, level)
+        enqueue(number, level, entry.flow)
     }
 
-    private mutating func enqueue(_ number: UInt64, _ level: Int) {
+    private mutating func enqueue(_ number: UInt64, _ level: Int, _ flow: Flow) {
         if lengths[level] == 0 { scheduler.enter(level) }
         lengths[level] += 1
-        queues[level].append(number)
+        queues[level].append(number, to: flow)
     }
 
     /// Removes a waiter; nil if it is not queued.
@@ -225,8 +227,8 @@ struct SemaphoreWaitQueue<Waiter> {
     /// Removes and returns the next waiter.
     mutating func popNext() -> Waiter? {
         guard let level = scheduler.next(where: { lengths[$0] > 0 }) else { return nil }
-        while let number = queues[level].popFirst() {
-            if entries[number]?.level == level { return remove(number) }
+        while let next = queues[level].popFirst() {
+            if entries[next.element]?.level == level { return remove(next.element) }
         }
         return nil
     }
@@ -349,11 +351,18 @@ public final class WorkPriority: Sendable {
         var numbers: UInt64 = 0
     }
 
+    /// The flow that the work belongs to.
+    public let flow: Flow
     private let state: Lock<State>
 
     /// Creates a priority.
-    /// - Parameter level: The level; 0 is the highest priority.
-    public init(level: Int) { state = Lock(State(level: level)) }
+    /// - Parameters:
+    ///   - level: The level; 0 is the highest priority.
+    ///   - flow: The flow that the work belongs to.
+    public init(level: Int, flow: Flow = Flow()) {
+        self.flow = flow
+        state = Lock(State(level: level))
+    }
 
     /// The level; 0 is the highest priority.
     public var level: Int { state.withLock { $0.level } }

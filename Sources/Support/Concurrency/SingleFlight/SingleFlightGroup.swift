@@ -27,8 +27,8 @@ public final class SingleFlightGroup<Key: Hashable & Sendable, Value: Sendable>:
         let number: UInt64
         private let group: SingleFlightGroup
 
-        init(number: UInt64, level: Int, of group: SingleFlightGroup) {
-            urgency = WorkPriority(level: level)
+        init(number: UInt64, urgency: WorkPriority, of group: SingleFlightGroup) {
+            self.urgency = WorkPriority(level: urgency.level, flow: urgency.flow)
             self.number = number
             self.group = group
         }
@@ -72,7 +72,7 @@ public final class SingleFlightGroup<Key: Hashable & Sendable, Value: Sendable>:
         return try await withCancellableThrowingContinuation { continuation in
             let waiter = State.Waiter(continuation: continuation, onStart: onStart)
             let actions = state.withLock { state in
-                state.join(waiter, number, keys) { Operation(number: $0, level: urgency.level, of: self) }
+                state.join(waiter, number, keys) { Operation(number: $0, urgency: urgency, of: self) }
             }
             for operation in actions.joined {
                 listeners.append(urgency.listen { operation.escalate(to: $0) })

@@ -196,7 +196,7 @@ public actor TransactionalOutbox: Outbox, OffsetCommitter {
     private func ended(
         _ completions: [PendingCompletion], _ offsets: [TopicPartition: GroupOffset], _ consumer: JobConsumer
     ) {
-        consumer.committed(offsets, ending: completions.map(\.entry))
+        consumer.end(completions.map(\.delivery), committed: offsets)
         metrics.jobs.add(completions.count)
         for completion in completions { completion.end() }
     }

@@ -1,0 +1,80 @@
+import Concurrency
+
+/// The jobs of one partition that have been received and wait to be processed, and the number in flight. A pure value.
+///
+/// It decouples the order of processing from that of the partition. Flows share the window by weighted fair queueing,
+/// and a flow with few jobs in flight does not wait for the window at all.
+struct AdmissionQueue<Element: FlowMember> {
+    private let window: Int
+    private let reserve: Int
+    private var waiting = FairQueue<Element>()
+    private var inFlightByFlow: [String?: Int] = [:]
+    /// The number of jobs in flight.
+    private(set) var inFlight = 0
+
+    /// Creates an empty queue.
+    /// - Parameters:
+    ///   - window: the number of jobs in flight up to which jobs are admitted by turns.
+    ///   - reserve: the number of jobs in flight up to which a flow is admitted although the window is full. All flows
+    ///     together exceed the window at most by its size.
+    init(window: Int, reserve: Int) {
+        self.window = window
+        self.reserve = reserve
+    }
+
+    /// The number of jobs that wait.
+    var count: Int { waiting.count }
+
+    /// Adds jobs.
+    /// - Returns: the jobs to process now.
+    mutating func receive(_ elements: [Element]) -> [Element] {
+        for element in elements { waiting.append(element, to: element.flow) }
+        return admit(elements.lazy.map(\.flow.name))
+    }
+
+    /// Removes jobs of these flows that are no longer in flight.
+    /// - Returns: the jobs to process now.
+    mutating func end(_ flows: [String?]) -> [Element] {
+        for flow in flows {
+            guard let count = inFlightByFlow[flow] else { continue }
+            inFlight -= 1
+            inFlightByFlow[flow] = count > 1 ? count - 1 : nil
+        }
+        return admit(flows)
+    }
+
+    /// The window is refilled in portions of a quarter, so that jobs are processed in batches.
+    private mutating func admit(_ flows: some Sequence<String?>) -> [Element] {
+        if waiting.isEmpty { return [] }
+        var admitted: [Element] = []
+        if window - inFlight >= max(1, min(window / 4, waiting.count)) {
+            while inFlight < window, let (flow, element) = waiting.popFirst() {
+                begin(flow)
+                admitted.append(element)
+            }
+        }
+        for flow in flows {
+            while inFlight < 2 * window, inFlightByFlow[flow, default: 0] < reserve,
+                let element = waiting.popFirst(of: flow)
+            {
+                begin(flow)
+                admitted.append(element)
+            }
+        }
+        return admitted
+    }
+
+    private mutating func begin(_ flow: String?) {
+        inFlight += 1
+        inFlightByFlow[flow, default: 0] += 1
+    }
+}
+
+/// An element of an ``AdmissionQueue``.
+protocol FlowMember {
+    /// The flow that the element belongs to.
+    var flow: Flow { get }
+}
+
+extension JobDelivery: FlowMember {}
+extension AdmissionQueue: Sendable where Element: Sendable {}
