@@ -20,6 +20,8 @@ public final class Worker: Sendable {
     private let subscriber: RedisSubscriber
     private let leases: Leases
     private let control: ControlReader
+    private let batches: BatchLog
+    private let tracker: BatchTracker
     /// The task that listens for newer generations of display slots.
     private let slotListener: Task<Void, Never>
     private let results: ResultCache
@@ -77,6 +79,12 @@ public final class Worker: Sendable {
                     group: options.group, instance: options.staticMember,
                     revocationTimeout: options.consumer.revocationTimeout, exactlyOnce: options.transactions != nil),
                 events: .logging(to: log, ConnectionMetrics.kafka(metrics, "consumer")))
+        } catch {
+            await worker.close(flushingFor: .zero)
+            throw error
+        }
+        do {
+            try await worker.tracker.start()
         } catch {
             await worker.close(flushingFor: .zero)
             throw error
@@ -150,6 +158,13 @@ public final class Worker: Sendable {
         let activeJobs = ActiveJobs(
             cancelled: CancelledJobs(
                 capacity: options.cancelledJobs, lifetime: Int64(options.cancelMemory * 1000)))
+        batches = BatchLog(
+            options.topics, properties: options.kafka.control, retention: options.batches.retention, log: log
+        ) { activeJobs.cancel(batch: $0) }
+        tracker = try BatchTracker(
+            options.batches, topics: options.topics, kafka: options.kafka, group: options.group,
+            consumer: options.trackers, redis: options.redis, batches: batches, log: log, metrics: metrics,
+            onEnd: { log.error("batches are no longer tracked by this worker", ["reason": "\($0)"]) })
         let messages = ControlMessageHandler(
             activeJobs: activeJobs, sources: sources, assets: assets, resultStore: resultStore)
         control = ControlReader(options.control, log: log, metrics: metrics) { await messages.handle($0) }
@@ -185,7 +200,7 @@ public final class Worker: Sendable {
             progress: ProgressReports(interval: options.progressInterval, render: render, publisher: publisher),
             cancellations: CancellationChecker(
                 activeJobs: activeJobs, supersedeStore: SupersedeStore(redis, errors: errors(of: "superseding")),
-                control: control),
+                control: control, batches: batches),
             tags: TagIndexer(
                 tags: TagIndex(redis), persist: persist, purger: Purger(redis), log: log, errors: errors(of: "tags")),
             retries: RetryScheduler(options.retries, options.topics),
@@ -218,6 +233,7 @@ public final class Worker: Sendable {
     public func ready() async {
         await transactional?.ready()
         await consumer.waitForAssignment()
+        await tracker.ready()
     }
 
     /// Drains the worker. It accepts no more jobs, finishes those in flight within `grace`, commits, leaves the group,
@@ -235,6 +251,8 @@ public final class Worker: Sendable {
     private func close(flushingFor limit: Duration) async {
         health.close()
         await heartbeat.deregister()
+        await tracker.shutdown(gracePeriod: limit)
+        await batches.close()
         await control.close()
         // Leases are released, so that the next holder does not count a crash.
         await leases.close()

@@ -54,6 +54,14 @@ public struct WorkerOptions: Sendable {
     public var fetchesWithoutLeases = 32
     /// The options of the leases that coordinate work with other workers.
     public var leases = LeaseOptions()
+    /// The options of batches.
+    public var batches = BatchOptions()
+    /// The limits of the tracker of batches, and its commit settings.
+    var trackers: JobConsumer.Options {
+        var limits = consumer
+        (limits.window, limits.lookahead) = (5000, 0)
+        return limits
+    }
     /// The options by which tenants share the capacity of a lane.
     public var tenants = TenantOptions()
     /// The share of each lane in the capacity that becomes free while all lanes wait.

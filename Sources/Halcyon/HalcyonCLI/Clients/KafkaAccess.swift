@@ -144,6 +144,7 @@ struct TopicPlan {
             + [
                 topic(topics.dead, partitions: 1, days: 30),
                 topic(topics.control, partitions: 1, days: Self.controlDays(folderRetention)),
+                topic(topics.batches, partitions: 1, days: 14),
             ]
     }
 

@@ -1,5 +1,3 @@
-import Concurrency
-import Formats
 import HalcyonCoding
 import HalcyonModel
 import Kafka
@@ -41,12 +39,7 @@ public final class ControlReader: Sendable {
         public let isOld: Bool
     }
 
-    private let options: Options
-    private let log: Log
-    private let metrics: ControlMetrics
-    private let handle: @Sendable (ReceivedControlMessage) async -> Void
-    private let task = Lock<Task<Void, Never>?>(nil)
-    private let beginning = AsyncEvent()
+    private let follower: TopicFollower
 
     /// Starts reading and returns immediately.
     /// - Parameter handle: the handler of messages, called for one message at a time.
@@ -54,89 +47,26 @@ public final class ControlReader: Sendable {
         _ options: Options, log: Log, metrics: Metrics,
         handle: @escaping @Sendable (ReceivedControlMessage) async -> Void
     ) {
-        self.options = options
-        self.log = log
-        self.metrics = ControlMetrics(metrics)
-        self.handle = handle
-        let reading = Task { await read() }
-        task.withLock { $0 = reading }
+        let metrics = ControlMetrics(metrics)
+        follower = TopicFollower(
+            options.topics.control, properties: options.properties, memory: options.memory, log: log
+        ) { record, isOld in
+            do throws(InvalidControlMessageError) {
+                let message = try options.reader.control(record.value ?? [])
+                metrics.count(message)
+                await handle(ReceivedControlMessage(message: message, moment: record.timestamp, isOld: isOld))
+            } catch {
+                metrics.count(error)
+                log.warning("ignored an invalid control message", ["offset": Int(record.offset), "reason": "\(error)"])
+            }
+        }
     }
 
-    /// Returns when all messages that existed at the start have been handled, or when the topic does not exist. It
-    /// waits at most five seconds after the topic was opened, because the last offset may belong to a transaction
-    /// marker, which is never delivered.
-    public func caughtUp() async { await beginning.wait() }
+    /// Returns when all messages that existed at the start have been handled, or when the topic does not exist.
+    public func caughtUp() async { await follower.caughtUp() }
 
     /// Stops reading after the message in progress has been handled.
-    public func close() async {
-        let task = task.withLock { $0 }
-        task?.cancel()
-        await task?.value
-        beginning.signal()
-    }
-
-    private func read() async {
-        var positions: [Int32: Int64]?
-        var ends: [Int32: Int64] = [:]
-        var isTold = false
-        let oldest = Timestamp.now.milliseconds - Int64(options.memory * 1000)
-        while !Task.isCancelled {
-            do throws(KafkaError) {
-                let reader = try await TopicReader.open(
-                    options.topics.control, from: positions.map { .offsets($0) } ?? .timestamp(oldest),
-                    properties: options.properties, within: .seconds(3), events: ClientCallbacks())
-                if positions == nil {
-                    (positions, ends) = (reader.startOffsets, reader.endOffsets)
-                    Task { [beginning] in
-                        await Task.sleepUnlessCancelled(for: .seconds(5))
-                        beginning.signal()
-                    }
-                }
-                if isTold { log.notice("reading the control topic again") }
-                isTold = false
-                let failure = await follow(reader, &positions, ends, oldest)
-                await reader.close()
-                if let failure { throw failure }
-            } catch {
-                if !isTold { log.warning("reading the control topic failed; retrying", ["error": "\(error)"]) }
-                isTold = true
-                if error.code == .unknownTopicOrPartition { beginning.signal() }
-                await Task.sleepUnlessCancelled(for: .seconds(1))
-            }
-        }
-    }
-
-    /// Handles messages as they arrive, until the task is cancelled.
-    private func follow(
-        _ reader: TopicReader, _ positions: inout [Int32: Int64]?, _ ends: [Int32: Int64], _ oldest: Int64
-    ) async -> KafkaError? {
-        func isAtTheEnd() -> Bool { ends.allSatisfy { positions?[$0.key, default: 0] ?? 0 >= $0.value } }
-        if isAtTheEnd() { beginning.signal() }
-        do throws(KafkaError) {
-            for try await record in reader {
-                // Some brokers cannot look up offsets by time, so older messages are skipped here too.
-                if record.timestamp >= oldest {
-                    await handle(record, isOld: record.offset < ends[record.partition] ?? 0)
-                }
-                positions?[record.partition] = record.offset + 1
-                if isAtTheEnd() { beginning.signal() }
-            }
-            return nil
-        } catch {
-            return error
-        }
-    }
-
-    private func handle(_ record: ConsumedRecord, isOld: Bool) async {
-        do throws(InvalidControlMessageError) {
-            let message = try options.reader.control(record.value ?? [])
-            metrics.count(message)
-            await handle(ReceivedControlMessage(message: message, moment: record.timestamp, isOld: isOld))
-        } catch {
-            metrics.count(error)
-            log.warning("ignored an invalid control message", ["offset": Int(record.offset), "reason": "\(error)"])
-        }
-    }
+    public func close() async { await follower.close() }
 }
 
 /// The counters of control messages, by kind.

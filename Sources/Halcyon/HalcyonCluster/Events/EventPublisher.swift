@@ -34,11 +34,20 @@ public struct EventPublisher: Sendable {
     public static func record(of event: Event, _ topics: Topics) -> ProducerRecord {
         ProducerRecord(
             topic: topics.events, key: event.key.map { Array($0.utf8) }, value: event.json,
-            headers: headers + (event.webhook.map { [RecordHeader(webhookHeader, $0.text)] } ?? []))
+            headers: headers + (event.webhook.map { [RecordHeader(webhookHeader, $0.text)] } ?? [])
+                + (event.kind.isTerminal ? event.batch.map { [RecordHeader(batchHeader, $0.batch)] } ?? [] : []))
+    }
+
+    /// The Kafka record of an event about a batch.
+    static func record(of event: BatchEvent, _ topics: Topics) -> ProducerRecord {
+        ProducerRecord(topic: topics.events, key: Array(event.batch.id.utf8), value: event.json, headers: headers)
     }
 
     /// The header with the name of the webhook that an event is for.
     public static let webhookHeader = "halcyon-webhook"
+
+    /// The header with the batch of the job that ended with an event.
+    public static let batchHeader = "halcyon-batch"
 
     private static let headers = [RecordHeader("content-type", Event.mediaType)]
 }

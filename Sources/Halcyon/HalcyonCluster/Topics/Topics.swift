@@ -44,8 +44,10 @@ public struct Topics: Hashable, Sendable {
     public var webhookRetries: [String] { webhookDelays.map(webhooks) }
     /// The topics from which workers consume jobs.
     public var taken: [String] { lanes + retries }
+    /// The topic of messages about batches.
+    public var batches: String { prefix + "batches" }
     /// All required topics.
-    public var all: [String] { taken + [events] + webhookRetries + [dead, control] }
+    public var all: [String] { taken + [events] + webhookRetries + [dead, control, batches] }
 
     /// Formats a delay in the largest unit that divides it: `10m`, `90s`, `250ms`.
     private static func name(of delay: Duration) -> String {
@@ -63,6 +65,17 @@ extension Topics {
             topic: jobs(prepared.lane), key: Array(prepared.job.source.text.utf8), value: prepared.message,
             headers: headers)
     }
+}
+
+extension Topics {
+    /// Creates the record of a message about a batch. All messages of Halcyon are in one partition, so that they are in
+    /// order. Messages of producers may be in others.
+    public func record(of message: BatchMessage) -> ProducerRecord {
+        ProducerRecord(
+            topic: batches, partition: Self.batchPartition, key: Array(message.batch.utf8), value: message.json)
+    }
+
+    static let batchPartition: Int32 = 0
 }
 
 /// The lag of a consumer group.

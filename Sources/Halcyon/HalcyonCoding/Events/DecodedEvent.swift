@@ -53,12 +53,16 @@ public struct DecodedEvent: Sendable {
         case superseded(by: Int)
     }
 
+    /// The unique id of the event.
+    public let id: String
     /// The CloudEvents type without the prefix `halcyon.image.`.
     public let type: String
     /// The source as given in the job.
     public let subject: String?
     /// The job's id; nil for an event without a job.
     public let jobID: String?
+    /// The batch that the job belongs to; nil for none.
+    public let batch: BatchMembership?
     /// The outcome of the job; nil if the event is not terminal.
     public let ending: Ending?
     /// The error code of a ready job whose outputs show its fallback picture; nil for others.
@@ -89,8 +93,12 @@ public struct DecodedEvent: Sendable {
             let type = root.text("type"), type.hasPrefix(Event.typePrefix), let data = root.member("data")
         else { return nil }
         self.type = String(type.dropFirst(Event.typePrefix.count))
+        id = root.text("id") ?? ""
         subject = root.text("subject")
-        jobID = data.member("job")?.text("id")
+        let job = data.member("job")
+        jobID = job?.text("id")
+        // Events of later releases may have something else here.
+        batch = job?.member("batch").flatMap { try? BatchMembership($0) }
         total = data.member("timings")?.member("total")?.asDouble
         let kind = Event.Kind(rawValue: self.type)
         fallback = data.member("fallback")?.text("code")

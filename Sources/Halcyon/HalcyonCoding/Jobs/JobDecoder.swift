@@ -152,6 +152,8 @@ public struct InvalidJobError: Error, Sendable {
     public let source: String?
     /// The webhook of the job; nil if it is missing, invalid or not permitted.
     public let webhook: Webhook?
+    /// The batch that the job belongs to; nil if it is missing or invalid.
+    public let batch: BatchMembership?
     /// The values that the job passes through.
     public let echo: Job.PassthroughMetadata
 
@@ -170,6 +172,7 @@ public struct InvalidJobError: Error, Sendable {
         source = field("source") { source throws(JSONError) in try Self.subject(source, reader) }
         let webhook: Webhook? = field("webhook") { value throws(JSONError) in try value.webhook() }
         // Webhooks that are not permitted are omitted.
+        batch = field("batch") { value throws(JSONError) in try BatchMembership(value) }
         self.webhook = webhook.flatMap { (try? reader.checkWebhook($0)) == nil ? nil : $0 }
         echo = Job.PassthroughMetadata(
             metadata: field("metadata", JobFields.echoed), placeholder: field("placeholder", JobFields.echoed),

@@ -24,6 +24,7 @@ struct JobFields {
     var generation: Int64?
     var delivery = DeliveryField.method(.reference)
     var deadline: Job.Deadline?
+    var batch: BatchMembership?
     var webhook: Webhook?
     var lane: Lane?
     var echo = Job.PassthroughMetadata()
@@ -70,6 +71,7 @@ struct JobFields {
         case "tags": tags = try value.tags()
         case "slot": slot = try value.slotName()
         case "generation": generation = try value.integer(in: 0...Job.DisplaySlot.highestGeneration)
+        case "batch": batch = try BatchMembership(value)
         case "webhook": webhook = try value.webhook()
         default: return false
         }
@@ -81,7 +83,7 @@ struct JobFields {
         switch name {
         case "id", "source", "variants", "maxAge", "delivery", "deadline", "metadata", "placeholder", "altText",
             "priority", "partial", "alternatives", "fallback", "cache", "tenant", "headers", "tags", "slot",
-            "generation", "webhook":
+            "generation", "batch", "webhook":
             true
         default: false
         }
@@ -105,7 +107,7 @@ struct JobFields {
             fallback: try fallback.source(standard: reader.fallback, delivery), variants: variants, names: names,
             partial: partial, maxAge: maxAge, cache: cache, tenant: tenant, headers: headers, tags: tags,
             slot: slot.map { Job.DisplaySlot(name: $0, generation: generation) },
-            delivery: delivery, deadline: deadline, webhook: webhook, echo: echo)
+            delivery: delivery, deadline: deadline, batch: batch, webhook: webhook, echo: echo)
     }
 
     private mutating func outputs() throws(JSONError) -> [Variant] {

@@ -40,6 +40,8 @@ public struct Event: Sendable {
     public var subject: String?
     /// The job's id; nil for an event without a job.
     public var jobID: String?
+    /// The batch that the job belongs to; nil for none.
+    public var batch: BatchMembership?
     /// The values that the job passes through.
     public var echo: Job.PassthroughMetadata
     /// The W3C trace context of the job.
@@ -52,13 +54,14 @@ public struct Event: Sendable {
     /// Creates an event.
     public init(
         id: String, time: Double, subject: String?, jobID: String?,
-        echo: Job.PassthroughMetadata = Job.PassthroughMetadata(),
+        batch: BatchMembership? = nil, echo: Job.PassthroughMetadata = Job.PassthroughMetadata(),
         traceparent: String? = nil, webhook: Webhook? = nil, body: Body
     ) {
         self.id = id
         self.time = time
         self.subject = subject
         self.jobID = jobID
+        self.batch = batch
         self.echo = echo
         self.traceparent = traceparent
         self.webhook = webhook

@@ -30,6 +30,8 @@ public struct Job: Sendable {
     public var delivery: Delivery
     /// The deadline of the job; nil if it has none.
     public var deadline: Deadline?
+    /// The batch that the job belongs to; nil for none.
+    public var batch: BatchMembership?
     /// The webhook to which the terminal event is delivered, in addition to the topic of events.
     public var webhook: Webhook?
     /// The values that are copied unchanged into events.
@@ -41,7 +43,8 @@ public struct Job: Sendable {
         names: [String?] = [], partial: Bool = false, maxAge: Double = 0,
         cache: CachePolicy = CachePolicy(), tenant: String? = nil, headers: RequestHeaders = RequestHeaders(),
         tags: [String] = [], slot: DisplaySlot? = nil,
-        delivery: Delivery = .reference, deadline: Deadline? = nil, webhook: Webhook? = nil,
+        delivery: Delivery = .reference, deadline: Deadline? = nil, batch: BatchMembership? = nil,
+        webhook: Webhook? = nil,
         echo: PassthroughMetadata = PassthroughMetadata()
     ) {
         self.id = id
@@ -59,6 +62,7 @@ public struct Job: Sendable {
         self.slot = slot
         self.delivery = delivery
         self.deadline = deadline
+        self.batch = batch
         self.webhook = webhook
         self.echo = echo
     }

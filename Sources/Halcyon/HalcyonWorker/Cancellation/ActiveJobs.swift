@@ -23,6 +23,8 @@ struct JobIdentity: Sendable {
     /// Milliseconds since 1970.
     let submitted: Int64
     let slot: SupersedeToken?
+    /// The batch of the job; nil for none.
+    var batch: String?
 }
 
 /// The jobs in flight. A job can be cancelled once, with one reason, until it has its results.
@@ -33,6 +35,8 @@ final class ActiveJobs: Sendable {
         var jobs: [[UInt8]: [ActiveJob]] = [:]
         /// The jobs that have a display slot, by the UTF-8 bytes of its key.
         var byDisplaySlot: [[UInt8]: [ActiveJob]] = [:]
+        /// The jobs that belong to a batch, by the UTF-8 bytes of its id.
+        var byBatch: [[UInt8]: [ActiveJob]] = [:]
     }
 
     private let timers = TimerThread(name: "deadlines")
@@ -81,6 +85,11 @@ final class ActiveJobs: Sendable {
         for job in jobs where !isOld || job.identity.submitted <= moment { job.cancel(.cancelled) }
     }
 
+    /// Cancels the jobs of a batch that are in flight.
+    func cancel(batch: String) {
+        for job in state.withLock({ $0.byBatch[Array(batch.utf8)] ?? [] }) { job.cancel(.cancelled) }
+    }
+
     /// Cancels the jobs of a display slot whose generation is lower than `generation`.
     func supersede(_ slotKey: String, by generation: Int64) {
         for job in state.withLock({ $0.byDisplaySlot[Array(slotKey.utf8)] ?? [] }) {
@@ -96,6 +105,7 @@ final class ActiveJobs: Sendable {
         let isCancelled = state.withLock { state in
             state.jobs[Array(identity.id.utf8), default: []].append(job)
             if let slot = identity.slot { state.byDisplaySlot[Array(slot.key.utf8), default: []].append(job) }
+            if let batch = identity.batch { state.byBatch[Array(batch.utf8), default: []].append(job) }
             return state.cancelled.contains(identity.id, submitted: identity.submitted)
         }
         // The cancellation arrived after the job was received.
@@ -106,6 +116,7 @@ final class ActiveJobs: Sendable {
         state.withLock { state in
             state.jobs.remove(job, from: Array(job.identity.id.utf8))
             if let slot = job.identity.slot { state.byDisplaySlot.remove(job, from: Array(slot.key.utf8)) }
+            if let batch = job.identity.batch { state.byBatch.remove(job, from: Array(batch.utf8)) }
         }
     }
 }
@@ -162,13 +173,25 @@ struct CancellationChecker: Sendable {
     let activeJobs: ActiveJobs
     let supersedeStore: SupersedeStore
     let control: ControlReader
+    let batches: BatchLog
+
+    /// Waits until the cancellations that were published before this worker started are known.
+    func caughtUp() async {
+        await control.caughtUp()
+        await batches.caughtUp()
+    }
+
+    /// Returns true if a job that is not in flight yet was cancelled, alone or with its batch.
+    func isCancelled(_ job: JobIdentity) -> Bool {
+        activeJobs.isCancelled(job) || job.batch.map(batches.isCancelled) ?? false
+    }
 
     /// Checks a job before its work starts, and claims its display slot.
     /// - Throws: ``JobCancellationReason`` if the job was cancelled or superseded.
     func checkBeforeStart(_ job: JobIdentity) async throws {
         // Messages that were published before this worker started count too.
-        await control.caughtUp()
-        if activeJobs.isCancelled(job) { throw JobCancellationReason.cancelled }
+        await caughtUp()
+        if isCancelled(job) { throw JobCancellationReason.cancelled }
         guard let slot = job.slot else { return }
         if let newer = await supersedeStore.claim(slot) { throw JobCancellationReason.superseded(by: newer) }
     }

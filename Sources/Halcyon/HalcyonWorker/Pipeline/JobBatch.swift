@@ -14,11 +14,11 @@ extension JobPipeline {
                 onEnd(delivery)
             }
         }
-        await cancellations.control.caughtUp()
+        await cancellations.caughtUp()
         var jobs: [(delivery: JobDelivery, job: JobContext)] = []
         for delivery in deliveries {
             let decoded = decode(delivery.record)
-            if case .job(let job) = decoded, job.isPlain, !cancellations.activeJobs.isCancelled(job.identity) {
+            if case .job(let job) = decoded, job.isPlain, !cancellations.isCancelled(job.identity) {
                 jobs.append((delivery, job))
             } else {
                 start(delivery, decoded)

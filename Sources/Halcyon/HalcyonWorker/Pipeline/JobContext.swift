@@ -152,7 +152,8 @@ final class JobContext: Sendable {
     /// The identity by which the job is cancelled or superseded.
     var identity: JobIdentity {
         JobIdentity(
-            id: job.id, submitted: origin.submitted, slot: SupersedeToken(job, submitted: submitted))
+            id: job.id, submitted: origin.submitted, slot: SupersedeToken(job, submitted: submitted),
+            batch: job.batch?.batch)
     }
 
     /// The priority of the work for the job.

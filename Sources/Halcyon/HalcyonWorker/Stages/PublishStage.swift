@@ -117,11 +117,11 @@ struct PublishStage: Sendable {
             ? nil
             : DeadLetter.record(
                 of: record, from: origin, for: refusal.failure, after: retry?.history, nil, topics)
-        let id = refusal.id ?? (isJob ? origin.coordinates : nil)
+        let id = refusal.id ?? (isJob || refusal.batch != nil ? origin.coordinates : nil)
         let event = id.map {
             Event(
                 id: "\(origin.coordinates)-ended", time: Timestamp.now.seconds, subject: refusal.source, jobID: $0,
-                echo: refusal.echo, traceparent: trace?.context.traceparent ?? record.traceparent,
+                batch: refusal.batch, echo: refusal.echo, traceparent: trace?.context.traceparent ?? record.traceparent,
                 webhook: refusal.webhook,
                 body: .failed(refusal.failure, attempts: (retry?.history.count ?? 0) + 1, timings: Timings()))
         }
@@ -151,7 +151,7 @@ struct PublishStage: Sendable {
         }
         return Event(
             id: "\(job.origin.coordinates)-\(suffix)", time: Timestamp.now.seconds, subject: job.job.source.shownText,
-            jobID: job.job.id, echo: job.job.echo,
+            jobID: job.job.id, batch: job.job.batch, echo: job.job.echo,
             // Consumers continue the trace as children of the job, if it is recorded.
             traceparent: job.trace?.context.traceparent ?? job.traceparent, webhook: job.job.webhook, body: body)
     }

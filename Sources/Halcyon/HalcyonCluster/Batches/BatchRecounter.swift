@@ -1,0 +1,110 @@
+import Concurrency
+import Formats
+import HalcyonModel
+import Kafka
+import Redis
+import Telemetry
+
+/// Counts the ends of jobs of batches again from the topic of events, after Redis has lost their counts.
+///
+/// Ends that are counted already count no more, so a recount is correct while other workers count new ends. One scan of
+/// the topic serves all batches that wait for it.
+actor BatchRecounter {
+    private let counter: BatchCounter
+    private let batches: BatchLog
+    private let properties: [String: String]
+    private let log: Log
+    private var waiting: Set<String> = []
+    private var running: Task<Void, Never>?
+
+    /// The time in milliseconds by which events may be older than the creation of their batch, as it is known.
+    private static let margin: Int64 = 600_000
+    /// The number of ends that are counted at once.
+    private static let step = 256
+
+    /// - Parameter properties: the librdkafka properties for reading.
+    init(_ counter: BatchCounter, _ batches: BatchLog, properties: [String: String], log: Log) {
+        self.counter = counter
+        self.batches = batches
+        self.properties = properties.merging(["isolation.level": "read_committed"]) { $1 }
+        self.log = log
+    }
+
+    /// Requests a recount and returns immediately. A message tells the coordinator when it has ended.
+    func request(_ batch: String) {
+        waiting.insert(batch)
+        if running == nil { running = Task { await run() } }
+    }
+
+    /// Stops the recount in progress.
+    func close() async {
+        running?.cancel()
+        await running?.value
+    }
+
+    private func run() async {
+        while !waiting.isEmpty, !Task.isCancelled {
+            let requested = waiting.compactMap { batches.entry(of: $0)?.batch }.filter { $0.completed == nil }
+            waiting = []
+            if requested.isEmpty { continue }
+            do {
+                try await recount(requested)
+            } catch {
+                if Task.isCancelled { break }
+                log.warning("counting batches again failed; retrying", ["error": "\(error)"])
+                waiting.formUnion(requested.map(\.id))
+                await Task.sleepUnlessCancelled(for: .seconds(1))
+            }
+        }
+        running = nil
+    }
+
+    private func recount(_ requested: [Batch]) async throws {
+        let token = "\(UInt64.random(in: 0 ... .max))"
+        log.notice("counting batches again from the topic of events", ["batches": requested.count])
+        for batch in requested { try await counter.store.beginRecount(of: batch.id, token: token) }
+        let ids = Set(requested.map(\.id))
+        let oldest = requested.map(\.created).min() ?? 0
+        let reader = try await TopicReader.open(
+            counter.topics.events, from: .timestamp(max(0, oldest - Self.margin)), properties: properties,
+            tellsEnds: true)
+        do {
+            try await count(ids, in: reader)
+        } catch {
+            await reader.close()
+            throw error
+        }
+        await reader.close()
+        try Task.checkCancellation()
+        for batch in requested {
+            if let total = batch.total { try await counter.store.note(batch.id, total: total) }
+            if let moment = batch.cancelled { try await counter.store.note(batch.id, cancelled: moment) }
+            if try await counter.store.open(batch, after: token) {
+                try await counter.producer.send(counter.topics.record(of: BatchMessage(batch.id, .counted)))
+                counter.metrics.recounted.add()
+            } else {
+                waiting.insert(batch.id)
+            }
+        }
+    }
+
+    /// Counts the ends in all events up to the end of the topic as of the opening of the reader.
+    private func count(_ ids: Set<String>, in reader: TopicReader) async throws {
+        var positions = reader.startOffsets
+        var ends: [String: [BatchEnd]] = [:]
+        while reader.endOffsets.contains(where: { positions[$0.key, default: 0] < $0.value }) {
+            guard let batch = try await reader.nextBatch() else { throw CancellationError() }
+            for record in batch.records {
+                positions[record.partition] = record.offset + 1
+                guard let end = BatchEnd(record), ids.contains(end.membership.batch) else { continue }
+                ends[end.membership.batch, default: []].append(end)
+            }
+            for (partition, end) in batch.ends { positions[partition] = max(end, positions[partition, default: 0]) }
+            for (id, list) in ends where list.count >= Self.step {
+                _ = try await counter.store.count(list, of: id, interval: .zero)
+                ends[id] = nil
+            }
+        }
+        for (id, list) in ends { _ = try await counter.store.count(list, of: id, interval: .zero) }
+    }
+}

@@ -1,0 +1,200 @@
+import Formats
+import HalcyonModel
+import JSON
+
+extension BatchMembership: JSONWritable {
+    /// Decodes the field `batch`: the id of the batch, or an object with `id` and `index`.
+    init(_ value: JSONElement) throws(JSONError) {
+        guard value.kind == .object else {
+            self.init(batch: try value.batchID())
+            return
+        }
+        var (id, index): (String?, Int?)
+        try value.forEachMember { name, value throws(JSONError) in
+            switch name {
+            case "id": id = try value.batchID()
+            case "index":
+                index = try value.given.map { given throws(JSONError) in
+                    Int(try given.integer(in: 0...Int64(Batch.highestIndex)))
+                }
+            default: throw JSONError(.unknown, "unknown field")
+            }
+        }
+        guard let id else { throw JSONError(.missing, "is missing: the batch that the job belongs to", path: "id") }
+        self.init(batch: id, index: index)
+    }
+
+    /// Writes an object with the id of the batch and the index of the job.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("id", batch)
+            writer.member("index", index)
+        }
+    }
+}
+
+extension JSONElement {
+    func batchID() throws(JSONError) -> String {
+        let id = try string()
+        guard Batch.isID(id) else {
+            throw JSONError(
+                .invalid, "expected 1 to \(Batch.longestID) letters, digits, dots, hyphens, underscores and colons")
+        }
+        return id
+    }
+}
+
+extension Batch: JSONWritable {
+    /// Writes the batch as an object, as in its events and in responses of the gateway.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("id", id)
+            writer.member("state", state.rawValue)
+            writer.member("tenant", tenant)
+            writer.member("createdAt", Timestamp(seconds: Double(created) / 1000).rfc3339)
+            writer.member("cancelledAt", cancelled.map { Timestamp(seconds: Double($0) / 1000).rfc3339 })
+            writer.member("completedAt", completed.map { Timestamp(seconds: Double($0) / 1000).rfc3339 })
+            writer.member("total", total)
+            writer.member("ended", counts.ended)
+            writer.member("counts", counts)
+            writer.member("failures", counts.failed == 0 ? nil : "/v1/batches/\(id)/failures")
+        }
+    }
+}
+
+extension Batch.Counts: JSONWritable {
+    /// Writes an object with the number of each outcome.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("ready", ready)
+            writer.member("failed", failed)
+            writer.member("cancelled", cancelled)
+            writer.member("superseded", superseded)
+        }
+    }
+
+    fileprivate init(_ value: JSONElement) throws(JSONError) {
+        self.init()
+        try value.forEachMember { name, value throws(JSONError) in
+            switch name {
+            case "ready": ready = try value.count()
+            case "failed": failed = try value.count()
+            case "cancelled": cancelled = try value.count()
+            case "superseded": superseded = try value.count()
+            default: break
+            }
+        }
+    }
+}
+
+extension BatchFailure: JSONWritable {
+    /// Writes the failure as an object.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("job", job)
+            writer.member("index", index)
+            writer.member("code", code)
+            writer.member("message", message)
+            writer.member("record", record)
+        }
+    }
+
+    /// Decodes a failure; returns nil if the JSON is none.
+    public init?(json: [UInt8]) {
+        // Another release may have stored something else.
+        guard let root = try? JSON.parse(json, maximumSize: 1 << 20), let job = root.member("job")?.asString,
+            let code = root.member("code")?.asString
+        else { return nil }
+        self.init(
+            job: job, index: root.member("index")?.asInteger.map { Int($0) }, code: code,
+            message: root.member("message")?.asString ?? "", record: root.member("record")?.asString ?? "")
+    }
+}
+
+extension BatchEvent {
+    /// The prefix of the kind in the CloudEvents `type`.
+    public static let typePrefix = "halcyon.batch."
+
+    /// The event in the format of `schemas/event.schema.json`.
+    public var json: [UInt8] {
+        var writer = JSONWriter(capacity: 512)
+        writer.object { writer in
+            writer.member("specversion", "1.0")
+            writer.member("id", id)
+            writer.member("source", "/halcyon")
+            writer.member("type", Self.typePrefix + kind.rawValue)
+            writer.member("subject", batch.id)
+            writer.member("time", Timestamp(seconds: Double(time) / 1000).rfc3339)
+            writer.member("datacontenttype", "application/json")
+            writer.name("data")
+            writer.object { $0.member("batch", batch) }
+        }
+        return writer.bytes
+    }
+}
+
+extension BatchMessage {
+    /// The message as JSON, in the format of docs/batches.md.
+    public var json: [UInt8] {
+        var writer = JSONWriter(capacity: 128)
+        writer.object { writer in
+            writer.member("batch", batch)
+            switch body {
+            case .open(let created, let tenant, let owner):
+                writer.name("open")
+                writer.object { writer in
+                    writer.member("created", created)
+                    writer.member("tenant", tenant)
+                    writer.member("owner", owner)
+                }
+            case .close(let total):
+                writer.name("close")
+                writer.object { $0.member("total", total) }
+            case .counted: writer.member("counted", true)
+            case .cancel: writer.member("cancel", true)
+            case .completed(let counts): writer.member("completed", counts)
+            }
+        }
+        return writer.bytes
+    }
+
+    /// Decodes a message. Unknown members are ignored.
+    /// - Throws: ``JSONError`` if the message is malformed or of an unknown kind.
+    public init(json: [UInt8]) throws(JSONError) {
+        var batch: String?
+        var body: Body?
+        try JSON.parse(json, maximumSize: 1 << 16).forEachMember { name, value throws(JSONError) in
+            switch name {
+            case "batch": batch = try value.batchID()
+            case "open":
+                var (created, tenant, owner): (Int64, String?, String?) = (0, nil, nil)
+                try value.forEachMember { name, value throws(JSONError) in
+                    switch name {
+                    case "created": created = try value.integer(in: 0...(1 << 53))
+                    case "tenant": tenant = try JobFields.tenant(value)
+                    case "owner": owner = try value.string()
+                    default: break
+                    }
+                }
+                body = .open(created: created, tenant: tenant, owner: owner)
+            case "close":
+                guard let total = value.member("total") else {
+                    throw JSONError(.missing, "is missing: the number of jobs", path: "total")
+                }
+                body = .close(total: try total.count())
+            case "counted": body = .counted
+            case "cancel": body = .cancel
+            case "completed": body = .completed(try Batch.Counts(value))
+            default: break
+            }
+        }
+        guard let batch else { throw JSONError(.missing, "is missing: the id of the batch", path: "batch") }
+        guard let body else { throw JSONError(.invalid, "expected open, close, counted, cancel or completed") }
+        self.init(batch, body)
+    }
+}
+
+extension JSONElement {
+    /// Decodes a number of jobs.
+    fileprivate func count() throws(JSONError) -> Int { Int(try integer(in: 0...Int64(Batch.highestIndex) + 1)) }
+}
