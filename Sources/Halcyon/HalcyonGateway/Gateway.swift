@@ -99,6 +99,10 @@ public final class Gateway: Sendable {
                 headers: headers, cacheTags: options.cacheTags, log: log)
             let jobs = JobRoutes(
                 submitter: submitter, memory: memory, feed: feed, control: control, options: options.jobs)
+            let batches = BatchRoutes(
+                submitter: submitter, store: BatchStore(redis, options.batches),
+                failed: FailedJobReader(options.topics, properties: options.kafka.reader),
+                mostJobs: options.jobs.linesAtOnce, maximumBytes: options.limits.bodyBytes)
             let render = RenderRoutes(
                 submitter: submitter, feed: feed, images: images, results: results, control: control,
                 options: options.render)
@@ -113,7 +117,8 @@ public final class Gateway: Sendable {
                     feed.isFollowing ? [] : ["events are not read: Kafka is down, or the events topic does not exist"]
                 })
             let router = Router(
-                routes: images.all + jobs.all + render.all + [.events(feed, streamLimiter)] + purge.all + dead.all
+                routes: images.all + jobs.all + batches.all + render.all + [.events(feed, streamLimiter)] + purge.all
+                    + dead.all
                     + cluster.all
                     + DocumentRoutes.all + DashboardRoutes.all,
                 authenticator: Authenticator(options.access), log: log, metrics: metrics, tracer: tracer)

@@ -31,6 +31,8 @@ public struct GatewayOptions: Sendable {
     public var budget = Budget()
     /// Settings for submitting jobs.
     public var jobs = JobsOptions()
+    /// The options of batches, the same as those of the workers.
+    public var batches = BatchOptions()
     /// Settings for rendering images on request.
     public var render = RenderOptions()
     /// Settings for listing and replaying dead letters.

@@ -40,7 +40,7 @@ extension ProgramOptions {
         Setting("gateway.bodyBytes", \.gateway.limits.bodyBytes, .byteSize(in: 1024...(1 << 30)))
             .help("Maximum size of a request body, such as a batch of jobs."),
         Setting("gateway.maximumBatchJobs", \.gateway.jobs.linesAtOnce, .integer(in: 1...1_000_000))
-            .help("Maximum number of jobs in a batch request."),
+            .help("Maximum number of jobs in one request, of /v1/jobs or /v1/batches."),
         Setting("gateway.jobRetention", \.gateway.jobs.memory, .seconds(in: .seconds(1) ... .days(30)))
             .help("Time after its last event for which /v1/jobs/ID knows a job submitted with POST /v1/jobs."),
         Setting("gateway.sendTimeout", \.gateway.jobs.sendTime, .duration(in: .milliseconds(100) ... .seconds(50)))
@@ -138,6 +138,7 @@ extension Configuration {
         gateway.access.keys = try keys
         gateway.access.urlKeys = try urlKeys
         gateway.jobs.longestWait = gateway.render.wait
+        gateway.batches = options.worker.batches
         return gateway
     }
 

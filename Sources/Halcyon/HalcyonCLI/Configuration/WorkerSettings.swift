@@ -149,6 +149,18 @@ extension ProgramOptions {
             .help("Crashes of workers and quarantined render processes after which a job is declared poison."),
         Setting("poison.crashThreshold", \.worker.leases.deaths.coincidences, .integer(in: 2...1000))
             .help("Worker crashes after which a job is declared poison without any other evidence."),
+        Setting("batches.retention", \.worker.batches.retention, .seconds(in: .seconds(60) ... .days(365)))
+            .help("Time for which a completed batch is stored, and a batch without progress is waited for."),
+        Setting("batches.maximumFailures", \.worker.batches.mostFailures, .integer(in: 0...1_000_000))
+            .help("Maximum number of failures stored for a batch. All failures are counted and have an event."),
+        Setting("batches.progressInterval", \.worker.batches.progressInterval, .duration(in: .zero ... .seconds(3600)))
+            .help("Minimum time between two progress events of a batch; 0 for none."),
+        Setting(
+            "batches.recountAfter", \.worker.batches.recountAfter, .duration(in: .milliseconds(100) ... .seconds(3600))
+        )
+        .help(
+            "Time without progress after which a batch is counted again from the topic of events; it doubles each time."
+        ),
         share(.high), share(.normal), share(.low),
         Setting("tenants.weights", \.worker.tenants.weights, .weights)
             .help(

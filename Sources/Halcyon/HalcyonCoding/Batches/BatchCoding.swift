@@ -46,19 +46,20 @@ extension JSONElement {
 
 extension Batch: JSONWritable {
     /// Writes the batch as an object, as in its events and in responses of the gateway.
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("id", id)
-            writer.member("state", state.rawValue)
-            writer.member("tenant", tenant)
-            writer.member("createdAt", Timestamp(seconds: Double(created) / 1000).rfc3339)
-            writer.member("cancelledAt", cancelled.map { Timestamp(seconds: Double($0) / 1000).rfc3339 })
-            writer.member("completedAt", completed.map { Timestamp(seconds: Double($0) / 1000).rfc3339 })
-            writer.member("total", total)
-            writer.member("ended", counts.ended)
-            writer.member("counts", counts)
-            writer.member("failures", counts.failed == 0 ? nil : "/v1/batches/\(id)/failures")
-        }
+    public func write(to writer: inout JSONWriter) { writer.object { writeMembers(to: &$0) } }
+
+    /// Writes the members of the object.
+    public func writeMembers(to writer: inout JSONWriter) {
+        writer.member("id", id)
+        writer.member("state", state.rawValue)
+        writer.member("tenant", tenant)
+        writer.member("createdAt", Timestamp(seconds: Double(created) / 1000).rfc3339)
+        writer.member("cancelledAt", cancelled.map { Timestamp(seconds: Double($0) / 1000).rfc3339 })
+        writer.member("completedAt", completed.map { Timestamp(seconds: Double($0) / 1000).rfc3339 })
+        writer.member("total", total)
+        writer.member("ended", counts.ended)
+        writer.member("counts", counts)
+        writer.member("failures", counts.failed == 0 ? nil : "/v1/batches/\(id)/failures")
     }
 }
 
@@ -89,14 +90,15 @@ extension Batch.Counts: JSONWritable {
 
 extension BatchFailure: JSONWritable {
     /// Writes the failure as an object.
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("job", job)
-            writer.member("index", index)
-            writer.member("code", code)
-            writer.member("message", message)
-            writer.member("record", record)
-        }
+    public func write(to writer: inout JSONWriter) { writer.object { writeMembers(to: &$0) } }
+
+    /// Writes the members of the object.
+    public func writeMembers(to writer: inout JSONWriter) {
+        writer.member("job", job)
+        writer.member("index", index)
+        writer.member("code", code)
+        writer.member("message", message)
+        writer.member("record", record)
     }
 
     /// Decodes a failure; returns nil if the JSON is none.

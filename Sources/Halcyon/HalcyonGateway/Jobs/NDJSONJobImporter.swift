@@ -5,42 +5,17 @@ import JSON
 /// Submits jobs from a request body with one job per line (NDJSON). The response has one line per job, in the same
 /// order.
 ///
-/// The body is read at the pace at which Kafka accepts jobs, so backpressure reaches the client. A line that is not a
-/// valid job is answered with its problem, and the following lines are processed. If the connection breaks, the
-/// complete lines that were received are submitted. Clients should set the ids of jobs and submit all of them again.
+/// A line that is not a valid job is answered with its problem, and the following lines are processed. If the connection
+/// breaks, clients should set the ids of jobs and submit all of them again.
 struct NDJSONJobImporter: Sendable {
     let submitter: JobSubmitter
     /// The maximum number of lines in a request.
     let most: Int
 
-    /// The maximum number of jobs that are being published concurrently.
-    private static let window = 512
-
     /// - Throws: ``Problem``, `HTTPServer.BodyError`.
     func take(_ call: RequestContext) async throws -> HTTPServer.Response {
-        let answers = try await withThrowingTaskGroup(of: (Int, [UInt8]).self) { group in
-            var (answers, count): ([[UInt8]], Int) = ([], 0)
-            var lines = LineBuffer(longest: submitter.reader.maximumBytes)
-            func add(_ line: LineBuffer.Line) async throws {
-                if line.isBlank { return }
-                if answers.count == most {
-                    throw Problem(.tooLarge, "more than \(most) jobs; the first \(most) were accepted")
-                }
-                let index = answers.count
-                answers.append([])
-                if count == Self.window, let (done, answer) = try await group.next() {
-                    answers[done] = answer
-                    count -= 1
-                }
-                count += 1
-                group.addTask { (index, await answer(line, call)) }
-            }
-            while let part = try await call.request.body.next() {
-                for line in lines.append(part) { try await add(line) }
-            }
-            for line in lines.end() { try await add(line) }
-            for try await (index, answer) in group { answers[index] = answer }
-            return answers
+        let answers = try await NDJSONLines(longest: submitter.reader.maximumBytes, most: most).map(call) { line, _ in
+            await answer(line, call)
         }
         return HTTPServer.Response(
             status: 200, headers: ["Content-Type": "application/x-ndjson", "Cache-Control": "no-store"],
@@ -69,58 +44,5 @@ struct NDJSONJobImporter: Sendable {
             }
         }
         return writer.bytes + [UInt8(ascii: "\n")]
-    }
-}
-
-/// Splits chunks of data into lines. A pure value that buffers at most the longest allowed line.
-struct LineBuffer {
-    /// A line without its line ending.
-    struct Line: Sendable {
-        /// The line number, starting at 1.
-        let number: Int
-        /// The content; nil if the line is too long.
-        let bytes: [UInt8]?
-
-        /// True if the line contains only whitespace.
-        var isBlank: Bool { bytes?.allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0d } ?? false }
-    }
-
-    private let longest: Int
-    private var rest: [UInt8] = []
-    private var isTooLong = false
-    private var number = 0
-
-    /// - Parameter longest: the maximum length of a line in bytes.
-    init(longest: Int) { self.longest = longest }
-
-    /// Appends a chunk and returns the lines that end in it.
-    mutating func append(_ part: [UInt8]) -> [Line] {
-        var lines: [Line] = []
-        var from = part.startIndex
-        while let end = part[from...].firstIndex(of: UInt8(ascii: "\n")) {
-            take(part[from..<end])
-            lines.append(cut())
-            from = end + 1
-        }
-        take(part[from...])
-        return lines
-    }
-
-    /// Returns the last line if it has no line ending.
-    mutating func end() -> [Line] { rest.isEmpty && !isTooLong ? [] : [cut()] }
-
-    private mutating func take(_ bytes: ArraySlice<UInt8>) {
-        if isTooLong { return }
-        if rest.count + bytes.count > longest {
-            (rest, isTooLong) = ([], true)
-        } else {
-            rest += bytes
-        }
-    }
-
-    private mutating func cut() -> Line {
-        number += 1
-        defer { (rest, isTooLong) = ([], false) }
-        return Line(number: number, bytes: isTooLong ? nil : rest)
     }
 }

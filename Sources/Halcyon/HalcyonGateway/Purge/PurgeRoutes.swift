@@ -16,9 +16,7 @@ struct PurgeRoutes: Sendable {
     var all: [Route] { [Route("POST", "/v1/purge", for: .admin) { try await purge($0) }] }
 
     private func purge(_ call: RequestContext) async throws -> HTTPServer.Response {
-        guard call.bodyType == "application/json" else {
-            throw Problem(.unsupportedMediaType, "unsupported Content-Type; use application/json")
-        }
+        try call.requireJSON()
         let body = try await call.request.body.collect(withTimeout: reader.maximumBytes)
         let purge: Purge
         do throws(JSONError) {

@@ -102,6 +102,24 @@ struct RequestContext: Sendable {
         request.headers.first("Content-Type").map { $0.prefix { !"; ".contains($0) }.lowercased() } ?? ""
     }
 
+    /// Returns the whole number in a query parameter; nil without it.
+    /// - Throws: ``Problem`` of the kind `badRequest` for anything else.
+    func number(_ name: String, in range: ClosedRange<Int>) throws(Problem) -> Int? {
+        guard let text = request.value(of: name) else { return nil }
+        guard let number = Int(text), range.contains(number) else {
+            throw Problem(.badRequest, "\(name) must be a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    /// Checks that the body is JSON.
+    /// - Throws: ``Problem``.
+    func requireJSON() throws(Problem) {
+        guard bodyType == "application/json" else {
+            throw Problem(.unsupportedMediaType, "unsupported Content-Type; use application/json")
+        }
+    }
+
     /// Returns the value of a path parameter.
     subscript(name: String) -> String { values[name] ?? "" }
 }

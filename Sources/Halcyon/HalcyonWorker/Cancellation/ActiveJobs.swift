@@ -37,6 +37,8 @@ final class ActiveJobs: Sendable {
         var byDisplaySlot: [[UInt8]: [ActiveJob]] = [:]
         /// The jobs that belong to a batch, by the UTF-8 bytes of its id.
         var byBatch: [[UInt8]: [ActiveJob]] = [:]
+        /// The batches that were cancelled.
+        var cancelledBatches: Set<String> = []
     }
 
     private let timers = TimerThread(name: "deadlines")
@@ -87,7 +89,13 @@ final class ActiveJobs: Sendable {
 
     /// Cancels the jobs of a batch that are in flight.
     func cancel(batch: String) {
-        for job in state.withLock({ $0.byBatch[Array(batch.utf8)] ?? [] }) { job.cancel(.cancelled) }
+        let jobs = state.withLock { state in
+            // A job may be about to enter, after its batch was checked. That takes moments, so old ones are forgotten.
+            if state.cancelledBatches.count >= 1000 { state.cancelledBatches = [] }
+            state.cancelledBatches.insert(batch)
+            return state.byBatch[Array(batch.utf8)] ?? []
+        }
+        for job in jobs { job.cancel(.cancelled) }
     }
 
     /// Cancels the jobs of a display slot whose generation is lower than `generation`.
@@ -107,6 +115,7 @@ final class ActiveJobs: Sendable {
             if let slot = identity.slot { state.byDisplaySlot[Array(slot.key.utf8), default: []].append(job) }
             if let batch = identity.batch { state.byBatch[Array(batch.utf8), default: []].append(job) }
             return state.cancelled.contains(identity.id, submitted: identity.submitted)
+                || identity.batch.map(state.cancelledBatches.contains) ?? false
         }
         // The cancellation arrived after the job was received.
         if isCancelled { job.cancel(.cancelled) }

@@ -208,7 +208,7 @@ struct Demo: Sendable {
     func run(_ kafka: KafkaAccess, _ redis: RedisEndpoint, _ reader: JobDecoder, asJSON: Bool) async throws -> ExitCode
     {
         let jobs = try jobs(reader)
-        let submission = Submission(batch: Batch(jobs), kafka: kafka, timeout: nil, asJSON: asJSON)
+        let submission = Submission(batch: SubmittedJobs(jobs), kafka: kafka, timeout: nil, asJSON: asJSON)
         return try await redis.withClient { client in
             try await submission.wait(
                 writingTo: OutputDirectory(folder: folder, results: ResultCache(client), stems: jobs.map(\.job.id)))

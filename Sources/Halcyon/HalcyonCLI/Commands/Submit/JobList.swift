@@ -41,6 +41,25 @@ struct JobList {
         return list.jobs
     }
 
+    /// Reads the jobs in the lines of a file with the fields of the options, without validating or naming them.
+    /// - Throws: ``InputError`` that names the option, or the file and line; ``FileError``.
+    static func drafts(
+        file: String, options: [FieldOption], _ arguments: ParsedCommand, _ reader: JobDecoder
+    ) async throws -> [(draft: JobBuilder, position: String)] {
+        if file == "-", arguments[SizingOptions.job] == "-" {
+            throw InputError("--job and FILE cannot both be standard input", of: arguments)
+        }
+        let template = try await SingleJob.template(arguments, reader)
+        let base = template.overlaid(by: try options.draft(from: arguments, over: template))
+        let list = JobList(arguments: arguments, options: options, reader: reader, base: base)
+        var drafts: [(draft: JobBuilder, position: String)] = []
+        try list.forEachLine(of: try await Files.read(file), from: file) { own, position in
+            drafts.append((base.overlaid(by: own), position))
+        }
+        guard !drafts.isEmpty else { throw InputError("\(file): no jobs found") }
+        return drafts
+    }
+
     private init(arguments: ParsedCommand, options: [FieldOption], reader: JobDecoder, base: JobBuilder) {
         self.arguments = arguments
         self.options = options
@@ -48,8 +67,14 @@ struct JobList {
         self.base = base
     }
 
-    /// Adds a URL or JSON object from each line. Empty lines and lines that begin with # are skipped.
     private mutating func add(linesOf bytes: [UInt8], from file: String) throws {
+        var drafts: [(JobBuilder, String)] = []
+        try forEachLine(of: bytes, from: file) { drafts.append(($0, $1)) }
+        for (draft, position) in drafts { try add(draft, from: position) }
+    }
+
+    /// Reads a URL or JSON object from each line. Empty lines and lines that begin with # are skipped.
+    private func forEachLine(of bytes: [UInt8], from file: String, _ body: (JobBuilder, String) throws -> Void) throws {
         for (index, line) in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
             let position = "\(file == "-" ? "standard input" : file):\(index + 1)"
             guard let text = String(validating: line, as: UTF8.self) else { throw InputError("\(position): not UTF-8") }
@@ -62,9 +87,11 @@ struct JobList {
                 } catch {
                     throw InputError("\(position): \(error)")
                 }
-                try add(own, from: position)
+                try body(own, position)
             } else {
-                try add(source: content, from: position)
+                var draft = JobBuilder()
+                try draft.set(source: content)
+                try body(draft, position)
             }
         }
     }

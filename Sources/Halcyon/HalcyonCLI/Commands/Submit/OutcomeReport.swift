@@ -9,7 +9,7 @@ import Kafka
 /// The report on the jobs of a batch in the order of submission: one JSON object for each job, or one text line for
 /// each image.
 struct OutcomeReport {
-    let batch: Batch
+    let batch: SubmittedJobs
     /// The message for unfinished jobs.
     let unfinished: String
 
@@ -24,7 +24,7 @@ struct OutcomeReport {
         }
     }
 
-    private func lines(_ prepared: ValidatedJob, _ outcome: Batch.Outcome?, _ isSent: Bool) -> [String] {
+    private func lines(_ prepared: ValidatedJob, _ outcome: SubmittedJobs.Outcome?, _ isSent: Bool) -> [String] {
         let source = prepared.job.source.text
         switch outcome {
         case .ready(let outputs, let failures, let fallback, let milliseconds, let files):
@@ -51,7 +51,7 @@ struct OutcomeReport {
 
     private func failed(_ source: String, _ why: String) -> String { "\(Console.red("failed"))  \(source)  \(why)" }
 
-    private func json(_ prepared: ValidatedJob, _ outcome: Batch.Outcome?, _ isSent: Bool) -> [UInt8] {
+    private func json(_ prepared: ValidatedJob, _ outcome: SubmittedJobs.Outcome?, _ isSent: Bool) -> [UInt8] {
         JSONWriter.object { writer in
             writer.member("id", prepared.job.id)
             writer.member("source", prepared.job.source.text)
@@ -132,7 +132,7 @@ extension JSONWriter {
 /// Reports retries of a batch's jobs on standard error. The messages in the retry topics contain the number of attempts
 /// and the last failure of each job.
 final class RetryNotices: Sendable {
-    private let batch: Batch
+    private let batch: SubmittedJobs
     private let bar: ProgressBar
     /// The earliest time of the next report.
     private let next = Lock(ContinuousClock.now)
@@ -140,7 +140,7 @@ final class RetryNotices: Sendable {
     /// The minimum time between two reports. It limits the output if many jobs are retried.
     private static let pause = Duration.seconds(1)
 
-    init(_ batch: Batch, over bar: ProgressBar) {
+    init(_ batch: SubmittedJobs, over bar: ProgressBar) {
         self.batch = batch
         self.bar = bar
     }

@@ -7,7 +7,7 @@ import Redis
 
 /// The submission of a batch: sends its jobs to Kafka and optionally waits for their events.
 struct Submission: Sendable {
-    let batch: Batch
+    let batch: SubmittedJobs
     let kafka: KafkaAccess
     /// The timeout of the whole submission. If nil, sending has a default timeout and waiting has none.
     let timeout: Duration?
@@ -155,7 +155,7 @@ struct Submission: Sendable {
 
 /// Records the outcomes of a batch's jobs from their events, and writes the images to a folder if requested.
 struct ResultWatcher: Sendable {
-    let batch: Batch
+    let batch: SubmittedJobs
     let reader: TopicReader
     /// The folder for the images, or nil if they are not written.
     let output: OutputDirectory?
@@ -181,7 +181,7 @@ struct ResultWatcher: Sendable {
     private func outcome(
         _ index: Int, _ outputs: [DecodedEvent.Output], _ failures: [DecodedEvent.VariantFailure],
         _ event: DecodedEvent
-    ) async -> Batch.Outcome {
+    ) async -> SubmittedJobs.Outcome {
         do {
             let files = try await output?.write(outputs, ofJob: index)
             return .ready(
@@ -224,7 +224,7 @@ struct OutputDirectory: Sendable {
 
 /// Sends the jobs of a batch to the topics of their lanes.
 struct BatchSender: Sendable {
-    let batch: Batch
+    let batch: SubmittedJobs
     let topics: Topics
     let producer: Producer
 

@@ -52,7 +52,8 @@ enum SubmitCommand: Subcommand {
         let jobs = try await JobList.read(
             sources: arguments[sources], file: arguments[file], options: fields, arguments, configuration.jobReader)
         let submission = Submission(
-            batch: Batch(jobs), kafka: KafkaAccess(configuration), timeout: arguments[timeout], asJSON: arguments[json])
+            batch: SubmittedJobs(jobs), kafka: KafkaAccess(configuration), timeout: arguments[timeout],
+            asJSON: arguments[json])
         if let folder = arguments[output] {
             try await Files.makeFolder(folder)
             return try await configuration.withResults { results in

@@ -4,7 +4,7 @@ import HalcyonModel
 import Kafka
 
 /// The jobs of one submission and their outcomes.
-final class Batch: Sendable {
+final class SubmittedJobs: Sendable {
     /// The outcome of a job.
     enum Outcome: Sendable {
         /// The images are ready, and written to these files if that was requested. With an error code they show the
@@ -101,7 +101,7 @@ final class Batch: Sendable {
     var hasBeenHeardOf: Bool { state.withLock { $0.hasBeenHeardOf } }
 }
 
-extension Batch.Outcome {
+extension SubmittedJobs.Outcome {
     /// True if the images are ready and written where requested.
     var isReady: Bool { if case .ready = self { true } else { false } }
 }

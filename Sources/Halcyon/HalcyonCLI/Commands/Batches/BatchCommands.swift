@@ -1,0 +1,288 @@
+import Formats
+import HalcyonCluster
+import HalcyonCoding
+import HalcyonModel
+import Kafka
+import ProgramSettings
+
+/// `halcyon batch`: the commands for batches.
+enum BatchCommands {
+    static let group = CommandGroup(
+        name: "batch", summary: "Submit many jobs as one, follow, cancel and retry them.",
+        members: [
+            BatchCreateCommand.self, BatchStatusCommand.self, BatchListCommand.self, BatchFailuresCommand.self,
+            BatchCancelCommand.self, BatchRetryCommand.self,
+        ])
+
+    // Parameters that the commands share.
+    static let id = Parameter<String>.argument("BATCH", .batchID, help: "The id of the batch.")
+    static let json = Parameter.flag("json", help: "Print JSON.")
+    static let wait = Parameter.flag(
+        "wait", help: "Wait until all jobs have ended. Exits with code 1 if a job failed.")
+    static let newID = Parameter<String?>.option(
+        "id", .batchID, as: "ID", help: "The id of the batch. Random by default.")
+
+    /// Prints the state of a batch.
+    static func show(_ batch: Batch, asJSON: Bool) {
+        if asJSON { return Console.printObject { batch.writeMembers(to: &$0) } }
+        let counts = batch.counts
+        let others = [(counts.cancelled, "cancelled"), (counts.superseded, "superseded")]
+            .filter { $0.0 > 0 }.map { ", \($0.0) \($0.1)" }.joined()
+        Console.print(
+            "\(batch.id): \(batch.state.rawValue), \(counts.ended) of \(batch.total.map(String.init) ?? "?") jobs ended, "
+                + "\(counts.ready) ready, \(counts.failed) failed\(others)")
+    }
+
+    /// Waits until a batch is completed, and shows its progress.
+    /// - Returns: `failed` if a job failed.
+    static func wait(for id: String, _ store: BatchStore, asJSON: Bool) async throws -> ExitCode {
+        let bar = ProgressBar()
+        defer { bar.clear() }
+        let start = ContinuousClock.now
+        while true {
+            if let batch = try await store.batch(id) {
+                if batch.completed != nil {
+                    bar.clear()
+                    show(batch, asJSON: asJSON)
+                    return batch.counts.failed == 0 ? .done : .failed
+                }
+                bar.show(
+                    ended: batch.counts.ended, of: batch.total ?? batch.counts.ended, failures: batch.counts.failed,
+                    elapsed: start.duration(to: .now))
+            }
+            try await Task.sleep(for: .milliseconds(500))
+        }
+    }
+
+    /// Returns a batch.
+    /// - Throws: ``CommandError`` if it is unknown.
+    static func find(_ id: String, in store: BatchStore) async throws -> Batch {
+        guard let batch = try await store.batch(id) else {
+            throw CommandError("there is no batch \(id): it has expired, no job of it has ended, or the id is wrong")
+        }
+        return batch
+    }
+}
+
+extension Configuration {
+    /// Runs `body` with the stored batches and closes the connection afterwards.
+    func withBatches<Value: Sendable>(_ body: (BatchStore) async throws -> Value) async throws -> Value {
+        try await withRedis { try await body(BatchStore($0, options.worker.batches)) }
+    }
+}
+
+extension ValueKind<String> {
+    /// The id of a batch.
+    static var batchID: Self {
+        ValueKind("1 to \(Batch.longestID) letters, digits, dots, hyphens, underscores and colons") {
+            Batch.isID($0) ? $0 : nil
+        }
+    }
+}
+
+/// `halcyon batch create`: submits jobs as a batch.
+enum BatchCreateCommand: Subcommand {
+    private static let file = Parameter<String>.argument(
+        "FILE", .text, help: "URLs or JSON jobs, one per line (- for standard input). A line overrides the options.")
+    private static let fields = SizingOptions.fields + JobOptions.fields.filter { $0.field != "id" }
+
+    static let command = Command(
+        "create", summary: "Submit the jobs of a file as a batch.",
+        discussion: """
+            All jobs are validated before any is sent. The jobs are numbered in the order of the lines. If the command \
+            is interrupted, repeat it with the same --id: jobs with the same number count once.
+
+            The event halcyon.batch.completed tells when all jobs have ended, and how.
+            """,
+        parameters: [file] + SizingOptions.all + JobOptions.fields.filter { $0.field != "id" }.map(\.parameter) + [
+            BatchCommands.newID, BatchCommands.wait, BatchCommands.json,
+        ],
+        examples: [
+            .init(
+                "halcyon batch create urls.txt --width 400 --format webp --lane low --wait",
+                "Make a thumbnail of each image, and wait for all of them.")
+        ])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let configuration = try Configuration(arguments)
+        let id = arguments[BatchCommands.newID] ?? "batch-\(String.randomHexadecimal())"
+        let jobs = try await JobList.drafts(
+            file: arguments[file], options: fields, arguments, configuration.jobReader)
+        let access = KafkaAccess(configuration)
+        try await access.requireNow([access.topics.batches])
+        try await access.withProducer(limit: KafkaAccess.timeout) { producer in
+            let writer = BatchWriter(id, producer, topics: access.topics, reader: configuration.jobReader)
+            try await BatchUpload(writer: writer).send(jobs)
+        }
+        if arguments[BatchCommands.wait] {
+            return try await configuration.withBatches {
+                try await BatchCommands.wait(for: id, $0, asJSON: arguments[BatchCommands.json])
+            }
+        }
+        if arguments[BatchCommands.json] {
+            Console.printObject { writer in
+                writer.member("batch", id)
+                writer.member("jobs", jobs.count)
+            }
+        } else {
+            Console.print("\(id): \(counted(jobs.count, "job")) submitted")
+        }
+        return .done
+    }
+}
+
+/// Sends the jobs of a batch, with a progress bar.
+struct BatchUpload {
+    let writer: BatchWriter
+
+    /// The number of jobs that are sent at once.
+    private static let step = 1000
+
+    /// Validates all jobs, and then sends them.
+    /// - Throws: ``InputError`` that names the line of an invalid job, `KafkaError`.
+    func send(_ jobs: [(draft: JobBuilder, position: String)]) async throws {
+        var valid: [ValidatedJob] = []
+        for (index, job) in jobs.enumerated() {
+            do throws(InvalidJobError) {
+                valid.append(try writer.validated(job.draft, index: index))
+            } catch {
+                throw InputError("\(job.position): \(error.failure.message)")
+            }
+        }
+        try await writer.open(created: Timestamp.now.milliseconds)
+        let bar = ProgressBar()
+        defer { bar.clear() }
+        let start = ContinuousClock.now
+        for first in stride(from: 0, to: valid.count, by: Self.step) {
+            let part = valid[first..<min(first + Self.step, valid.count)]
+            try await withThrowingTaskGroup(of: Void.self) { [writer] group in
+                for job in part { group.addTask { try await writer.send(job) } }
+                try await group.waitForAll()
+            }
+            bar.show(ended: part.endIndex, of: valid.count, failures: 0, elapsed: start.duration(to: .now))
+        }
+        try await writer.close(total: valid.count)
+    }
+}
+
+/// `halcyon batch status`: shows a batch.
+enum BatchStatusCommand: Subcommand {
+    static let command = Command(
+        "status", summary: "Show how many jobs of a batch have ended, and how.",
+        parameters: [BatchCommands.id, BatchCommands.wait, BatchCommands.json],
+        examples: [.init("halcyon batch status summer-catalogue --wait", "Wait until all jobs have ended.")])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let id = arguments[BatchCommands.id]
+        let asJSON = arguments[BatchCommands.json]
+        return try await Configuration(arguments).withBatches { store in
+            if arguments[BatchCommands.wait] { return try await BatchCommands.wait(for: id, store, asJSON: asJSON) }
+            BatchCommands.show(try await BatchCommands.find(id, in: store), asJSON: asJSON)
+            return .done
+        }
+    }
+}
+
+/// `halcyon batch list`: lists batches.
+enum BatchListCommand: Subcommand {
+    private static let limit = Parameter<Int>.option(
+        "limit", .integer(in: 1...10_000), as: "N", default: 100, help: "Maximum number of batches. Default: 100.")
+
+    static let command = Command(
+        "list", summary: "List batches, the newest first.", parameters: [limit, BatchCommands.json],
+        examples: [.init("halcyon batch list", "Show the last 100 batches.")])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        try await Configuration(arguments).withBatches { store in
+            for batch in try await store.newest(arguments[limit]) {
+                BatchCommands.show(batch, asJSON: arguments[BatchCommands.json])
+            }
+            return .done
+        }
+    }
+}
+
+/// `halcyon batch failures`: lists the failed jobs of a batch.
+enum BatchFailuresCommand: Subcommand {
+    static let command = Command(
+        "failures", summary: "List the jobs of a batch that failed, with the reasons.",
+        discussion: "At most batches.maximumFailures failures are stored. All of them have events.",
+        parameters: [BatchCommands.id, BatchCommands.json],
+        examples: [.init("halcyon batch failures summer-catalogue", "Show which jobs failed.")])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        try await Configuration(arguments).withBatches { store in
+            let batch = try await BatchCommands.find(arguments[BatchCommands.id], in: store)
+            for failure in try await store.failures(of: batch.id, from: 0, count: max(1, batch.counts.failed)) {
+                if arguments[BatchCommands.json] {
+                    Console.printObject { failure.writeMembers(to: &$0) }
+                } else {
+                    Console.print("\(failure.job): \(failure.code): \(failure.message)")
+                }
+            }
+            return .done
+        }
+    }
+}
+
+/// `halcyon batch cancel`: cancels a batch.
+enum BatchCancelCommand: Subcommand {
+    static let command = Command(
+        "cancel", summary: "Cancel the jobs of a batch that have not ended.",
+        discussion: """
+            The command returns when Kafka has acknowledged the request. Jobs that have not ended end as cancelled, when \
+            workers receive them. The batch then completes.
+            """, parameters: [BatchCommands.id],
+        examples: [.init("halcyon batch cancel summer-catalogue", "Cancel a batch.")])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let configuration = try Configuration(arguments)
+        let access = KafkaAccess(configuration)
+        try await access.requireNow([access.topics.batches])
+        let id = arguments[BatchCommands.id]
+        try await access.withProducer(limit: KafkaAccess.timeout) { producer in
+            let writer = BatchWriter(id, producer, topics: access.topics, reader: configuration.jobReader)
+            try await writer.cancel()
+        }
+        Console.print("\(id): cancellation requested")
+        return .done
+    }
+}
+
+/// `halcyon batch retry`: submits the failed jobs of a batch again.
+enum BatchRetryCommand: Subcommand {
+    static let command = Command(
+        "retry", summary: "Submit the failed jobs of a batch again, as a new batch.",
+        discussion: """
+            The messages of the jobs are read from their topics, so only jobs that Kafka has not deleted can be \
+            submitted again. At most batches.maximumFailures of them are known.
+            """, parameters: [BatchCommands.id, BatchCommands.newID, BatchCommands.wait, BatchCommands.json],
+        examples: [.init("halcyon batch retry summer-catalogue --wait", "Try the failed jobs again.")])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let configuration = try Configuration(arguments)
+        let access = KafkaAccess(configuration)
+        try await access.requireNow(access.topics.lanes + [access.topics.batches])
+        return try await configuration.withBatches { store in
+            let batch = try await BatchCommands.find(arguments[BatchCommands.id], in: store)
+            let id =
+                arguments[BatchCommands.newID]
+                ?? "\(batch.id.prefix(100))-retry-\(String.randomHexadecimal().prefix(8))"
+            let failures = try await store.failures(of: batch.id, from: 0, count: max(1, batch.counts.failed))
+            let jobs = try await FailedJobReader(access.topics, properties: access.properties.reader).jobs(of: failures)
+            guard !jobs.isEmpty else { throw CommandError("\(batch.id): no failed job is known to Kafka") }
+            try await access.withProducer(limit: KafkaAccess.timeout) { producer in
+                let writer = BatchWriter(id, producer, topics: access.topics, reader: configuration.jobReader)
+                try await BatchUpload(writer: writer).send(jobs.map { ($0.job, $0.failure.job) })
+            }
+            if arguments[BatchCommands.wait] {
+                return try await BatchCommands.wait(for: id, store, asJSON: arguments[BatchCommands.json])
+            }
+            let missing = batch.counts.failed - jobs.count
+            Console.print(
+                "\(id): \(counted(jobs.count, "job")) submitted"
+                    + (missing > 0 ? ", \(missing) could not be found" : ""))
+            return .done
+        }
+    }
+}

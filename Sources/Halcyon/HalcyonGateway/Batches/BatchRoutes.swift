@@ -1,0 +1,404 @@
+import Concurrency
+import Formats
+import HTTPServer
+import HalcyonCluster
+import HalcyonCoding
+import HalcyonModel
+import JSON
+import Kafka
+import Redis
+
+/// Routes that create batches, return their states and failures, and cancel, close and retry them.
+struct BatchRoutes: Sendable {
+    let submitter: JobSubmitter
+    let store: BatchStore
+    let failed: FailedJobReader
+    /// The maximum number of jobs in one request.
+    let mostJobs: Int
+    /// The maximum size of a request with a template and a list of sources, in bytes.
+    let maximumBytes: Int
+
+    var all: [Route] {
+        [
+            Route("POST", "/v1/batches", for: .submit, startsJobs: true, answer: create),
+            Route("GET", "/v1/batches", for: .read, answer: list),
+            Route("GET", "/v1/batches/{id}", for: .read) { call in try Self.response(200, try await batch(call)) },
+            Route("GET", "/v1/batches/{id}/failures", for: .read, answer: failures),
+            Route("POST", "/v1/batches/{id}/close", for: .submit, answer: close),
+            Route("POST", "/v1/batches/{id}/retry", for: .submit, startsJobs: true, answer: retry),
+            Route("DELETE", "/v1/batches/{id}", for: .submit, answer: cancel),
+        ]
+    }
+
+    // MARK: Create
+
+    private func create(_ call: RequestContext) async throws -> HTTPServer.Response {
+        let request = try BatchRequest(call, reader: submitter.reader)
+        switch call.bodyType {
+        case "application/json":
+            let body = try await call.request.body.collect(withTimeout: maximumBytes)
+            let (request, sources) = try request.reading(body, maximumBytes: maximumBytes)
+            guard sources.count <= mostJobs else { throw Problem(.tooLarge, "more than \(mostJobs) jobs") }
+            let writer = try await writer(request, call)
+            return try await submit(writer, request, call) { answer in
+                try await withThrowingTaskGroup(of: BatchLineProblem?.self) { group in
+                    for (index, source) in sources.enumerated() {
+                        if index >= Self.window, let problem = try await group.next() { answer.add(problem) }
+                        group.addTask {
+                            var job = JobBuilder()
+                            job["source"] = source
+                            return await send(job, request.first + index, line: index + 1, writer, call)
+                        }
+                    }
+                    for try await problem in group { answer.add(problem) }
+                }
+            }
+        case "application/x-ndjson", "application/ndjson", "application/jsonl":
+            let writer = try await writer(request, call)
+            return try await submit(writer, request, call) { answer in
+                let lines = NDJSONLines(longest: submitter.reader.maximumBytes, most: mostJobs)
+                for problem in try await lines.map(call, { (line, index) -> BatchLineProblem? in
+                    guard let bytes = line.bytes else {
+                        return BatchLineProblem(
+                            line: line.number,
+                            Problem(.tooLarge, "the job is larger than \(submitter.reader.maximumBytes) bytes"))
+                    }
+                    do throws(JSONError) {
+                        let job = try JobBuilder(json: bytes, maximumSize: submitter.reader.maximumBytes)
+                        return await send(job, request.first + index, line: line.number, writer, call)
+                    } catch {
+                        return BatchLineProblem(line: line.number, Problem(.invalidJob, "invalid job: \(error)"))
+                    }
+                }) { answer.add(problem) }
+            }
+        default:
+            throw Problem(
+                .unsupportedMediaType, "unsupported Content-Type; use application/x-ndjson or application/json")
+        }
+    }
+
+    /// The maximum number of jobs that are being published concurrently.
+    private static let window = 512
+
+    /// Checks that a batch of this id may be created or continued.
+    private func writer(_ request: BatchRequest, _ call: RequestContext) async throws -> BatchWriter {
+        // If Redis is down, the id is not known to be in use.
+        if let known = try? await store.batch(request.id) {
+            guard known.owner == call.caller.name else {
+                throw Problem(.conflict, "another key has created a batch with this id; use a different id")
+            }
+            guard known.total == nil else {
+                throw Problem(.conflict, "a batch with this id exists and is closed; use a different id")
+            }
+        }
+        return BatchWriter(
+            request.id, submitter.producer, topics: submitter.topics, reader: submitter.reader,
+            template: request.template)
+    }
+
+    /// Announces the batch, submits its jobs and closes it.
+    private func submit(
+        _ writer: BatchWriter, _ request: BatchRequest, _ call: RequestContext,
+        _ submitJobs: (inout BatchSubmission) async throws -> Void
+    ) async throws -> HTTPServer.Response {
+        var submission = BatchSubmission(id: writer.id)
+        try await published { () async throws(KafkaError) in
+            try await writer.open(
+                created: Timestamp.now.milliseconds, tenant: request.tenant, owner: call.caller.name)
+        }
+        try await submitJobs(&submission)
+        if let failure = submission.failure { throw failure }
+        let total = request.first + submission.accepted
+        if request.closes { try await published { () async throws(KafkaError) in try await writer.close(total: total) } }
+        return try Self.response(submission.accepted == 0 ? 400 : 202, submission, location: "/v1/batches/\(writer.id)")
+    }
+
+    /// Submits a job.
+    /// - Returns: the problem of a job that is not valid or was not accepted.
+    private func send(
+        _ job: JobBuilder, _ index: Int, line: Int, _ writer: BatchWriter, _ call: RequestContext
+    ) async -> BatchLineProblem? {
+        do {
+            let trace = call.traceparent.map { RecordHeader("traceparent", Array($0.utf8)) }
+            try await writer.send(
+                try writer.validated(job, index: index), headers: [trace].compactMap(\.self))
+            return nil
+        } catch let error as InvalidJobError {
+            return BatchLineProblem(
+                line: line, Problem(.invalidJob, error.failure.message, code: error.failure.code.rawValue))
+        } catch let error as KafkaError where error.code == .messageTooLarge {
+            return BatchLineProblem(
+                line: line, Problem(.tooLarge, "the job exceeds the maximum message size of the Kafka brokers"))
+        } catch {
+            return BatchLineProblem(line: line, Self.unavailable)
+        }
+    }
+
+    private static let unavailable = Problem(
+        .unavailable, "Kafka does not accept jobs at the moment; repeat the request with the same id", retryAfter: 5)
+
+    private func published(_ body: () async throws(KafkaError) -> Void) async throws(Problem) {
+        do throws(KafkaError) { try await body() } catch { throw Self.unavailable }
+    }
+
+    // MARK: Look
+
+    private func batch(_ call: RequestContext) async throws -> Batch {
+        let id = call["id"]
+        guard Batch.isID(id), let batch = try await stored({ () async throws(RedisError) in try await store.batch(id) })
+        else { throw Problem(.notFound, "unknown batch: it has expired, no job of it has ended, or the id is wrong") }
+        return batch
+    }
+
+    private func list(_ call: RequestContext) async throws -> HTTPServer.Response {
+        let limit = try call.number("limit", in: 1...1000) ?? 100
+        let batches = try await stored { () async throws(RedisError) in try await store.newest(limit) }
+        var writer = JSONWriter(capacity: 4096)
+        writer.object { writer in
+            writer.name("batches")
+            writer.array { writer in for batch in batches { writer.value(batch) } }
+        }
+        return HTTPServer.Response(status: 200, json: writer.bytes)
+    }
+
+    private func failures(_ call: RequestContext) async throws -> HTTPServer.Response {
+        let batch = try await batch(call)
+        let start = try call.number("start", in: 0...Batch.highestIndex) ?? 0
+        let limit = try call.number("limit", in: 1...1000) ?? 100
+        let failures = try await stored { () async throws(RedisError) in
+            try await store.failures(of: batch.id, from: start, count: limit)
+        }
+        var writer = JSONWriter(capacity: 4096)
+        writer.object { writer in
+            writer.member("failed", batch.counts.failed)
+            writer.name("failures")
+            writer.array { writer in for failure in failures { writer.value(failure) } }
+            let next = start + failures.count
+            let isMore = failures.count == limit && next < batch.counts.failed
+            writer.member("next", isMore ? "/v1/batches/\(batch.id)/failures?start=\(next)&limit=\(limit)" : nil)
+        }
+        return HTTPServer.Response(status: 200, json: writer.bytes)
+    }
+
+    private func stored<Value: Sendable>(
+        _ body: () async throws(RedisError) -> Value
+    ) async throws(Problem) -> Value {
+        do throws(RedisError) {
+            return try await body()
+        } catch {
+            throw Problem(.unavailable, "batches cannot be read at the moment; try again", retryAfter: 2)
+        }
+    }
+
+    // MARK: Change
+
+    /// Returns the batch if the caller may change it.
+    private func own(_ call: RequestContext) async throws -> Batch {
+        let batch = try await batch(call)
+        guard call.caller.mayAdminister || (call.caller.name != nil && batch.owner == call.caller.name) else {
+            throw Problem(.forbidden, "this key has not created the batch; changing other batches needs the scope admin")
+        }
+        return batch
+    }
+
+    private func cancel(_ call: RequestContext) async throws -> HTTPServer.Response {
+        var batch = try await own(call)
+        guard batch.completed == nil else { throw Problem(.conflict, "the batch is completed") }
+        try await published { () async throws(KafkaError) in try await writer(of: batch).cancel() }
+        batch.cancelled = batch.cancelled ?? Timestamp.now.milliseconds
+        return try Self.response(202, batch)
+    }
+
+    private func close(_ call: RequestContext) async throws -> HTTPServer.Response {
+        try call.requireJSON()
+        var batch = try await own(call)
+        let body = try await call.request.body.collect(withTimeout: 4096)
+        let total: Int
+        do throws(JSONError) {
+            guard let value = try JSON.parse(body, maximumSize: 4096).member("total") else {
+                throw JSONError(.missing, "is missing: the number of jobs", path: "total")
+            }
+            total = Int(try value.integer(in: 0...Int64(Batch.highestIndex) + 1))
+        } catch {
+            throw Problem(.badRequest, "invalid request: \(error)")
+        }
+        if let known = batch.total, known != total {
+            throw Problem(.conflict, "the batch is closed with \(known) jobs")
+        }
+        try await published { () async throws(KafkaError) in try await writer(of: batch).close(total: total) }
+        batch.total = total
+        return try Self.response(202, batch)
+    }
+
+    /// Creates a batch of the jobs that failed.
+    private func retry(_ call: RequestContext) async throws -> HTTPServer.Response {
+        try call.requireJSON()
+        let batch = try await own(call)
+        guard batch.completed != nil else { throw Problem(.conflict, "the batch is not completed; cancel it or wait") }
+        guard batch.counts.failed > 0 else { throw Problem(.conflict, "no job of the batch failed") }
+        let request = try BatchRequest(
+            call, reader: submitter.reader, defaultID: "\(batch.id.prefix(100))-retry-\(String.randomHexadecimal().prefix(8))")
+        let failures = try await stored { () async throws(RedisError) in
+            try await store.failures(of: batch.id, from: 0, count: batch.counts.failed)
+        }
+        let jobs: [(failure: BatchFailure, job: JobBuilder)]
+        do {
+            jobs = try await failed.jobs(of: failures)
+        } catch {
+            throw Problem(.unavailable, "the failed jobs cannot be read at the moment; try again", retryAfter: 5)
+        }
+        let writer = try await writer(request, call)
+        return try await submit(writer, request, call) { submission in
+            submission.missing = batch.counts.failed - jobs.count
+            for (index, (_, job)) in jobs.enumerated() {
+                submission.add(await send(job, index, line: index + 1, writer, call))
+            }
+        }
+    }
+
+    private func writer(of batch: Batch) -> BatchWriter {
+        BatchWriter(batch.id, submitter.producer, topics: submitter.topics, reader: submitter.reader)
+    }
+
+    private static func response(
+        _ status: Int, _ value: some JSONWritable, location: String? = nil
+    ) throws -> HTTPServer.Response {
+        var writer = JSONWriter(capacity: 1024)
+        writer.value(value)
+        return HTTPServer.Response(
+            status: status, json: writer.bytes, headers: location.map { ["Location": $0] } ?? [:])
+    }
+}
+
+/// The parameters of a request that creates a batch.
+struct BatchRequest: Sendable {
+    let id: String
+    let tenant: String?
+    /// False if more jobs follow in other requests.
+    let closes: Bool
+    /// The index of the first job within the batch.
+    let first: Int
+    /// The fields that all jobs have unless they set them.
+    var template = JobBuilder()
+
+    /// - Throws: ``Problem``.
+    init(_ call: RequestContext, reader: JobDecoder, defaultID: String? = nil) throws(Problem) {
+        id = call.request.value(of: "id") ?? defaultID ?? "batch-\(String.randomHexadecimal())"
+        guard Batch.isID(id) else {
+            throw Problem(
+                .badRequest,
+                "invalid id: expected 1 to \(Batch.longestID) letters, digits, dots, hyphens, underscores and colons")
+        }
+        switch call.request.value(of: "close") {
+        case nil, "true": closes = true
+        case "false": closes = false
+        default: throw Problem(.badRequest, "invalid close: expected true or false")
+        }
+        first = try call.number("first", in: 0...Batch.highestIndex) ?? 0
+        tenant = call.request.value(of: "tenant")
+        for name in ["tenant", "priority", "deadline"] {
+            guard let text = call.request.value(of: name) else { continue }
+            if name == "deadline", let seconds = Double(text) {
+                template.set(name, seconds)
+            } else {
+                template.set(name, text)
+            }
+        }
+        try check(reader)
+    }
+
+    /// Returns the request with the template of a JSON body, and the sources in it.
+    func reading(
+        _ body: [UInt8], maximumBytes: Int
+    ) throws(Problem) -> (BatchRequest, sources: [[UInt8]]) {
+        var request = self
+        var sources: [[UInt8]]?
+        do throws(JSONError) {
+            try JSON.parse(body, maximumSize: maximumBytes).forEachMember { name, value throws(JSONError) in
+                switch name {
+                case "template":
+                    let own = try JobBuilder(json: value.bytes, maximumSize: maximumBytes)
+                    request.template = own.overlaid(by: template)
+                case "sources":
+                    var list: [[UInt8]] = []
+                    try value.forEachElement { element throws(JSONError) in list.append(element.bytes) }
+                    sources = list
+                default: throw JSONError(.unknown, "unknown member; expected template and sources")
+                }
+            }
+        } catch {
+            throw Problem(.badRequest, "invalid batch: \(error)")
+        }
+        guard let sources, !sources.isEmpty else {
+            throw Problem(.badRequest, "invalid batch: sources: is missing: what to load")
+        }
+        return (request, sources)
+    }
+
+    /// Checks the common fields with a job that has nothing else.
+    private func check(_ reader: JobDecoder) throws(Problem) {
+        var job = template
+        job.set("source", "initials:A")
+        do throws(InvalidJobError) {
+            _ = try ValidatedJob(job, fallbackID: id, by: reader)
+        } catch {
+            throw Problem(.badRequest, error.failure.message)
+        }
+    }
+}
+
+/// A job of a request that was not accepted.
+struct BatchLineProblem: Sendable {
+    let line: Int
+    let problem: Problem
+
+    init(line: Int, _ problem: Problem) {
+        self.line = line
+        self.problem = problem
+    }
+}
+
+/// The outcome of a request that creates a batch.
+struct BatchSubmission: JSONWritable {
+    let id: String
+    private(set) var accepted = 0
+    private(set) var rejected = 0
+    /// The number of failed jobs that Kafka has deleted.
+    var missing = 0
+    private var problems: [BatchLineProblem] = []
+    /// The problem that prevented jobs from being sent; nil if there is none.
+    private(set) var failure: Problem?
+
+    /// The maximum number of problems in a response.
+    private static let mostProblems = 100
+
+    init(id: String) { self.id = id }
+
+    mutating func add(_ problem: BatchLineProblem?) {
+        guard let problem else { return accepted += 1 }
+        if problem.problem.kind == .unavailable { failure = problem.problem }
+        rejected += 1
+        if problems.count < Self.mostProblems { problems.append(problem) }
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("id", id)
+            writer.member("accepted", accepted)
+            writer.member("rejected", rejected)
+            writer.member("missing", missing == 0 ? nil : missing)
+            writer.member("status", "/v1/batches/\(id)")
+            if problems.isEmpty { return }
+            writer.name("problems")
+            writer.array { writer in
+                for problem in problems {
+                    writer.object { writer in
+                        writer.member("line", problem.line)
+                        writer.name("problem")
+                        writer.raw(problem.problem.json)
+                    }
+                }
+            }
+        }
+    }
+}
