@@ -16,7 +16,7 @@ struct BatchCoordinator: Sendable {
     let store: BatchStore
     let batches: BatchLog
     let recounter: BatchRecounter
-    let outbox: TransactionalOutbox
+    let outbox: BatchOutbox
     let admin: Admin
     let topics: Topics
     let refusals: Refusals

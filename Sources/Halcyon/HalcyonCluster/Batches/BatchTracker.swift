@@ -12,7 +12,7 @@ import Telemetry
 /// explains why each batch completes exactly once. The owner must call ``shutdown(gracePeriod:)`` at the end.
 public final class BatchTracker: Sendable {
     private let consumer: JobConsumer
-    private let outbox: TransactionalOutbox
+    private let outbox: BatchOutbox
     private let producer: Producer
     private let admin: Admin
     private let redis: RedisClient
@@ -48,9 +48,8 @@ public final class BatchTracker: Sendable {
         redis = RedisClient(endpoint)
         producer = try Producer(properties: kafka.producer)
         admin = try Admin(properties: kafka.admin)
-        outbox = TransactionalOutbox(
-            properties: kafka.transactions(group: group, instance: nil), options: TransactionOptions(),
-            events: ClientCallbacks(), log: log, metrics: Metrics(), onEnd: onEnd)
+        outbox = BatchOutbox(
+            properties: kafka.transactions(group: group, instance: nil), producer, log: log, onEnd: onEnd)
         let batchMetrics = BatchMetrics(metrics)
         let counter = BatchCounter(
             store: BatchStore(redis, options), producer: producer, topics: topics, options: options, log: log,
