@@ -20,6 +20,7 @@ public final class Worker: Sendable {
     private let subscriber: RedisSubscriber
     private let leases: Leases
     private let control: ControlReader
+    private let presets: PresetCatalog
     /// The task that listens for newer generations of display slots.
     private let slotListener: Task<Void, Never>
     private let results: ResultCache
@@ -150,8 +151,10 @@ public final class Worker: Sendable {
         let activeJobs = ActiveJobs(
             cancelled: CancelledJobs(
                 capacity: options.cancelledJobs, lifetime: Int64(options.cancelMemory * 1000)))
+        presets = PresetCatalog(options.presets, PresetStore(redis, topics: options.topics), log: log)
+        presets.start()
         let messages = ControlMessageHandler(
-            activeJobs: activeJobs, sources: sources, assets: assets, resultStore: resultStore)
+            activeJobs: activeJobs, sources: sources, assets: assets, resultStore: resultStore, presets: presets)
         control = ControlReader(options.control, log: log, metrics: metrics) { await messages.handle($0) }
         slotListener = Task { [subscriber] in
             await SupersedeStore.listen(subscriber) { activeJobs.supersede($0, by: $1) }
@@ -168,7 +171,9 @@ public final class Worker: Sendable {
             memory: ResultMemory(fetches, bytesPerPermit: options.memory.fetch))
         let pipeline = JobPipeline(
             decoder: DecodeStage(
-                reader: options.reader.withExtensions(options.extensions, options.providers), topics: options.topics),
+                reader: options.reader.withExtensions(options.extensions, options.providers).withPresets(presets),
+                topics: options.topics),
+            presets: presets,
             lookup: lookup,
             resolver: ResultResolver(
                 lookup: lookup, render: render, store: store, persist: persist,
@@ -234,6 +239,7 @@ public final class Worker: Sendable {
         health.close()
         await heartbeat.deregister()
         await control.close()
+        await presets.close()
         // Leases are released, so that the next holder does not count a crash.
         await leases.close()
         service.cancelAll()

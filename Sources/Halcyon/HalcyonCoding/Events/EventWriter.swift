@@ -34,6 +34,7 @@ extension Event {
         writer.name("job")
         writer.object { writer in
             writer.member("id", id)
+            writer.member("preset", preset)
             for (name, json) in [
                 ("metadata", echo.metadata), ("placeholder", echo.placeholder), ("altText", echo.altText),
             ] {

@@ -42,6 +42,8 @@ public struct Event: Sendable {
     public var jobID: String?
     /// The values that the job passes through.
     public var echo: Job.PassthroughMetadata
+    /// The preset of the job, with its version; nil if it has none.
+    public var preset: PresetReference?
     /// The W3C trace context of the job.
     public var traceparent: String?
     /// The webhook to which the event is also delivered. It is not part of the serialized event.
@@ -52,7 +54,7 @@ public struct Event: Sendable {
     /// Creates an event.
     public init(
         id: String, time: Double, subject: String?, jobID: String?,
-        echo: Job.PassthroughMetadata = Job.PassthroughMetadata(),
+        echo: Job.PassthroughMetadata = Job.PassthroughMetadata(), preset: PresetReference? = nil,
         traceparent: String? = nil, webhook: Webhook? = nil, body: Body
     ) {
         self.id = id
@@ -60,6 +62,7 @@ public struct Event: Sendable {
         self.subject = subject
         self.jobID = jobID
         self.echo = echo
+        self.preset = preset
         self.traceparent = traceparent
         self.webhook = webhook
         self.body = body

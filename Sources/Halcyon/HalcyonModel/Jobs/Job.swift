@@ -34,6 +34,8 @@ public struct Job: Sendable {
     public var webhook: Webhook?
     /// The values that are copied unchanged into events.
     public var echo: PassthroughMetadata
+    /// The preset that the job was expanded from, with its version; nil for a job without one.
+    public var preset: PresetReference?
 
     /// Creates a job without validating the values.
     public init(
@@ -42,7 +44,7 @@ public struct Job: Sendable {
         cache: CachePolicy = CachePolicy(), tenant: String? = nil, headers: RequestHeaders = RequestHeaders(),
         tags: [String] = [], slot: DisplaySlot? = nil,
         delivery: Delivery = .reference, deadline: Deadline? = nil, webhook: Webhook? = nil,
-        echo: PassthroughMetadata = PassthroughMetadata()
+        echo: PassthroughMetadata = PassthroughMetadata(), preset: PresetReference? = nil
     ) {
         self.id = id
         self.source = source
@@ -61,6 +63,7 @@ public struct Job: Sendable {
         self.deadline = deadline
         self.webhook = webhook
         self.echo = echo
+        self.preset = preset
     }
 
     /// The request for the source.
