@@ -107,11 +107,14 @@ public struct Preset: Sendable {
 extension Preset: JSONWritable {
     /// Writes the preset with its name and version. The JSON can be decoded again.
     public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("name", name)
-            writer.member("version", version)
-            writeContents(to: &writer)
-        }
+        writer.object { writeMembers(to: &$0) }
+    }
+
+    /// Writes the members of the preset to an object that has further members.
+    public func writeMembers(to writer: inout JSONWriter) {
+        writer.member("name", name)
+        writer.member("version", version)
+        writeContents(to: &writer)
     }
 }
 
@@ -165,7 +168,7 @@ public struct InvalidPresetError: Error, Hashable, Sendable, CustomStringConvert
     /// - Parameters:
     ///   - name: The name of the preset.
     ///   - reason: The problem, with the path of the invalid member.
-    init(_ name: String, _ reason: String) {
+    public init(_ name: String, _ reason: String) {
         self.name = name
         self.reason = reason
     }
