@@ -8,7 +8,10 @@ import ProgramSettings
 struct JobList {
     private let arguments: ParsedCommand
     private let options: [FieldOption]
-    private let reader: JobDecoder
+    private let configuration: Configuration
+    private var reader: JobDecoder
+    /// True if the decoder has the presets that are registered in Redis.
+    private var hasPresets = false
     private let base: JobBuilder
     /// The random prefix of generated ids in this run.
     private let run = String(UInt64.random(in: 1 << 60 ... .max), radix: 16)
@@ -18,21 +21,22 @@ struct JobList {
 
     /// - Throws: ``InputError`` that names the option, or the file and line; ``FileError``.
     static func read(
-        sources: [String], file: String?, options: [FieldOption], _ arguments: ParsedCommand, _ reader: JobDecoder
+        sources: [String], file: String?, options: [FieldOption], _ arguments: ParsedCommand,
+        _ configuration: Configuration
     ) async throws -> [ValidatedJob] {
         if file == "-", arguments[SizingOptions.job] == "-" {
             throw InputError("--job and --from-file cannot both be standard input", of: arguments)
         }
-        let template = try await SingleJob.template(arguments, reader)
+        let template = try await SingleJob.template(arguments, configuration.jobReader)
         let base = template.overlaid(by: try options.draft(from: arguments, over: template))
-        var list = JobList(arguments: arguments, options: options, reader: reader, base: base)
-        for source in sources { try list.add(source: source, from: nil) }
-        if let file { try list.add(linesOf: try await Files.read(file), from: file) }
+        var list = JobList(arguments: arguments, options: options, configuration, base: base)
+        for source in sources { try await list.add(source: source, from: nil) }
+        if let file { try await list.add(linesOf: try await Files.read(file), from: file) }
         if sources.isEmpty, file == nil {
             guard base["source"] != nil else {
                 throw InputError("nothing to submit: give a SOURCE, --from-file or --job", of: arguments)
             }
-            try list.add(JobBuilder(), from: nil)
+            try await list.add(JobBuilder(), from: nil)
         }
         guard !list.jobs.isEmpty else { throw InputError("\(file ?? ""): no jobs found") }
         if base["id"] != nil, list.jobs.count > 1 {
@@ -41,15 +45,19 @@ struct JobList {
         return list.jobs
     }
 
-    private init(arguments: ParsedCommand, options: [FieldOption], reader: JobDecoder, base: JobBuilder) {
+    private init(
+        arguments: ParsedCommand, options: [FieldOption], _ configuration: Configuration, base: JobBuilder
+    ) {
         self.arguments = arguments
         self.options = options
-        self.reader = reader
+        self.configuration = configuration
+        reader = configuration.jobReader
+        reader.requiresPreset = configuration.options.presetsOnly
         self.base = base
     }
 
     /// Adds a URL or JSON object from each line. Empty lines and lines that begin with # are skipped.
-    private mutating func add(linesOf bytes: [UInt8], from file: String) throws {
+    private mutating func add(linesOf bytes: [UInt8], from file: String) async throws {
         for (index, line) in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
             let position = "\(file == "-" ? "standard input" : file):\(index + 1)"
             guard let text = String(validating: line, as: UTF8.self) else { throw InputError("\(position): not UTF-8") }
@@ -62,27 +70,32 @@ struct JobList {
                 } catch {
                     throw InputError("\(position): \(error)")
                 }
-                try add(own, from: position)
+                try await add(own, from: position)
             } else {
-                try add(source: content, from: position)
+                try await add(source: content, from: position)
             }
         }
     }
 
-    private mutating func add(source: String, from position: String?) throws(InputError) {
+    private mutating func add(source: String, from position: String?) async throws {
         var draft = JobBuilder()
         try draft.set(source: source)
-        try add(draft, from: position)
+        try await add(draft, from: position)
     }
 
-    private mutating func add(_ own: JobBuilder, from position: String?) throws(InputError) {
+    private mutating func add(_ own: JobBuilder, from position: String?) async throws {
         let madeUp = "\(run)-\(jobs.count + 1)"
         var draft = base.overlaid(by: own)
         if draft["id"] == nil { draft.set("id", madeUp) }
         do throws(InvalidJobError) {
             jobs.append(try ValidatedJob(draft, fallbackID: madeUp, by: reader).complaining())
         } catch {
-            throw fault(options.translated(error.failure.message, arguments, under: own), position)
+            guard error.missingPreset != nil, !hasPresets else {
+                throw fault(options.translated(error.failure.message, arguments, under: own), position)
+            }
+            reader.findPreset = try await configuration.readerWithRegisteredPresets().findPreset
+            hasPresets = true
+            return try await add(own, from: position)
         }
         let id = jobs[jobs.count - 1].job.id
         guard ids.insert(Array(id.utf8)).inserted || base["id"] != nil else {
