@@ -29,44 +29,56 @@ import Testing
     }
 
     @Test func followsPutUpdateAndDelete() async throws {
-        try await WorkerFixture.with { cluster in
-            let service = Self.service(cluster)
-            try await cluster.withWorker {
-                try await cluster.submit(Self.job("before"))
-                let before = try await cluster.events.terminal(of: "before")
-                #expect(before.code == "invalid_job" && before.message == "preset: there is no preset card")
+        try await WorkerFixture.with { try await Self.followChanges(in: $0) }
+    }
 
-                // A job that follows the registration finds the preset, even if the worker has not been notified.
-                #expect(
-                    try await service.put(Self.preset(40), checkedBy: JobDecoder()) == .stored(version: 1))
-                try await cluster.submit(Self.job("first"))
-                let first = try await cluster.events.terminal(of: "first")
-                #expect(first.kind == "ready" && first.variant["width"] as? Int == 40)
-                #expect(Self.preset(of: first)?["name"] as? String == "card")
-                #expect(Self.preset(of: first)?["version"] as? Int == 1)
-                let plain = #"{"id":"plain","source":"initials:A","width":40,"format":"png"}"#
-                try await cluster.submit(plain)
-                let same = try await cluster.events.terminal(of: "plain")
-                #expect(same.key == first.key && same.origin == "memory" && Self.preset(of: same) == nil)
+    @Test(.sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable), arguments: [false, true])
+    func followsChangesOnApacheKafka(exactlyOnce: Bool) async throws {
+        let topics = Topics(prefix: SharedApacheKafka.uniquePrefix())
+        try await WorkerFixture.with(broker: .apache, topics: topics) { cluster in
+            try await Self.followChanges(in: cluster, exactlyOnce: exactlyOnce)
+        }
+    }
 
-                #expect(
-                    try await service.put(Self.preset(50), checkedBy: JobDecoder()) == .stored(version: 2))
-                // As `halcyon submit` and the gateway write it.
-                try await cluster.submit(Self.job("second", #"{"name":"card","version":2}"#))
-                let second = try await cluster.events.terminal(of: "second")
-                #expect(second.variant["width"] as? Int == 50 && second.key != first.key)
-                #expect(Self.preset(of: second)?["version"] as? Int == 2)
+    private static func followChanges(in cluster: WorkerFixture, exactlyOnce: Bool = false) async throws {
+        let service = Self.service(cluster)
+        try await cluster.withWorker {
+            $0.transactions = exactlyOnce ? TransactionOptions() : nil
+        } _: {
+            try await cluster.submit(Self.job("before"))
+            let before = try await cluster.events.terminal(of: "before")
+            #expect(before.code == "invalid_job" && before.message == "preset: there is no preset card")
 
-                try await cluster.submit(Self.job("wide", #""card""#, #","width":60"#))
-                let wide = try await cluster.events.terminal(of: "wide")
-                #expect(wide.code == "invalid_job" && wide.message.hasPrefix("width: cannot be set"))
+            // A job that follows the registration finds the preset, even if the worker has not been notified.
+            #expect(
+                try await service.put(Self.preset(40), checkedBy: JobDecoder()) == .stored(version: 1))
+            try await cluster.submit(Self.job("first"))
+            let first = try await cluster.events.terminal(of: "first")
+            #expect(first.kind == "ready" && first.variant["width"] as? Int == 40)
+            #expect(Self.preset(of: first)?["name"] as? String == "card")
+            #expect(Self.preset(of: first)?["version"] as? Int == 1)
+            let plain = #"{"id":"plain","source":"initials:A","width":40,"format":"png"}"#
+            try await cluster.submit(plain)
+            let same = try await cluster.events.terminal(of: "plain")
+            #expect(same.key == first.key && same.origin == "memory" && Self.preset(of: same) == nil)
 
-                #expect(try await service.delete("card"))
-                try await until("the worker has received the control message") {
-                    let id = "after-\(UInt64.random(in: 0 ... .max))"
-                    try await cluster.submit(Self.job(id))
-                    return try await cluster.events.terminal(of: id).code == "invalid_job"
-                }
+            #expect(
+                try await service.put(Self.preset(50), checkedBy: JobDecoder()) == .stored(version: 2))
+            // As `halcyon submit` and the gateway write it.
+            try await cluster.submit(Self.job("second", #"{"name":"card","version":2}"#))
+            let second = try await cluster.events.terminal(of: "second")
+            #expect(second.variant["width"] as? Int == 50 && second.key != first.key)
+            #expect(Self.preset(of: second)?["version"] as? Int == 2)
+
+            try await cluster.submit(Self.job("wide", #""card""#, #","width":60"#))
+            let wide = try await cluster.events.terminal(of: "wide")
+            #expect(wide.code == "invalid_job" && wide.message.hasPrefix("width: cannot be set"))
+
+            #expect(try await service.delete("card"))
+            try await until("the worker has received the control message") {
+                let id = "after-\(UInt64.random(in: 0 ... .max))"
+                try await cluster.submit(Self.job(id))
+                return try await cluster.events.terminal(of: id).code == "invalid_job"
             }
         }
     }
@@ -102,12 +114,13 @@ import Testing
     }
 
     /// The preset may exist.
-    @Test func retriesJobsWithUnknownPresetsWhileRedisIsUnavailable() async throws {
-        try await WorkerFixture.with { cluster in
+    @Test(arguments: [true, false])
+    func retriesJobsWithUnknownPresetsWhileRedisIsUnavailable(inProcess: Bool) async throws {
+        try await WorkerFixture.with(topics: Topics(retryDelays: [.milliseconds(300)])) { cluster in
             try await cluster.withWorker {
                 $0.retries = RetryPolicy()
                 $0.retries.attempts = 100
-                $0.retries.inProcess = 60
+                $0.retries.inProcess = inProcess ? 60 : 0
             } _: {
                 // The worker has loaded the presets before this one is stored without a notification.
                 try await cluster.submit(Self.job("before"))
@@ -134,7 +147,7 @@ import Testing
                 try await cluster.submit(Self.job("a", #""card""#, #","metadata":7"#))
                 let event = try await cluster.events.terminal(of: "a")
                 #expect(event.code == "internal" && event.data["retryable"] as? Bool == true)
-                #expect(event.message.contains("there is no preset card"))
+                #expect(event.message.hasPrefix("preset: card is not known to this worker"))
                 #expect((event.data["job"] as? [String: Any])?["metadata"] as? Int == 7)
                 #expect(try await cluster.deadLetters(atLeast: 1).count == 1)
             }

@@ -12,7 +12,9 @@ extension JobPipeline {
     /// version than the job requires, the job is retried like after any other transient error.
     /// - Returns: The decoded record; nil if the job has failed, was postponed or was returned to the queue.
     func withPreset(_ decoded: DecodedRecord, _ delivery: JobDelivery) async -> DecodedRecord? {
-        guard case .refused(let refusal, let trace) = decoded, refusal.missingPreset != nil else { return decoded }
+        guard case .refused(let refusal, let trace) = decoded, let missing = refusal.missingPreset else {
+            return decoded
+        }
         let job: JobContext
         do throws(InvalidJobError) {
             job = try decoder.decodeIdentity(delivery.record, trace)
@@ -37,7 +39,8 @@ extension JobPipeline {
                     error = JobError(.internal, refusal.failure.message)
                 } catch let cause {
                     error = JobError(
-                        .internal, "\(refusal.failure.message), and Redis is unavailable; the job is retried",
+                        .internal,
+                        "preset: \(missing.reference.name) is not known to this worker, and Redis is unavailable",
                         cause: cause)
                 }
                 outcome = try await retry(attempts.failed(error), job, delivery)
