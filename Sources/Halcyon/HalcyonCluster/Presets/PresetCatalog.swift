@@ -28,7 +28,7 @@ public final class PresetCatalog: Sendable {
     private let state = Lock(State())
 
     /// The minimum time between the starts of two loads. It bounds the cost of jobs with unknown presets.
-    private static let interval = Duration.seconds(1)
+    private static let interval = Duration.milliseconds(200)
 
     /// Creates a catalog without registered presets.
     /// - Parameters:
