@@ -21,6 +21,7 @@ import Testing
         (#"{"purge":{"tag":"article-17","tenant":"shop-7"}}"#, .purge(Purge(.tag("article-17"), of: "shop-7"))),
         (#"{"purge":{"tag":"a"},"time":1764115200000001}"#, .purge(Purge(.tag("a")), at: 1_764_115_200_000_001)),
         (#"{"purge":{"key":"\#(SampleEvents.key)"}}"#, .purge(Purge(.key(key)))),
+        (#"{"preset":"card"}"#, .preset("card")),
     ]
 
     @Test(arguments: messages)
@@ -63,8 +64,10 @@ import Testing
         ("", "expected JSON, found nothing"), ("[]", "expected an object"),
         (#"{"cancel":""}"#, "cancel: expected 1 to 128 characters"),
         (#"{"cancel":7}"#, "cancel: expected a string"), (#"{"cancel":null}"#, "cancel: expected a string"),
-        (#"{"cancel":"a","purge":{"tag":"b"}}"#, "expected either cancel or purge, found both"),
+        (#"{"cancel":"a","purge":{"tag":"b"}}"#, "expected one of cancel, purge and preset, found 2"),
         (#"{"cancel":"a","cancel":"b"}"#, "cancel: duplicate name"),
+        (#"{"preset":"card","cancel":"a"}"#, "expected one of cancel, purge and preset, found 2"),
+        (#"{"preset":""}"#, "preset: expected the name of a preset"),
         (#"{"purge":{}}"#, "purge: expected one of source, tag and key, or tenant alone"),
         (
             #"{"purge":{"tag":"a","source":"http://h/a"}}"#,

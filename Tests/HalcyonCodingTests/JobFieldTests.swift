@@ -200,7 +200,7 @@ import Testing
         "effort", "progressive", "stripMetadata", "keepProfile", "frames", "blurhash", "dominantColor", "variants",
         "partial",
         "maxAge", "cache", "tenant", "headers", "tags", "slot", "generation", "delivery", "deadline", "metadata",
-        "placeholder", "altText", "webhook", "priority",
+        "placeholder", "altText", "webhook", "priority", "preset",
     ]
 
     @Test(arguments: everyField) func treatsNullAsAbsent(field: String) throws {

@@ -67,7 +67,7 @@ import Testing
 
     @Test func randomJobsHaveTheSameKeysInPython() async throws {
         var random = RandomJobs(seed: 2)
-        let reader = JobDecoder()
+        let reader = JobSchemaTests.withPresets(JobDecoder())
         let jobs = (0..<3000).compactMap { index -> (bytes: [UInt8], job: Job)? in
             let bytes = index % 4 == 0 ? random.mutated() : random.plausible()
             return (try? reader.read(bytes, defaultID: "0-0-0")).map { (bytes, $0.job) }

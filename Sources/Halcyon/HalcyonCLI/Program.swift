@@ -37,7 +37,9 @@ enum Program {
         EventsCommand.self,
         RenderCommand.self, CancelCommand.self, PurgeCommand.self, TrimCommand.self,
     ]
-    private static let groups = [BatchCommands.group, TopicsCommands.group, DeadLetterCommands.group]
+    private static let groups = [
+        BatchCommands.group, PresetCommands.group, TopicsCommands.group, DeadLetterCommands.group,
+    ]
     private static let helpers: [any Subcommand.Type] = [
         DoctorCommand.self, HealthCommand.self, BenchCommand.self, PlanCommand.self, ConfigCommand.self,
         CompletionsCommand.self, ManualCommand.self,

@@ -21,12 +21,14 @@ public final class Gateway: Sendable {
     private let states: EventRelay
     private let overview: ClusterOverview
     private let store: ResultStore?
+    private let presets: PresetUpdates
 
     private init(
         _ servers: [HTTPServer], _ routes: [Route], _ producer: Producer, _ redis: RedisClient, _ feed: EventFeed,
-        _ states: EventRelay, _ overview: ClusterOverview, _ store: ResultStore?
+        _ states: EventRelay, _ overview: ClusterOverview, _ store: ResultStore?, _ presets: PresetUpdates
     ) {
         self.store = store
+        self.presets = presets
         self.servers = servers
         self.routes = routes
         self.producer = producer
@@ -71,6 +73,8 @@ public final class Gateway: Sendable {
         let redis = RedisClient(
             options.redis,
             onStateChange: { [gauge = ConnectionMetrics.redis(metrics)] in gauge.set($0.isServing ? 1 : 0) })
+        let presets = PresetUpdates(options, redis, log: log, metrics: metrics)
+        let reader = options.reader.withPresets(presets.catalog)
         let memory = JobStateStore(redis: redis, lifetime: options.jobs.memory, log: log)
         let states = EventRelay(options.states, to: options.redis, log: log, metrics: metrics, memory.commands)
         let imageCache = ImageMemoryCache(options.imageCache)
@@ -90,7 +94,7 @@ public final class Gateway: Sendable {
             let results = ResultCache(
                 redis, budget: options.budget, errors: ToleratedErrors(of: "budget", log: log, metrics: metrics))
             let submitter = JobSubmitter(
-                producer: producer, topics: options.topics, reader: options.reader, memory: memory,
+                producer: producer, topics: options.topics, reader: reader, presets: presets.catalog, memory: memory,
                 times: (options.limits.requestTime, options.jobs.sendTime))
             let control = ControlPublisher(producer, topics: options.topics)
             let headers = CommonHeaders(crossOrigin: CrossOrigin(origins: options.access.origins))
@@ -108,6 +112,8 @@ public final class Gateway: Sendable {
                 options: options.render)
             let purge = PurgeRoutes(
                 purging: PurgeService(redis, store, producer, topics: options.topics), reader: options.reader, log: log)
+            let presetRoutes = PresetRoutes(
+                presets: presets.catalog, service: presets.service(control), reader: reader, log: log)
             let dead = DeadLetterRoutes(deadLetters: deadLetters, producer: producer)
             let streamLimiter = StreamLimiter(options.events.streams, feed.metrics)
             let cluster = ClusterRoutes(overview: overview, events: options.events, streamLimiter: streamLimiter)
@@ -118,8 +124,7 @@ public final class Gateway: Sendable {
                 })
             let router = Router(
                 routes: images.all + jobs.all + batches.all + render.all + [.events(feed, streamLimiter)] + purge.all
-                    + dead.all
-                    + cluster.all
+                    + presetRoutes.all + dead.all + cluster.all
                     + DocumentRoutes.all + DashboardRoutes.all,
                 authenticator: Authenticator(options.access), log: log, metrics: metrics, tracer: tracer)
             let chain = MiddlewareChain(
@@ -127,9 +132,10 @@ public final class Gateway: Sendable {
             var limits = options.limits
             limits.responseHeadBytes = options.cacheTags.headBytes
             let servers = try await listen(on: addresses, limits, log) { chain.reply(to: $0) }
-            gateway = Gateway(servers, router.routes, producer, redis, feed, states, overview, store)
+            gateway = Gateway(servers, router.routes, producer, redis, feed, states, overview, store, presets)
         } catch {
-            await Gateway([], [], producer, redis, feed, states, overview, store).shutdown(gracePeriod: .zero)
+            await Gateway([], [], producer, redis, feed, states, overview, store, presets)
+                .shutdown(gracePeriod: .zero)
             throw error
         }
         return gateway
@@ -171,6 +177,7 @@ public final class Gateway: Sendable {
         }
         await feed.close()
         await overview.close()
+        await presets.close()
         await states.shutdown(gracePeriod: grace)
         await producer.close(flushingFor: grace)
         await store?.close(within: .seconds(5))

@@ -21,6 +21,8 @@ public struct GatewayOptions: Sendable {
     public var redirectsToStore = false
     /// The decoder of jobs.
     public var reader = JobDecoder()
+    /// The presets of the settings, the same as those of the workers.
+    public var presets: [Preset] = []
     /// Authentication, authorization, rate limits and CORS.
     public var access = AccessOptions()
     /// The in-memory cache of images.
@@ -53,6 +55,11 @@ public struct GatewayOptions: Sendable {
 }
 
 extension GatewayOptions {
+    /// The options of the reader of control messages. Presets are loaded at the start, so older messages are skipped.
+    var control: ControlReader.Options {
+        ControlReader.Options(topics: topics, properties: kafka.control, reader: reader, memory: 60)
+    }
+
     /// The options of the relay that updates job states, as a member of the gateways' group.
     var states: EventRelay.Options {
         EventRelay.Options(

@@ -22,6 +22,7 @@ public final class Worker: Sendable {
     private let control: ControlReader
     private let batches: BatchLog
     private let tracker: BatchTracker
+    private let presets: PresetCatalog
     /// The task that listens for newer generations of display slots.
     private let slotListener: Task<Void, Never>
     private let results: ResultCache
@@ -165,8 +166,10 @@ public final class Worker: Sendable {
             options.batches, topics: options.topics, kafka: options.kafka, group: options.group,
             consumer: options.trackers, redis: options.redis, batches: batches, log: log, metrics: metrics,
             onEnd: { log.error("batches are no longer tracked by this worker", ["reason": "\($0)"]) })
+        presets = PresetCatalog(options.presets, PresetStore(redis, topics: options.topics), log: log)
+        presets.start()
         let messages = ControlMessageHandler(
-            activeJobs: activeJobs, sources: sources, assets: assets, resultStore: resultStore)
+            activeJobs: activeJobs, sources: sources, assets: assets, resultStore: resultStore, presets: presets)
         control = ControlReader(options.control, log: log, metrics: metrics) { await messages.handle($0) }
         slotListener = Task { [subscriber] in
             await SupersedeStore.listen(subscriber) { activeJobs.supersede($0, by: $1) }
@@ -182,10 +185,10 @@ public final class Worker: Sendable {
             permits: PrioritySemaphore(options.concurrency * 2, shares: lanes),
             memory: ResultMemory(fetches, bytesPerPermit: options.memory.fetch))
         let decoder = DecodeStage(
-            reader: options.reader.withExtensions(options.extensions, options.providers), topics: options.topics,
-            tenants: options.tenants)
+            reader: options.reader.withExtensions(options.extensions, options.providers).withPresets(presets),
+            topics: options.topics, tenants: options.tenants)
         let pipeline = JobPipeline(
-            decoder: decoder,
+            decoder: decoder, presets: presets,
             lookup: lookup,
             resolver: ResultResolver(
                 lookup: lookup, render: render, store: store, persist: persist,
@@ -254,6 +257,7 @@ public final class Worker: Sendable {
         await tracker.shutdown(gracePeriod: limit)
         await batches.close()
         await control.close()
+        await presets.close()
         // Leases are released, so that the next holder does not count a crash.
         await leases.close()
         service.cancelAll()

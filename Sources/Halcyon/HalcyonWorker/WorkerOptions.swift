@@ -20,6 +20,8 @@ public struct WorkerOptions: Sendable {
 
     /// The decoder of job messages.
     public var reader = JobDecoder()
+    /// The presets of the settings. Presets that are registered in Redis are added to them.
+    public var presets: [Preset] = []
     /// The policy for retries of failed jobs.
     public var retries = RetryPolicy()
     /// The options for consuming jobs and committing offsets.

@@ -90,10 +90,26 @@ extension RandomJobs {
         ("alternatives", [nil, [], ["https://example.org/b"], .array(Array(sources.prefix(8)))]),
         ("fallback", [nil, false, "initials:JD", "https://example.org/none.png", ["base64": "AAE="]]),
         ("tenant", [nil, "a", "A-b_c.9", .string(String(repeating: "t", count: 64))]),
+        (
+            "preset",
+            [
+                nil, nil, "card", "A-b_c.9", "only1", .string(String(repeating: "p", count: 64)), ["name": "card"],
+                ["version": 3, "name": "0"], ["name": "card", "version": nil, "extra": nil],
+            ]
+        ),
     ]
 
     /// Values at the limits of a field and just beyond them.
     static let edgeCases: [Field] = [
+        (
+            "preset",
+            [
+                "", "only", "-a", ".a", "_a", "a b", "a\n", "é", .string(String(repeating: "p", count: 65)), [:],
+                ["version": 1], ["name": "only"], ["name": nil], ["name": "a", "version": 0], ["name": 7],
+                ["name": "a", "version": 1.5], ["name": "a", "version": 9_007_199_254_740_992], ["name": "a", "x": 1],
+                ["name": "a", "version": 9_007_199_254_740_993], ["name": "a", "version": "1"],
+            ]
+        ),
         ("id", ["", .string(String(repeating: "\u{1f600}", count: 128)), .string(String(repeating: "a", count: 129))]),
         (
             "source",

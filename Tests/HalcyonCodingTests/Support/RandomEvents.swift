@@ -17,6 +17,7 @@ struct RandomEvents {
         return Event(
             id: text(), time: time, subject: maybe(text()), jobID: text(),
             echo: Job.PassthroughMetadata(metadata: maybe(json()), placeholder: maybe(json()), altText: maybe(json())),
+            preset: maybe(PresetReference("card", version: Int64(count()))),
             traceparent: maybe("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), body: body())
     }
 

@@ -97,7 +97,7 @@ import Testing
                 let asked = try await client.ask(
                     "OPTIONS", "/jobs", "Origin: \(origin)\r\nAccess-Control-Request-Method: POST\r\n")
                 #expect(asked.status == 204 && asked.headers["access-control-allow-origin"] == origin)
-                #expect(asked.headers["access-control-allow-methods"] == "GET, HEAD, POST, DELETE")
+                #expect(asked.headers["access-control-allow-methods"] == "GET, HEAD, POST, PUT, DELETE")
                 #expect(
                     asked.headers["access-control-allow-headers"]
                         == "Authorization, X-API-Key, Content-Type, Last-Event-ID")

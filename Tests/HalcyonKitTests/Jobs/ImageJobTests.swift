@@ -2,7 +2,9 @@ import Foundation
 import HalcyonModel
 import Testing
 
+import struct HalcyonCoding.InvalidJobError
 import struct HalcyonCoding.JobDecoder
+import struct HalcyonCoding.Preset
 
 @testable import HalcyonKit
 
@@ -13,6 +15,9 @@ import struct HalcyonCoding.JobDecoder
         let json = try JSONEncoder().encode(job)
         var decoder = JobDecoder()
         decoder.isStrict = true
+        decoder.findPreset = { name in
+            name == "card" ? try? Preset(name, json: Array(#"{"job":{"height":8}}"#.utf8)) : nil
+        }
         let decoded = try decoder.read([UInt8](json), defaultID: "none")
         #expect(decoded.unknownFields.isEmpty)
         return decoded.job.id
@@ -51,6 +56,14 @@ import struct HalcyonCoding.JobDecoder
         job.fallback = ImageJob.Fallback.none
         job.deadline = .at(Date(timeIntervalSince1970: 1_790_000_000))
         #expect(try decodedID(of: job) == "one")
+    }
+
+    @Test func workersAcceptPresets() throws {
+        var job = ImageJob("initials:JD")
+        job.preset = "card"
+        #expect(try decodedID(of: job) == "none")
+        job.output.width = 8
+        #expect(throws: InvalidJobError.self) { try decodedID(of: job) }
     }
 
     @Test(

@@ -19,6 +19,8 @@ struct Configuration {
     let settings: Settings<ProgramOptions>
     private let s3: S3Options
     private let credentials: [Origin: OriginCredentials]
+    /// The presets of the settings.
+    let presets: [Preset]
     /// The options of the persistent result store; nil if there is none.
     let resultStore: ResultStoreOptions?
     let webhookTargets: WebhookTargets
@@ -38,6 +40,9 @@ struct Configuration {
             throw ConfigurationError("images.formats: expected at least one format")
         }
         try Self.checkDelays(settings.options.worker.topics)
+        presets = try Self.presets(
+            settings.options.presetTexts,
+            checkedBy: settings.options.worker.reader.withExtensions(Self.extensions, Self.providers))
         s3 = try S3Options(settings, .sources)
         resultStore = try Self.resultStore(settings)
         credentials = try Self.credentials(settings.options)
@@ -100,11 +105,15 @@ struct Configuration {
     func openFormats() { VipsLibrary.allow(Set(options.formats)) }
 
     /// The extensions that the host program registered.
-    var extensions: Extensions { HalcyonProgram.extensions.withLock { $0 } }
-    var providers: CustomProviders { HalcyonProgram.providers.withLock { $0 } }
+    static var extensions: Extensions { HalcyonProgram.extensions.withLock { $0 } }
+    static var providers: CustomProviders { HalcyonProgram.providers.withLock { $0 } }
 
-    /// The job decoder of commands. A worker creates its own from the options.
-    var jobReader: JobDecoder { options.worker.reader.withExtensions(extensions, providers) }
+    /// The job decoder of commands, with the presets of the settings. A worker creates its own from the options.
+    var jobReader: JobDecoder {
+        var reader = options.worker.reader.withExtensions(Self.extensions, Self.providers)
+        reader.findPreset = { [presets] name in presets.first { $0.name == name } }
+        return reader
+    }
 
     /// Creates the options of a worker.
     /// - Throws: ``ConfigurationError``.
@@ -112,6 +121,8 @@ struct Configuration {
         var worker = options.worker
         worker.kafka = kafka
         worker.redis = try redis()
+        worker.presets = presets
+        worker.reader.requiresPreset = options.presetsOnly
         worker.reader.checkWebhook = { [webhookTargets] webhook throws(JobError) in
             _ = try webhookTargets.endpoint(of: webhook)
         }
@@ -122,8 +133,8 @@ struct Configuration {
         worker.concurrency = concurrency
         worker.heartbeat.version = Version.number
         worker.renderChildren = options.renderChildren
-        worker.extensions = extensions
-        worker.providers = providers
+        worker.extensions = Self.extensions
+        worker.providers = Self.providers
         let instance = options.instance.isEmpty ? nil : options.instance
         if options.isStaticMember { worker.staticMember = instance }
         if options.delivery == .exactlyOnce {

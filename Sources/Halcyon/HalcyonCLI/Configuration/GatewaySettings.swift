@@ -134,6 +134,8 @@ extension Configuration {
         gateway.resultStore = resultStore
         gateway.group = options.worker.group
         gateway.reader = jobReader
+        gateway.reader.requiresPreset = options.presetsOnly
+        gateway.presets = presets
         gateway.budget = options.worker.results.budget
         gateway.access.keys = try keys
         gateway.access.urlKeys = try urlKeys

@@ -21,6 +21,10 @@ struct ProgramOptions: Sendable {
     var redisURL = "redis://127.0.0.1:6379"
     var worker = WorkerOptions(kafka: KafkaProperties(brokers: ""), redis: RedisEndpoint(loopbackPort: 6379))
 
+    /// The presets by name: JSON, or the path of a file.
+    var presetTexts: [String: String] = [:]
+    var presetsOnly = false
+
     var allow: [AddressRule] = []
     var deny: [AddressRule] = []
     var sourceCredentials: [String: String] = [:]
@@ -91,7 +95,8 @@ extension ProgramOptions {
     /// The schema of all settings. The names are a public interface that scripts and charts rely on.
     static let schema = SettingsSchema(
         prefix: "HALCYON_", defaults: ProgramOptions(),
-        settings: clusterSettings + sourceSettings + s3Settings(.sources, of: "s3: sources") + workerSettings
+        settings: clusterSettings + presetSettings + sourceSettings + s3Settings(.sources, of: "s3: sources")
+            + workerSettings
             + resultStoreSettings + s3Settings(.results, of: "results") + notifySettings + gatewaySettings
             + traceSettings + processSettings,
         maps: maps,
@@ -129,6 +134,7 @@ extension ProgramOptions {
 
     /// Settings with user-defined names.
     private static let maps: [SettingMap<ProgramOptions>] = [
+        presetMap,
         SettingMap("kafka.properties", \.kafkaProperties, variables: "KAFKA_PROPERTY_")
             .help("Any librdkafka property, such as security.protocol."),
         SettingMap("sources.credentials", \.sourceCredentials, variables: "SOURCES_CREDENTIALS_", isSecret: true)

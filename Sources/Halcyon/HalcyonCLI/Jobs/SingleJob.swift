@@ -27,12 +27,20 @@ enum SingleJob {
         source: String?, options: [FieldOption] = SizingOptions.fields, _ arguments: ParsedCommand,
         _ configuration: Configuration
     ) async throws -> ValidatedJob {
-        let reader = configuration.jobReader
+        var reader = configuration.jobReader
         var draft = try await template(arguments, reader).overlaid(by: try options.draft(from: arguments))
         if let source { try draft.set(source: source) }
         guard draft["source"] != nil else {
             throw InputError("SOURCE is missing; give a URL, initials:JD, or a job with --job", of: arguments)
         }
+        do throws(InvalidJobError) {
+            return try ValidatedJob(draft, fallbackID: "-", by: reader).complaining()
+        } catch {
+            guard error.missingPreset != nil else {
+                throw InputError(options.translated(error.failure.message, arguments), of: arguments)
+            }
+        }
+        reader = try await configuration.readerWithRegisteredPresets()
         do throws(InvalidJobError) {
             return try ValidatedJob(draft, fallbackID: "-", by: reader).complaining()
         } catch {

@@ -14,6 +14,9 @@ enum SizingOptions {
 
     static let fields: [FieldOption] = [
         FieldOption(
+            "preset", .text, as: "NAME",
+            help: "The preset of the job, from the settings or registered with `halcyon preset put`."),
+        FieldOption(
             "width", .number, as: "POINTS",
             help: "Display width. Without --height, the height follows the aspect ratio."),
         FieldOption(

@@ -71,7 +71,7 @@ public final class ControlReader: Sendable {
 
 /// The counters of control messages, by kind.
 struct ControlMetrics: Sendable {
-    private let cancels, purges, unknown, wrong: Counter
+    private let cancels, purges, presets, unknown, wrong: Counter
 
     init(_ metrics: Metrics) {
         func counter(_ kind: String) -> Counter {
@@ -79,7 +79,7 @@ struct ControlMetrics: Sendable {
                 "halcyon_control_messages_total", help: "Control messages received, by kind.",
                 labels: ["kind": kind])
         }
-        (cancels, purges) = (counter("cancel"), counter("purge"))
+        (cancels, purges, presets) = (counter("cancel"), counter("purge"), counter("preset"))
         (unknown, wrong) = (counter("unknown"), counter("wrong"))
     }
 
@@ -87,6 +87,7 @@ struct ControlMetrics: Sendable {
         switch message {
         case .cancel: cancels.add()
         case .purge: purges.add()
+        case .preset: presets.add()
         }
     }
 

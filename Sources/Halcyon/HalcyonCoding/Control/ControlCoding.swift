@@ -26,6 +26,7 @@ extension ControlMessage: JSONWritable {
             case .purge(let purge, let time):
                 writer.member("purge", purge)
                 writer.member("time", time)
+            case .preset(let name): writer.member("preset", name)
             }
         }
     }
@@ -57,14 +58,15 @@ extension JobDecoder {
     /// Decodes a message of the topic `control`. The size limit is that of jobs, and unknown members are ignored.
     /// - Throws: ``InvalidControlMessageError`` if the message is malformed or of an unknown kind.
     public func control(_ bytes: [UInt8]) throws(InvalidControlMessageError) -> ControlMessage {
-        var id: String?
-        var (purge, time): (Purge?, Int64?)
+        var messages: [ControlMessage] = []
+        var time: Int64?
         do throws(JSONError) {
             let root = try JSON.parse(bytes, maximumSize: maximumBytes)
             try root.forEachMember { name, value throws(JSONError) in
                 switch name {
-                case "cancel": id = try JobFields.id(value)
-                case "purge": purge = try self.purge(value)
+                case "cancel": messages.append(.cancel(try JobFields.id(value)))
+                case "purge": messages.append(.purge(try self.purge(value)))
+                case "preset": messages.append(.preset(try PresetReference(value).name))
                 case "time": time = try value.given.map { given throws(JSONError) in try given.integer() }
                 default: break
                 }
@@ -72,12 +74,12 @@ extension JobDecoder {
         } catch {
             throw .wrong("\(error)")
         }
-        switch (id, purge) {
-        case (let id?, nil): return .cancel(id)
-        case (nil, let purge?): return .purge(purge, at: time)
-        case (nil, nil): throw .unknown
-        case (_?, _?): throw .wrong("expected either cancel or purge, found both")
+        guard let message = messages.first else { throw .unknown }
+        guard messages.count == 1 else {
+            throw .wrong("expected one of cancel, purge and preset, found \(messages.count)")
         }
+        if case .purge(let purge, _) = message { return .purge(purge, at: time) }
+        return message
     }
 
     /// Decodes a purge: an object with one of `source`, `tag` and `key`, and optionally `tenant`, or with nothing but

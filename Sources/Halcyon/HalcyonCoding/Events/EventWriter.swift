@@ -35,6 +35,7 @@ extension Event {
         writer.object { writer in
             writer.member("id", id)
             writer.member("batch", batch)
+            writer.member("preset", preset)
             for (name, json) in [
                 ("metadata", echo.metadata), ("placeholder", echo.placeholder), ("altText", echo.altText),
             ] {

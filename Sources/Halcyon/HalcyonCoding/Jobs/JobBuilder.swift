@@ -90,9 +90,17 @@ public struct ValidatedJob: Sendable {
     /// - Parameter fallbackID: The id of a job that has none.
     /// - Throws: ``InvalidJobError`` if the job is invalid.
     public init(_ draft: JobBuilder, fallbackID: String, by reader: JobDecoder) throws(InvalidJobError) {
-        message = draft.json
-        let reading = try reader.read(message, defaultID: fallbackID)
+        let json = draft.json
+        let reading = try reader.read(json, defaultID: fallbackID)
         job = reading.job
+        if let preset = job.preset {
+            // Workers that have an older version of the preset ask for the version that was validated here.
+            var draft = draft
+            draft.set("preset", preset)
+            message = draft.json
+        } else {
+            message = json
+        }
         keys = reading.job.keys
         lane = reading.lane ?? .normal
         unknownFields = reading.unknownFields

@@ -50,6 +50,10 @@ public struct JobDecoder: Sendable {
     /// A function that checks that a webhook is permitted. The default permits all, for programs that only forward
     /// jobs.
     public var checkWebhook: @Sendable (Webhook) throws(JobError) -> Void = { _ in }
+    /// A function that returns the preset with a name; nil if there is none.
+    public var findPreset: @Sendable (_ name: String) -> Preset? = { _ in nil }
+    /// True if jobs without a preset are rejected.
+    public var requiresPreset = false
 
     /// Creates a decoder. The defaults match Kafka's limit of 1 MiB per message and a program without extensions.
     public init(
@@ -73,16 +77,28 @@ public struct JobDecoder: Sendable {
         } catch {
             throw InvalidJobError(JobError(error), read: self)
         }
+        var missing: MissingPreset?
         do throws(JSONError) {
             var fields = JobFields(reader: self)
             try root.forEachMember { name, value throws(JSONError) in try fields.read(name, value) }
+            if let reference = fields.preset {
+                let preset = findPreset(reference.name)
+                guard let preset, preset.version >= reference.version ?? 0 else {
+                    let absent = MissingPreset(reference: reference, known: preset?.version)
+                    missing = absent
+                    throw absent.error
+                }
+                fields = try expand(fields, preset, root)
+            } else if requiresPreset {
+                throw JSONError(.missing, "is missing: only jobs with a preset are accepted", path: "preset")
+            }
             let job = try fields.job(defaultID: defaultID)
             if isStrict, let name = fields.unknown.first {
                 throw JSONError(.unknown, "unknown field", path: name)
             }
             reading = DecodedJob(job: job, unknownFields: fields.unknown, lane: fields.lane)
         } catch {
-            throw InvalidJobError(JobError(error), of: root, read: self)
+            throw InvalidJobError(JobError(error), of: root, read: self, missing)
         }
         try check(reading.job.variants, of: root)
         do throws(JobError) {
@@ -156,18 +172,24 @@ public struct InvalidJobError: Error, Sendable {
     public let batch: BatchMembership?
     /// The values that the job passes through.
     public let echo: Job.PassthroughMetadata
+    /// The preset that the job names, if the job was rejected because the decoder does not have it; nil otherwise.
+    public let missingPreset: MissingPreset?
 
     /// Creates the error for a rejected message.
     /// - Parameters:
     ///   - failure: The reason.
     ///   - root: The message; nil if it is not JSON.
     ///   - reader: The decoder that rejected the message.
-    init(_ failure: JobError, of root: JSONElement? = nil, read reader: JobDecoder) {
+    ///   - missingPreset: The preset that the decoder does not have, if that is the reason.
+    init(
+        _ failure: JobError, of root: JSONElement? = nil, read reader: JobDecoder, _ missingPreset: MissingPreset? = nil
+    ) {
         func field<Value>(_ name: String, _ read: (JSONElement) throws(JSONError) -> Value) -> Value? {
             // Other invalid fields are omitted.
             root?.member(name)?.given.flatMap { try? read($0) }
         }
         self.failure = failure
+        self.missingPreset = missingPreset
         id = field("id", JobFields.id)
         source = field("source") { source throws(JSONError) in try Self.subject(source, reader) }
         let webhook: Webhook? = field("webhook") { value throws(JSONError) in try value.webhook() }

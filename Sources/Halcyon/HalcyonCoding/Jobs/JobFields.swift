@@ -29,6 +29,10 @@ struct JobFields {
     var lane: Lane?
     var echo = Job.PassthroughMetadata()
     var unknown: [String] = []
+    /// The preset that the job names.
+    var preset: PresetReference?
+    /// The preset whose fields are included.
+    var expanded: PresetReference?
 
     /// The maximum number of outputs of a job.
     static let mostVariants = 16
@@ -73,17 +77,28 @@ struct JobFields {
         case "generation": generation = try value.integer(in: 0...Job.DisplaySlot.highestGeneration)
         case "batch": batch = try BatchMembership(value)
         case "webhook": webhook = try value.webhook()
+        case "preset": preset = try PresetReference(value)
         default: return false
         }
         return true
     }
 
     /// Returns true if `name` is a field of the job, not of its variants.
-    private static func isOfTheJob(_ name: JSONName) -> Bool {
+    static func isOfTheJob(_ name: JSONName) -> Bool {
         switch name {
-        case "id", "source", "variants", "maxAge", "delivery", "deadline", "metadata", "placeholder", "altText",
-            "priority", "partial", "alternatives", "fallback", "cache", "tenant", "headers", "tags", "slot",
-            "generation", "batch", "webhook":
+        case "variants", "maxAge", "delivery", "deadline", "partial", "fallback", "cache", "tenant", "headers", "tags",
+            "webhook":
+            true
+        default: belongsToOneJob(name)
+        }
+    }
+
+    /// Returns true if `name` is a field that identifies a single job or its source. Presets cannot contain it, and
+    /// every job may set it.
+    static func belongsToOneJob(_ name: JSONName) -> Bool {
+        switch name {
+        case "id", "source", "alternatives", "preset", "slot", "generation", "metadata", "placeholder", "altText",
+            "priority", "batch":
             true
         default: false
         }
@@ -107,7 +122,7 @@ struct JobFields {
             fallback: try fallback.source(standard: reader.fallback, delivery), variants: variants, names: names,
             partial: partial, maxAge: maxAge, cache: cache, tenant: tenant, headers: headers, tags: tags,
             slot: slot.map { Job.DisplaySlot(name: $0, generation: generation) },
-            delivery: delivery, deadline: deadline, batch: batch, webhook: webhook, echo: echo)
+            delivery: delivery, deadline: deadline, batch: batch, webhook: webhook, echo: echo, preset: expanded)
     }
 
     private mutating func outputs() throws(JSONError) -> [Variant] {

@@ -13,7 +13,7 @@ struct CrossOrigin: Sendable {
         return HTTPServer.Response(
             status: 204,
             headers: [
-                "Access-Control-Allow-Methods": "GET, HEAD, POST, DELETE",
+                "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, DELETE",
                 "Access-Control-Allow-Headers": "Authorization, X-API-Key, Content-Type, Last-Event-ID",
                 "Access-Control-Max-Age": "600",
             ])

@@ -57,19 +57,22 @@ struct BatchRoutes: Sendable {
             let writer = try await writer(request, call)
             return try await submit(writer, request, call) { answer in
                 let lines = NDJSONLines(longest: submitter.reader.maximumBytes, most: mostJobs)
-                for problem in try await lines.map(call, { (line, index) -> BatchLineProblem? in
-                    guard let bytes = line.bytes else {
-                        return BatchLineProblem(
-                            line: line.number,
-                            Problem(.tooLarge, "the job is larger than \(submitter.reader.maximumBytes) bytes"))
-                    }
-                    do throws(JSONError) {
-                        let job = try JobBuilder(json: bytes, maximumSize: submitter.reader.maximumBytes)
-                        return await send(job, request.first + index, line: line.number, writer, call)
-                    } catch {
-                        return BatchLineProblem(line: line.number, Problem(.invalidJob, "invalid job: \(error)"))
-                    }
-                }) { answer.add(problem) }
+                for problem in try await lines.map(
+                    call,
+                    { (line, index) -> BatchLineProblem? in
+                        guard let bytes = line.bytes else {
+                            return BatchLineProblem(
+                                line: line.number,
+                                Problem(.tooLarge, "the job is larger than \(submitter.reader.maximumBytes) bytes"))
+                        }
+                        do throws(JSONError) {
+                            let job = try JobBuilder(json: bytes, maximumSize: submitter.reader.maximumBytes)
+                            return await send(job, request.first + index, line: line.number, writer, call)
+                        } catch {
+                            return BatchLineProblem(line: line.number, Problem(.invalidJob, "invalid job: \(error)"))
+                        }
+                    })
+                { answer.add(problem) }
             }
         default:
             throw Problem(
@@ -109,7 +112,9 @@ struct BatchRoutes: Sendable {
         try await submitJobs(&submission)
         if let failure = submission.failure { throw failure }
         let total = request.first + submission.accepted
-        if request.closes { try await published { () async throws(KafkaError) in try await writer.close(total: total) } }
+        if request.closes {
+            try await published { () async throws(KafkaError) in try await writer.close(total: total) }
+        }
         return try Self.response(submission.accepted == 0 ? 400 : 202, submission, location: "/v1/batches/\(writer.id)")
     }
 
@@ -120,12 +125,18 @@ struct BatchRoutes: Sendable {
     ) async -> BatchLineProblem? {
         do {
             let trace = call.traceparent.map { RecordHeader("traceparent", Array($0.utf8)) }
-            try await writer.send(
-                try writer.validated(job, index: index), headers: [trace].compactMap(\.self))
+            let valid: ValidatedJob
+            do throws(InvalidJobError) {
+                valid = try writer.validated(job, index: index)
+            } catch {
+                guard error.missingPreset != nil else { throw error }
+                try await submitter.presets.reloadForRequest()
+                valid = try writer.validated(job, index: index)
+            }
+            try await writer.send(valid, headers: [trace].compactMap(\.self))
             return nil
         } catch let error as InvalidJobError {
-            return BatchLineProblem(
-                line: line, Problem(.invalidJob, error.failure.message, code: error.failure.code.rawValue))
+            return BatchLineProblem(line: line, Problem(invalid: error))
         } catch let error as KafkaError where error.code == .messageTooLarge {
             return BatchLineProblem(
                 line: line, Problem(.tooLarge, "the job exceeds the maximum message size of the Kafka brokers"))
@@ -196,7 +207,8 @@ struct BatchRoutes: Sendable {
     private func own(_ call: RequestContext) async throws -> Batch {
         let batch = try await batch(call)
         guard call.caller.mayAdminister || (call.caller.name != nil && batch.owner == call.caller.name) else {
-            throw Problem(.forbidden, "this key has not created the batch; changing other batches needs the scope admin")
+            throw Problem(
+                .forbidden, "this key has not created the batch; changing other batches needs the scope admin")
         }
         return batch
     }
@@ -237,7 +249,8 @@ struct BatchRoutes: Sendable {
         guard batch.completed != nil else { throw Problem(.conflict, "the batch is not completed; cancel it or wait") }
         guard batch.counts.failed > 0 else { throw Problem(.conflict, "no job of the batch failed") }
         let request = try BatchRequest(
-            call, reader: submitter.reader, defaultID: "\(batch.id.prefix(100))-retry-\(String.randomHexadecimal().prefix(8))")
+            call, reader: submitter.reader,
+            defaultID: "\(batch.id.prefix(100))-retry-\(String.randomHexadecimal().prefix(8))")
         let failures = try await stored { () async throws(RedisError) in
             try await store.failures(of: batch.id, from: 0, count: batch.counts.failed)
         }

@@ -36,7 +36,7 @@ struct JobRoutes: Sendable {
     }
 
     private func submitOne(_ call: RequestContext) async throws -> HTTPServer.Response {
-        let prepared = try submitter.prepare(
+        let prepared = try await submitter.prepare(
             try await call.request.body.collect(withTimeout: submitter.reader.maximumBytes))
         try await submitter.submit(
             prepared, for: call.caller, traceparent: call.traceparent, by: submitter.latest(for: call))

@@ -12,6 +12,7 @@ struct JobSubmitter: Sendable {
     let producer: Producer
     let topics: Topics
     let reader: JobDecoder
+    let presets: PresetCatalog
     let memory: JobStateStore
     /// The timeout of a request, and the time limit for publishing to Kafka.
     let times: (request: Duration, send: Duration)
@@ -22,24 +23,31 @@ struct JobSubmitter: Sendable {
 
     /// Parses and validates a job. A job without an id receives a random one.
     /// - Throws: ``Problem`` of the kind `invalidJob`.
-    func prepare(_ json: [UInt8]) throws(Problem) -> ValidatedJob {
+    func prepare(_ json: [UInt8]) async throws(Problem) -> ValidatedJob {
         let draft: JobBuilder
         do throws(JSONError) {
             draft = try JobBuilder(json: json, maximumSize: reader.maximumBytes)
         } catch {
             throw Problem(.invalidJob, "invalid job: \(error)", code: JobErrorCode.invalidJob.rawValue)
         }
-        return try prepare(draft, naming: "http")
+        return try await prepare(draft, naming: "http")
     }
 
-    /// Validates a job. A job without an id receives a random one that starts with `kind`.
-    func prepare(_ draft: JobBuilder, naming kind: String) throws(Problem) -> ValidatedJob {
+    /// Validates a job. A job without an id receives a random one that starts with `kind`. If its preset is unknown,
+    /// the presets are loaded first.
+    func prepare(_ draft: JobBuilder, naming kind: String) async throws(Problem) -> ValidatedJob {
         var draft = draft
         if draft["id"] == nil { draft.set("id", "\(kind)-\(String.randomHexadecimal())") }
         do throws(InvalidJobError) {
             return try ValidatedJob(draft, fallbackID: "", by: reader)
         } catch {
-            throw Problem(.invalidJob, error.failure.message, code: error.failure.code.rawValue)
+            guard error.missingPreset != nil else { throw Problem(invalid: error) }
+            try await presets.reloadForRequest()
+        }
+        do throws(InvalidJobError) {
+            return try ValidatedJob(draft, fallbackID: "", by: reader)
+        } catch {
+            throw Problem(invalid: error)
         }
     }
 
@@ -86,6 +94,13 @@ struct JobSubmitter: Sendable {
         error.code == .messageTooLarge
             ? Problem(.tooLarge, "the job exceeds the maximum message size of the Kafka brokers")
             : Problem(.unavailable, "the job cannot be published to Kafka now; submit it again", retryAfter: 5)
+    }
+}
+
+extension Problem {
+    /// Creates the problem of an invalid job.
+    init(invalid error: InvalidJobError) {
+        self.init(.invalidJob, error.failure.message, code: error.failure.code.rawValue)
     }
 }
 

@@ -30,7 +30,7 @@ struct NDJSONJobImporter: Sendable {
             guard let bytes = line.bytes else {
                 throw Problem(.tooLarge, "the job is larger than \(submitter.reader.maximumBytes) bytes")
             }
-            let prepared = try submitter.prepare(bytes)
+            let prepared = try await submitter.prepare(bytes)
             try await submitter.submit(prepared, for: call.caller, traceparent: call.traceparent)
             writer.object { writer in
                 writer.member("line", Int64(line.number))

@@ -17,7 +17,7 @@ struct RenderQuery {
     /// Fields whose value is always a string.
     static let texts: Set = [
         "contentMode", "scaleOptions", "interpolationQuality", "background", "format", "tenant", "priority",
-        "tolerance",
+        "tolerance", "preset",
     ]
     /// Fields whose value is parsed as a number, Boolean or JSON if possible, and is a string otherwise.
     static let values: Set = [
@@ -29,9 +29,14 @@ struct RenderQuery {
     /// Parameters of signed URLs, which do not describe the image (``URLSigner``).
     static let others: Set = ["signature", "expires", "keyId"]
 
+    /// - Parameter preset: The preset in the path of the URL; nil if there is none.
     /// - Throws: ``Problem`` that names the invalid parameter.
-    init(_ items: [HTTPServer.QueryItem]) throws(Problem) {
+    init(_ items: [HTTPServer.QueryItem], preset: String? = nil) throws(Problem) {
         var (draft, wait, seen): (JobBuilder, WaitParameter?, Set<String>) = (JobBuilder(), nil, [])
+        if let preset {
+            draft.set("preset", preset)
+            seen.insert("preset")
+        }
         for item in items {
             guard seen.insert(item.name).inserted else { throw Problem(.badRequest, "\(item.name) is given twice") }
             switch item.name {

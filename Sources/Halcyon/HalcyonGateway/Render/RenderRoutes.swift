@@ -4,7 +4,8 @@ import HalcyonCoding
 import HalcyonModel
 import Kafka
 
-/// Serves `GET /v1/render`: the image that the query describes, rendered unless it is stored already.
+/// Serves `GET /v1/render` and `GET /v1/render/preset/{name}`: the image that the URL describes, rendered unless it is
+/// stored already.
 struct RenderRoutes: Sendable {
     let submitter: JobSubmitter
     let feed: EventFeed
@@ -14,14 +15,16 @@ struct RenderRoutes: Sendable {
     let options: RenderOptions
 
     var all: [Route] {
-        [Route("GET", "/v1/render", for: .submit, acceptsSignature: true, startsJobs: true, answer: render)]
+        ["/v1/render", "/v1/render/preset/{name}"].map {
+            Route("GET", $0, for: .submit, acceptsSignature: true, startsJobs: true, answer: render)
+        }
     }
 
     private func render(_ call: RequestContext) async throws -> HTTPServer.Response {
         let accepts = AcceptHeader(call.request.headers["Accept"])
-        let query = try RenderQuery(call.request.query)
+        let query = try RenderQuery(call.request.query, preset: call.values["name"])
         guard accepts.takesImages else { throw Problem(.notAcceptable, "this endpoint serves only image/* content") }
-        let prepared = try prepare(query, accepts)
+        let prepared = try await prepare(query, accepts)
         var response: HTTPServer.Response
         do {
             response = try await image(of: prepared, query, call)
@@ -32,13 +35,24 @@ struct RenderRoutes: Sendable {
         return response
     }
 
-    private func prepare(_ query: RenderQuery, _ accepts: AcceptHeader) throws(Problem) -> ValidatedJob {
+    private func prepare(_ query: RenderQuery, _ accepts: AcceptHeader) async throws(Problem) -> ValidatedJob {
         var draft = query.draft
         // A client is waiting.
         if draft["priority"] == nil { draft.set("priority", Lane.high.rawValue) }
         let isAuto = draft["format"].map { $0 == "auto".json } ?? true
-        if isAuto, let format = options.formats.first(where: accepts.names) { draft.set("format", format.rawValue) }
-        return try submitter.prepare(draft, naming: "render")
+        guard isAuto, let format = options.formats.first(where: accepts.names) else {
+            return try await submitter.prepare(draft, naming: "render")
+        }
+        if draft["preset"] != nil {
+            // The format is that of the preset, unless it is overridable and automatic.
+            let prepared = try await submitter.prepare(draft, naming: "render")
+            let preset = prepared.job.preset.flatMap { submitter.presets[$0.name] }
+            guard preset?.overridable.contains("format") == true, prepared.job.variants[0].output.format == nil else {
+                return prepared
+            }
+        }
+        draft.set("format", format.rawValue)
+        return try await submitter.prepare(draft, naming: "render")
     }
 
     private func image(of prepared: ValidatedJob, _ query: RenderQuery, _ call: RequestContext) async throws

@@ -7,6 +7,16 @@ extension ImageEvent {
         public let id: String
         /// The values that the job asked to be returned.
         public let metadata, placeholder, altText: JSONValue?
+        /// The preset of the job; nil if it has none.
+        public let preset: Preset?
+
+        /// A preset, in the version that was used.
+        public struct Preset: Sendable, Equatable, Decodable {
+            /// The name of the preset.
+            public let name: String
+            /// The version, from 1.
+            public let version: Int
+        }
     }
 
     /// The data of a `progress` event: how much of a source has been loaded.

@@ -40,6 +40,8 @@ public struct ImageJob: Sendable, Hashable, Encodable {
     public var headers: [String: String]?
     /// The tenant that owns the results.
     public var tenant: String?
+    /// The preset whose fields the job has. ``output`` then contains only fields that the preset allows.
+    public var preset: String?
 
     /// Creates a job with one output. Everything else is set as a property.
     public init(
@@ -61,7 +63,7 @@ public struct ImageJob: Sendable, Hashable, Encodable {
     private enum CodingKeys: String, CodingKey {
         case source, alternatives, fallback, variants, partial, id, maxAge, cache, delivery, priority, deadline, slot,
             generation
-        case placeholder, altText, metadata, tags, webhook, headers, tenant
+        case placeholder, altText, metadata, tags, webhook, headers, tenant, preset
     }
 
     /// Encodes the job as its schema defines it: the fields of ``output`` are members of the job itself.
@@ -88,6 +90,7 @@ public struct ImageJob: Sendable, Hashable, Encodable {
         try container.encodeIfPresent(webhook, forKey: .webhook)
         try container.encodeIfPresent(headers, forKey: .headers)
         try container.encodeIfPresent(tenant, forKey: .tenant)
+        try container.encodeIfPresent(preset, forKey: .preset)
     }
 }
 

@@ -5,6 +5,8 @@ public enum ControlMessage: Hashable, Sendable {
     /// Announces a purge of the shared caches; workers drop their local copies. The time is that of Redis in
     /// microseconds since 1970, as in fencing tokens; nil if it is unknown.
     case purge(Purge, at: Int64? = nil)
+    /// Announces that the preset with this name was stored in or deleted from Redis.
+    case preset(String)
 }
 
 /// A request to purge cached results.

@@ -44,6 +44,8 @@ public struct Event: Sendable {
     public var batch: BatchMembership?
     /// The values that the job passes through.
     public var echo: Job.PassthroughMetadata
+    /// The preset of the job, with its version; nil if it has none.
+    public var preset: PresetReference?
     /// The W3C trace context of the job.
     public var traceparent: String?
     /// The webhook to which the event is also delivered. It is not part of the serialized event.
@@ -55,6 +57,7 @@ public struct Event: Sendable {
     public init(
         id: String, time: Double, subject: String?, jobID: String?,
         batch: BatchMembership? = nil, echo: Job.PassthroughMetadata = Job.PassthroughMetadata(),
+        preset: PresetReference? = nil,
         traceparent: String? = nil, webhook: Webhook? = nil, body: Body
     ) {
         self.id = id
@@ -63,6 +66,7 @@ public struct Event: Sendable {
         self.jobID = jobID
         self.batch = batch
         self.echo = echo
+        self.preset = preset
         self.traceparent = traceparent
         self.webhook = webhook
         self.body = body

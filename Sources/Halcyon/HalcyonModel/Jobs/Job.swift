@@ -36,6 +36,8 @@ public struct Job: Sendable {
     public var webhook: Webhook?
     /// The values that are copied unchanged into events.
     public var echo: PassthroughMetadata
+    /// The preset that the job was expanded from, with its version; nil for a job without one.
+    public var preset: PresetReference?
 
     /// Creates a job without validating the values.
     public init(
@@ -45,7 +47,7 @@ public struct Job: Sendable {
         tags: [String] = [], slot: DisplaySlot? = nil,
         delivery: Delivery = .reference, deadline: Deadline? = nil, batch: BatchMembership? = nil,
         webhook: Webhook? = nil,
-        echo: PassthroughMetadata = PassthroughMetadata()
+        echo: PassthroughMetadata = PassthroughMetadata(), preset: PresetReference? = nil
     ) {
         self.id = id
         self.source = source
@@ -65,6 +67,7 @@ public struct Job: Sendable {
         self.batch = batch
         self.webhook = webhook
         self.echo = echo
+        self.preset = preset
     }
 
     /// The request for the source.

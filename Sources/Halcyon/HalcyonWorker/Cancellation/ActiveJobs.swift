@@ -219,6 +219,7 @@ struct ControlMessageHandler: Sendable {
     let sources: SourceCache
     let assets: AssetCache
     let resultStore: ResultStore?
+    let presets: PresetCatalog
 
     /// Handles one message. Results and sources in the shared caches were purged before the message was published, so
     /// only the local caches of this worker are purged here.
@@ -233,6 +234,7 @@ struct ControlMessageHandler: Sendable {
             // A source that was cached after an old purge is newer than the purge.
             await sources.evictLocal(request, storedBefore: told.isOld ? Double(told.moment) / 1000 : .infinity)
             await assets.forget(request)
+        case .preset: presets.invalidate()
         }
     }
 }

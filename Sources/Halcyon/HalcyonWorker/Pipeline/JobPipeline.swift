@@ -15,6 +15,7 @@ import Telemetry
 /// A class, because the task of each job holds it. Copying a reference is cheaper than copying all stages.
 final class JobPipeline: Sendable {
     let decoder: DecodeStage
+    let presets: PresetCatalog
     let lookup: LookupStage
     let resolver: ResultResolver
     let store: StoreStage
@@ -29,11 +30,13 @@ final class JobPipeline: Sendable {
     let report: JobReport
 
     init(
-        decoder: DecodeStage, lookup: LookupStage, resolver: ResultResolver, store: StoreStage, upload: UploadStage,
+        decoder: DecodeStage, presets: PresetCatalog, lookup: LookupStage, resolver: ResultResolver, store: StoreStage,
+        upload: UploadStage,
         publisher: PublishStage, progress: ProgressReports, cancellations: CancellationChecker, tags: TagIndexer,
         retries: RetryScheduler, tracing: JobTracing?, report: JobReport
     ) {
         self.decoder = decoder
+        self.presets = presets
         self.lookup = lookup
         self.resolver = resolver
         self.store = store
@@ -52,8 +55,9 @@ final class JobPipeline: Sendable {
     ///   - decoded: The decoded record, if it has been decoded.
     ///   - found: The cached results, if they have been looked up.
     func run(_ delivery: JobDelivery, decoded: DecodedRecord? = nil, found: [ResultKey: ImageResult]? = nil) async {
+        guard let decoded = await withPreset(decoded ?? decode(delivery.record), delivery) else { return }
         let job: JobContext
-        switch decoded ?? decode(delivery.record) {
+        switch decoded {
         case .job(let decoded): job = decoded
         case .refused(let refusal, let trace): return await reject(delivery, refusal, trace)
         }
@@ -158,7 +162,7 @@ final class JobPipeline: Sendable {
 
     /// Waits before an attempt.
     /// - Throws: ``JobCancellationReason`` or `CancellationError`.
-    private func wait(for seconds: Double, _ job: JobContext, _ delivery: JobDelivery) async throws {
+    func wait(for seconds: Double, _ job: JobContext, _ delivery: JobDelivery) async throws {
         guard seconds > 0 else { return }
         guard delivery.release() else { throw JobCancellationReason.revoked }
         try await cancellations.activeJobs.run(job.identity, until: job.deadlineInstant) { active in
@@ -167,8 +171,9 @@ final class JobPipeline: Sendable {
         }
     }
 
-    func decode(_ record: ConsumedRecord) -> DecodedRecord {
-        let trace = tracing?.begin(record)
+    func decode(_ record: ConsumedRecord) -> DecodedRecord { decode(record, tracing?.begin(record)) }
+
+    func decode(_ record: ConsumedRecord, _ trace: JobTrace?) -> DecodedRecord {
         do throws(InvalidJobError) {
             let job = try decoder.decode(record, trace)
             report.decoded(job)

@@ -33,10 +33,25 @@ struct DecodeStage: Sendable {
     /// - Parameter trace: The trace of the job, if it is recorded.
     /// - Throws: ``InvalidJobError`` if the record does not contain a valid job.
     func decode(_ record: ConsumedRecord, _ trace: JobTrace? = nil) throws(InvalidJobError) -> JobContext {
+        try context(record, trace) { value, id throws(InvalidJobError) in try reader.read(value, defaultID: id) }
+    }
+
+    /// Decodes only the fields that identify a job, if its preset is not available.
+    /// - Throws: ``InvalidJobError`` if these fields are invalid.
+    func decodeIdentity(_ record: ConsumedRecord, _ trace: JobTrace?) throws(InvalidJobError) -> JobContext {
+        try context(record, trace) { value, id throws(InvalidJobError) in
+            try reader.readIdentity(value, defaultID: id)
+        }
+    }
+
+    private func context(
+        _ record: ConsumedRecord, _ trace: JobTrace?,
+        _ read: ([UInt8], _ defaultID: String) throws(InvalidJobError) -> DecodedJob
+    ) throws(InvalidJobError) -> JobContext {
         let value = record.value ?? []
         let retry = try retry(record, value)
         let origin = retry?.message.provenance ?? OriginalRecord(record)
-        let reading = try reader.read(value, defaultID: origin.coordinates)
+        let reading = try read(value, origin.coordinates)
         let context = JobContext(
             job: reading.job, keys: reading.job.keys, lane: lanes[origin.topic] ?? .normal,
             flow: tenants.flow(of: reading.job.tenant), origin: origin, traceparent: record.traceparent,

@@ -151,7 +151,7 @@ struct PublishStage: Sendable {
         }
         return Event(
             id: "\(job.origin.coordinates)-\(suffix)", time: Timestamp.now.seconds, subject: job.job.source.shownText,
-            jobID: job.job.id, batch: job.job.batch, echo: job.job.echo,
+            jobID: job.job.id, batch: job.job.batch, echo: job.job.echo, preset: job.job.preset,
             // Consumers continue the trace as children of the job, if it is recorded.
             traceparent: job.trace?.context.traceparent ?? job.traceparent, webhook: job.job.webhook, body: body)
     }

@@ -54,6 +54,16 @@ enum BatchCommands {
         }
     }
 
+    /// Returns the decoder for these jobs. Registered presets are read from Redis if a job has one.
+    static func reader(of jobs: [JobBuilder], _ configuration: Configuration) async throws -> JobDecoder {
+        var reader = configuration.jobReader
+        if jobs.contains(where: { $0["preset"] != nil }) {
+            reader = try await configuration.readerWithRegisteredPresets()
+        }
+        reader.requiresPreset = configuration.options.presetsOnly
+        return reader
+    }
+
     /// Returns a batch.
     /// - Throws: ``CommandError`` if it is unknown.
     static func find(_ id: String, in store: BatchStore) async throws -> Batch {
@@ -107,11 +117,12 @@ enum BatchCreateCommand: Subcommand {
         let configuration = try Configuration(arguments)
         let id = arguments[BatchCommands.newID] ?? "batch-\(String.randomHexadecimal())"
         let jobs = try await JobList.drafts(
-            file: arguments[file], options: fields, arguments, configuration.jobReader)
+            file: arguments[file], options: fields, arguments, configuration)
+        let reader = try await BatchCommands.reader(of: jobs.map(\.draft), configuration)
         let access = KafkaAccess(configuration)
         try await access.requireNow([access.topics.batches])
         try await access.withProducer(limit: KafkaAccess.timeout) { producer in
-            let writer = BatchWriter(id, producer, topics: access.topics, reader: configuration.jobReader)
+            let writer = BatchWriter(id, producer, topics: access.topics, reader: reader)
             try await BatchUpload(writer: writer).send(jobs)
         }
         if arguments[BatchCommands.wait] {
@@ -271,8 +282,9 @@ enum BatchRetryCommand: Subcommand {
             let failures = try await store.failures(of: batch.id, from: 0, count: max(1, batch.counts.failed))
             let jobs = try await FailedJobReader(access.topics, properties: access.properties.reader).jobs(of: failures)
             guard !jobs.isEmpty else { throw CommandError("\(batch.id): no failed job is known to Kafka") }
+            let reader = try await BatchCommands.reader(of: jobs.map(\.job), configuration)
             try await access.withProducer(limit: KafkaAccess.timeout) { producer in
-                let writer = BatchWriter(id, producer, topics: access.topics, reader: configuration.jobReader)
+                let writer = BatchWriter(id, producer, topics: access.topics, reader: reader)
                 try await BatchUpload(writer: writer).send(jobs.map { ($0.job, $0.failure.job) })
             }
             if arguments[BatchCommands.wait] {

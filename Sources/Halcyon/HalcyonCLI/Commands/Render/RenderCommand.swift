@@ -101,10 +101,10 @@ struct LocalRendering: Sendable {
         pool = Renderer.makePool(threads: threads)
         children = RenderProcessPool(configuration.options.renderChildren) { Console.complain("render process: \($0)") }
         service = RenderService(
-            renderer: Renderer(limits: configuration.options.worker.images, extensions: configuration.extensions),
+            renderer: Renderer(limits: configuration.options.worker.images, extensions: Configuration.extensions),
             pool: pool,
             children: children)
-        loader = SourceLoader(configuration.sources, custom: configuration.providers, drawingOn: pool)
+        loader = SourceLoader(configuration.sources, custom: Configuration.providers, drawingOn: pool)
     }
 
     /// - Parameter file: a local file to read instead of the source.

@@ -8,7 +8,10 @@ import ProgramSettings
 struct JobList {
     private let arguments: ParsedCommand
     private let options: [FieldOption]
-    private let reader: JobDecoder
+    private let configuration: Configuration
+    private var reader: JobDecoder
+    /// True if the decoder has the presets that are registered in Redis.
+    private var hasPresets = false
     private let base: JobBuilder
     /// The random prefix of generated ids in this run.
     private let run = String(UInt64.random(in: 1 << 60 ... .max), radix: 16)
@@ -18,21 +21,22 @@ struct JobList {
 
     /// - Throws: ``InputError`` that names the option, or the file and line; ``FileError``.
     static func read(
-        sources: [String], file: String?, options: [FieldOption], _ arguments: ParsedCommand, _ reader: JobDecoder
+        sources: [String], file: String?, options: [FieldOption], _ arguments: ParsedCommand,
+        _ configuration: Configuration
     ) async throws -> [ValidatedJob] {
         if file == "-", arguments[SizingOptions.job] == "-" {
             throw InputError("--job and --from-file cannot both be standard input", of: arguments)
         }
-        let template = try await SingleJob.template(arguments, reader)
+        let template = try await SingleJob.template(arguments, configuration.jobReader)
         let base = template.overlaid(by: try options.draft(from: arguments, over: template))
-        var list = JobList(arguments: arguments, options: options, reader: reader, base: base)
-        for source in sources { try list.add(source: source, from: nil) }
-        if let file { try list.add(linesOf: try await Files.read(file), from: file) }
+        var list = JobList(arguments: arguments, options: options, configuration, base: base)
+        for source in sources { try await list.add(source: source, from: nil) }
+        if let file { try await list.add(linesOf: try await Files.read(file), from: file) }
         if sources.isEmpty, file == nil {
             guard base["source"] != nil else {
                 throw InputError("nothing to submit: give a SOURCE, --from-file or --job", of: arguments)
             }
-            try list.add(JobBuilder(), from: nil)
+            try await list.add(JobBuilder(), from: nil)
         }
         guard !list.jobs.isEmpty else { throw InputError("\(file ?? ""): no jobs found") }
         if base["id"] != nil, list.jobs.count > 1 {
@@ -44,37 +48,37 @@ struct JobList {
     /// Reads the jobs in the lines of a file with the fields of the options, without validating or naming them.
     /// - Throws: ``InputError`` that names the option, or the file and line; ``FileError``.
     static func drafts(
-        file: String, options: [FieldOption], _ arguments: ParsedCommand, _ reader: JobDecoder
+        file: String, options: [FieldOption], _ arguments: ParsedCommand, _ configuration: Configuration
     ) async throws -> [(draft: JobBuilder, position: String)] {
         if file == "-", arguments[SizingOptions.job] == "-" {
             throw InputError("--job and FILE cannot both be standard input", of: arguments)
         }
-        let template = try await SingleJob.template(arguments, reader)
+        let template = try await SingleJob.template(arguments, configuration.jobReader)
         let base = template.overlaid(by: try options.draft(from: arguments, over: template))
-        let list = JobList(arguments: arguments, options: options, reader: reader, base: base)
-        var drafts: [(draft: JobBuilder, position: String)] = []
-        try list.forEachLine(of: try await Files.read(file), from: file) { own, position in
-            drafts.append((base.overlaid(by: own), position))
-        }
+        let drafts = try JobList(arguments: arguments, options: options, configuration, base: base)
+            .lines(of: try await Files.read(file), from: file)
         guard !drafts.isEmpty else { throw InputError("\(file): no jobs found") }
-        return drafts
+        return drafts.map { (base.overlaid(by: $0.draft), $0.position) }
     }
 
-    private init(arguments: ParsedCommand, options: [FieldOption], reader: JobDecoder, base: JobBuilder) {
+    private init(
+        arguments: ParsedCommand, options: [FieldOption], _ configuration: Configuration, base: JobBuilder
+    ) {
         self.arguments = arguments
         self.options = options
-        self.reader = reader
+        self.configuration = configuration
+        reader = configuration.jobReader
+        reader.requiresPreset = configuration.options.presetsOnly
         self.base = base
     }
 
-    private mutating func add(linesOf bytes: [UInt8], from file: String) throws {
-        var drafts: [(JobBuilder, String)] = []
-        try forEachLine(of: bytes, from: file) { drafts.append(($0, $1)) }
-        for (draft, position) in drafts { try add(draft, from: position) }
+    private mutating func add(linesOf bytes: [UInt8], from file: String) async throws {
+        for (draft, position) in try lines(of: bytes, from: file) { try await add(draft, from: position) }
     }
 
     /// Reads a URL or JSON object from each line. Empty lines and lines that begin with # are skipped.
-    private func forEachLine(of bytes: [UInt8], from file: String, _ body: (JobBuilder, String) throws -> Void) throws {
+    private func lines(of bytes: [UInt8], from file: String) throws -> [(draft: JobBuilder, position: String)] {
+        var drafts: [(draft: JobBuilder, position: String)] = []
         for (index, line) in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
             let position = "\(file == "-" ? "standard input" : file):\(index + 1)"
             guard let text = String(validating: line, as: UTF8.self) else { throw InputError("\(position): not UTF-8") }
@@ -87,29 +91,35 @@ struct JobList {
                 } catch {
                     throw InputError("\(position): \(error)")
                 }
-                try body(own, position)
+                drafts.append((own, position))
             } else {
                 var draft = JobBuilder()
                 try draft.set(source: content)
-                try body(draft, position)
+                drafts.append((draft, position))
             }
         }
+        return drafts
     }
 
-    private mutating func add(source: String, from position: String?) throws(InputError) {
+    private mutating func add(source: String, from position: String?) async throws {
         var draft = JobBuilder()
         try draft.set(source: source)
-        try add(draft, from: position)
+        try await add(draft, from: position)
     }
 
-    private mutating func add(_ own: JobBuilder, from position: String?) throws(InputError) {
+    private mutating func add(_ own: JobBuilder, from position: String?) async throws {
         let madeUp = "\(run)-\(jobs.count + 1)"
         var draft = base.overlaid(by: own)
         if draft["id"] == nil { draft.set("id", madeUp) }
         do throws(InvalidJobError) {
             jobs.append(try ValidatedJob(draft, fallbackID: madeUp, by: reader).complaining())
         } catch {
-            throw fault(options.translated(error.failure.message, arguments, under: own), position)
+            guard error.missingPreset != nil, !hasPresets else {
+                throw fault(options.translated(error.failure.message, arguments, under: own), position)
+            }
+            reader.findPreset = try await configuration.readerWithRegisteredPresets().findPreset
+            hasPresets = true
+            return try await add(own, from: position)
         }
         let id = jobs[jobs.count - 1].job.id
         guard ids.insert(Array(id.utf8)).inserted || base["id"] != nil else {

@@ -50,7 +50,7 @@ enum SubmitCommand: Subcommand {
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         let jobs = try await JobList.read(
-            sources: arguments[sources], file: arguments[file], options: fields, arguments, configuration.jobReader)
+            sources: arguments[sources], file: arguments[file], options: fields, arguments, configuration)
         let submission = Submission(
             batch: SubmittedJobs(jobs), kafka: KafkaAccess(configuration), timeout: arguments[timeout],
             asJSON: arguments[json])

@@ -1,0 +1,196 @@
+import Formats
+import HalcyonCluster
+import HalcyonCoding
+import HalcyonModel
+import JSON
+import Kafka
+import ProgramSettings
+
+/// `halcyon preset`: the commands for presets.
+enum PresetCommands {
+    static let group = CommandGroup(
+        name: "preset", summary: "Register, list, inspect and delete presets, the named templates of jobs.",
+        members: [
+            PresetPutCommand.self, PresetListCommand.self, PresetShowCommand.self, PresetDeleteCommand.self,
+        ])
+
+    static let name = Parameter<String>.argument("NAME", .presetName, help: "The name of the preset.")
+
+    /// Runs `body` with the service that changes presets.
+    /// - Throws: ``CommandError`` if a server is unavailable or the preset cannot be changed.
+    static func withService<Value: Sendable>(
+        _ configuration: Configuration, _ body: (PresetService) async throws -> Value
+    ) async throws -> Value {
+        let access = KafkaAccess(configuration)
+        // Check that the change can be announced before anything is changed.
+        try await access.requireNow([access.topics.control])
+        let fixed = Set(configuration.presets.map(\.name))
+        do {
+            return try await access.withProducer(limit: KafkaAccess.timeout) { producer in
+                try await configuration.withRedis { redis in
+                    try await body(
+                        PresetService(
+                            PresetStore(redis, topics: access.topics),
+                            ControlPublisher(producer, topics: access.topics), isFixed: { fixed.contains($0) }))
+                }
+            }
+        } catch let error as PresetError {
+            throw CommandError("\(error)")
+        } catch let error as PresetNotBroadcast {
+            throw CommandError("\(error)")
+        }
+    }
+}
+
+extension ValueKind<String> {
+    /// The name of a preset.
+    fileprivate static var presetName: Self {
+        ValueKind(
+            "1 to 64 letters, digits, dots, hyphens and underscores that begin with a letter or a digit, and not only"
+        ) { PresetReference.isName($0) ? $0 : nil }
+    }
+}
+
+/// `halcyon preset put`: registers a preset.
+enum PresetPutCommand: Subcommand {
+    private static let file = Parameter<String>.argument(
+        "FILE", .file, help: "A JSON file with the preset (- for standard input).")
+    private static let json = Parameter.flag("json", help: "Print the outcome as one JSON object.")
+
+    static let command = Command(
+        "put", summary: "Register a preset, or replace it by a new version.",
+        discussion: """
+            A preset is a JSON object. job contains the fields of its jobs, as in docs/jobs.md, without fields of a \
+            single job such as id and source. overridable lists the fields that a job may set itself although they \
+            belong to the preset. For example:
+
+            {"job": {"width": 320, "height": 180, "format": "webp"}, "overridable": ["width", "height"]}
+
+            The preset is checked as the template of a job, stored in Redis, and announced to workers and gateways. A \
+            new preset has version 1. Each change increments the version, unless the file has a higher version. A \
+            preset that has not changed keeps its version. Results of the old version remain until they expire. \
+            Presets of the settings (presets.NAME) cannot be replaced.
+            """, parameters: [PresetCommands.name, file, json],
+        examples: [
+            .init("halcyon preset put card card.json", "Register the preset card."),
+            .init(
+                #"echo '{"job": {"width": 320, "height": 180}}' | halcyon preset put card -"#,
+                "Register a preset from standard input."),
+            .init(
+                "halcyon submit https://example.org/cat.jpg --preset card --wait",
+                "Render an image with the preset."),
+        ])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let configuration = try Configuration(arguments)
+        let path = arguments[file]
+        let bytes = try await Files.read(path, limit: Preset.maximumBytes)
+        let name = arguments[PresetCommands.name]
+        do {
+            let preset = try Preset(name, json: bytes)
+            let reader = configuration.jobReader
+            // An invalid preset is reported even if no server is available.
+            try reader.check(preset)
+            let outcome = try await PresetCommands.withService(configuration) {
+                try await $0.put(preset, checkedBy: reader)
+            }
+            report(outcome, of: name, asJSON: arguments[json])
+        } catch let error as InvalidPresetError {
+            throw InputError("\(path == "-" ? "standard input" : path): \(error.reason)")
+        }
+        return .done
+    }
+
+    private static func report(_ outcome: PresetStore.Outcome, of name: String, asJSON: Bool) {
+        let (version, isStored) =
+            switch outcome {
+            case .stored(let version): (version, true)
+            case .unchanged(let version): (version, false)
+            }
+        if asJSON {
+            Console.printObject { writer in
+                writer.member("name", name)
+                writer.member("version", version)
+                writer.member("changed", isStored)
+            }
+        } else {
+            Console.print("\(name): version \(version) \(isStored ? "registered" : "is unchanged")")
+        }
+    }
+}
+
+/// `halcyon preset list`: lists presets.
+enum PresetListCommand: Subcommand {
+    private static let json = Parameter.flag("json", help: "Print one JSON object for each preset.")
+
+    static let command = Command(
+        "list", summary: "List the presets of the settings and the registered ones.",
+        discussion: """
+            Each line has the name, the version, the origin of the preset (settings or registered), and the fields of \
+            its jobs.
+            """, parameters: [json],
+        examples: [.init("halcyon preset list --json | jq -r .name", "List the names of all presets.")])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let catalog = try await Configuration(arguments).catalog()
+        for preset in catalog.all {
+            let origin = catalog.isFixed(preset.name) ? "settings" : "registered"
+            let isRead =
+                arguments[json]
+                ? Console.print(json: preset.json)
+                : Console.print(
+                    "\(preset.name)  version \(preset.version)  \(origin)  "
+                        + String(decoding: preset.contents, as: UTF8.self))
+            guard isRead else { break }
+        }
+        return .done
+    }
+}
+
+/// `halcyon preset show`: prints a preset.
+enum PresetShowCommand: Subcommand {
+    static let command = Command(
+        "show", summary: "Print a preset as JSON.",
+        discussion: """
+            The output can be edited and passed to halcyon preset put after its version was removed or increased. \
+            Exits with code 3 if there is no such preset.
+            """, parameters: [PresetCommands.name],
+        examples: [
+            .init("halcyon preset show card", "Print the preset card."),
+            .init(
+                "halcyon preset show card | jq 'del(.version) | .job.quality = 70' | halcyon preset put card -",
+                "Change one field of a preset."),
+        ])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let name = arguments[PresetCommands.name]
+        guard let preset = try await Configuration(arguments).catalog()[name] else {
+            Console.complain("there is no preset \(name)")
+            return .notFound
+        }
+        Console.print(json: preset.json)
+        return .done
+    }
+}
+
+/// `halcyon preset delete`: deletes a preset.
+enum PresetDeleteCommand: Subcommand {
+    static let command = Command(
+        "delete", summary: "Delete a registered preset.",
+        discussion: """
+            Jobs that name it afterwards fail as invalid_job. Results remain until they expire. The version is \
+            retained: a new preset with the same name gets the next one. Exits with code 3 if there is no such preset.
+            """, parameters: [PresetCommands.name],
+        examples: [.init("halcyon preset delete card", "Delete the preset card.")])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let name = arguments[PresetCommands.name]
+        let isDeleted = try await PresetCommands.withService(Configuration(arguments)) { try await $0.delete(name) }
+        guard isDeleted else {
+            Console.complain("there is no registered preset \(name)")
+            return .notFound
+        }
+        Console.print("\(name): deleted")
+        return .done
+    }
+}

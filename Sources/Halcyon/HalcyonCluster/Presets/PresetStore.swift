@@ -1,0 +1,159 @@
+import HalcyonCoding
+import HalcyonModel
+import Redis
+
+/// The registered presets in Redis, shared by all workers and gateways with the same topic prefix.
+///
+/// They are one hash, so that they are in one hash slot of a Redis Cluster and are read atomically. A field is named
+/// after the preset. Its value is `VERSION JSON`, or `VERSION` after the preset was deleted, so that a version is never
+/// used again. The hash has no TTL.
+public struct PresetStore: Sendable {
+    /// The maximum number of presets, including deleted ones.
+    public static let most = 1000
+
+    private let redis: RedisClient
+    private let key: RedisArgument
+
+    /// Creates a store that uses the given client. The caller owns the client and closes it.
+    /// - Parameters:
+    ///   - redis: The client.
+    ///   - topics: The topics of the cluster, whose prefix is part of the key.
+    public init(_ redis: RedisClient, topics: Topics) {
+        self.redis = redis
+        key = .string("halcyon:presets:{\(topics.prefix)}")
+    }
+
+    /// A preset in Redis.
+    struct Entry: Sendable {
+        /// The version, or the last version of a deleted preset.
+        let version: Int64
+        /// The JSON without name and version; nil if the preset was deleted.
+        let contents: [UInt8]?
+
+        /// Parses the value of a field.
+        init?(_ value: [UInt8]) {
+            let end = value.firstIndex(of: UInt8(ascii: " ")) ?? value.endIndex
+            guard let version = Int64(String(decoding: value[..<end], as: UTF8.self)) else { return nil }
+            self.version = version
+            contents = end < value.endIndex ? Array(value[(end + 1)...]) : nil
+        }
+    }
+
+    /// Returns all presets by name, including deleted ones.
+    /// - Throws: `RedisError`.
+    func entries() async throws(RedisError) -> [String: Entry] {
+        let fields = try await redis.send("HGETALL", key).array ?? []
+        var entries: [String: Entry] = [:]
+        for index in stride(from: 0, to: fields.count - 1, by: 2) {
+            // Fields of another form are ignored.
+            if let name = fields[index].string, let entry = fields[index + 1].bytes.flatMap(Entry.init) {
+                entries[name] = entry
+            }
+        }
+        return entries
+    }
+
+    /// The outcome of storing a preset.
+    public enum Outcome: Hashable, Sendable {
+        /// The preset was stored with this version.
+        case stored(version: Int64)
+        /// The stored preset has the same contents, and keeps this version.
+        case unchanged(version: Int64)
+    }
+
+    /// Stores a preset. Without a version of its own it gets the next one. If the contents are the same, it keeps its
+    /// version.
+    /// - Parameter preset: The preset, which the caller has checked.
+    /// - Returns: The outcome with the version.
+    /// - Throws: ``PresetError`` if the version is not higher than the last one, or there are too many presets;
+    ///   `RedisError`.
+    public func put(_ preset: Preset) async throws -> Outcome {
+        let reply = try await redis.run(
+            Self.putting, keys: [key],
+            arguments: [
+                .string(preset.name), .bytes(preset.contents),
+                .integer(preset.hasOwnVersion ? Int(preset.version) : 0), .integer(Self.most),
+            ])
+        guard let parts = reply.array, parts.count == 2, let outcome = parts[0].string,
+            let version = parts[1].string.flatMap({ Int64($0) })
+        else { throw RedisError(.protocolError, "unexpected reply from the preset script: \(reply)") }
+        switch outcome {
+        case "stored": return .stored(version: version)
+        case "unchanged": return .unchanged(version: version)
+        case "old": throw PresetError.oldVersion(preset.name, last: version)
+        default: throw PresetError.tooMany
+        }
+    }
+
+    /// Deletes a preset. Its version is retained.
+    /// - Parameter name: The name of the preset.
+    /// - Returns: False if there is no such preset.
+    /// - Throws: `RedisError`.
+    public func delete(_ name: String) async throws(RedisError) -> Bool {
+        try await redis.run(Self.deleting, keys: [key], arguments: [.string(name)]).integer == 1
+    }
+
+    /// Stores presets that Redis has lost. Presets that exist there are not changed.
+    /// - Parameter presets: The presets with their versions.
+    /// - Throws: `RedisError`.
+    func restore(_ presets: [Preset]) async throws(RedisError) {
+        for preset in presets {
+            _ = try await redis.send(
+                "HSETNX", key, .string(preset.name), .bytes(Array("\(preset.version) ".utf8) + preset.contents))
+        }
+    }
+
+    // KEYS: the hash. ARGV: name, contents, version or 0 for the next one, maximum number of presets. Versions are at
+    // most 2^53, the limit of exact integers in Lua.
+    private static let putting = RedisScript(
+        """
+        local known = redis.call('HGET', KEYS[1], ARGV[1])
+        local last, contents = 0, nil
+        if known then
+            local space = string.find(known, ' ', 1, true)
+            last = tonumber(space and string.sub(known, 1, space - 1) or known) or 0
+            contents = space and string.sub(known, space + 1)
+        elseif redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[4]) then
+            return {'full', '0'}
+        end
+        local version = tonumber(ARGV[3])
+        if contents == ARGV[2] and (version == 0 or version == last) then
+            return {'unchanged', string.format('%.0f', last)}
+        end
+        if version == 0 then version = last + 1 end
+        if version <= last then return {'old', string.format('%.0f', last)} end
+        redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f ', version) .. ARGV[2])
+        return {'stored', string.format('%.0f', version)}
+        """)
+
+    // KEYS: the hash. ARGV: name.
+    private static let deleting = RedisScript(
+        """
+        local known = redis.call('HGET', KEYS[1], ARGV[1])
+        local space = known and string.find(known, ' ', 1, true)
+        if not space then return 0 end
+        redis.call('HSET', KEYS[1], ARGV[1], string.sub(known, 1, space - 1))
+        return 1
+        """)
+}
+
+/// The reason for which a preset was not changed.
+public enum PresetError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The version is not higher than the last version of a preset with this name.
+    case oldVersion(String, last: Int64)
+    /// The maximum number of presets is reached.
+    case tooMany
+    /// The settings define the preset with this name.
+    case isInSettings(String)
+
+    /// The reason, with a remedy.
+    public var description: String {
+        switch self {
+        case .oldVersion(let name, let last):
+            "preset \(name): its last version is \(last); give a higher version, or none for the next one"
+        case .tooMany: "there are \(PresetStore.most) presets, which is the maximum"
+        case .isInSettings(let name):
+            "preset \(name): the settings define it (presets.\(name)), so it can be changed only there"
+        }
+    }
+}
