@@ -75,7 +75,7 @@ extension ProgramOptions {
             .help(
                 """
                 Maximum number of jobs per partition that a worker has received, in flight or waiting. Only these can \
-                be processed before earlier jobs of other tenants. At least worker.maximumInFlight.
+                be processed before earlier jobs of other tenants. It applies once a job has a tenant.
                 """),
         Setting("worker.maximumInFlightBytes", \.worker.consumer.windowBytes, .byteSize(in: 1...(1 << 40)))
             .help("Maximum total size of the received messages per partition; a larger message is processed alone."),

@@ -6,56 +6,84 @@ import Kafka
 import Redis
 import Telemetry
 
-/// Counts the ends of jobs in Redis, as the committed events tell them. An event that is read again counts no more.
-struct BatchCounter: Sendable {
+/// Counts the ends of jobs in Redis, after their events were published.
+///
+/// Counting is fast and may lose ends, if the worker crashes or Redis is away for long. ``BatchAudit`` notices that, and
+/// ``BatchRecounter`` counts what the events tell. An end that is counted again counts no more.
+final class BatchCounter: Sendable {
     let store: BatchStore
     let producer: Producer
     let topics: Topics
-    let options: BatchOptions
-    let log: Log
     let metrics: BatchMetrics
+    private let options: BatchOptions
+    private let log: Log
+    private let pending = Lock<[BatchEnd]>([])
+    private let rings: AsyncStream<Void>
+    private let bell: AsyncStream<Void>.Continuation
 
     /// The delay between attempts while Redis or Kafka is unavailable.
     private static let rest = Duration.milliseconds(500)
+    /// The maximum number of ends of one batch that are counted at once.
+    private static let step = 512
+    /// The maximum number of ends that wait while Redis or Kafka is unavailable.
+    private static let mostPending = 100_000
 
-    /// Counts events. Returns when all of them are acknowledged or returned to the queue.
-    func count(_ deliveries: [JobDelivery]) async {
-        var batches: [String: [(delivery: JobDelivery, end: BatchEnd)]] = [:]
-        var others: [JobDelivery] = []
-        for (delivery, isOurs) in zip(deliveries, JobDelivery.claim(deliveries)) {
-            if !isOurs {
-                delivery.returnToQueue()
-            } else if let end = BatchEnd(delivery.record) {
-                batches[end.membership.batch, default: []].append((delivery, end))
-            } else {
-                others.append(delivery)
-            }
-        }
-        JobDelivery.acknowledge(others)
-        for (batch, ends) in batches { await count(ends, of: batch) }
+    init(
+        _ store: BatchStore, _ producer: Producer, _ topics: Topics, _ options: BatchOptions, log: Log,
+        metrics: BatchMetrics
+    ) {
+        self.store = store
+        self.producer = producer
+        self.topics = topics
+        self.options = options
+        self.log = log
+        self.metrics = metrics
+        (rings, bell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    private func count(_ ends: [(delivery: JobDelivery, end: BatchEnd)], of batch: String) async {
-        var left = ends
-        while !left.isEmpty {
+    /// Counts an end soon. Does not wait.
+    func add(_ end: BatchEnd) {
+        let isFirst = pending.withLock { pending in
+            guard pending.count < Self.mostPending else { return false }
+            pending.append(end)
+            return pending.count == 1
+        }
+        if isFirst { bell.yield() }
+    }
+
+    /// Counts what was added, until ``finish()``.
+    func run() async {
+        for await _ in rings {
+            let ends = pending.withLock { pending in
+                defer { pending = [] }
+                return pending
+            }
+            for (batch, ends) in Dictionary(grouping: ends, by: \.membership.batch) {
+                for first in stride(from: 0, to: ends.count, by: Self.step) {
+                    await countPatiently(Array(ends[first..<min(first + Self.step, ends.count)]), of: batch)
+                }
+            }
+        }
+    }
+
+    /// Lets ``run()`` return when everything that was added is counted.
+    func finish() { bell.finish() }
+
+    private func countPatiently(_ ends: [BatchEnd], of batch: String) async {
+        while !Task.isCancelled {
             do {
-                try await count(left.map(\.end), of: batch)
-                JobDelivery.acknowledge(left.map(\.delivery))
-                metrics.counted.add(left.count)
-                return
+                return try await count(ends, of: batch)
             } catch {
                 log.debug("counting failed; retrying", ["batch": batch, "error": "\(error)"])
             }
-            left = left.filter { $0.delivery.releaseOrReturn() }
             await Task.sleepUnlessCancelled(for: Self.rest)
-            left = left.filter { $0.delivery.claimOrReturn() }
         }
     }
 
     /// Counts ends, and publishes what follows from the counts.
-    /// - Throws: ``RedisError``, ``KafkaError``.
-    func count(_ ends: [BatchEnd], of batch: String) async throws {
+    private func count(_ ends: [BatchEnd], of batch: String) async throws {
         let progress = try await store.count(ends, of: batch, interval: options.progressInterval)
+        metrics.counted.add(ends.count)
         if !progress.isOpened {
             let created = ends.map(\.time).min() ?? Timestamp.now.milliseconds
             try await producer.send(topics.record(of: BatchMessage(batch, .open(created: created))))
@@ -90,10 +118,10 @@ extension BatchEnd {
     init?(_ record: ConsumedRecord) {
         guard record.headers.contains(where: { $0.name == EventPublisher.batchHeader }), let json = record.value,
             let event = DecodedEvent(json: json), let ending = event.ending, let membership = event.batch,
-            let job = event.jobID
+            let job = event.jobID, let kind = Event.Kind(rawValue: event.type)
         else { return nil }
         self.init(
-            membership: membership, job: job, outcome: event.type,
+            membership, job: job, outcome: kind,
             failure: BatchFailure(ending, of: job, membership, event), time: record.timestamp)
     }
 }
@@ -105,7 +133,7 @@ extension BatchFailure {
         guard case .failed(let code, let message) = ending else { return nil }
         let suffix = "-ended"
         self.init(
-            job: job, index: membership.index, code: code, message: String(message.prefix(500)),
+            job: job, index: membership.index, code: code, message: message,
             record: event.id.hasSuffix(suffix) ? String(event.id.dropLast(suffix.count)) : "")
     }
 }
@@ -121,7 +149,7 @@ struct BatchMetrics: Sendable {
 
     init(_ metrics: Metrics) {
         counted = metrics.counter(
-            "halcyon_batch_jobs_counted_total", help: "Ends of jobs of batches that were read from the topic of events.")
+            "halcyon_batch_jobs_counted_total", help: "Ends of jobs of batches that were counted, once or more.")
         completed = metrics.counter("halcyon_batches_completed_total", help: "Batches whose jobs have all ended.")
         recounted = metrics.counter(
             "halcyon_batches_recounted_total",

@@ -12,7 +12,7 @@ public struct BatchOptions: Sendable {
     /// The minimum time between two progress events of a batch; zero for none.
     public var progressInterval = Duration.seconds(1)
     /// The time without progress after which the ends of a batch are counted again, doubled with each repetition.
-    public var recountAfter = Duration.seconds(60)
+    public var recountAfter = Duration.seconds(10)
 
     /// Creates options with default values.
     public init() {}
@@ -24,12 +24,29 @@ public struct BatchEnd: Hashable, Sendable {
     let membership: BatchMembership
     /// The id of the job.
     let job: String
-    /// The outcome: `ready`, `failed`, `cancelled` or `superseded`.
-    let outcome: String
+    /// The kind of its terminal event.
+    let outcome: Event.Kind
     /// The failure, if the job failed.
     let failure: BatchFailure?
     /// The time of the event, in milliseconds since 1970.
     let time: Int64
+
+    /// Creates the end of a job.
+    /// - Parameters:
+    ///   - membership: the batch, and the index of the job in it.
+    ///   - job: the id of the job.
+    ///   - outcome: the kind of its terminal event.
+    ///   - failure: the failure, if the job failed.
+    ///   - time: the time of the event, in milliseconds since 1970.
+    public init(
+        _ membership: BatchMembership, job: String, outcome: Event.Kind, failure: BatchFailure?, time: Int64
+    ) {
+        self.membership = membership
+        self.job = job
+        self.outcome = outcome
+        self.failure = failure
+        self.time = time
+    }
 }
 
 /// The state of a batch after ends were counted.
@@ -82,7 +99,7 @@ public struct BatchStore: Sendable {
                 arguments.append("0")
                 arguments.append(.string(end.job))
             }
-            arguments.append(.string(end.outcome))
+            arguments.append(.string(end.outcome.rawValue))
             arguments.append(end.failure.map { .bytes($0.json) } ?? "")
         }
         let reply = try await redis.run(BatchScripts.count, keys: keys, arguments: arguments).array ?? []

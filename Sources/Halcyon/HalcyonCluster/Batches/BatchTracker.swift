@@ -7,9 +7,9 @@ import Telemetry
 
 /// Tracks batches: counts the ends of their jobs, and publishes their progress and completion.
 ///
-/// The trackers of all workers share the partitions of the topics of events and of messages about batches, in a consumer
-/// group of their own. Counts are kept in Redis and derived from the events, so that they can be rebuilt. docs/batches.md
-/// explains why each batch completes exactly once. The owner must call ``shutdown(gracePeriod:)`` at the end.
+/// Counts are kept in Redis and can be rebuilt from the topic of events. The trackers of all workers form a consumer group
+/// of the topic of messages about batches. docs/batches.md explains why each batch completes exactly once. The owner must
+/// call ``shutdown(gracePeriod:)`` at the end.
 public final class BatchTracker: Sendable {
     private let consumer: JobConsumer
     private let outbox: BatchOutbox
@@ -18,7 +18,9 @@ public final class BatchTracker: Sendable {
     private let redis: RedisClient
     private let recounter: BatchRecounter
     private let log: BatchLog
-    private let queues: [AsyncStream<[JobDelivery]>.Continuation]
+    private let counter: BatchCounter
+    private let counting: Task<Void, Never>
+    private let messageQueue: AsyncStream<[JobDelivery]>.Continuation
     private let tasks: [Task<Void, Never>]
     private let topics: Topics
     private let properties: [String: String]
@@ -44,44 +46,43 @@ public final class BatchTracker: Sendable {
         self.topics = topics
         self.log = batches
         let group = "\(group)-batches"
-        properties = kafka.bookkeeper(group: group)
+        properties = kafka.notifier(group: group)
         redis = RedisClient(endpoint)
         producer = try Producer(properties: kafka.producer)
         admin = try Admin(properties: kafka.admin)
         outbox = BatchOutbox(
             properties: kafka.transactions(group: group, instance: nil), producer, log: log, onEnd: onEnd)
         let batchMetrics = BatchMetrics(metrics)
-        let counter = BatchCounter(
-            store: BatchStore(redis, options), producer: producer, topics: topics, options: options, log: log,
-            metrics: batchMetrics)
+        counter = BatchCounter(
+            BatchStore(redis, options), producer, topics, options, log: log, metrics: batchMetrics)
         recounter = BatchRecounter(counter, batches, properties: kafka.reader, log: log)
         let coordinator = BatchCoordinator(
             store: counter.store, batches: batches, recounter: recounter, outbox: outbox, admin: admin, topics: topics,
             refusals: Refusals(log: log), log: log, metrics: batchMetrics)
-        let (ends, endQueue) = AsyncStream<[JobDelivery]>.makeStream()
         let (messages, messageQueue) = AsyncStream<[JobDelivery]>.makeStream()
-        queues = [endQueue, messageQueue]
+        self.messageQueue = messageQueue
         self.consumer = JobConsumer(
             options: consumer, of: "batches", commits: outbox, log: log, metrics: metrics, onEnd: onEnd
         ) { deliveries in
-            // The records of one call are of one partition.
-            let isEvents = deliveries.first?.record.topic == topics.events
-            (isEvents ? endQueue : messageQueue).yield(deliveries)
+            messageQueue.yield(deliveries)
         }
         let audit = BatchAudit(store: counter.store, batches: batches, recounter: recounter, options: options)
+        counting = Task { [counter] in await counter.run() }
         tasks = [
-            Task { for await deliveries in ends { await counter.count(deliveries) } },
             Task { for await deliveries in messages { await coordinator.handle(deliveries) } },
             Task { await audit.run() },
         ]
     }
+
+    /// Counts the end of a job of a batch soon. Does not wait.
+    public func ended(_ end: BatchEnd) { counter.add(end) }
 
     /// Joins the group.
     /// - Throws: ``KafkaError`` that names a property which librdkafka rejects.
     public func start() async throws(KafkaError) {
         await outbox.start()
         try await consumer.start(
-            topics: [topics.events, topics.batches], properties: properties, events: ClientCallbacks())
+            topics: [topics.batches], properties: properties, events: ClientCallbacks())
     }
 
     /// Waits until the group has assigned partitions for the first time.
@@ -93,7 +94,10 @@ public final class BatchTracker: Sendable {
     /// Stops receiving, finishes what has begun within `grace`, commits, leaves the group, and closes all connections.
     public func shutdown(gracePeriod grace: Duration) async {
         _ = await consumer.shutdown(gracePeriod: grace)
-        for queue in queues { queue.finish() }
+        counter.finish()
+        await withTimeout(grace) { [counting] in await counting.value }
+        counting.cancel()
+        messageQueue.finish()
         for task in tasks { task.cancel() }
         await recounter.close()
         await outbox.close()

@@ -28,28 +28,32 @@ struct AdmissionQueue<Element: FlowMember> {
     /// Adds jobs.
     /// - Returns: the jobs to process now.
     mutating func receive(_ elements: [Element]) -> [Element] {
+        if waiting.isEmpty, elements.count <= window - inFlight {
+            for run in elements.runs(by: { $0.flow }) { begin(run.count, of: run[run.startIndex].flow.name) }
+            return elements
+        }
         for element in elements { waiting.append(element, to: element.flow) }
-        return admit(elements.lazy.map(\.flow.name))
+        return admit(Set(elements.lazy.map(\.flow.name)))
     }
 
-    /// Removes jobs of these flows that are no longer in flight.
+    /// Removes jobs that are no longer in flight.
     /// - Returns: the jobs to process now.
-    mutating func end(_ flows: [String?]) -> [Element] {
-        for flow in flows {
-            guard let count = inFlightByFlow[flow] else { continue }
-            inFlight -= 1
-            inFlightByFlow[flow] = count > 1 ? count - 1 : nil
+    mutating func end(_ elements: some Collection<Element>) -> [Element] {
+        for run in Array(elements).runs(by: { $0.flow }) {
+            let flow = run[run.startIndex].flow.name
+            let left = (inFlightByFlow[flow] ?? 0) - run.count
+            inFlightByFlow[flow] = left > 0 ? left : nil
         }
-        return admit(flows)
+        inFlight -= elements.count
+        return waiting.isEmpty ? [] : admit(Set(elements.lazy.map(\.flow.name)))
     }
 
     /// The window is refilled in portions of a quarter, so that jobs are processed in batches.
-    private mutating func admit(_ flows: some Sequence<String?>) -> [Element] {
-        if waiting.isEmpty { return [] }
+    private mutating func admit(_ flows: Set<String?>) -> [Element] {
         var admitted: [Element] = []
         if window - inFlight >= max(1, min(window / 4, waiting.count)) {
             while inFlight < window, let (flow, element) = waiting.popFirst() {
-                begin(flow)
+                begin(1, of: flow)
                 admitted.append(element)
             }
         }
@@ -57,16 +61,16 @@ struct AdmissionQueue<Element: FlowMember> {
             while inFlight < 2 * window, inFlightByFlow[flow, default: 0] < reserve,
                 let element = waiting.popFirst(of: flow)
             {
-                begin(flow)
+                begin(1, of: flow)
                 admitted.append(element)
             }
         }
         return admitted
     }
 
-    private mutating func begin(_ flow: String?) {
-        inFlight += 1
-        inFlightByFlow[flow, default: 0] += 1
+    private mutating func begin(_ count: Int, of flow: String?) {
+        inFlight += count
+        inFlightByFlow[flow, default: 0] += count
     }
 }
 
@@ -78,3 +82,17 @@ protocol FlowMember {
 
 extension JobDelivery: FlowMember {}
 extension AdmissionQueue: Sendable where Element: Sendable {}
+
+extension Array {
+    /// Returns the longest slices whose elements have the same property.
+    func runs<Property: Equatable>(by property: (Element) -> Property) -> [ArraySlice<Element>] {
+        var runs: [ArraySlice<Element>] = []
+        var start = startIndex
+        for index in indices.dropFirst() where property(self[index]) != property(self[start]) {
+            runs.append(self[start..<index])
+            start = index
+        }
+        if start < endIndex { runs.append(self[start...]) }
+        return runs
+    }
+}

@@ -21,7 +21,12 @@ extension JobConsumer: ConsumerHandler {
     public func received(_ records: [ConsumedRecord], from consumer: Consumer) {
         guard let partition = records.first?.topicPartition else { return }
         let flows = records.map(flow)
-        let (admitted, skipped) = state.withLock { state in
+        let (admitted, skipped, more) = state.withLock { state in
+            var more: [TopicPartition: Credit] = [:]
+            if !state.looksAhead, flows.contains(where: { $0.name != nil }) {
+                state.looksAhead = true
+                more = state.ledger.widen(toRecords: options.lookahead)
+            }
             var (taken, skipped): ([JobDelivery], [Credit]) = ([], [])
             for (record, flow) in zip(records, flows) {
                 switch state.ledger.receive(record.offset, bytes: record.bytes, of: partition) {
@@ -32,8 +37,9 @@ extension JobConsumer: ConsumerHandler {
                 }
             }
             let admitted = taken.first.flatMap { state.queues[$0.entry.assignment]?.receive(taken) }
-            return (admitted ?? [], skipped)
+            return (admitted ?? [], skipped, more)
         }
+        for (partition, credit) in more { consumer.addCredit(credit, to: partition) }
         metrics.skipped.add(skipped.count)
         for credit in skipped { consumer.addCredit(credit, to: partition) }
         if !admitted.isEmpty { receive(admitted) }

@@ -17,7 +17,8 @@ public final class JobConsumer: Sendable {
         /// The number of jobs in flight per partition up to which a flow does not wait for others.
         public var reserve = 8
         /// The maximum number of jobs per partition that are received, in flight or waiting, if that is more than
-        /// ``window``. Only jobs that have been received can be processed before earlier ones of other flows.
+        /// ``window``. Only jobs that have been received can be processed before earlier ones of other flows. It applies
+        /// from the first job with a named flow on, because it costs memory and caches.
         public var lookahead = 0
         /// The maximum total size of their messages in bytes. A larger message is received alone.
         public var windowBytes = 8 << 20
@@ -37,6 +38,8 @@ public final class JobConsumer: Sendable {
         /// The jobs that wait to be processed, and the number in flight.
         var queues: [OffsetTracker.Assignment: AdmissionQueue<JobDelivery>] = [:]
         var isDraining = false
+        /// True if jobs are received beyond the window.
+        var looksAhead = false
         var ended = 0
         var handedBack = 0
         /// The waiters for idle partitions. Each event opens when no job of its partitions (nil for all) is in
@@ -53,12 +56,11 @@ public final class JobConsumer: Sendable {
         /// Removes jobs that are no longer in flight from their queues.
         /// - Returns: the jobs that take their place.
         mutating func replace(_ deliveries: [JobDelivery]) -> [JobDelivery] {
-            if deliveries.count == 1 {
-                return queues[deliveries[0].entry.assignment]?.end([deliveries[0].flow.name]) ?? []
+            var admitted: [JobDelivery] = []
+            for run in deliveries.runs(by: { $0.entry.assignment }) {
+                admitted += queues[run[run.startIndex].entry.assignment]?.end(run) ?? []
             }
-            return Dictionary(grouping: deliveries, by: \.entry.assignment).flatMap { assignment, ended in
-                queues[assignment]?.end(ended.map(\.flow.name)) ?? []
-            }
+            return admitted
         }
 
         /// Drops the jobs of these partitions (nil for all) that wait to be processed.
@@ -117,7 +119,7 @@ public final class JobConsumer: Sendable {
         state = Lock(
             State(
                 ledger: OffsetTracker(
-                    window: Credit(records: max(options.window, options.lookahead), bytes: options.windowBytes),
+                    window: Credit(records: options.window, bytes: options.windowBytes),
                     metadataLimit: options.metadataLimit)))
         addReadings(to: metrics)
     }
@@ -221,9 +223,8 @@ public final class JobConsumer: Sendable {
         let (credits, admitted) = update { state in
             state.ledger.committed(committed)
             state.ended += deliveries.count
-            var credits: [TopicPartition: Credit] = [:]
-            for delivery in deliveries {
-                credits[delivery.entry.partition, default: .none] += state.ledger.end(delivery.entry)
+            let credits = deliveries.runs(by: { $0.entry.assignment }).map { run in
+                (run[run.startIndex].entry.partition, run.reduce(into: .none) { $0 += state.ledger.end($1.entry) })
             }
             return (credits, state.replace(deliveries))
         }

@@ -8,7 +8,12 @@ struct OffsetTracker {
     /// Identifies one assignment of a partition.
     struct Assignment: Hashable, Sendable {
         let partition: TopicPartition
+        /// The number of the assignment, which no other one has.
         fileprivate let generation: Int
+
+        static func == (first: Self, second: Self) -> Bool { first.generation == second.generation }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(generation) }
     }
 
     /// Identifies a job that was received.
@@ -30,7 +35,7 @@ struct OffsetTracker {
 
     private var partitions: [TopicPartition: PartitionTracker] = [:]
     private var generations = 0
-    private let window: Credit
+    private var window: Credit
     private var metadataLimit: Int
 
     /// Creates a tracker without partitions.
@@ -70,6 +75,14 @@ struct OffsetTracker {
         guard isCurrent(assignment) else { return .none }
         partitions[assignment.partition]?.open(committed, map)
         return window
+    }
+
+    /// Enlarges the window.
+    /// - Returns: the additional credit to grant to each open partition.
+    mutating func widen(toRecords records: Int) -> [TopicPartition: Credit] {
+        let more = Credit(records: max(0, records - window.records), bytes: 0)
+        window.records += more.records
+        return partitions.filter { $0.value.isOpen }.mapValues { _ in more }
     }
 
     /// Closes partitions (nil for all) that are about to be revoked. No record of them is received or begun any more.

@@ -34,8 +34,12 @@ struct PartitionTracker {
 
     // MARK: Records
 
+    /// True if records may be received.
+    private(set) var isOpen = false
+
     /// Sets the committed offset, before the first record is received.
     mutating func open(_ committed: GroupOffset?, _ map: CompletedRanges?) {
+        isOpen = true
         self.committed = committed
         self.map = map
     }

@@ -142,15 +142,14 @@ extension [UInt8] {
     /// Returns true if the bytes contain this text, which is not empty.
     fileprivate func contains(text: StaticString) -> Bool {
         withUnsafeBytes { bytes in
-            var rest = bytes[...]
-            while rest.count >= text.utf8CodeUnitCount, let start = UnsafeRawBufferPointer(rebasing: rest).baseAddress,
-                let found = memchr(start, Int32(text.utf8Start.pointee), rest.count)
+            guard var start = bytes.baseAddress else { return false }
+            let end = start + bytes.count
+            let length = text.utf8CodeUnitCount
+            while end - start >= length,
+                let found = memchr(start, Int32(text.utf8Start.pointee), end - start - length + 1)
             {
-                rest = rest[(rest.startIndex + (UnsafeRawPointer(found) - start))...]
-                if rest.starts(with: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)) {
-                    return true
-                }
-                rest = rest.dropFirst()
+                if memcmp(found, text.utf8Start, length) == 0 { return true }
+                start = UnsafeRawPointer(found) + 1
             }
             return false
         }

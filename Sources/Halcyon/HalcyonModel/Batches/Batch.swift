@@ -172,12 +172,15 @@ public struct BatchFailure: Hashable, Sendable {
     /// The position of the job's record: topic, partition and offset, separated by hyphens.
     public var record: String
 
+    /// The maximum length of a message, in characters. Longer ones are cut.
+    public static let longestMessage = 500
+
     /// Creates a failure.
     public init(job: String, index: Int?, code: String, message: String, record: String) {
         self.job = job
         self.index = index
         self.code = code
-        self.message = message
+        self.message = String(message.prefix(Self.longestMessage))
         self.record = record
     }
 }

@@ -60,6 +60,7 @@ extension JobPipeline {
             if error == nil {
                 hit.job.trace?.end(JobSpanOutcome(outcome))
                 report.ended(hit.job, outcome)
+                batches.ended(hit.job, outcome)
                 onEnd(hit.delivery)
             } else {
                 Task {

@@ -28,12 +28,14 @@ final class JobPipeline: Sendable {
     /// The recorder of traces. Nil if no traces are recorded.
     let tracing: JobTracing?
     let report: JobReport
+    let batches: BatchReporter
 
     init(
         decoder: DecodeStage, presets: PresetCatalog, lookup: LookupStage, resolver: ResultResolver, store: StoreStage,
         upload: UploadStage,
         publisher: PublishStage, progress: ProgressReports, cancellations: CancellationChecker, tags: TagIndexer,
-        retries: RetryScheduler, tracing: JobTracing?, report: JobReport
+        retries: RetryScheduler, tracing: JobTracing?, report: JobReport,
+        batches: BatchReporter
     ) {
         self.decoder = decoder
         self.presets = presets
@@ -48,6 +50,7 @@ final class JobPipeline: Sendable {
         self.retries = retries
         self.tracing = tracing
         self.report = report
+        self.batches = batches
     }
 
     /// Runs one job, from its record to its published event.
@@ -193,6 +196,7 @@ final class JobPipeline: Sendable {
             let published = try await publisher.publish(outcome, of: job, delivery)
             job.trace?.end(JobSpanOutcome(published))
             report.ended(job, published)
+            batches.ended(job, published)
         } catch {
             report.notPublished(error)
             returnToQueue(delivery, job.trace)
@@ -204,7 +208,7 @@ final class JobPipeline: Sendable {
         guard delivery.claim() else { return returnToQueue(delivery, trace) }
         do throws(KafkaError) {
             trace?.publishing(to: publisher.topics.events)
-            try await publisher.reject(delivery, refusal, trace)
+            batches.refused(refusal, try await publisher.reject(delivery, refusal, trace))
             trace?.end(.refused(refusal.failure.code))
             report.rejected(refusal, decoder.lane(of: delivery.record))
         } catch {

@@ -103,10 +103,11 @@ struct PublishStage: Sendable {
     /// Rejects a message that does not contain a valid job. The message goes to the dead-letter topic unchanged, and an
     /// event reports the failure to clients that wait for its id. A job whose source no provider serves is valid and
     /// gets only the event.
+    /// - Returns: The record that first contained the message.
     /// - Throws: ``KafkaError`` if it cannot be published.
     func reject(
         _ delivery: JobDelivery, _ refusal: InvalidJobError, _ trace: JobTrace?
-    ) async throws(KafkaError) {
+    ) async throws(KafkaError) -> OriginalRecord {
         let record = delivery.record
         // A postponed job keeps its original coordinates, unless the retry headers are invalid.
         let retry = topics.retries.contains(record.topic) ? try? RetryMessage(record) : nil
@@ -126,6 +127,7 @@ struct PublishStage: Sendable {
                 body: .failed(refusal.failure, attempts: (retry?.history.count ?? 0) + 1, timings: Timings()))
         }
         try await complete(delivery, event, letter)
+        return origin
     }
 
     /// Publishes the event and the dead letter, shortened as far as necessary for Kafka to accept them. No job is left
