@@ -121,7 +121,8 @@ struct BatchMetrics: Sendable {
 
     init(_ metrics: Metrics) {
         counted = metrics.counter(
-            "halcyon_batch_jobs_counted_total", help: "Ends of jobs of batches that were read from the topic of events.")
+            "halcyon_batch_jobs_counted_total", help: "Ends of jobs of batches that were read from the topic of events."
+        )
         completed = metrics.counter("halcyon_batches_completed_total", help: "Batches whose jobs have all ended.")
         recounted = metrics.counter(
             "halcyon_batches_recounted_total",

@@ -7,9 +7,10 @@ import Telemetry
 
 /// Tracks batches: counts the ends of their jobs, and publishes their progress and completion.
 ///
-/// The trackers of all workers share the partitions of the topics of events and of messages about batches, in a consumer
-/// group of their own. Counts are kept in Redis and derived from the events, so that they can be rebuilt. docs/batches.md
-/// explains why each batch completes exactly once. The owner must call ``shutdown(gracePeriod:)`` at the end.
+/// The trackers of all workers share the partitions of the topics of events and of messages about batches, in a
+/// consumer group of their own. Counts are kept in Redis and derived from the events, so that they can be rebuilt.
+/// docs/batches.md explains why each batch completes exactly once. The owner must call ``shutdown(gracePeriod:)`` at
+/// the end.
 public final class BatchTracker: Sendable {
     private let consumer: JobConsumer
     private let outbox: BatchOutbox
