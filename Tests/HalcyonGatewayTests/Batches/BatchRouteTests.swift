@@ -264,7 +264,8 @@ import Testing
             try await fixture.withGateway { (client: GatewayClient) async throws in
                 for query in [
                     "id=a%20b", "id=", "close=yes", "first=-1", "first=10000000", "first=x", "tenant=a%2Fb",
-                    "priority=urgent", "deadline=soon",
+                    "priority=urgent", "deadline=soon", "deadline=inf", "deadline=nan", "deadline=0x8", "deadline=-1",
+                    "deadline=",
                 ] {
                     let answer = try await client.send(
                         .post, "/v1/batches?\(query)", Self.jobs(1), headers: Self.lines)

@@ -320,8 +320,10 @@ struct BatchRequest: Sendable {
         tenant = call.request.value(of: "tenant")
         for name in ["tenant", "priority", "deadline"] {
             guard let text = call.request.value(of: name) else { continue }
-            if name == "deadline", let seconds = Double(text) {
-                template.set(name, seconds)
+            // A text that is not a JSON number is a date.
+            if name == "deadline", let value = try? JSON.parse(Array(text.utf8), maximumSize: 64), value.kind == .number
+            {
+                template[name] = value.bytes
             } else {
                 template.set(name, text)
             }
