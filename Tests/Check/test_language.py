@@ -93,7 +93,7 @@ class Language(unittest.TestCase):
         # Complete messages of two words, which operators search for.
         known = {
             "worker started", "worker recovered", "partitions assigned", "partitions revoked", "job ready", "job failed", "job cancelled", "job superseded",
-            "job refused", "image ready", "webhook delivered",
+            "job refused", "image ready", "webhook delivered", "batch completed",
         }
         short = [
             f"{path.relative_to(ROOT)}: {message}"

@@ -10,7 +10,7 @@ import Testing
 
     @Test func randomEventsConformToTheSchema() async throws {
         var random = RandomEvents(seed: 1)
-        let events = (0..<1500).map { _ in random.next().json }
+        let events = (0..<1500).map { _ in random.json() }
         for (event, verdict) in zip(events, try await Python.validate(events, against: Self.schema)) {
             #expect(verdict.isValid, "\(String(decoding: event, as: UTF8.self))\n\(verdict)")
         }
@@ -25,7 +25,7 @@ import Testing
         var random = RandomEvents(seed: 2)
         let extended = String(decoding: SampleEvents.ready.json, as: UTF8.self)
             .replacing(#""origin":"#, with: #""extra":1,"origin":"#)
-        let events = (0..<500).map { _ in random.next().json } + [Array(extended.utf8)]
+        let events = (0..<500).map { _ in random.json() } + [Array(extended.utf8)]
         let verdicts = try await Python.validate(events, against: path)
         await folder.remove()
         for (event, verdict) in zip(events, verdicts).dropLast() {
@@ -36,7 +36,7 @@ import Testing
     }
 
     /// Invalid events: a part of a valid event, and its replacement.
-    static let faults: [(event: Event, piece: String, fault: String)] = [
+    static let faults: [(event: any EncodedEvent, piece: String, fault: String)] = [
         (SampleEvents.ready, #""specversion":"1.0""#, #""specversion":"0.3""#),
         (SampleEvents.ready, #""source":"/halcyon","#, ""),
         (SampleEvents.ready, "halcyon.image.ready\"", "halcyon.image.done\""),
@@ -67,6 +67,13 @@ import Testing
         (SampleEvents.purged, #""source-3fa1"#, #""source,3fa1"#),
         (SampleEvents.purged, #""tenant":"#, #""tag":"#),
         (SampleEvents.purged, #""source":"https://example.org/cat.jpg","tenant":"shop-7","#, ""),
+        (SampleEvents.batchProgress, "halcyon.batch.progress", "halcyon.batch.started"),
+        (SampleEvents.batchProgress, #""id":"summer-catalogue","#, #""id":"summer catalogue","#),
+        (SampleEvents.batchProgress, #""state":"running""#, #""state":"asleep""#),
+        (SampleEvents.batchProgress, #""total":20000"#, #""total":10000001"#),
+        (SampleEvents.batchProgress, #""superseded":0"#, #""succeeded":0"#),
+        (SampleEvents.batchCompleted, #""ready":19993"#, #""ready":-1"#),
+        (SampleEvents.batchCompleted, #""data":{"batch":{"#, #""data":{"job":{"#),
     ]
 
     @Test func schemaRejectsInvalidEvents() async throws {
@@ -95,7 +102,20 @@ import Testing
         #expect(try words(sourceFormat) == ImageFormat.allCases.map(\.rawValue))
         let outputFormat = definitions.member("variant")?.member("properties")?.member("format")
         #expect(try words(outputFormat) == ImageFormat.writable.map(\.rawValue))
-        let written = Set(SampleEvents.all.map { Event.typePrefix + $0.kind.rawValue })
-        #expect(written == Set(Event.Kind.allCases.map { Event.typePrefix + $0.rawValue }))
+        let types = Event.Kind.allCases.map { Event.typePrefix + $0.rawValue }
+        #expect(Set(SampleEvents.all.map { Event.typePrefix + $0.kind.rawValue }) == Set(types))
+        let root = try JSON.parse(Repository.bytes("schemas/event.schema.json"), maximumSize: 1 << 20)
+        let batchTypes = BatchEvent.Kind.allCases.map { BatchEvent.typePrefix + $0.rawValue }
+        #expect(try Set(words(root.member("properties")?.member("type"))) == Set(types + batchTypes))
+        let state = definitions.member("batch")?.member("properties")?.member("state")
+        #expect(try words(state) == Batch.State.allCases.map(\.rawValue))
     }
 }
+
+/// An event with its JSON.
+protocol EncodedEvent: Sendable {
+    var json: [UInt8] { get }
+}
+
+extension Event: EncodedEvent {}
+extension BatchEvent: EncodedEvent {}

@@ -16,19 +16,19 @@ public struct Flow: Hashable, Sendable {
 ///
 /// Start-time fair queueing (Goyal, Vin and Cheng, "Start-time Fair Queuing", SIGCOMM 1996): the elements of a flow are
 /// served in their order, and the next flow is the one with the lowest start tag. Each element raises the tag of its
-/// flow by the inverse of its weight. A flow accumulates no credit while it has no elements. Appending and removing take
-/// logarithmic time in the number of flows.
+/// flow by the inverse of its weight. A flow accumulates no credit while it has no elements. Appending and removing
+/// take logarithmic time in the number of flows.
 public struct FairQueue<Element> {
     fileprivate struct Backlog {
         var elements = Deque<Element>()
         /// The start tag of the first element; for an empty flow that of the next one to arrive.
         var tag: Double
         /// The number of the only valid entry in the heap.
-        var turn: UInt64 = 0
+        var entry: UInt64 = 0
         var weight: Double
     }
 
-    private struct Turn: Comparable {
+    private struct HeapEntry: Comparable {
         let tag: Double
         let number: UInt64
         let flow: String?
@@ -42,7 +42,7 @@ public struct FairQueue<Element> {
     /// The number of flows that have elements.
     private var waitingFlows = 0
     /// A binary min-heap of the flows that have elements. Entries with an outdated number are skipped.
-    private var turns: [Turn] = []
+    private var heap: [HeapEntry] = []
     private var nextNumber: UInt64 = 0
     /// The start tag of the element that was served last.
     private var virtualTime = 0.0
@@ -72,16 +72,16 @@ public struct FairQueue<Element> {
     ) -> Bool {
         backlog.elements.append(element)
         backlog.weight = weight
-        guard backlog.turn == 0 else { return false }
+        guard backlog.entry == 0 else { return false }
         backlog.tag = max(backlog.tag, virtualTime)
         return true
     }
 
     /// Removes and returns the next element.
     public mutating func popFirst() -> (flow: String?, element: Element)? {
-        while let turn = popTurn() {
-            guard flows[turn.flow]?.turn == turn.number, let element = popFirst(of: turn.flow) else { continue }
-            return (turn.flow, element)
+        while let entry = popEntry() {
+            guard flows[entry.flow]?.entry == entry.number, let element = popFirst(of: entry.flow) else { continue }
+            return (entry.flow, element)
         }
         return nil
     }
@@ -93,7 +93,7 @@ public struct FairQueue<Element> {
         virtualTime = max(virtualTime, backlog.tag)
         flows[flow]?.tag += 1 / backlog.weight
         if backlog.elements.isEmpty {
-            flows[flow]?.turn = 0
+            flows[flow]?.entry = 0
             waitingFlows -= 1
             forgetIdleFlows()
         } else {
@@ -104,38 +104,38 @@ public struct FairQueue<Element> {
 
     /// Enters a flow that has elements into the heap with its tag.
     private mutating func schedule(_ flow: String?) {
-        if turns.count > 64 + 2 * waitingFlows { forgetOutdatedTurns() }
+        if heap.count > 64 + 2 * waitingFlows { forgetOutdatedEntries() }
         nextNumber += 1
-        flows[flow]?.turn = nextNumber
-        turns.append(Turn(tag: flows[flow]?.tag ?? virtualTime, number: nextNumber, flow: flow))
-        var child = turns.count - 1
-        while child > 0, turns[child] < turns[(child - 1) / 2] {
-            turns.swapAt(child, (child - 1) / 2)
+        flows[flow]?.entry = nextNumber
+        heap.append(HeapEntry(tag: flows[flow]?.tag ?? virtualTime, number: nextNumber, flow: flow))
+        var child = heap.count - 1
+        while child > 0, heap[child] < heap[(child - 1) / 2] {
+            heap.swapAt(child, (child - 1) / 2)
             child = (child - 1) / 2
         }
     }
 
     /// Removes outdated entries from the heap. A sorted array is a heap.
-    private mutating func forgetOutdatedTurns() {
-        turns = turns.filter { flows[$0.flow]?.turn == $0.number }.sorted()
+    private mutating func forgetOutdatedEntries() {
+        heap = heap.filter { flows[$0.flow]?.entry == $0.number }.sorted()
     }
 
     /// Drops the tags of flows without elements when there are many of them.
     private mutating func forgetIdleFlows() {
         guard flows.count > 64 + 2 * waitingFlows else { return }
-        flows = flows.filter { $0.value.turn != 0 }
+        flows = flows.filter { $0.value.entry != 0 }
     }
 
-    private mutating func popTurn() -> Turn? {
-        guard let first = turns.first else { return nil }
-        let last = turns.removeLast()
-        if turns.isEmpty { return first }
-        turns[0] = last
+    private mutating func popEntry() -> HeapEntry? {
+        guard let first = heap.first else { return nil }
+        let last = heap.removeLast()
+        if heap.isEmpty { return first }
+        heap[0] = last
         var parent = 0
-        while case let children = (2 * parent + 1..<2 * parent + 3).clamped(to: turns.indices), !children.isEmpty {
-            let least = children.min { turns[$0] < turns[$1] } ?? parent
-            guard turns[least] < turns[parent] else { break }
-            turns.swapAt(least, parent)
+        while case let children = (2 * parent + 1..<2 * parent + 3).clamped(to: heap.indices), !children.isEmpty {
+            let least = children.min { heap[$0] < heap[$1] } ?? parent
+            guard heap[least] < heap[parent] else { break }
+            heap.swapAt(least, parent)
             parent = least
         }
         return first

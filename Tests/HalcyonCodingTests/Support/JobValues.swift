@@ -89,6 +89,14 @@ extension RandomJobs {
         ),
         ("alternatives", [nil, [], ["https://example.org/b"], .array(Array(sources.prefix(8)))]),
         ("fallback", [nil, false, "initials:JD", "https://example.org/none.png", ["base64": "AAE="]]),
+        (
+            "batch",
+            [
+                nil, "a", "A-b_c.9:7", .string(String(repeating: "b", count: 128)), ["id": "a"],
+                ["id": "a", "index": 0], ["index": 9_999_999, "id": "a:b"], ["id": "a", "index": nil],
+                ["id": "a", "index": 7.0],
+            ]
+        ),
         ("tenant", [nil, "a", "A-b_c.9", .string(String(repeating: "t", count: 64))]),
         (
             "preset",
@@ -314,6 +322,15 @@ extension RandomJobs {
             ["initials:JD", [nil], [false], ["cat.jpg"], [7], [:], .array(Array(repeating: "http://h", count: 9))]
         ),
         ("fallback", [true, "", 0, [], ["https://example.org/b"], "cat.jpg", ["initials": ""]]),
+        (
+            "batch",
+            [
+                "", "a b", "a/b", "a\n", "\u{e9}", .string(String(repeating: "b", count: 129)), [:], ["index": 1],
+                ["id": nil], ["id": ""], ["id": 7], ["id": "a\n"], ["id": "a", "index": -1], ["id": "a", "index": 0.5],
+                ["id": "a", "index": 10_000_000], ["id": "a", "index": "1"], ["id": "a", "total": 1],
+                ["id": "a", "Index": 1],
+            ]
+        ),
         (
             "tenant",
             ["", "a b", "a/b", "é", "a\n", "{a}", ":", .string(String(repeating: "t", count: 65)), 7, ["a"]]

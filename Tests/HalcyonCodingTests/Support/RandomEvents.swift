@@ -9,6 +9,11 @@ struct RandomEvents {
         generator = SeededNumbers(seed: seed)
     }
 
+    /// Returns the JSON of an event of a job, a purge or a batch.
+    mutating func json() -> [UInt8] {
+        Int.random(in: 0..<8, using: &generator) == 0 ? nextOfBatch().json : next().json
+    }
+
     mutating func next() -> Event {
         let time = Double.random(in: 0...4e9, using: &generator)
         if Int.random(in: 0..<8, using: &generator) == 0 {
@@ -16,10 +21,23 @@ struct RandomEvents {
         }
         return Event(
             id: text(), time: time, subject: maybe(text()), jobID: text(),
-            echo: Job.PassthroughMetadata(metadata: maybe(json()), placeholder: maybe(json()), altText: maybe(json())),
+            batch: maybe(BatchMembership(batch: pick(Self.batches), index: maybe(count() - 1))),
+            echo: Job.PassthroughMetadata(metadata: maybe(value()), placeholder: maybe(value()), altText: maybe(value())),
             preset: maybe(PresetReference("card", version: Int64(count()))),
             traceparent: maybe("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), body: body())
     }
+
+    private mutating func nextOfBatch() -> BatchEvent {
+        let time = Int64.random(in: 0...4_000_000_000_000, using: &generator)
+        var batch = Batch(id: pick(Self.batches), tenant: maybe("shop-7"), owner: maybe("a"), created: time)
+        batch.total = maybe(pick([0, count(), Batch.highestIndex + 1]))
+        (batch.counts.ready, batch.counts.failed) = (count(), pick([0, count()]))
+        (batch.counts.cancelled, batch.counts.superseded) = (count(), count())
+        (batch.cancelled, batch.completed) = (maybe(time), maybe(time))
+        return BatchEvent(pick(BatchEvent.Kind.allCases), of: batch, at: time)
+    }
+
+    private static let batches = ["b", "A-b_c.9:7", String(repeating: "b", count: 128)]
 
     private mutating func purged() -> Purged {
         Purged(
@@ -78,7 +96,7 @@ struct RandomEvents {
         pick(["a", "\u{0}\u{1f}\"\\/\n\t\r\u{7f}", "é\u{301}😀\u{2028}", String(repeating: "x", count: 300)])
     }
 
-    private mutating func json() -> [UInt8] {
+    private mutating func value() -> [UInt8] {
         pick(["null", "0", "\"é\"", #"{"a":[1,{"b":null}]}"#, "[]"].map { Array($0.utf8) })
     }
 

@@ -83,7 +83,7 @@ struct RandomJobs {
     private static let jobFields: Set<String> = [
         "id", "maxAge", "delivery", "priority", "deadline", "metadata", "placeholder", "altText", "tags", "headers",
         "cache",
-        "slot", "generation", "webhook", "tenant", "alternatives", "fallback", "preset",
+        "slot", "generation", "batch", "webhook", "tenant", "alternatives", "fallback", "preset",
     ]
 
     private mutating func add(_ name: String, _ value: JSONValue, to members: inout [JSONValue.Member]) {

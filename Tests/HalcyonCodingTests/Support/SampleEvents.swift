@@ -56,8 +56,22 @@ enum SampleEvents {
                 .source("https://example.org/cat.jpg"), of: "shop-7", count: 5,
                 cacheTags: ["source-\(String(repeating: "3fa1", count: 8))"])))
 
-    /// All events, in the order of the page.
+    /// The events of jobs and the purge, in the order of the page.
     static let all = [started, progress, ready, failed, cancelled, superseded, purged]
+
+    private static func batch(_ ready: Int, _ failed: Int, completed: Int64? = nil) -> Batch {
+        var batch = Batch(id: "summer-catalogue", tenant: "shop-7", created: 1_795_257_067_250)
+        batch.total = 20_000
+        (batch.counts.ready, batch.counts.failed, batch.completed) = (ready, failed, completed)
+        return batch
+    }
+
+    static let batchProgress = BatchEvent(.progress, of: batch(8140, 2), at: 1_795_257_247_312)
+    static let batchCompleted = BatchEvent(
+        .completed, of: batch(19_993, 7, completed: 1_795_257_531_904), at: 1_795_257_531_904)
+
+    /// The JSON of all events, in the order of the page.
+    static let documents = all.map(\.json) + [batchProgress.json, batchCompleted.json]
 
     static func timings(_ stages: [Timings.Stage: Double]) -> Timings {
         var timings = Timings()

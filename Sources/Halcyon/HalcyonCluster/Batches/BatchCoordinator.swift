@@ -10,8 +10,8 @@ import Telemetry
 /// Handles the messages about batches and publishes the completion of each batch exactly once.
 ///
 /// One worker handles the messages at a time, in their order: the owner of their partition. The completion event, the
-/// message that records it, and the offset of the message that led to it are committed in one transaction, so that a new
-/// owner either finds the completion in the log or handles that message again.
+/// message that records it, and the offset of the message that led to it are committed in one transaction, so that a
+/// new owner either finds the completion in the log or handles that message again.
 struct BatchCoordinator: Sendable {
     let store: BatchStore
     let batches: BatchLog

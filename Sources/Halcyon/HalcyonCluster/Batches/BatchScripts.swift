@@ -4,24 +4,24 @@ import Redis
 ///
 /// | key | contents |
 /// |---|---|
-/// | `halcyon:batch:{ID}` | a hash: the counts by outcome, `ended` (their sum), `created`, `total`, and the fields below |
+/// | `halcyon:batch:{ID}` | a hash: counts by outcome, `ended` (their sum), `created`, `total`, and the fields below |
 /// | `…:ended:N` | a bitmap of the indices from N × ``indicesPerKey`` that have ended |
 /// | `…:ids` | a set of the ids of jobs without an index that have ended |
 /// | `…:failures` | a list of failures, in the order of their ends, as JSON |
 ///
-/// `opened` in the hash says that it has counted all ends since the batch was created. The hash has a field for each of the
-/// other keys (`ids`, `b0`, `b1`, …). A key that is missing or left over shows that Redis has lost or evicted something.
-/// All keys are reset then, `opened` is missing, and the ends are counted again from the topic of events.
+/// `opened` in the hash says that it has counted all ends since the batch was created. The hash has a field for each of
+/// the other keys (`ids`, `b0`, `b1`, …). A key that is missing or left over shows that Redis has lost or evicted
+/// something. All keys are reset then, `opened` is missing, and the ends are counted again from the topic of events.
 enum BatchScripts {
     /// The number of jobs whose ends one bitmap records.
     static let indicesPerKey = 16_384
 
     /// Counts ends of jobs, each once.
     ///
-    /// KEYS: the hash, ids, failures, then the bitmaps. ARGV: the time, the interval of progress events and the TTL of the
-    /// keys, all in milliseconds, the maximum number of failures, the time of the earliest event, the number of bitmaps and
-    /// their numbers, then for each end: the index of the bitmap in KEYS and the bit, or `0` and the id; the outcome; the
-    /// failure, or an empty text.
+    /// KEYS: the hash, ids, failures, then the bitmaps. ARGV: the time, the interval of progress events and the TTL of
+    /// the keys, all in milliseconds, the maximum number of failures, the time of the earliest event, the number of
+    /// bitmaps and their numbers, then for each end: the index of the bitmap in KEYS and the bit, or `0` and the id;
+    /// the outcome; the failure, or an empty text.
     ///
     /// Returns an array of `isOpened`, `isDone`, `isProgressDue` and the fields of the hash.
     static let count = RedisScript(
@@ -73,9 +73,25 @@ enum BatchScripts {
         return {isOpened and 1 or 0, isDone and 1 or 0, isDue and 1 or 0, redis.call('HGETALL', batch)}
         """)
 
-    /// Marks a batch as opened. KEYS: the hash. ARGV: created, tenant and owner (empty for none), the token of a recount
-    /// (empty for none). After a recount it has an effect only if the hash still has the token: Redis has not lost the
-    /// counts meanwhile.
+    /// Enters the time of creation, tenant and owner of a batch that does not exist. KEYS: the hash. ARGV: the time,
+    /// tenant and owner (empty for none), the TTL, both in milliseconds.
+    ///
+    /// Returns the fields of the hash.
+    static let announce = RedisScript(
+        """
+        local batch = KEYS[1]
+        if redis.call('EXISTS', batch) == 0 then
+          redis.call('HSET', batch, 'announced', ARGV[1])
+          if ARGV[2] ~= '' then redis.call('HSET', batch, 'tenant', ARGV[2]) end
+          if ARGV[3] ~= '' then redis.call('HSET', batch, 'owner', ARGV[3]) end
+          redis.call('PEXPIRE', batch, ARGV[4])
+        end
+        return redis.call('HGETALL', batch)
+        """)
+
+    /// Marks a batch as opened. KEYS: the hash. ARGV: created, tenant and owner (empty for none), the token of a
+    /// recount (empty for none), the TTL in milliseconds. After a recount it has an effect only if the hash still has
+    /// the token: Redis has not lost the counts meanwhile.
     ///
     /// Returns 1 if the batch is opened.
     static let open = RedisScript(
@@ -86,6 +102,7 @@ enum BatchScripts {
         redis.call('HDEL', batch, 'recount')
         if ARGV[2] ~= '' then redis.call('HSET', batch, 'tenant', ARGV[2]) end
         if ARGV[3] ~= '' then redis.call('HSET', batch, 'owner', ARGV[3]) end
+        if redis.call('PTTL', batch) < 0 then redis.call('PEXPIRE', batch, ARGV[5]) end
         return 1
         """)
 
@@ -96,8 +113,8 @@ enum BatchScripts {
         return redis.call('HGETALL', KEYS[1])
         """)
 
-    /// Marks a batch as completed and deletes its bitmaps and ids. KEYS: the hash, ids, failures, then the bitmaps. ARGV:
-    /// the time, the TTL, both in milliseconds, then names and values of the final counts.
+    /// Marks a batch as completed and deletes its bitmaps and ids. KEYS: the hash, ids, failures, then the bitmaps.
+    /// ARGV: the time, the TTL, both in milliseconds, then names and values of the final counts.
     static let complete = RedisScript(
         """
         redis.call('HSETNX', KEYS[1], 'completedAt', ARGV[1])

@@ -109,6 +109,19 @@ public struct BatchStore: Sendable {
             isOpened: reply[0].integer == 1, isDone: reply[1].integer == 1, isProgressDue: reply[2].integer == 1)
     }
 
+    /// Lists a batch before the workers have handled the message that opens it, unless its id is in use.
+    /// - Returns: the batch with this id.
+    public func announce(_ batch: Batch) async throws(RedisError) -> Batch {
+        let reply = try await redis.run(
+            BatchScripts.announce, keys: [Self.key(of: batch.id)],
+            arguments: [
+                .integer(Int(batch.created)), .string(batch.tenant ?? ""), .string(batch.owner ?? ""),
+                .integer(Int(2 * retention)),
+            ])
+        _ = try await redis.send(["ZADD", Self.list, "NX", .integer(Int(batch.created)), .string(batch.id)])
+        return Batch(batch.id, reply) ?? batch
+    }
+
     /// Records that a batch exists, and lists it.
     /// - Parameter recount: the token of ``beginRecount(of:token:)``, if all its ends were counted again.
     /// - Returns: false if Redis has lost the counts since the recount began.
@@ -117,6 +130,7 @@ public struct BatchStore: Sendable {
             BatchScripts.open, keys: [Self.key(of: batch.id)],
             arguments: [
                 .integer(Int(batch.created)), .string(batch.tenant ?? ""), .string(batch.owner ?? ""), .string(recount),
+                .integer(Int(2 * retention)),
             ])
         _ = try await redis.send(["ZADD", Self.list, .integer(Int(batch.created)), .string(batch.id)])
         return reply.integer == 1
@@ -218,7 +232,7 @@ extension Batch {
         func number(_ name: String) -> Int? { fields[name].flatMap { Int($0) } }
         self.init(
             id: id, tenant: fields["tenant"], owner: fields["owner"],
-            created: Int64(number("created") ?? number("counted") ?? 0))
+            created: Int64(number("created") ?? number("announced") ?? number("counted") ?? 0))
         total = number("total")
         counts.ready = number("ready") ?? 0
         counts.failed = number("failed") ?? 0

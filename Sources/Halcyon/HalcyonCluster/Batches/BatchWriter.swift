@@ -3,7 +3,8 @@ import HalcyonModel
 import JSON
 import Kafka
 
-/// Submits the jobs of one batch: ``open(tenant:owner:)``, then each job of ``validated(_:index:)``, then ``close(total:)``.
+/// Submits the jobs of one batch: ``open(tenant:owner:)``, then each job of ``validated(_:index:)``, then
+/// ``close(total:)``.
 ///
 /// A submission that was interrupted can be repeated under the same id. Jobs with the same index count once.
 public struct BatchWriter: Sendable {

@@ -180,10 +180,7 @@ extension BatchMessage {
                 }
                 body = .open(created: created, tenant: tenant, owner: owner)
             case "close":
-                guard let total = value.member("total") else {
-                    throw JSONError(.missing, "is missing: the number of jobs", path: "total")
-                }
-                body = .close(total: try total.count())
+                body = .close(total: try Batch.total(value))
             case "counted": body = .counted
             case "cancel": body = .cancel
             case "completed": body = .completed(try Batch.Counts(value))
@@ -193,6 +190,18 @@ extension BatchMessage {
         guard let batch else { throw JSONError(.missing, "is missing: the id of the batch", path: "batch") }
         guard let body else { throw JSONError(.invalid, "expected open, close, counted, cancel or completed") }
         self.init(batch, body)
+    }
+}
+
+extension Batch {
+    /// Decodes the number of jobs from an object with `total`.
+    public static func total(_ value: JSONElement) throws(JSONError) -> Int {
+        var total: Int?
+        try value.forEachMember { name, value throws(JSONError) in
+            if case "total" = name { total = try value.count() }
+        }
+        guard let total else { throw JSONError(.missing, "is missing: the number of jobs", path: "total") }
+        return total
     }
 }
 

@@ -41,17 +41,12 @@ struct BatchRoutes: Sendable {
             guard sources.count <= mostJobs else { throw Problem(.tooLarge, "more than \(mostJobs) jobs") }
             let writer = try await writer(request, call)
             return try await submit(writer, request, call) { answer in
-                try await withThrowingTaskGroup(of: BatchLineProblem?.self) { group in
-                    for (index, source) in sources.enumerated() {
-                        if index >= Self.window, let problem = try await group.next() { answer.add(problem) }
-                        group.addTask {
-                            var job = JobBuilder()
-                            job["source"] = source
-                            return await send(job, request.first + index, line: index + 1, writer, call)
-                        }
-                    }
-                    for try await problem in group { answer.add(problem) }
+                let jobs = sources.lazy.map { source in
+                    var job = JobBuilder()
+                    job["source"] = source
+                    return job
                 }
+                for problem in await send(jobs, from: request.first, writer, call) { answer.add(problem) }
             }
         case "application/x-ndjson", "application/ndjson", "application/jsonl":
             let writer = try await writer(request, call)
@@ -86,7 +81,9 @@ struct BatchRoutes: Sendable {
     /// Checks that a batch of this id may be created or continued.
     private func writer(_ request: BatchRequest, _ call: RequestContext) async throws -> BatchWriter {
         // If Redis is down, the id is not known to be in use.
-        if let known = try? await store.batch(request.id) {
+        let batch = Batch(
+            id: request.id, tenant: request.tenant, owner: call.caller.name, created: Timestamp.now.milliseconds)
+        if let known = try? await store.announce(batch) {
             guard known.owner == call.caller.name else {
                 throw Problem(.conflict, "another key has created a batch with this id; use a different id")
             }
@@ -111,11 +108,30 @@ struct BatchRoutes: Sendable {
         }
         try await submitJobs(&submission)
         if let failure = submission.failure { throw failure }
+        // The batch remains open, so that the request can be corrected and repeated.
+        guard submission.accepted > 0 else { throw submission.reason }
         let total = request.first + submission.accepted
         if request.closes {
             try await published { () async throws(KafkaError) in try await writer.close(total: total) }
         }
-        return try Self.response(submission.accepted == 0 ? 400 : 202, submission, location: "/v1/batches/\(writer.id)")
+        return try Self.response(202, submission, location: "/v1/batches/\(writer.id)")
+    }
+
+    /// Submits jobs, several at a time.
+    /// - Returns: the problem of each job in order; nil for jobs that were accepted.
+    private func send(
+        _ jobs: some Sequence<JobBuilder>, from first: Int, _ writer: BatchWriter, _ call: RequestContext
+    ) async -> [BatchLineProblem?] {
+        await withTaskGroup(of: (Int, BatchLineProblem?).self) { group in
+            var problems: [BatchLineProblem?] = []
+            for (index, job) in jobs.enumerated() {
+                if index >= Self.window, let (done, problem) = await group.next() { problems[done] = problem }
+                problems.append(nil)
+                group.addTask { (index, await send(job, first + index, line: index + 1, writer, call)) }
+            }
+            for await (done, problem) in group { problems[done] = problem }
+            return problems
+        }
     }
 
     /// Submits a job.
@@ -227,10 +243,7 @@ struct BatchRoutes: Sendable {
         let body = try await call.request.body.collect(withTimeout: 4096)
         let total: Int
         do throws(JSONError) {
-            guard let value = try JSON.parse(body, maximumSize: 4096).member("total") else {
-                throw JSONError(.missing, "is missing: the number of jobs", path: "total")
-            }
-            total = Int(try value.integer(in: 0...Int64(Batch.highestIndex) + 1))
+            total = try Batch.total(try JSON.parse(body, maximumSize: 4096))
         } catch {
             throw Problem(.badRequest, "invalid request: \(error)")
         }
@@ -260,12 +273,14 @@ struct BatchRoutes: Sendable {
         } catch {
             throw Problem(.unavailable, "the failed jobs cannot be read at the moment; try again", retryAfter: 5)
         }
+        guard !jobs.isEmpty else {
+            throw Problem(.conflict, "Kafka has deleted the messages of the failed jobs; submit them again")
+        }
         let writer = try await writer(request, call)
         return try await submit(writer, request, call) { submission in
             submission.missing = batch.counts.failed - jobs.count
-            for (index, (_, job)) in jobs.enumerated() {
-                submission.add(await send(job, index, line: index + 1, writer, call))
-            }
+            let problems = await send(jobs.map(\.job), from: request.first, writer, call)
+            for problem in problems { submission.add(problem) }
         }
     }
 
@@ -311,8 +326,10 @@ struct BatchRequest: Sendable {
         tenant = call.request.value(of: "tenant")
         for name in ["tenant", "priority", "deadline"] {
             guard let text = call.request.value(of: name) else { continue }
-            if name == "deadline", let seconds = Double(text) {
-                template.set(name, seconds)
+            // A text that is not a JSON number is a date.
+            if name == "deadline", let value = try? JSON.parse(Array(text.utf8), maximumSize: 64), value.kind == .number
+            {
+                template[name] = value.bytes
             } else {
                 template.set(name, text)
             }
@@ -343,7 +360,7 @@ struct BatchRequest: Sendable {
             throw Problem(.badRequest, "invalid batch: \(error)")
         }
         guard let sources, !sources.isEmpty else {
-            throw Problem(.badRequest, "invalid batch: sources: is missing: what to load")
+            throw Problem(.badRequest, "invalid batch: sources: is missing or empty; list what to load")
         }
         return (request, sources)
     }
@@ -386,6 +403,16 @@ struct BatchSubmission: JSONWritable {
     private static let mostProblems = 100
 
     init(id: String) { self.id = id }
+
+    /// The problem of a request without an accepted job.
+    var reason: Problem {
+        guard let first = problems.min(by: { $0.line < $1.line }) else {
+            return Problem(.badRequest, "the request has no jobs")
+        }
+        return Problem(
+            first.problem.kind, "no job was accepted; line \(first.line): \(first.problem.detail)",
+            code: first.problem.code)
+    }
 
     mutating func add(_ problem: BatchLineProblem?) {
         guard let problem else { return accepted += 1 }

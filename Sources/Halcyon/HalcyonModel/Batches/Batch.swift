@@ -2,8 +2,8 @@
 public struct BatchMembership: Hashable, Sendable {
     /// The id of the batch; see ``Batch/isID(_:)``.
     public var batch: String
-    /// The index of the job within the batch, from 0 to ``Batch/highestIndex``. Two jobs with the same index count as one.
-    /// Nil to identify the job by its id.
+    /// The index of the job within the batch, from 0 to ``Batch/highestIndex``. Two jobs with the same index count as
+    /// one. Nil to identify the job by its id.
     public var index: Int?
 
     /// Creates a membership.
@@ -104,8 +104,8 @@ public struct Batch: Hashable, Sendable {
 public struct BatchMessage: Hashable, Sendable {
     /// The content of a message.
     public enum Body: Hashable, Sendable {
-        /// The batch exists since this time, in milliseconds since 1970. Sent before its first job, or when its first job
-        /// ends.
+        /// The batch exists since this time, in milliseconds since 1970. Sent before its first job, or when its first
+        /// job ends.
         case open(created: Int64, tenant: String? = nil, owner: String? = nil)
         /// No more jobs are added. The batch has this number of jobs.
         case close(total: Int)

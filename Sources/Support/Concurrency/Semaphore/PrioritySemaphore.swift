@@ -1,6 +1,6 @@
 /// An asynchronous semaphore that grants permits in the order of requests. With several priority levels, each level
-/// gets its share of the released permits, so high priorities are served quickly and none starves. Within a level, flows
-/// get equal or weighted shares (``FairQueue``).
+/// gets its share of the released permits, so high priorities are served quickly and none starves. Within a level,
+/// flows get equal or weighted shares (``FairQueue``).
 public final class PrioritySemaphore: Sendable {
     private typealias Waiter = CheckedContinuation<Void, any Error>
 

@@ -29,8 +29,8 @@ enum BatchCommands {
         let others = [(counts.cancelled, "cancelled"), (counts.superseded, "superseded")]
             .filter { $0.0 > 0 }.map { ", \($0.0) \($0.1)" }.joined()
         Console.print(
-            "\(batch.id): \(batch.state.rawValue), \(counts.ended) of \(batch.total.map(String.init) ?? "?") jobs ended, "
-                + "\(counts.ready) ready, \(counts.failed) failed\(others)")
+            "\(batch.id): \(batch.state.rawValue), \(counts.ended) of \(batch.total.map(String.init) ?? "?") jobs "
+                + "ended, \(counts.ready) ready, \(counts.failed) failed\(others)")
     }
 
     /// Waits until a batch is completed, and shows its progress.
@@ -241,8 +241,8 @@ enum BatchCancelCommand: Subcommand {
     static let command = Command(
         "cancel", summary: "Cancel the jobs of a batch that have not ended.",
         discussion: """
-            The command returns when Kafka has acknowledged the request. Jobs that have not ended end as cancelled, when \
-            workers receive them. The batch then completes.
+            The command returns when Kafka has acknowledged the request. Jobs that have not ended end as cancelled \
+            when workers receive them. If the batch is closed, it completes then.
             """, parameters: [BatchCommands.id],
         examples: [.init("halcyon batch cancel summer-catalogue", "Cancel a batch.")])
 

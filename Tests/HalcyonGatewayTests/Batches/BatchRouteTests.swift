@@ -1,0 +1,323 @@
+import Curl
+import Formats
+import Foundation
+import HalcyonModel
+import TestSupport
+import Testing
+
+@testable import HalcyonGateway
+
+/// `/v1/batches`, in a whole cluster.
+@Suite(.limitedParallelism) struct BatchRouteTests {
+    private static let lines: HTTPFields = ["Content-Type": "application/x-ndjson"]
+
+    private static func jobs(_ count: Int, from first: Int = 0) -> String {
+        (first..<first + count).map { #"{"source":"initials:A","width":\#(8 + $0)}"# + "\n" }.joined()
+    }
+
+    /// Runs `body` with a worker and a gateway.
+    private static func withCluster(
+        _ change: (inout GatewayOptions) -> Void = { _ in },
+        _ body: (GatewayFixture, GatewayClient) async throws -> Void
+    ) async throws {
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway(change) { (client: GatewayClient) async throws in
+                    try await body(fixture, client)
+                }
+            }
+        }
+    }
+
+    /// Waits until a batch is completed.
+    @discardableResult
+    private static func completed(
+        _ id: String, _ client: GatewayClient, headers: HTTPFields = [:]
+    ) async throws -> [String: Any] {
+        try await until("the batch is completed") {
+            try await client.send(.get, "/v1/batches/\(id)", headers: headers).json["state"] as? String == "completed"
+        }
+        return try await client.send(.get, "/v1/batches/\(id)", headers: headers).json
+    }
+
+    private static func counts(_ batch: [String: Any]) -> [String: Int] { batch["counts"] as? [String: Int] ?? [:] }
+
+    private static func expectProblem(_ answer: HTTPResponse, _ status: Int, _ detail: String) {
+        #expect(answer.status == status && answer.headers["Content-Type"] == "application/problem+json")
+        #expect((answer.json["detail"] as? String)?.contains(detail) == true, "\(answer.text)")
+    }
+
+    @Test func createsABatchOfLinesAndListsInvalidOnes() async throws {
+        try await Self.withCluster { _, client in
+            let body =
+                Self.jobs(2) + "\n" + #"{"source":"initials:B","width":-1}"# + "\n{\n"
+                + #"{"source":"initials:C","width":9,"batch":"x"}"# + "\n"
+                + #"{"id":"own","source":"file:///nowhere.png","width":9}"# + "\n"
+            let answer = try await client.send(
+                .post, "/v1/batches?id=ab.c&tenant=shop-7&deadline=600", body, headers: Self.lines)
+            #expect(answer.status == 202 && answer.headers["Location"] == "/v1/batches/ab.c")
+            #expect(answer.json["id"] as? String == "ab.c" && answer.json["status"] as? String == "/v1/batches/ab.c")
+            #expect(answer.json["accepted"] as? Int == 3 && answer.json["rejected"] as? Int == 3)
+            let problems = try #require(answer.json["problems"] as? [[String: Any]])
+            #expect(problems.map { $0["line"] as? Int } == [4, 5, 6])
+            let kinds = problems.map { ($0["problem"] as? [String: Any])?["type"] as? String }
+            #expect(kinds == Array(repeating: "/problems/invalid-job", count: 3))
+
+            let batch = try await Self.completed("ab.c", client)
+            #expect(batch["total"] as? Int == 3 && batch["ended"] as? Int == 3)
+            #expect(batch["tenant"] as? String == "shop-7")
+            #expect(Self.counts(batch) == ["ready": 2, "failed": 1, "cancelled": 0, "superseded": 0])
+            let failures = try await client.send(.get, try #require(batch["failures"] as? String))
+            #expect(failures.status == 200 && failures.json["failed"] as? Int == 1 && failures.json["next"] == nil)
+            let failure = try #require((failures.json["failures"] as? [[String: Any]])?.first)
+            // Invalid lines have an index too.
+            #expect(failure["job"] as? String == "own" && failure["index"] as? Int == 5)
+            #expect((failure["record"] as? String)?.hasPrefix("halcyon.jobs-") == true)
+        }
+    }
+
+    @Test func createsABatchOfATemplateAndSources() async throws {
+        try await Self.withCluster { _, client in
+            let body = #"{"template":{"width":8,"height":8,"format":"webp"},"sources":["initials:A",{"initials":"B"}]}"#
+            let answer = try await client.send(.post, "/v1/batches?priority=high", body)
+            #expect(answer.status == 202 && answer.json["accepted"] as? Int == 2)
+            let id = try #require(answer.json["id"] as? String)
+            #expect(id.hasPrefix("batch-"))
+            // It is known before a worker has handled it.
+            #expect(try await client.send(.get, "/v1/batches/\(id)").status == 200)
+            #expect(Self.counts(try await Self.completed(id, client))["ready"] == 2)
+            let list = try await client.send(.get, "/v1/batches?limit=1").json["batches"] as? [[String: Any]]
+            #expect(list?.map { $0["id"] as? String } == [id])
+            // Invalid sources are listed by their positions.
+            let other = try await client.send(
+                .post, "/v1/batches?id=problems",
+                #"{"template":{"width":8},"sources":["initials:A",7,"gopher://x/"]}"#)
+            #expect(other.status == 202 && other.json["rejected"] as? Int == 2)
+            let problems = try #require(other.json["problems"] as? [[String: Any]])
+            #expect(problems.map { $0["line"] as? Int } == [2, 3])
+            #expect((problems[1]["problem"] as? [String: Any])?["code"] as? String == "unsupported_source")
+        }
+    }
+
+    /// As after a lost connection: the first request is repeated.
+    @Test func continuesAnOpenBatch() async throws {
+        try await Self.withCluster { _, client in
+            for _ in 0..<2 {
+                let part = try await client.send(
+                    .post, "/v1/batches?id=open&close=false", Self.jobs(3), headers: Self.lines)
+                #expect(part.status == 202 && part.json["accepted"] as? Int == 3)
+            }
+            let open = try await client.send(.get, "/v1/batches/open").json
+            #expect(open["state"] as? String == "open" && open["total"] == nil)
+            let rest = try await client.send(
+                .post, "/v1/batches?id=open&first=3", Self.jobs(2, from: 3), headers: Self.lines)
+            #expect(rest.status == 202)
+            let batch = try await Self.completed("open", client)
+            #expect(batch["total"] as? Int == 5 && Self.counts(batch)["ready"] == 5)
+            let again = try await client.send(.post, "/v1/batches?id=open", Self.jobs(1), headers: Self.lines)
+            Self.expectProblem(again, 409, "is closed")
+        }
+    }
+
+    @Test func closesABatch() async throws {
+        try await Self.withCluster { _, client in
+            _ = try await client.send(.post, "/v1/batches?id=c&close=false", Self.jobs(2), headers: Self.lines)
+            for body in ["", "{}", #"{"total":-1}"#, #"{"total":10000001}"#, #"{"total":"2"}"#] {
+                Self.expectProblem(try await client.send(.post, "/v1/batches/c/close", body), 400, "invalid request")
+            }
+            let text = try await client.send(
+                .post, "/v1/batches/c/close", #"{"total":2}"#, headers: ["Content-Type": "text/plain"])
+            #expect(text.status == 415)
+            let closed = try await client.send(.post, "/v1/batches/c/close", #"{"total":2}"#)
+            #expect(closed.status == 202 && closed.json["total"] as? Int == 2)
+            #expect(Self.counts(try await Self.completed("c", client))["ready"] == 2)
+            // Closing again has no effect.
+            #expect(try await client.send(.post, "/v1/batches/c/close", #"{"total":2}"#).status == 202)
+            Self.expectProblem(try await client.send(.post, "/v1/batches/c/close", #"{"total":3}"#), 409, "2 jobs")
+        }
+    }
+
+    @Test func cancelsABatch() async throws {
+        let origin = RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .awaitEnd] }
+        try await Self.withCluster { _, client in
+            let sources = (0..<3).map { #""\#(origin.url("/\($0)"))""# }.joined(separator: ",")
+            let created = try await client.send(
+                .post, "/v1/batches?id=c", #"{"template":{"width":8},"sources":["initials:A",\#(sources)]}"#)
+            #expect(created.status == 202)
+            let answer = try await client.send(.delete, "/v1/batches/c")
+            #expect(answer.status == 202 && answer.json["state"] as? String == "cancelling")
+            let batch = try await Self.completed("c", client)
+            #expect(batch["cancelledAt"] != nil && (Self.counts(batch)["cancelled"] ?? 0) >= 3)
+            #expect(batch["ended"] as? Int == 4)
+            Self.expectProblem(try await client.send(.delete, "/v1/batches/c"), 409, "completed")
+        }
+        try await origin.stop()
+    }
+
+    @Test func retriesFailedJobs() async throws {
+        let folder = TemporaryFolder("retry")
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker({ $0.sources.fileRoots = [folder.path] }) {
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    let sources = (0..<3).map { #""file://\#(folder.path)/\#($0).svg""# }.joined(separator: ",")
+                    _ = try await client.send(
+                        .post, "/v1/batches?id=r&close=false", #"{"template":{"width":8},"sources":[\#(sources)]}"#)
+                    Self.expectProblem(try await client.send(.post, "/v1/batches/r/retry"), 409, "not completed")
+                    _ = try await client.send(.post, "/v1/batches/r/close", #"{"total":3}"#)
+                    #expect(Self.counts(try await Self.completed("r", client))["failed"] == 3)
+                    // Failures are listed by pages.
+                    let first = try await client.send(.get, "/v1/batches/r/failures?limit=2").json
+                    #expect((first["failures"] as? [Any])?.count == 2)
+                    #expect(first["next"] as? String == "/v1/batches/r/failures?start=2&limit=2")
+                    let second = try await client.send(.get, "/v1/batches/r/failures?start=2&limit=2").json
+                    #expect((second["failures"] as? [Any])?.count == 1 && second["next"] == nil)
+
+                    for index in 0..<2 {
+                        _ = folder.write(
+                            #"<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>"#.utf8, to: "\(index).svg")
+                    }
+                    let retry = try await client.send(.post, "/v1/batches/r/retry?priority=high")
+                    #expect(retry.status == 202 && retry.json["accepted"] as? Int == 3)
+                    let id = try #require(retry.json["id"] as? String)
+                    #expect(id.hasPrefix("r-retry-"))
+                    let batch = try await Self.completed(id, client)
+                    #expect(Self.counts(batch)["ready"] == 2 && Self.counts(batch)["failed"] == 1)
+                    let named = try await client.send(.post, "/v1/batches/\(id)/retry?id=again")
+                    #expect(named.status == 202 && named.json["id"] as? String == "again")
+                }
+            }
+        }
+        await folder.remove()
+    }
+
+    @Test func onlyFailedJobsAreRetried() async throws {
+        try await Self.withCluster { _, client in
+            _ = try await client.send(.post, "/v1/batches?id=good", Self.jobs(1), headers: Self.lines)
+            try await Self.completed("good", client)
+            Self.expectProblem(
+                try await client.send(.post, "/v1/batches/good/retry"), 409, "no job of the batch failed")
+            let failures = try await client.send(.get, "/v1/batches/good/failures")
+            #expect(failures.json["failed"] as? Int == 0 && (failures.json["failures"] as? [Any])?.isEmpty == true)
+        }
+    }
+
+    /// A key cannot change batches of another key or add jobs to them. A key with the scope `admin` can change all.
+    @Test func batchesBelongToTheKeyThatCreatedThem() async throws {
+        let access = AccessOptions.with {
+            $0.keys = [
+                APIKey(name: "a", secret: "a-secret", scopes: [.submit, .read]),
+                APIKey(name: "b", secret: "b-secret", scopes: [.submit, .read]),
+                APIKey(name: "reader", secret: "r-secret", scopes: [.read]),
+                APIKey(name: "chief", secret: "c-secret", scopes: [.admin]),
+            ]
+        }
+        @Sendable func key(_ secret: String, _ type: String = "application/json") -> HTTPFields {
+            ["X-API-Key": secret, "Content-Type": type]
+        }
+        try await Self.withCluster({ $0.access = access }) { _, client in
+            let lines = "application/x-ndjson"
+            let path = "/v1/batches?id=mine&close=false"
+            #expect(
+                try await client.send(.post, path, Self.jobs(1), headers: key("r-secret", lines)).status == 403)
+            #expect(
+                try await client.send(.post, path, Self.jobs(1), headers: key("a-secret", lines)).status == 202)
+            // At once, and when a worker has handled it.
+            for _ in 0..<2 {
+                let foreign = try await client.send(.post, path, Self.jobs(1), headers: key("b-secret", lines))
+                Self.expectProblem(foreign, 409, "another key")
+                for (method, path) in [
+                    (HTTPRequest.Method.delete, ""), (.post, "/close"), (.post, "/retry"),
+                ] {
+                    let answer = try await client.send(
+                        method, "/v1/batches/mine\(path)", #"{"total":1}"#, headers: key("b-secret"))
+                    Self.expectProblem(answer, 403, "has not created the batch")
+                }
+                try await until("the job is counted") {
+                    try await client.send(.get, "/v1/batches/mine", headers: key("r-secret")).json["ended"] as? Int == 1
+                }
+            }
+            #expect(
+                try await client.send(.post, "/v1/batches/mine/close", #"{"total":1}"#, headers: key("c-secret")).status
+                    == 202)
+            try await Self.completed("mine", client, headers: key("r-secret"))
+        }
+    }
+
+    @Test func unknownBatchesAreNotFound() async throws {
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway { (client: GatewayClient) async throws in
+                for (method, path) in [
+                    (HTTPRequest.Method.get, "none"), (.get, "none/failures"), (.delete, "none"), (.post, "none/close"),
+                    (.post, "none/retry"), (.get, "a%20b"), (.get, "a%2Fb"),
+                ] {
+                    let answer = try await client.send(method, "/v1/batches/\(path)", #"{"total":1}"#)
+                    Self.expectProblem(answer, 404, "unknown batch")
+                }
+                let list = try await client.send(.get, "/v1/batches")
+                #expect(list.status == 200 && list.text == #"{"batches":[]}"#)
+            }
+        }
+    }
+
+    @Test func rejectsInvalidRequests() async throws {
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway { (client: GatewayClient) async throws in
+                for query in [
+                    "id=a%20b", "id=", "close=yes", "first=-1", "first=10000000", "first=x", "tenant=a%2Fb",
+                    "priority=urgent", "deadline=soon", "deadline=inf", "deadline=nan", "deadline=0x8", "deadline=-1",
+                    "deadline=",
+                ] {
+                    let answer = try await client.send(
+                        .post, "/v1/batches?\(query)", Self.jobs(1), headers: Self.lines)
+                    #expect(answer.status == 400, "\(query)")
+                    #expect(answer.headers["Content-Type"] == "application/problem+json", "\(query)")
+                }
+                for query in ["limit=0", "limit=1001", "limit=x"] {
+                    #expect(try await client.send(.get, "/v1/batches?\(query)").status == 400, "\(query)")
+                }
+                for body in [
+                    "", "[]", "{}", #"{"sources":[]}"#, #"{"sources":"initials:A"}"#, #"{"source":["initials:A"]}"#,
+                    #"{"template":7,"sources":["initials:A"]}"#,
+                ] {
+                    Self.expectProblem(try await client.send(.post, "/v1/batches", body), 400, "invalid batch")
+                }
+                let text = try await client.send(
+                    .post, "/v1/batches", Self.jobs(1), headers: ["Content-Type": "text/plain"])
+                Self.expectProblem(text, 415, "application/x-ndjson")
+            }
+        }
+    }
+
+    /// The request can be corrected and repeated with the same id.
+    @Test func requestsWithoutAValidJobLeaveTheBatchOpen() async throws {
+        try await Self.withCluster { _, client in
+            let wrong = try await client.send(
+                .post, "/v1/batches?id=v", "\n" + #"{"width":8}"# + "\n{\n", headers: Self.lines)
+            Self.expectProblem(wrong, 400, "no job was accepted; line 2")
+            #expect(wrong.json["code"] as? String == "invalid_job")
+            let empty = try await client.send(.post, "/v1/batches?id=v", "\n", headers: Self.lines)
+            Self.expectProblem(empty, 400, "the request has no jobs")
+            let right = try await client.send(.post, "/v1/batches?id=v", Self.jobs(2), headers: Self.lines)
+            #expect(right.status == 202)
+            #expect(Self.counts(try await Self.completed("v", client))["ready"] == 2)
+        }
+    }
+
+    @Test func limitsTheJobsOfARequest() async throws {
+        try await Self.withCluster({ $0.jobs.linesAtOnce = 3 }) { _, client in
+            let lines = try await client.send(.post, "/v1/batches?id=m", Self.jobs(4), headers: Self.lines)
+            Self.expectProblem(lines, 413, "more than 3 jobs")
+            // The batch remains open.
+            #expect(try await client.send(.get, "/v1/batches/m").json["state"] as? String == "open")
+            let rest = try await client.send(
+                .post, "/v1/batches?id=m&first=3", Self.jobs(1, from: 3), headers: Self.lines)
+            #expect(rest.status == 202)
+            #expect(Self.counts(try await Self.completed("m", client))["ready"] == 4)
+            let sources = Array(repeating: #""initials:A""#, count: 4).joined(separator: ",")
+            let template = try await client.send(
+                .post, "/v1/batches?id=n", #"{"template":{"width":8},"sources":[\#(sources)]}"#)
+            Self.expectProblem(template, 413, "more than 3 jobs")
+            #expect(try await client.send(.get, "/v1/batches/n").status == 404)
+        }
+    }
+}

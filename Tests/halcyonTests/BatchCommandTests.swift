@@ -1,0 +1,82 @@
+import JSON
+import Subprocess
+import TestSupport
+import Testing
+
+/// `halcyon batch`, on a cluster of `halcyon dev` with one attempt per job.
+@Suite(.devCluster, .serialized) struct BatchCommandTests {
+    private var cluster: DevClusterFixture { DevClusterFixture.current }
+
+    @Test func createsABatchAndWaitsForIt() async throws {
+        let urls = ["initials:A", "# a comment", "", #"{"source":"initials:B","width":16}"#, "initials:C"]
+        let run = try await cluster.run(
+            "batch", "create", "-", "--id", "good", "--width", "8", "--height", "8", "--lane", "low", "--wait",
+            input: urls.joined(separator: "\n"))
+        run.expect(0)
+        #expect(run.output == "good: completed, 3 of 3 jobs ended, 3 ready, 0 failed\n")
+        let status = try await cluster.run("batch", "status", "good", "--json").expect(0).json()
+        #expect(status.first?.at("state") == "completed" && status.first?.at("total") == "3")
+        let list = try await cluster.run("batch", "list", "--json").expect(0).json()
+        #expect(list.contains { $0.at("id") == "good" })
+        #expect(try await cluster.run("batch", "list", "--limit", "1").expect(0).lines.count == 1)
+        #expect(try await cluster.run("batch", "failures", "good").expect(0).output.isEmpty)
+    }
+
+    @Test func listsAndRetriesFailures() async throws {
+        let port = LoopbackPort.reserve()
+        let urls = ["initials:A", "http://127.0.0.1:\(port)/a.jpg", "http://127.0.0.1:\(port)/b.jpg"]
+        let created = try await cluster.run(
+            "batch", "create", "-", "--id", "bad", "--width", "8", "--wait", "--json",
+            input: urls.joined(separator: "\n")
+        ).expect(1).json()
+        #expect(created.first?.at("state") == "completed" && created.first?.at("ended") == "3")
+        let failures = try await cluster.run("batch", "failures", "bad", "--json").expect(0).json()
+        #expect(Set(failures.map { $0.at("job") }) == ["bad-1", "bad-2"])
+        #expect(failures.allSatisfy { $0.at("code") == "connect_error" })
+        let text = try await cluster.run("batch", "failures", "bad").expect(0)
+        #expect(text.lines.count == 2 && text.output.contains("bad-1: connect_error: "))
+
+        let retried = try await cluster.run("batch", "retry", "bad", "--id", "second", "--wait").expect(1)
+        #expect(retried.output == "second: completed, 2 of 2 jobs ended, 0 ready, 2 failed\n")
+        let named = try await cluster.run("batch", "retry", "bad").expect(0)
+        #expect(named.output.hasPrefix("bad-retry-") && named.output.hasSuffix(": 2 jobs submitted\n"))
+    }
+
+    @Test func cancelsABatch() async throws {
+        try await cluster.run("batch", "cancel", "called-off").expect(0)
+        // Jobs that are submitted after the cancellation are cancelled too.
+        let run = try await cluster.run(
+            "batch", "create", "-", "--id", "called-off", "--width", "8", "--wait", input: "initials:A\ninitials:B")
+        run.expect(0)
+        #expect(run.output == "called-off: completed, 2 of 2 jobs ended, 0 ready, 0 failed, 2 cancelled\n")
+    }
+
+    /// A command that was interrupted is repeated.
+    @Test func jobsOfARepeatedCommandCountOnce() async throws {
+        for _ in 0..<2 {
+            try await cluster.run(
+                "batch", "create", "-", "--id", "twice", "--width", "8", input: "initials:A\ninitials:B"
+            ).expect(0)
+        }
+        let run = try await cluster.run("batch", "status", "twice", "--wait").expect(0)
+        #expect(run.output == "twice: completed, 2 of 2 jobs ended, 2 ready, 0 failed\n")
+    }
+
+    @Test func rejectsInvalidInput() async throws {
+        let line = try await cluster.run(
+            "batch", "create", "-", "--id", "never", "--width", "8", input: "initials:A\n{\"source\":7}\n"
+        ).expect(2)
+        #expect(line.errors.contains("standard input:2: "))
+        let member = try await cluster.run(
+            "batch", "create", "-", "--width", "8", input: #"{"source":"initials:A","batch":"x"}"#
+        ).expect(2)
+        #expect(member.errors.contains("batch: "))
+        #expect(
+            try await cluster.run("batch", "create", "-", input: "\n# nothing\n").expect(2).errors.contains("no jobs"))
+        #expect(try await cluster.run("batch", "status", "a b").expect(2).errors.contains("letters, digits"))
+        for command in ["status", "failures", "retry"] {
+            let unknown = try await cluster.run("batch", command, "never").expect(1)
+            #expect(unknown.errors.contains("there is no batch never"))
+        }
+    }
+}
