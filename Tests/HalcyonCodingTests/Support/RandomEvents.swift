@@ -22,7 +22,8 @@ struct RandomEvents {
         return Event(
             id: text(), time: time, subject: maybe(text()), jobID: text(),
             batch: maybe(BatchMembership(batch: pick(Self.batches), index: maybe(count() - 1))),
-            echo: Job.PassthroughMetadata(metadata: maybe(value()), placeholder: maybe(value()), altText: maybe(value())),
+            echo: Job.PassthroughMetadata(
+                metadata: maybe(value()), placeholder: maybe(value()), altText: maybe(value())),
             preset: maybe(PresetReference("card", version: Int64(count()))),
             traceparent: maybe("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), body: body())
     }
