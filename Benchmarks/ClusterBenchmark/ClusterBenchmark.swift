@@ -4,7 +4,8 @@ import Measuring
 import TestSupport
 import Vips
 
-/// What a job costs a worker, end to end: `ClusterBenchmark HALCYON FOLDER [ROUNDS]`.
+/// What a job costs a worker, end to end: `ClusterBenchmark HALCYON FOLDER [ROUNDS]`, and how tenants share one
+/// (``Fairness``): `ClusterBenchmark HALCYON FOLDER fairness`.
 ///
 /// HALCYON is the executable, run as a worker of its own on Apache Kafka (KAFKA_HOME; the mock cluster without), a redis-server and an
 /// nginx that serves FOLDER's photographs. In rounds that take turns: the two plain C loops over the photographs, then as many jobs that
@@ -16,8 +17,13 @@ import Vips
 
     static func main() async throws {
         let arguments = CommandLine.arguments
+        if arguments.count > 3, arguments[3] == "fairness" {
+            return try await Fairness.run(arguments[1], try jpegs(in: arguments[2]))
+        }
         guard arguments.count > 2, let rounds = arguments.count > 3 ? Int(arguments[3]) : 3, rounds > 0 else {
-            print("usage: ClusterBenchmark HALCYON FOLDER [ROUNDS]   FOLDER holds JPEG photographs of some 1600 pixels")
+            print(
+                "usage: ClusterBenchmark HALCYON FOLDER [ROUNDS | fairness]   FOLDER holds JPEG photographs of some 1600 pixels"
+            )
             exit(2)
         }
         let photographs = try jpegs(in: arguments[2])

@@ -19,6 +19,8 @@ public final class OneWorker: Sendable {
     private let reader: TopicReader
     private let counting: Task<Void, any Error>
     private let ended = Lock((ready: 0, failed: 0))
+    /// What waits for the end of a job, by its id.
+    private let waiting = Lock<[String: AsyncEvent]>([:])
     /// The latest event of a job that was ready.
     private let example = Lock<[UInt8]>([])
     private static let plainEvents = "plain.events"
@@ -37,17 +39,20 @@ public final class OneWorker: Sendable {
             properties: ["bootstrap.servers": servers, "queue.buffering.max.messages": "1000000"])
         reader = try await TopicReader.open(
             topics.events, from: .end, properties: ["bootstrap.servers": servers, "fetch.wait.max.ms": "10"])
-        let (reader, ended, example) = (reader, ended, example)
+        let (reader, ended, example, waiting) = (reader, ended, example, waiting)
         counting = Task {
             for try await record in reader {
-                let type = try JSON.parse(record.value ?? [], maximumSize: 1 << 20, maximumDepth: 64).member("type")?
-                    .string()
+                let event = try JSON.parse(record.value ?? [], maximumSize: 1 << 20, maximumDepth: 64)
+                let type = try event.member("type")?.string()
                 ended.withLock { ended in
                     if type == "halcyon.image.ready" {
                         ended.ready += 1
                         example.withLock { $0 = record.value ?? [] }
                     }
                     if type == "halcyon.image.failed" { ended.failed += 1 }
+                }
+                if type == "halcyon.image.ready", let id = event.member("data")?.member("job")?.member("id")?.asString {
+                    waiting.withLock { $0.removeValue(forKey: id) }?.signal()
                 }
             }
         }
@@ -61,10 +66,10 @@ public final class OneWorker: Sendable {
     }
 
     /// A job for one of the photographs under a name of its own, so that nothing of it is stored yet.
-    public func job(_ number: Int, _ tag: String, id: String? = nil) -> [UInt8] {
+    public func job(_ number: Int, _ tag: String, id: String? = nil, tenant: String? = nil) -> [UInt8] {
         Array(
             """
-            {"id":"\(id ?? "\(tag)\(number)")","source":"\(photographs.url(number, tag))","width":\(PlainLoops.usual.width),\
+            {"id":"\(id ?? "\(tag)\(number)")",\(tenant.map { #""tenant":"\#($0)","# } ?? "")"source":"\(photographs.url(number, tag))","width":\(PlainLoops.usual.width),\
             "height":\(PlainLoops.usual.height),"format":"jpeg","quality":80}
             """.utf8)
     }
@@ -88,6 +93,30 @@ public final class OneWorker: Sendable {
         guard ended.withLock({ $0.failed }) == 0 else { throw ConditionTimeout(description: "some jobs failed") }
         let spent = processorTime(of: worker.pid) - before
         return (spent / Double(jobs.count), wall / .seconds(1) / Double(jobs.count))
+    }
+
+    /// Sends jobs and waits until Kafka has them.
+    public func submit(_ jobs: [[UInt8]]) async throws {
+        // More than the queue of the producer holds are sent in parts.
+        for first in stride(from: 0, to: jobs.count, by: 10_000) {
+            let part = jobs[first..<min(first + 10_000, jobs.count)]
+            let errors = await producer.send(
+                all: part.map { ProducerRecord(topic: Topics().jobs(.normal), value: $0) })
+            for case let error? in errors { throw error }
+        }
+    }
+
+    /// The number of jobs that have ended.
+    public var endedJobs: Int { ended.withLock { $0.ready + $0.failed } }
+
+    /// Seconds from sending a job to its ready event.
+    public func latency(of job: [UInt8], id: String) async throws -> Double {
+        let event = AsyncEvent()
+        waiting.withLock { $0[id] = event }
+        let start = ContinuousClock.now
+        try await submit([job])
+        await event.wait()
+        return start.duration(to: .now) / .seconds(1)
     }
 
     /// Seconds of CPU that a plain C loop takes for each of the jobs sent last: it consumes them, looks a cached result

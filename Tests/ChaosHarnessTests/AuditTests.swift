@@ -29,6 +29,22 @@ import Testing
         #expect(audit.toldAgain.isEmpty && audit.unknown.isEmpty)
     }
 
+    @Test func findsBatchesThatDoNotCompleteOnceWithRightCounts() {
+        var sent = (0..<4).map { job($0) }
+        for index in sent.indices { sent[index].batch = BatchMembership(batch: "b", index: index) }
+        let ends = [event(0), event(1), event(2, "failed/not_found"), event(3, "cancelled")]
+        func broken(_ completions: [[String: Int]]) -> Int {
+            BatchCompletionAudit(
+                sent: sent, ends: ends, completions: completions.map { BatchCompletion(batch: "b", counts: $0) }
+            ).broken.count
+        }
+        let right = ["ready": 2, "failed": 1, "cancelled": 1, "superseded": 0]
+        #expect(broken([right]) == 0)
+        #expect(broken([]) == 1 && broken([right, right]) == 1)
+        #expect(broken([right.merging(["ready": 3]) { $1 }]) == 1)
+        #expect(broken([right.merging(["ready": 1, "failed": 2]) { $1 }]) == 1)
+    }
+
     @Test func findsLostJobs() {
         let audit = self.audit([job(1), job(2)], [event(2)])
         #expect(audit.lost.map(\.id) == ["job1"])

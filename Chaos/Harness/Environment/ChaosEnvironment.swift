@@ -113,6 +113,9 @@ final class ChaosEnvironment: Sendable {
     /// Waits until all jobs have ended or `limit` has passed, and then for duplicate events.
     func quiescence(within limit: Duration, settling: Duration) async throws {
         try? await idle(within: limit)
+        try await traffic.closeBatches()
+        // Batches that do not complete are found by the audit.
+        try? await until("all batches complete", within: limit) { batchAudit.incomplete.isEmpty }
         try await Task.sleep(for: settling)
     }
 
@@ -140,6 +143,11 @@ final class ChaosEnvironment: Sendable {
         let audit = await StoreAudit(sent: ledger.sent, ends: ledger.ends) { await store.find($0) }
         await store.close(within: .zero)
         return audit
+    }
+
+    /// The audit of the batches in the current ledger.
+    var batchAudit: BatchCompletionAudit {
+        BatchCompletionAudit(sent: ledger.sent, ends: ledger.ends, completions: ledger.completions)
     }
 
     /// The audit of the current ledger.

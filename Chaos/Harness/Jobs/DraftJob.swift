@@ -17,6 +17,8 @@ struct DraftJob: Sendable {
     var isCancelled = false
     /// See ``SentJob/requiresStore``.
     var requiresStore = false
+    /// The batch of the job, and its index in it.
+    var batch: BatchMembership?
 }
 
 /// The kinds of jobs.

@@ -12,6 +12,8 @@ struct JobMix {
     /// The number of sources in use at a time. A source is replaced when `jobsPerSource` jobs have been drawn for each
     /// of them.
     private static let sourcesAtOnce = 20
+    /// The number of jobs of a batch.
+    static let jobsPerBatch = 100
     private static let jobsPerSource = 30
     private static let sizes = [
         #""width":200,"height":150"#, #""width":120,"height":90"#, #""width":64,"height":64,"contentMode":"center""#,
@@ -111,9 +113,13 @@ struct JobMix {
         let output =
             sizes.count == 1
             ? sizes[0] : #""variants":[\#(sizes.map { "{\($0)}" }.joined(separator: ","))]"#
+        let batch = BatchMembership(
+            batch: "chaos-\((count - 1) / Self.jobsPerBatch)", index: (count - 1) % Self.jobsPerBatch)
+        let membership = #""batch":{"id":"\#(batch.batch)","index":\#(batch.index ?? 0)}"#
         return DraftJob(
-            id: id, kind: kind, lane: lane, json: #"{"id":"\#(id)","source":"\#(source)",\#(output)\#(members)}"#,
+            id: id, kind: kind, lane: lane,
+            json: #"{"id":"\#(id)","source":"\#(source)",\#(membership),\#(output)\#(members)}"#,
             allowed: allowed, source: counts ? Origin.path(of: source) : nil,
-            outputs: sizes.map { "\(Origin.picture(of: source)) \($0)" })
+            outputs: sizes.map { "\(Origin.picture(of: source)) \($0)" }, batch: batch)
     }
 }

@@ -115,11 +115,28 @@ final class Traffic: Sendable {
                 id: draft.id, place: "\(topic)-\(delivery.partition)-\(delivery.offset)", kind: draft.kind.rawValue,
                 allowed: draft.allowed, source: draft.source, outputs: draft.outputs,
                 requiresStore: draft.requiresStore,
-                slot: draft.slot, generation: draft.generation, at: at))
+                slot: draft.slot, generation: draft.generation, batch: draft.batch, at: at))
+        if let batch = draft.batch, batch.index == JobMix.jobsPerBatch - 1 {
+            try await close(batch.batch, total: JobMix.jobsPerBatch)
+        }
         guard draft.isCancelled else { return }
         let patience = state.withLock { Int.random(in: 0..<300, using: &$0.numbers) }
         try await Task.sleep(for: .milliseconds(patience))
         try await cancel(draft.id)
+    }
+
+    /// Closes the batches of which not all jobs were drawn.
+    func closeBatches() async throws {
+        let batches = Dictionary(grouping: ledger.sent.compactMap(\.batch), by: \.batch)
+        for (batch, jobs) in batches {
+            let total = Set(jobs.map(\.index)).count
+            if total < JobMix.jobsPerBatch { try await close(batch, total: total) }
+        }
+    }
+
+    private func close(_ batch: String, total: Int) async throws {
+        let record = topics.record(of: BatchMessage(batch, .close(total: total)))
+        _ = try await producer.send(record)
     }
 
     /// Cancels the jobs with this id.

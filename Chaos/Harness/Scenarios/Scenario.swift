@@ -29,12 +29,14 @@ enum Scenario {
         // An error is thrown below, after the summary.
         let storeAudit = (try? stored.get()) ?? nil
         let summary = Summary(
-            audit: environment.audit, store: storeAudit, ledger: environment.ledger, journal: environment.journal)
+            audit: environment.audit, batches: environment.batchAudit, store: storeAudit, ledger: environment.ledger,
+            journal: environment.journal)
         let crashes = environment.journal.ends.filter { $0.contains("signal") }
         await environment.remove()
         if let path = plan.books { LedgerExport(ledger: environment.ledger).write(to: path) }
         summary.lines.forEach(say)
         var broken = summary.audit.broken + (try result.get()) + (try stored.get()?.broken ?? [])
+        if summary.hasBatches { broken += summary.batches.broken }
         if !crashes.isEmpty { broken.append("\(crashes.count) workers crashed") }
         for promise in broken { say("VIOLATED: \(promise)") }
         if broken.isEmpty { say("no guarantee was violated") }

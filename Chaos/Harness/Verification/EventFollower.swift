@@ -23,7 +23,9 @@ struct EventFollower {
                 do {
                     for try await record in reader where record.offset >= next[record.partition, default: 0] {
                         next[record.partition] = record.offset + 1
-                        if let event = Self.event(record.value ?? [], at: ledger.now) { ledger.add(event) }
+                        let value = record.value ?? []
+                        if let event = Self.event(value, at: ledger.now) { ledger.add(event) }
+                        if let completion = Self.completion(value) { ledger.add(completion) }
                     }
                 } catch {
                     say("event reader failed, restarting: \(error)")
@@ -52,6 +54,18 @@ struct EventFollower {
         return TerminalEvent(
             id: id, end: kind == "failed" ? "failed/\(code ?? "?")" : String(kind), message: message ?? "",
             origin: data?.member("origin")?.asString, outputs: outputs, at: now)
+    }
+
+    /// Parses the completion event of a batch; nil for any other event.
+    static func completion(_ value: [UInt8]) -> BatchCompletion? {
+        guard let json = try? JSON.parse(value, maximumSize: 2 << 20, maximumDepth: 64),
+            json.member("type")?.asString == "halcyon.batch.completed",
+            let batch = json.member("data")?.member("batch"),
+            let id = batch.member("id")?.asString
+        else { return nil }
+        var counts: [String: Int] = [:]
+        for outcome in terminal { counts[outcome] = batch.member("counts")?.member(outcome)?.asInteger.map { Int($0) } }
+        return BatchCompletion(batch: id, counts: counts)
     }
 
     /// The SHA-256 of the bytes of an output, or else the one that the event states.

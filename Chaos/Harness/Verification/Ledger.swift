@@ -7,6 +7,7 @@ public final class Ledger: Sendable {
         var unsure = 0
         var ends: [TerminalEvent] = []
         var ended: Set<String> = []
+        var completions: [BatchCompletion] = []
         /// The number of acknowledged records that have ended.
         var closed = 0
         var known: Set<String> = []
@@ -51,6 +52,7 @@ public final class Ledger: Sendable {
         }
     }
 
+    func add(_ completion: BatchCompletion) { books.withLock { $0.completions.append(completion) } }
     func add(_ fault: FaultRecord) { books.withLock { $0.faults.append(fault) } }
     func add(_ drain: Drain) { books.withLock { $0.drains.append(drain) } }
 
@@ -64,6 +66,8 @@ public final class Ledger: Sendable {
     public var unsure: Int { books.withLock { $0.unsure } }
     /// All terminal events in the order of reading.
     public var ends: [TerminalEvent] { books.withLock { $0.ends } }
+    /// All completion events of batches in the order of reading.
+    public var completions: [BatchCompletion] { books.withLock { $0.completions } }
     /// All faults that were injected.
     public var faults: [FaultRecord] { books.withLock { $0.faults } }
     /// The graceful shutdowns of workers.

@@ -1,3 +1,5 @@
+import HalcyonModel
+
 /// A record that was sent and acknowledged.
 public struct SentJob: Sendable {
     /// The id of the job. Records with the same id are distinguished by their positions.
@@ -18,13 +20,15 @@ public struct SentJob: Sendable {
     public var slot: String?
     /// The generation of the job in its display slot.
     public var generation: Int
+    /// The batch of the job, and its index in it.
+    public var batch: BatchMembership?
     /// The time at which it was sent, in seconds of the run.
     public var at: Double
 
     /// Creates a record.
     public init(
         id: String, place: String, kind: String, allowed: Set<String>, source: String? = nil, outputs: [String] = [],
-        requiresStore: Bool = false, slot: String? = nil, generation: Int = 0, at: Double
+        requiresStore: Bool = false, slot: String? = nil, generation: Int = 0, batch: BatchMembership? = nil, at: Double
     ) {
         self.id = id
         self.place = place
@@ -35,6 +39,7 @@ public struct SentJob: Sendable {
         self.requiresStore = requiresStore
         self.slot = slot
         self.generation = generation
+        self.batch = batch
         self.at = at
     }
 }
@@ -82,6 +87,20 @@ public struct TerminalEvent: Sendable {
 
     /// The position of the job's record: the event's id up to its last hyphen.
     public var place: String { String(id[..<(id.lastIndex(of: "-") ?? id.endIndex)]) }
+}
+
+/// The completion event of a batch.
+public struct BatchCompletion: Sendable {
+    /// The id of the batch.
+    public var batch: String
+    /// The number of jobs by outcome: `ready`, `failed`, `cancelled`, `superseded`.
+    public var counts: [String: Int]
+
+    /// Creates a completion.
+    public init(batch: String, counts: [String: Int]) {
+        self.batch = batch
+        self.counts = counts
+    }
 }
 
 /// A fault that was injected.

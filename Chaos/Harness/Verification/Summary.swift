@@ -1,6 +1,7 @@
 /// The summary of a run.
 struct Summary {
     let audit: Audit
+    let batches: BatchCompletionAudit
     /// The audit of the result store; nil if there is none.
     let store: StoreAudit?
     let ledger: Ledger
@@ -32,6 +33,11 @@ struct Summary {
                 + "(bound \(audit.fetches.bound)); \(audit.fetches.beyond.count) sources exceed their bound",
             "faults                     \(ledger.faults.count): \(faults.joined(separator: ", "))",
         ]
+        if hasBatches {
+            lines.append(
+                "batches                    \(batches.count): \(batches.incomplete.count) incomplete, "
+                    + "\(batches.repeated.count) completed more than once, \(batches.miscounted.count) miscounted")
+        }
         if let store {
             lines.append(
                 "result store               \(store.found) of \(store.sought) results found; "
@@ -50,6 +56,9 @@ struct Summary {
         lines += journal.ends.prefix(Self.most)
         return lines + named
     }
+
+    /// True if the scenario closes its batches.
+    var hasBatches: Bool { !ledger.completions.isEmpty }
 
     /// The shutdown times of workers.
     var drains: String {
@@ -72,6 +81,13 @@ struct Summary {
         name("LOST", audit.lost.map { ($0, []) })
         name("UNEXPECTED OUTCOME", audit.otherwise)
         name("WRONG IMAGE", audit.wrongImages)
+        if hasBatches {
+            for batch in batches.incomplete.prefix(Self.most) { lines.append("INCOMPLETE BATCH: \(batch)") }
+            for batch in batches.repeated.prefix(Self.most) { lines.append("REPEATED BATCH: \(batch)") }
+            for (batch, reason) in batches.miscounted.prefix(Self.most) {
+                lines.append("MISCOUNTED: \(batch): \(reason)")
+            }
+        }
         for (title, results) in [("MISSING RESULT", store?.missing ?? []), ("WRONG RESULT", store?.wrong ?? [])] {
             for (job, key) in results.prefix(Self.most) { lines.append("\(title): \(key) of \(describe(job))") }
         }

@@ -156,15 +156,6 @@ public struct BatchStore: Sendable {
         return (Batch(batch, reply), reply.fields["opened"] != nil)
     }
 
-    /// Returns true if no other worker has begun to check a batch within this time.
-    func lockAudit(of batch: String, for time: Duration) async -> Bool {
-        // Without Redis, nothing can be checked.
-        let reply = try? await redis.send([
-            "SET", Self.key(of: batch, "audit"), 1, "NX", "PX", .integer(max(1, Int(time / .milliseconds(1)))),
-        ])
-        return reply.map { !$0.isNull } ?? false
-    }
-
     /// Records that a batch is completed. It expires after the retention.
     func complete(_ batch: Batch) async throws(RedisError) {
         let last = min(max(batch.total ?? 0, batch.counts.ended), Batch.highestIndex + 1) / BatchScripts.indicesPerKey

@@ -66,11 +66,14 @@ public final class BatchTracker: Sendable {
         ) { deliveries in
             messageQueue.yield(deliveries)
         }
-        let audit = BatchAudit(store: counter.store, batches: batches, recounter: recounter, options: options)
+        let audit = BatchAudit(
+            store: counter.store, batches: batches, recounter: recounter, recountAfter: options.recountAfter)
         counting = Task { [counter] in await counter.run() }
         tasks = [
             Task { for await deliveries in messages { await coordinator.handle(deliveries) } },
-            Task { await audit.run() },
+            Task { [consumer = self.consumer] in
+                await audit.run { consumer.owns(TopicPartition(topics.batches, Topics.batchPartition)) }
+            },
         ]
     }
 
@@ -105,40 +108,5 @@ public final class BatchTracker: Sendable {
         await producer.close(flushingFor: min(grace, .seconds(5)))
         await admin.close()
         await redis.close()
-    }
-}
-
-/// Finds batches whose counts are incomplete although no message tells so, for example because Redis has lost the last
-/// second of its writes in a failover.
-struct BatchAudit: Sendable {
-    let store: BatchStore
-    let batches: BatchLog
-    let recounter: BatchRecounter
-    let options: BatchOptions
-
-    /// Checks all batches periodically until the task is cancelled.
-    func run() async {
-        /// The time after which a batch is counted again, and its number of ended jobs at the time of the last check.
-        var checks: [String: (ended: Int, since: ContinuousClock.Instant, patience: Duration)] = [:]
-        while !Task.isCancelled {
-            await Task.sleepUnlessCancelled(for: options.recountAfter / 4)
-            var next: [String: (ended: Int, since: ContinuousClock.Instant, patience: Duration)] = [:]
-            for entry in batches.incomplete() where !Task.isCancelled {
-                let id = entry.batch.id
-                // If Redis is unavailable, nothing can be counted either.
-                guard let (batch, isOpened) = try? await store.note(id) else { continue }
-                let ended = batch?.counts.ended ?? 0
-                var check = checks[id] ?? (ended, .now, options.recountAfter)
-                if check.ended != ended { check = (ended, .now, options.recountAfter) }
-                if check.since.duration(to: .now) >= (isOpened ? check.patience : options.recountAfter),
-                    await store.lockAudit(of: id, for: check.patience)
-                {
-                    await recounter.request(id)
-                    check = (ended, .now, min(check.patience * 2, .seconds(3600)))
-                }
-                next[id] = check
-            }
-            checks = next
-        }
     }
 }

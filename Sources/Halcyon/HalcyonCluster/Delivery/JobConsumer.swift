@@ -189,6 +189,11 @@ public final class JobConsumer: Sendable {
     /// True if the group has assigned partitions to this consumer, possibly none, and it is not draining.
     public var isServing: Bool { assignment.isSignaled && !state.withLock { $0.isDraining } }
 
+    /// True if jobs of this partition are received here.
+    func owns(_ partition: TopicPartition) -> Bool {
+        state.withLock { $0.queues.keys.contains { $0.partition == partition } }
+    }
+
     func reportPartitions() { metrics.partitions.set(Double(state.withLock { $0.ledger.partitionCount })) }
 
     /// Waits until the group has assigned partitions to this consumer, possibly none, for the first time, or the task
