@@ -152,27 +152,32 @@ struct BatchUpload {
     /// Validates all jobs, and then sends them.
     /// - Throws: ``InputError`` that names the line of an invalid job, `KafkaError`.
     func send(_ jobs: [(draft: JobBuilder, position: String)]) async throws {
-        var valid: [ValidatedJob] = []
-        for (index, job) in jobs.enumerated() {
-            do throws(InvalidJobError) {
-                valid.append(try writer.validated(job.draft, index: index))
-            } catch {
-                throw InputError("\(job.position): \(error.failure.message)")
-            }
-        }
+        // A million validated jobs would need gigabytes, so they are validated again when they are sent.
+        for (index, job) in jobs.enumerated() { _ = try validated(job, index) }
         try await writer.open(created: Timestamp.now.milliseconds)
         let bar = ProgressBar()
         defer { bar.clear() }
         let start = ContinuousClock.now
-        for first in stride(from: 0, to: valid.count, by: Self.step) {
-            let part = valid[first..<min(first + Self.step, valid.count)]
+        for first in stride(from: 0, to: jobs.count, by: Self.step) {
+            let part = first..<min(first + Self.step, jobs.count)
+            let valid = try part.map { try validated(jobs[$0], $0) }
             try await withThrowingTaskGroup(of: Void.self) { [writer] group in
-                for job in part { group.addTask { try await writer.send(job) } }
+                for job in valid { group.addTask { try await writer.send(job) } }
                 try await group.waitForAll()
             }
-            bar.show(ended: part.endIndex, of: valid.count, failures: 0, elapsed: start.duration(to: .now))
+            bar.show(ended: part.endIndex, of: jobs.count, failures: 0, elapsed: start.duration(to: .now))
         }
-        try await writer.close(total: valid.count)
+        try await writer.close(total: jobs.count)
+    }
+
+    private func validated(_ job: (draft: JobBuilder, position: String), _ index: Int) throws(InputError)
+        -> ValidatedJob
+    {
+        do throws(InvalidJobError) {
+            return try writer.validated(job.draft, index: index)
+        } catch {
+            throw InputError("\(job.position): \(error.failure.message)")
+        }
     }
 }
 
