@@ -101,7 +101,7 @@ import Testing
         #expect(
             topics.taken == topics.lanes + topics.retries
                 && topics.all == topics.taken
-                    + ["p.events", "p.webhooks.10s", "p.webhooks.60m", "p.dead", "p.control"]
+                    + ["p.events", "p.webhooks.10s", "p.webhooks.60m", "p.dead", "p.control", "p.batches"]
         )
     }
 }
