@@ -67,6 +67,12 @@ struct EventKafkaTests {
                     ]
                 ).exit()
                 #expect(exit == .code(0))
+                let admin = try Admin(properties: ["bootstrap.servers": fixture.brokers])
+                // The controller has added the partitions, and the broker learns of them a moment later.
+                try await until("the broker knows the partitions") {
+                    try await admin.metadata(within: .seconds(10)).topics[fixture.topics.events]?.count == 3
+                }
+                await admin.close()
                 let waiter = feed.wait(for: "b")
                 // An existing producer would learn of the partition minutes later.
                 let producer = try Producer(properties: ["bootstrap.servers": fixture.brokers])
