@@ -46,3 +46,102 @@ struct NDJSONJobImporter: Sendable {
         return writer.bytes + [UInt8(ascii: "\n")]
     }
 }
+
+/// Processes the lines of a request body (NDJSON), several at a time.
+///
+/// The body is read at the pace at which the lines are processed, so backpressure reaches the client. If the connection
+/// breaks, the complete lines that were received are processed.
+struct NDJSONLines: Sendable {
+    /// The maximum length of a line in bytes.
+    let longest: Int
+    /// The maximum number of lines in a request.
+    let most: Int
+
+    /// The maximum number of lines that are being processed concurrently.
+    private static let window = 512
+
+    /// Returns the results of all lines that are not blank, in their order.
+    /// - Parameter transform: A function that processes a line. `index` counts the lines that are not blank, from 0.
+    /// - Throws: ``Problem`` if there are too many lines, after those before were processed; `HTTPServer.BodyError`.
+    func map<Result: Sendable>(
+        _ call: RequestContext, _ transform: @escaping @Sendable (LineBuffer.Line, _ index: Int) async -> Result
+    ) async throws -> [Result] {
+        try await withThrowingTaskGroup(of: (Int, Result).self) { group in
+            var (results, count): ([Result?], Int) = ([], 0)
+            var lines = LineBuffer(longest: longest)
+            func add(_ line: LineBuffer.Line) async throws {
+                if line.isBlank { return }
+                if results.count == most {
+                    throw Problem(.tooLarge, "more than \(most) jobs; the first \(most) were accepted")
+                }
+                let index = results.count
+                results.append(nil)
+                if count == Self.window, let (done, result) = try await group.next() {
+                    results[done] = result
+                    count -= 1
+                }
+                count += 1
+                group.addTask { (index, await transform(line, index)) }
+            }
+            while let part = try await call.request.body.next() {
+                for line in lines.append(part) { try await add(line) }
+            }
+            for line in lines.end() { try await add(line) }
+            for try await (index, result) in group { results[index] = result }
+            return results.compactMap(\.self)
+        }
+    }
+}
+
+/// Splits chunks of data into lines. A pure value that buffers at most the longest allowed line.
+struct LineBuffer {
+    /// A line without its line ending.
+    struct Line: Sendable {
+        /// The line number, starting at 1.
+        let number: Int
+        /// The content; nil if the line is too long.
+        let bytes: [UInt8]?
+
+        /// True if the line contains only whitespace.
+        var isBlank: Bool { bytes?.allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0d } ?? false }
+    }
+
+    private let longest: Int
+    private var rest: [UInt8] = []
+    private var isTooLong = false
+    private var number = 0
+
+    /// - Parameter longest: the maximum length of a line in bytes.
+    init(longest: Int) { self.longest = longest }
+
+    /// Appends a chunk and returns the lines that end in it.
+    mutating func append(_ part: [UInt8]) -> [Line] {
+        var lines: [Line] = []
+        var from = part.startIndex
+        while let end = part[from...].firstIndex(of: UInt8(ascii: "\n")) {
+            take(part[from..<end])
+            lines.append(cut())
+            from = end + 1
+        }
+        take(part[from...])
+        return lines
+    }
+
+    /// Returns the last line if it has no line ending.
+    mutating func end() -> [Line] { rest.isEmpty && !isTooLong ? [] : [cut()] }
+
+    private mutating func take(_ bytes: ArraySlice<UInt8>) {
+        if isTooLong { return }
+        if rest.count + bytes.count > longest {
+            (rest, isTooLong) = ([], true)
+        } else {
+            rest += bytes
+        }
+    }
+
+    private mutating func cut() -> Line {
+        number += 1
+        defer { (rest, isTooLong) = ([], false) }
+        return Line(number: number, bytes: isTooLong ? nil : rest)
+    }
+}
