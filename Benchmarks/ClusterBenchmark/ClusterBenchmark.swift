@@ -4,7 +4,7 @@ import Measuring
 import TestSupport
 import Vips
 
-/// What a job costs a worker, end to end: `ClusterBenchmark HALCYON FOLDER [ROUNDS]`, and how tenants share one
+/// The cost of a job for a worker, end to end: `ClusterBenchmark HALCYON FOLDER [ROUNDS]`, and how tenants share one
 /// (``Fairness``): `ClusterBenchmark HALCYON FOLDER fairness`.
 ///
 /// HALCYON is the executable, run as a worker of its own on Apache Kafka (KAFKA_HOME; the mock cluster without), a redis-server and an

@@ -1,7 +1,8 @@
 import Measuring
 
-/// The latency of a small tenant while 50,000 jobs of others wait in its lane, compared with that on an idle worker, and
-/// the throughput of the flood, compared with that of the same jobs without tenants. All jobs miss the result cache.
+/// The latency of a small tenant while 50,000 jobs of others wait in its lane, compared with that on an idle worker,
+/// and the throughput of the flood, compared with that of the same jobs without tenants. All jobs miss the result
+/// cache.
 enum Fairness {
     static let flood = 50_000
     static let samples = 60

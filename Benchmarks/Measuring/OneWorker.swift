@@ -19,7 +19,7 @@ public final class OneWorker: Sendable {
     private let reader: TopicReader
     private let counting: Task<Void, any Error>
     private let ended = Lock((ready: 0, failed: 0))
-    /// What waits for the end of a job, by its id.
+    /// The waiters for the ready events of jobs, by id.
     private let waiting = Lock<[String: AsyncEvent]>([:])
     /// The latest event of a job that was ready.
     private let example = Lock<[UInt8]>([])

@@ -1,5 +1,5 @@
-/// Checks that each batch completed once, with counts that agree with the terminal events of its jobs. It is pure, so that
-/// it can be tested with synthetic data.
+/// Checks that each batch completed once, with counts that agree with the terminal events of its jobs. It is pure, so
+/// that it can be tested with synthetic data.
 public struct BatchCompletionAudit: Sendable {
     /// Batches without a completion event.
     public let incomplete: [String]

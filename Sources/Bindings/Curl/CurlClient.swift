@@ -56,7 +56,7 @@ public final class CurlClient: Sendable {
             engine.wake()
             return true
         case .queued: return true
-        case .closed: return false
+        case .full, .closed: return false
         }
     }
 }

@@ -162,9 +162,9 @@ public final class Worker: Sendable {
         batches = BatchLog(
             options.topics, properties: options.kafka.control, retention: options.batches.retention, log: log
         ) { activeJobs.cancel(batch: $0) }
-        tracker = try BatchTracker(
+        tracker = BatchTracker(
             options.batches, topics: options.topics, kafka: options.kafka, group: options.group,
-            consumer: options.trackers, redis: options.redis, batches: batches, log: log, metrics: metrics,
+            consumer: options.trackers, redis, producer, batches: batches, log: log, metrics: metrics,
             onEnd: { log.error("batches are no longer tracked by this worker", ["reason": "\($0)"]) })
         presets = PresetCatalog(options.presets, PresetStore(redis, topics: options.topics), log: log)
         presets.start()

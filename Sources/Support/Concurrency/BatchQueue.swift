@@ -8,6 +8,8 @@ public final class BatchQueue<Element: Sendable>: Sendable {
         case first
         /// The element joins a batch whose reader has been woken.
         case queued
+        /// The queue is full and the element was rejected.
+        case full
         /// The queue is closed and the element was rejected.
         case closed
     }
@@ -18,14 +20,17 @@ public final class BatchQueue<Element: Sendable>: Sendable {
     }
 
     private let content = Lock(Content())
+    private let limit: Int
 
     /// Creates an empty, open queue.
-    public init() {}
+    /// - Parameter limit: The maximum number of elements in a batch.
+    public init(limit: Int = .max) { self.limit = limit }
 
     /// Enqueues an element, from any thread.
     public func enqueue(_ element: Element) -> EnqueueResult {
         content.withLock { content in
             if content.isClosed { return .closed }
+            if content.messages.count >= limit { return .full }
             content.messages.append(element)
             return content.messages.count == 1 ? .first : .queued
         }

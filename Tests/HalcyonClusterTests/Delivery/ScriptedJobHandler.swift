@@ -36,7 +36,8 @@ final class ScriptedJobHandler: Sendable {
     /// The number of waiting jobs that could start after they were revoked.
     var startedAfterRevocation: Int { state.withLock { $0.startedAfterRevocation } }
 
-    /// Creates a consumer that passes its jobs to this handler. The flow of a job is the text before a colon in its name.
+    /// Creates a consumer that passes its jobs to this handler. The flow of a job is the text before a colon in its
+    /// name.
     func consumer(_ options: JobConsumer.Options, log: Log = .silent, metrics: Metrics = Metrics()) -> JobConsumer {
         JobConsumer(
             options: options, log: log, metrics: metrics,

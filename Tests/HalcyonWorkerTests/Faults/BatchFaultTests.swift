@@ -13,38 +13,20 @@ import Testing
 
     @Test(arguments: ["at-least-once", "exactly-once"])
     func completesOnceWithRightCounts(_ delivery: String) async throws {
-        let kafka = try #require(SharedApacheKafka.current)
-        let topics = Topics(prefix: SharedApacheKafka.uniquePrefix())
-        let properties = ["bootstrap.servers": kafka.bootstrapServers]
-        try await kafka.create(topics.all, partitions: JobStream.partitions)
-        let redis = try await RedisServer.start()
-        let client = RedisClient(try RedisEndpoint("redis://127.0.0.1:\(redis.port)"))
-        let events = try await EventLog(topics, properties)
-        let producer = try Producer(properties: properties.merging(["enable.idempotence": "true"]) { $1 })
-        let processes = WorkerProcesses(
-            brokers: kafka.bootstrapServers, prefix: topics.prefix, redis, client,
-            environment: [
-                "HALCYON_DELIVERY": delivery, "HALCYON_WORKER_CONCURRENCY": "1", "HALCYON_BATCHES_RECOUNTAFTER": "2s",
-            ])
-        let result: Result<Void, any Error>
-        do {
-            let writer = BatchWriter("b", producer, topics: topics, reader: JobDecoder())
-            let marker = BatchWriter("marker", producer, topics: topics, reader: JobDecoder())
-            result = .success(try await injectFaults(writer, marker, processes, kafka, client, events))
-        } catch {
-            result = .failure(error)
+        let environment = [
+            "HALCYON_DELIVERY": delivery, "HALCYON_WORKER_CONCURRENCY": "1", "HALCYON_BATCHES_RECOUNTAFTER": "2s",
+        ]
+        try await FaultFixture.with(environment) { fixture in
+            func writer(_ batch: String) -> BatchWriter {
+                BatchWriter(batch, fixture.producer, topics: fixture.topics, reader: JobDecoder())
+            }
+            try await injectFaults(writer("b"), writer("marker"), fixture)
+            let completions = Self.completions(fixture.events)
+            #expect(completions.count == 1)
+            let batch = completions.first?.data["batch"] as? [String: Any] ?? [:]
+            let counts = batch["counts"] as? [String: Int] ?? [:]
+            #expect(counts["ready"] == Self.jobs - Self.jobs / 40 && counts["failed"] == Self.jobs / 40, "\(batch)")
         }
-        await processes.close()
-        await events.close()
-        await producer.close()
-        await client.close()
-        await redis.stop()
-        try result.get()
-        let completions = Self.completions(events)
-        #expect(completions.count == 1)
-        let batch = completions.first?.data["batch"] as? [String: Any] ?? [:]
-        let counts = batch["counts"] as? [String: Int] ?? [:]
-        #expect(counts["ready"] == Self.jobs - Self.jobs / 40 && counts["failed"] == Self.jobs / 40, "\(batch)")
     }
 
     private static func completions(_ events: EventLog) -> [EventLog.Entry] {
@@ -54,10 +36,9 @@ import Testing
     }
 
     private func injectFaults(
-        _ writer: BatchWriter, _ marker: BatchWriter, _ processes: WorkerProcesses, _ kafka: ApacheKafka,
-        _ redis: RedisClient,
-        _ events: EventLog
+        _ writer: BatchWriter, _ marker: BatchWriter, _ fixture: FaultFixture
     ) async throws {
+        let (processes, events) = (fixture.processes, fixture.events)
         for _ in 0..<3 { try await processes.add() }
         try await writer.open(created: 0)
         func submit(_ part: Int) async throws {
@@ -78,11 +59,11 @@ import Testing
         try await submit(1)
         try await processes.add()
         try await ended(140)
-        _ = try await redis.send("FLUSHALL")
+        _ = try await fixture.client.send("FLUSHALL")
         try await submit(2)
         try await ended(240)
-        await kafka.kill()
-        try await kafka.start()
+        await fixture.kafka.kill()
+        try await fixture.kafka.start()
         try await submit(3)
         await processes.kill(processes.members[0])
         try await processes.add()

@@ -8,38 +8,24 @@ import Testing
 /// Workers in exactly-once mode that are killed and paused, and a broker that is killed, during a stream of jobs.
 @Suite(.killableApacheKafka, .limitedParallelism, .enabled(if: ApacheKafka.isAvailable)) struct ExactlyOnceFaultTests {
     @Test func committedReadersSeeOneTerminalEventPerJob() async throws {
-        let kafka = try #require(SharedApacheKafka.current)
-        let topics = Topics(prefix: SharedApacheKafka.uniquePrefix())
-        let properties = ["bootstrap.servers": kafka.bootstrapServers]
-        try await kafka.create(topics.all, partitions: JobStream.partitions)
-        let redis = try await RedisServer.start()
-        let client = RedisClient(try RedisEndpoint("redis://127.0.0.1:\(redis.port)"))
-        let events = try await EventLog(topics, properties)
-        // Without idempotence a job could be written twice if the broker is killed before it acknowledges, and would be
-        // two jobs.
-        let producer = try Producer(properties: properties.merging(["enable.idempotence": "true"]) { $1 })
-        let origin = try JobStream.origin()
-        let stream = JobStream(producer, topics, events, origin)
-        let processes = WorkerProcesses(
-            brokers: kafka.bootstrapServers, prefix: topics.prefix, redis, client,
-            environment: ["HALCYON_DELIVERY": "exactly-once", "HALCYON_WORKER_CONCURRENCY": "1"])
-        let result: Result<Void, any Error>
-        do {
-            result = .success(try await injectFaults(processes, stream, kafka))
-        } catch {
-            result = .failure(error)
+        let environment = ["HALCYON_DELIVERY": "exactly-once", "HALCYON_WORKER_CONCURRENCY": "1"]
+        try await FaultFixture.with(environment) { fixture in
+            let origin = try JobStream.origin()
+            let stream = JobStream(fixture.producer, fixture.topics, fixture.events, origin)
+            let result: Result<Void, any Error>
+            do {
+                result = .success(try await injectFaults(fixture.processes, stream, fixture.kafka))
+            } catch {
+                result = .failure(error)
+            }
+            try await origin.stop()
+            try result.get()
+            #expect(stream.terminalEventIDs.count == stream.submitted)
+            #expect(stream.failed.isEmpty)
+            for (job, ids) in stream.terminalEventIDs {
+                #expect(ids.count == 1, "job \(job) ended \(ids.count) times")
+            }
         }
-        await processes.close()
-        await events.close()
-        await producer.close()
-        await client.close()
-        await redis.stop()
-        try await origin.stop()
-        try result.get()
-
-        #expect(stream.terminalEventIDs.count == stream.submitted)
-        #expect(stream.failed.isEmpty)
-        for (job, ids) in stream.terminalEventIDs { #expect(ids.count == 1, "job \(job) ended \(ids.count) times") }
     }
 
     private func injectFaults(_ processes: WorkerProcesses, _ stream: JobStream, _ kafka: ApacheKafka) async throws {

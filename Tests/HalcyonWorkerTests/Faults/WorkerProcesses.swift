@@ -1,9 +1,54 @@
 import Concurrency
 import Glibc
+import HalcyonCluster
 import Kafka
 import Redis
 import Subprocess
 import TestSupport
+import Testing
+
+/// The servers of a test with faults, and workers in separate processes.
+struct FaultFixture: Sendable {
+    let kafka: ApacheKafka
+    let topics: Topics
+    let client: RedisClient
+    let events: EventLog
+    let producer: Producer
+    let processes: WorkerProcesses
+
+    /// Runs `body` on the shared Apache Kafka with topics and a redis-server of its own, and stops everything afterwards.
+    /// - Parameter environment: Additional environment variables of all workers.
+    static func with(_ environment: [String: String], _ body: (FaultFixture) async throws -> Void) async throws {
+        let kafka = try #require(SharedApacheKafka.current)
+        let topics = Topics(prefix: SharedApacheKafka.uniquePrefix())
+        let properties = ["bootstrap.servers": kafka.bootstrapServers]
+        try await kafka.create(topics.all, partitions: JobStream.partitions)
+        let redis = try await RedisServer.start()
+        let client = RedisClient(try RedisEndpoint("redis://127.0.0.1:\(redis.port)"))
+        let events = try await EventLog(topics, properties)
+        // Without idempotence a job could be written twice if the broker is killed before it acknowledges, and would be
+        // two jobs.
+        let producer = try Producer(properties: properties.merging(["enable.idempotence": "true"]) { $1 })
+        let processes = WorkerProcesses(
+            brokers: kafka.bootstrapServers, prefix: topics.prefix, redis, client, environment: environment)
+        let result: Result<Void, any Error>
+        do {
+            result = .success(
+                try await body(
+                    FaultFixture(
+                        kafka: kafka, topics: topics, client: client, events: events, producer: producer,
+                        processes: processes)))
+        } catch {
+            result = .failure(error)
+        }
+        await processes.close()
+        await events.close()
+        await producer.close()
+        await client.close()
+        await redis.stop()
+        try result.get()
+    }
+}
 
 /// Workers in separate processes, each identified by the name under which it holds leases.
 final class WorkerProcesses: Sendable {

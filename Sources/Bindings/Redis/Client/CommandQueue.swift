@@ -295,7 +295,7 @@ actor EventLoopChannel<Message: Sendable> {
             loop.perform { self.assumeIsolated { $0.service.take($0.queue.drain()) } }
             return true
         case .queued: return true
-        case .closed: return false
+        case .full, .closed: return false
         }
     }
 

@@ -17,8 +17,9 @@ struct BatchCoordinator: Sendable {
     let batches: BatchLog
     let recounter: BatchRecounter
     let outbox: BatchOutbox
-    let admin: Admin
     let topics: Topics
+    /// The librdkafka properties for reading.
+    let reader: [String: String]
     let refusals: Refusals
     let log: Log
     let metrics: BatchMetrics
@@ -68,9 +69,9 @@ struct BatchCoordinator: Sendable {
         await batches.waitUntilHandled(before: delivery.record.offset + 1)
         let assignment = delivery.entry.assignment
         if known.withLock({ $0.assignments.contains(assignment) }) { return }
-        let partition = delivery.record.topicPartition
-        let end = try await admin.watermarks(of: [partition])[partition]?.upperBound ?? 0
-        await batches.waitUntilHandled(before: end)
+        let reader = try await TopicReader.open(topics.batches, from: .end, properties: reader)
+        await reader.close()
+        await batches.waitUntilHandled(before: reader.endOffsets[Topics.batchPartition] ?? 0)
         known.withLock { known in
             known.assignments = [assignment]
             // The log tells what was completed before.
@@ -90,7 +91,7 @@ struct BatchCoordinator: Sendable {
         }
         let (batch, isOpened) = try await store.note(
             message.batch, total: entry.batch.total, cancelled: entry.batch.cancelled)
-        let isComplete = (batch?.created ?? .max) <= entry.batch.created + 600_000
+        let isComplete = (batch?.created ?? .max) <= entry.batch.created + BatchStore.clockTolerance
         if !isOpened || !isComplete {
             await recounter.request(message.batch)
             return delivery.acknowledge()

@@ -8,8 +8,8 @@ import Telemetry
 
 /// Counts the ends of jobs in Redis, after their events were published.
 ///
-/// Counting is fast and may lose ends, if the worker crashes or Redis is away for long. ``BatchAudit`` notices that, and
-/// ``BatchRecounter`` counts what the events tell. An end that is counted again counts no more.
+/// Counting is fast and may lose ends, if the worker crashes or Redis is away for long. ``BatchAudit`` notices that,
+/// and ``BatchRecounter`` counts what the events tell. An end that is counted again counts no more.
 final class BatchCounter: Sendable {
     let store: BatchStore
     let producer: Producer
@@ -17,7 +17,7 @@ final class BatchCounter: Sendable {
     let metrics: BatchMetrics
     private let options: BatchOptions
     private let log: Log
-    private let pending = Lock<[BatchEnd]>([])
+    private let pending = BatchQueue<BatchEnd>(limit: 100_000)
     private let rings: AsyncStream<Void>
     private let bell: AsyncStream<Void>.Continuation
 
@@ -25,8 +25,6 @@ final class BatchCounter: Sendable {
     private static let rest = Duration.milliseconds(500)
     /// The maximum number of ends of one batch that are counted at once.
     private static let step = 512
-    /// The maximum number of ends that wait while Redis or Kafka is unavailable.
-    private static let mostPending = 100_000
 
     init(
         _ store: BatchStore, _ producer: Producer, _ topics: Topics, _ options: BatchOptions, log: Log,
@@ -41,24 +39,15 @@ final class BatchCounter: Sendable {
         (rings, bell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Counts an end soon. Does not wait.
+    /// Counts an end soon. Does not wait. An end that finds the queue full is left to a recount.
     func add(_ end: BatchEnd) {
-        let isFirst = pending.withLock { pending in
-            guard pending.count < Self.mostPending else { return false }
-            pending.append(end)
-            return pending.count == 1
-        }
-        if isFirst { bell.yield() }
+        if case .first = pending.enqueue(end) { bell.yield() }
     }
 
     /// Counts what was added, until ``finish()``.
     func run() async {
         for await _ in rings {
-            let ends = pending.withLock { pending in
-                defer { pending = [] }
-                return pending
-            }
-            for (batch, ends) in Dictionary(grouping: ends, by: \.membership.batch) {
+            for (batch, ends) in Dictionary(grouping: pending.drain(), by: \.membership.batch) {
                 for first in stride(from: 0, to: ends.count, by: Self.step) {
                     await countPatiently(Array(ends[first..<min(first + Self.step, ends.count)]), of: batch)
                 }
@@ -94,22 +83,6 @@ final class BatchCounter: Sendable {
             // Progress is best-effort: the completion has the counts.
             _ = try? await producer.send(EventPublisher.record(of: event, topics))
         }
-    }
-}
-
-extension JobDelivery {
-    /// Claims the delivery, or returns it to the queue if it was revoked.
-    func claimOrReturn() -> Bool {
-        if claim() { return true }
-        returnToQueue()
-        return false
-    }
-
-    /// Releases the delivery, or returns it to the queue if it was revoked.
-    func releaseOrReturn() -> Bool {
-        if release() { return true }
-        returnToQueue()
-        return false
     }
 }
 

@@ -17,8 +17,6 @@ actor BatchRecounter {
     private var waiting: Set<String> = []
     private var running: Task<Void, Never>?
 
-    /// The time in milliseconds by which events may be older than the creation of their batch, as it is known.
-    private static let margin: Int64 = 600_000
     /// The number of ends that are counted at once.
     private static let step = 256
 
@@ -66,7 +64,7 @@ actor BatchRecounter {
         let ids = Set(requested.map(\.id))
         let oldest = requested.map(\.created).min() ?? 0
         let reader = try await TopicReader.open(
-            counter.topics.events, from: .timestamp(max(0, oldest - Self.margin)), properties: properties,
+            counter.topics.events, from: .timestamp(max(0, oldest - BatchStore.clockTolerance)), properties: properties,
             tellsEnds: true)
         do {
             try await count(ids, in: reader)
@@ -109,8 +107,8 @@ actor BatchRecounter {
     }
 }
 
-/// Finds batches whose counts are incomplete although no message tells so, because a worker was killed before it counted
-/// a job, or Redis has lost the last second of its writes in a failover. They are counted again.
+/// Finds batches whose counts are incomplete although no message tells so, because a worker was killed before it
+/// counted a job, or Redis has lost the last second of its writes in a failover. They are counted again.
 struct BatchAudit: Sendable {
     let store: BatchStore
     let batches: BatchLog
@@ -131,8 +129,8 @@ struct BatchAudit: Sendable {
     }
 
     /// Checks all batches periodically until the task is cancelled.
-    /// - Parameter isOwner: a function that returns true if this worker handles the messages about batches. No other one
-    ///   checks them.
+    /// - Parameter isOwner: a function that returns true if this worker handles the messages about batches. No other
+    ///   one checks them.
     func run(while isOwner: @escaping @Sendable () -> Bool) async {
         var checks: [String: Check] = [:]
         while !Task.isCancelled {

@@ -66,6 +66,8 @@ struct BatchProgress: Sendable {
 /// `halcyon:batches` by the time of their creation, like completed ones for as long as they are stored.
 public struct BatchStore: Sendable {
     let redis: RedisClient
+    /// The milliseconds by which events may be older than the creation of their batch, as it is known.
+    static let clockTolerance: Int64 = 600_000
     /// The milliseconds for which a completed batch is stored.
     let retention: Int64
     /// The maximum number of failures stored for a batch.
@@ -309,7 +311,7 @@ enum BatchScripts {
           for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ttl) end
         end
         local known = redis.call('HMGET', batch, 'opened', 'created', 'ended', 'total', 'completedAt', 'progress')
-        local isOpened = known[5] or known[1] and tonumber(known[2] or earliest) <= earliest + 600000
+        local isOpened = known[5] or known[1] and tonumber(known[2] or earliest) <= earliest + \(BatchStore.clockTolerance)
         local isDone = known[4] and not known[5] and tonumber(known[3] or 0) >= tonumber(known[4])
         local isDue = interval > 0 and not known[5] and not isDone and now - tonumber(known[6] or 0) >= interval
         if isDue then redis.call('HSET', batch, 'progress', ARGV[1]) end

@@ -7,17 +7,13 @@ import Telemetry
 
 /// Tracks batches: counts the ends of their jobs, and publishes their progress and completion.
 ///
-/// Counts are kept in Redis and can be rebuilt from the topic of events. The trackers of all workers form a consumer group
-/// of the topic of messages about batches. docs/batches.md explains why each batch completes exactly once. The owner must
-/// call ``shutdown(gracePeriod:)`` at the end.
+/// Counts are kept in Redis and can be rebuilt from the topic of events. The trackers of all workers form a consumer
+/// group of the topic of messages about batches. docs/batches.md explains why each batch completes exactly once. The
+/// owner must call ``shutdown(gracePeriod:)`` at the end.
 public final class BatchTracker: Sendable {
     private let consumer: JobConsumer
     private let outbox: BatchOutbox
-    private let producer: Producer
-    private let admin: Admin
-    private let redis: RedisClient
     private let recounter: BatchRecounter
-    private let log: BatchLog
     private let counter: BatchCounter
     private let counting: Task<Void, Never>
     private let messageQueue: AsyncStream<[JobDelivery]>.Continuation
@@ -32,24 +28,20 @@ public final class BatchTracker: Sendable {
     ///   - kafka: the properties of the Kafka clients.
     ///   - group: the consumer group of the workers. That of the trackers is named after it.
     ///   - consumer: the limits of the consumer and its commit settings.
-    ///   - endpoint: the Redis servers.
+    ///   - redis: the client for counts. The caller owns it and closes it after the tracker.
+    ///   - producer: the producer of messages and progress events. The caller owns it and closes it after the tracker.
     ///   - batches: the log of batches, which the caller closes after the tracker.
     ///   - log: the log.
     ///   - metrics: the metrics of the process.
     ///   - onEnd: the callback for a fatal error.
-    /// - Throws: ``KafkaError`` that names a property which librdkafka rejects.
     public init(
         _ options: BatchOptions, topics: Topics, kafka: KafkaProperties, group: String, consumer: JobConsumer.Options,
-        redis endpoint: RedisEndpoint, batches: BatchLog, log: Log, metrics: Metrics,
+        _ redis: RedisClient, _ producer: Producer, batches: BatchLog, log: Log, metrics: Metrics,
         onEnd: @escaping @Sendable (KafkaError) -> Void
-    ) throws(KafkaError) {
+    ) {
         self.topics = topics
-        self.log = batches
         let group = "\(group)-batches"
         properties = kafka.notifier(group: group)
-        redis = RedisClient(endpoint)
-        producer = try Producer(properties: kafka.producer)
-        admin = try Admin(properties: kafka.admin)
         outbox = BatchOutbox(
             properties: kafka.transactions(group: group, instance: nil), producer, log: log, onEnd: onEnd)
         let batchMetrics = BatchMetrics(metrics)
@@ -57,8 +49,8 @@ public final class BatchTracker: Sendable {
             BatchStore(redis, options), producer, topics, options, log: log, metrics: batchMetrics)
         recounter = BatchRecounter(counter, batches, properties: kafka.reader, log: log)
         let coordinator = BatchCoordinator(
-            store: counter.store, batches: batches, recounter: recounter, outbox: outbox, admin: admin, topics: topics,
-            refusals: Refusals(log: log), log: log, metrics: batchMetrics)
+            store: counter.store, batches: batches, recounter: recounter, outbox: outbox, topics: topics,
+            reader: kafka.reader, refusals: Refusals(log: log), log: log, metrics: batchMetrics)
         let (messages, messageQueue) = AsyncStream<[JobDelivery]>.makeStream()
         self.messageQueue = messageQueue
         self.consumer = JobConsumer(
@@ -94,7 +86,7 @@ public final class BatchTracker: Sendable {
         await consumer.waitForAssignment()
     }
 
-    /// Stops receiving, finishes what has begun within `grace`, commits, leaves the group, and closes all connections.
+    /// Stops receiving, finishes what has begun within `grace`, commits, and leaves the group.
     public func shutdown(gracePeriod grace: Duration) async {
         _ = await consumer.shutdown(gracePeriod: grace)
         counter.finish()
@@ -105,8 +97,5 @@ public final class BatchTracker: Sendable {
         await recounter.close()
         await outbox.close()
         for task in tasks { await task.value }
-        await producer.close(flushingFor: min(grace, .seconds(5)))
-        await admin.close()
-        await redis.close()
     }
 }

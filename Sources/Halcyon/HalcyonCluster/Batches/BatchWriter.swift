@@ -1,5 +1,6 @@
 import HalcyonCoding
 import HalcyonModel
+import Hashing
 import JSON
 import Kafka
 
@@ -30,6 +31,14 @@ public struct BatchWriter: Sendable {
         self.topics = topics
         self.reader = reader
         self.template = template
+    }
+
+    /// A random id for a batch.
+    public static var newID: String { "batch-\(String.randomHexadecimal())" }
+
+    /// Returns a random id for a batch of the jobs of another one that failed.
+    public static func retryID(of batch: String) -> String {
+        "\(batch.prefix(100))-retry-\(String.randomHexadecimal().prefix(8))"
     }
 
     /// Announces the batch, before its first job is sent.
@@ -64,12 +73,9 @@ public struct BatchWriter: Sendable {
     /// - Parameters:
     ///   - job: the job.
     ///   - headers: the headers of its record.
-    ///   - latest: the time after which it is not sent any more.
     /// - Throws: ``KafkaError``.
-    public func send(
-        _ job: ValidatedJob, headers: [RecordHeader] = [], by latest: ContinuousClock.Instant? = nil
-    ) async throws(KafkaError) {
-        _ = try await producer.send(topics.record(of: job, headers: headers), by: latest)
+    public func send(_ job: ValidatedJob, headers: [RecordHeader] = []) async throws(KafkaError) {
+        _ = try await producer.send(topics.record(of: job, headers: headers))
     }
 
     /// Tells that the batch has this number of jobs.

@@ -38,8 +38,8 @@ struct AdmissionQueue<Element: FlowMember> {
 
     /// Removes jobs that are no longer in flight.
     /// - Returns: the jobs to process now.
-    mutating func end(_ elements: some Collection<Element>) -> [Element] {
-        for run in Array(elements).runs(by: { $0.flow }) {
+    mutating func end(_ elements: some RandomAccessCollection<Element>) -> [Element] {
+        for run in elements.runs(by: { $0.flow }) {
             let flow = run[run.startIndex].flow.name
             let left = (inFlightByFlow[flow] ?? 0) - run.count
             inFlightByFlow[flow] = left > 0 ? left : nil
@@ -83,10 +83,10 @@ protocol FlowMember {
 extension JobDelivery: FlowMember {}
 extension AdmissionQueue: Sendable where Element: Sendable {}
 
-extension Array {
+extension RandomAccessCollection {
     /// Returns the longest slices whose elements have the same property.
-    func runs<Property: Equatable>(by property: (Element) -> Property) -> [ArraySlice<Element>] {
-        var runs: [ArraySlice<Element>] = []
+    func runs<Property: Equatable>(by property: (Element) -> Property) -> [SubSequence] {
+        var runs: [SubSequence] = []
         var start = startIndex
         for index in indices.dropFirst() where property(self[index]) != property(self[start]) {
             runs.append(self[start..<index])

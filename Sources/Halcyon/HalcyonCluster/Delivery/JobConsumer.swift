@@ -17,8 +17,8 @@ public final class JobConsumer: Sendable {
         /// The number of jobs in flight per partition up to which a flow does not wait for others.
         public var reserve = 8
         /// The maximum number of jobs per partition that are received, in flight or waiting, if that is more than
-        /// ``window``. Only jobs that have been received can be processed before earlier ones of other flows. It applies
-        /// from the first job with a named flow on, because it costs memory and caches.
+        /// ``window``. Only jobs that have been received can be processed before earlier ones of other flows. It
+        /// applies from the first job with a named flow on, because it costs memory and caches.
         public var lookahead = 0
         /// The maximum total size of their messages in bytes. A larger message is received alone.
         public var windowBytes = 8 << 20
@@ -358,6 +358,22 @@ public struct JobDelivery: Sendable {
     /// Returns a job that was not started or not finished to the queue. The next owner of the partition receives it
     /// again.
     public func returnToQueue() { consumer.returnToQueue(self) }
+}
+
+extension JobDelivery {
+    /// Claims the delivery, or returns it to the queue if it was revoked.
+    func claimOrReturn() -> Bool {
+        if claim() { return true }
+        returnToQueue()
+        return false
+    }
+
+    /// Releases the delivery, or returns it to the queue if it was revoked.
+    func releaseOrReturn() -> Bool {
+        if release() { return true }
+        returnToQueue()
+        return false
+    }
 }
 
 /// The outcome of a drain.

@@ -104,19 +104,13 @@ struct EventBatchSender: Sendable {
             left = left.filter(begin)
             if left.isEmpty { break }
             let (count, error) = await publish(left.map(\.record))
-            for taken in left.prefix(count) { taken.acknowledge() }
+            JobDelivery.acknowledge(Array(left.prefix(count)))
             metrics.published.add(count)
             left.removeFirst(count)
             guard let error else { continue }
             if !isAway { log.warning("publishing to Redis failed; retrying", ["error": "\(error)"]) }
             isAway = true
-            left = left.filter { taken in
-                if !taken.release() {
-                    taken.returnToQueue()
-                    return false
-                }
-                return true
-            }
+            left = left.filter { $0.releaseOrReturn() }
             await Task.sleepUnlessCancelled(for: Self.rest)
         }
         if isAway { log.notice("publishing to Redis succeeded again, or the events were returned to the queue") }
@@ -124,10 +118,7 @@ struct EventBatchSender: Sendable {
 
     /// True if an event is to be published now.
     private func begin(_ taken: JobDelivery) -> Bool {
-        guard taken.claim() else {
-            taken.returnToQueue()
-            return false
-        }
+        guard taken.claimOrReturn() else { return false }
         let age = Double(Timestamp.now.milliseconds - taken.record.timestamp) / 1000
         if taken.record.value == nil || (taken.record.timestamp >= 0 && age > maximumAge) {
             taken.acknowledge()

@@ -182,8 +182,8 @@ public struct PresetService: Sendable {
     ///   - preset: The preset.
     ///   - reader: The decoder that checks the preset.
     /// - Returns: The outcome with the version.
-    /// - Throws: ``InvalidPresetError``, ``PresetError``, `RedisError`; ``PresetNotBroadcast`` if the preset was stored,
-    ///   but nobody was notified.
+    /// - Throws: ``InvalidPresetError``, ``PresetError``, `RedisError`; ``PresetNotBroadcast`` if the preset was
+    ///   stored, but nobody was notified.
     public func put(_ preset: Preset, checkedBy reader: JobDecoder) async throws -> PresetStore.Outcome {
         guard !isFixed(preset.name) else { throw PresetError.isInSettings(preset.name) }
         try reader.check(preset)

@@ -46,7 +46,7 @@ struct BatchRoutes: Sendable {
                     job["source"] = source
                     return job
                 }
-                for problem in await send(jobs, from: request.first, writer, call) { answer.add(problem) }
+                for problem in try await send(jobs, from: request.first, writer, call) { answer.add(problem) }
             }
         case "application/x-ndjson", "application/ndjson", "application/jsonl":
             let writer = try await writer(request, call)
@@ -74,9 +74,6 @@ struct BatchRoutes: Sendable {
                 .unsupportedMediaType, "unsupported Content-Type; use application/x-ndjson or application/json")
         }
     }
-
-    /// The maximum number of jobs that are being published concurrently.
-    private static let window = 512
 
     /// Checks that a batch of this id may be created or continued.
     private func writer(_ request: BatchRequest, _ call: RequestContext) async throws -> BatchWriter {
@@ -121,16 +118,11 @@ struct BatchRoutes: Sendable {
     /// - Returns: the problem of each job in order; nil for jobs that were accepted.
     private func send(
         _ jobs: some Sequence<JobBuilder>, from first: Int, _ writer: BatchWriter, _ call: RequestContext
-    ) async -> [BatchLineProblem?] {
-        await withTaskGroup(of: (Int, BatchLineProblem?).self) { group in
-            var problems: [BatchLineProblem?] = []
-            for (index, job) in jobs.enumerated() {
-                if index >= Self.window, let (done, problem) = await group.next() { problems[done] = problem }
-                problems.append(nil)
-                group.addTask { (index, await send(job, first + index, line: index + 1, writer, call)) }
-            }
-            for await (done, problem) in group { problems[done] = problem }
-            return problems
+    ) async throws -> [BatchLineProblem?] {
+        try await mapConcurrently { job, index in
+            await send(job, first + index, line: index + 1, writer, call)
+        } of: { add in
+            for job in jobs { try await add(job) }
         }
     }
 
@@ -263,7 +255,7 @@ struct BatchRoutes: Sendable {
         guard batch.counts.failed > 0 else { throw Problem(.conflict, "no job of the batch failed") }
         let request = try BatchRequest(
             call, reader: submitter.reader,
-            defaultID: "\(batch.id.prefix(100))-retry-\(String.randomHexadecimal().prefix(8))")
+            defaultID: BatchWriter.retryID(of: batch.id))
         let failures = try await stored { () async throws(RedisError) in
             try await store.failures(of: batch.id, from: 0, count: batch.counts.failed)
         }
@@ -279,7 +271,7 @@ struct BatchRoutes: Sendable {
         let writer = try await writer(request, call)
         return try await submit(writer, request, call) { submission in
             submission.missing = batch.counts.failed - jobs.count
-            let problems = await send(jobs.map(\.job), from: request.first, writer, call)
+            let problems = try await send(jobs.map(\.job), from: request.first, writer, call)
             for problem in problems { submission.add(problem) }
         }
     }
@@ -311,7 +303,7 @@ struct BatchRequest: Sendable {
 
     /// - Throws: ``Problem``.
     init(_ call: RequestContext, reader: JobDecoder, defaultID: String? = nil) throws(Problem) {
-        id = call.request.value(of: "id") ?? defaultID ?? "batch-\(String.randomHexadecimal())"
+        id = call.request.value(of: "id") ?? defaultID ?? BatchWriter.newID
         guard Batch.isID(id) else {
             throw Problem(
                 .badRequest,

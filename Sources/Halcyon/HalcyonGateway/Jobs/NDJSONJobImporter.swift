@@ -5,8 +5,8 @@ import JSON
 /// Submits jobs from a request body with one job per line (NDJSON). The response has one line per job, in the same
 /// order.
 ///
-/// A line that is not a valid job is answered with its problem, and the following lines are processed. If the connection
-/// breaks, clients should set the ids of jobs and submit all of them again.
+/// A line that is not a valid job is answered with its problem, and the following lines are processed. If the
+/// connection breaks, clients should set the ids of jobs and submit all of them again.
 struct NDJSONJobImporter: Sendable {
     let submitter: JobSubmitter
     /// The maximum number of lines in a request.
@@ -57,39 +57,55 @@ struct NDJSONLines: Sendable {
     /// The maximum number of lines in a request.
     let most: Int
 
-    /// The maximum number of lines that are being processed concurrently.
-    private static let window = 512
-
     /// Returns the results of all lines that are not blank, in their order.
     /// - Parameter transform: A function that processes a line. `index` counts the lines that are not blank, from 0.
     /// - Throws: ``Problem`` if there are too many lines, after those before were processed; `HTTPServer.BodyError`.
     func map<Result: Sendable>(
         _ call: RequestContext, _ transform: @escaping @Sendable (LineBuffer.Line, _ index: Int) async -> Result
     ) async throws -> [Result] {
-        try await withThrowingTaskGroup(of: (Int, Result).self) { group in
-            var (results, count): ([Result?], Int) = ([], 0)
+        try await mapConcurrently(transform) { add in
             var lines = LineBuffer(longest: longest)
-            func add(_ line: LineBuffer.Line) async throws {
+            var count = 0
+            func take(_ line: LineBuffer.Line) async throws {
                 if line.isBlank { return }
-                if results.count == most {
+                if count == most {
                     throw Problem(.tooLarge, "more than \(most) jobs; the first \(most) were accepted")
                 }
-                let index = results.count
-                results.append(nil)
-                if count == Self.window, let (done, result) = try await group.next() {
-                    results[done] = result
-                    count -= 1
-                }
                 count += 1
-                group.addTask { (index, await transform(line, index)) }
+                try await add(line)
             }
             while let part = try await call.request.body.next() {
-                for line in lines.append(part) { try await add(line) }
+                for line in lines.append(part) { try await take(line) }
             }
-            for line in lines.end() { try await add(line) }
-            for try await (index, result) in group { results[index] = result }
-            return results.compactMap(\.self)
+            for line in lines.end() { try await take(line) }
         }
+    }
+}
+
+/// Transforms the elements that `produce` passes to its argument, up to 512 of them concurrently.
+/// - Parameters:
+///   - transform: A function that transforms an element. `index` is that of the element, from 0.
+///   - produce: A function that passes each element to its argument, which waits until the element is accepted.
+/// - Returns: The results in the order of the elements.
+/// - Throws: The errors of `produce`, after the elements before were transformed.
+func mapConcurrently<Element: Sendable, Result: Sendable>(
+    _ transform: @escaping @Sendable (Element, _ index: Int) async -> Result,
+    of produce: (_ add: (Element) async throws -> Void) async throws -> Void
+) async throws -> [Result] {
+    try await withThrowingTaskGroup(of: (Int, Result).self) { group in
+        var (results, count): ([Result?], Int) = ([], 0)
+        try await produce { element in
+            let index = results.count
+            results.append(nil)
+            if count == 512, let (done, result) = try await group.next() {
+                results[done] = result
+                count -= 1
+            }
+            count += 1
+            group.addTask { (index, await transform(element, index)) }
+        }
+        for try await (index, result) in group { results[index] = result }
+        return results.compactMap(\.self)
     }
 }
 

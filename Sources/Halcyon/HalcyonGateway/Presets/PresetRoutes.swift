@@ -38,9 +38,7 @@ struct PresetRoutes: Sendable {
     }
 
     private func put(_ call: RequestContext) async throws -> HTTPServer.Response {
-        guard call.bodyType == "application/json" else {
-            throw Problem(.unsupportedMediaType, "unsupported Content-Type; use application/json")
-        }
+        try call.requireJSON()
         let body = try await call.request.body.collect(withTimeout: Preset.maximumBytes)
         return try await changing {
             var preset = try Preset(call["name"], json: body)

@@ -91,8 +91,8 @@ public struct Job: Sendable {
     /// The name of each variant, or its index if it has no name. Labels are unique.
     public var labels: [String] { variants.indices.map { name(ofVariant: $0) ?? "\($0)" } }
 
-    /// Returns true if the text is a valid name of a variant: 1 to 64 letters, digits, dots, hyphens and underscores, the
-    /// first of them a letter or a digit.
+    /// Returns true if the text is a valid name of a variant: 1 to 64 letters, digits, dots, hyphens and underscores,
+    /// the first of them a letter or a digit.
     public static func isVariantName(_ name: String) -> Bool {
         guard isTenant(name), let first = name.utf8.first else { return false }
         return first != UInt8(ascii: ".") && first != UInt8(ascii: "-") && first != UInt8(ascii: "_")
@@ -308,7 +308,8 @@ public struct PresetReference: Hashable, Sendable {
         self.version = version
     }
 
-    /// Returns true if the text is a valid name of a preset: 1 to 64 letters, digits, dots, hyphens and underscores, the
-    /// first of them a letter or a digit, as in names of variants. `only` is reserved for the setting `presets.only`.
+    /// Returns true if the text is a valid name of a preset: 1 to 64 letters, digits, dots, hyphens and underscores,
+    /// the first of them a letter or a digit, as in names of variants. `only` is reserved for the setting
+    /// `presets.only`.
     public static func isName(_ text: String) -> Bool { Job.isVariantName(text) && text != "only" }
 }

@@ -115,7 +115,7 @@ enum BatchCreateCommand: Subcommand {
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
-        let id = arguments[BatchCommands.newID] ?? "batch-\(String.randomHexadecimal())"
+        let id = arguments[BatchCommands.newID] ?? BatchWriter.newID
         let jobs = try await JobList.drafts(
             file: arguments[file], options: fields, arguments, configuration)
         let reader = try await BatchCommands.reader(of: jobs.map(\.draft), configuration)
@@ -283,7 +283,7 @@ enum BatchRetryCommand: Subcommand {
             let batch = try await BatchCommands.find(arguments[BatchCommands.id], in: store)
             let id =
                 arguments[BatchCommands.newID]
-                ?? "\(batch.id.prefix(100))-retry-\(String.randomHexadecimal().prefix(8))"
+                ?? BatchWriter.retryID(of: batch.id)
             let failures = try await store.failures(of: batch.id, from: 0, count: max(1, batch.counts.failed))
             let jobs = try await FailedJobReader(access.topics, properties: access.properties.reader).jobs(of: failures)
             guard !jobs.isEmpty else { throw CommandError("\(batch.id): no failed job is known to Kafka") }
